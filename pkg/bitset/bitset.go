@@ -1,0 +1,115 @@
+// Package bitset holds sets of small non-negative integers, one bit a member.
+// The allocator uses them for sets of devices: a member is a device's position
+// in its pool as a node sees it.
+package bitset
+
+import (
+	"iter"
+	"math/bits"
+)
+
+const wordBits = 64
+
+// Set is a set of integers in [0, n) where n was given to New. Methods that
+// combine two sets require that both were made for the same n.
+type Set []uint64
+
+// New returns an empty set for members in [0, n).
+func New(n int) Set {
+	return make(Set, (n+wordBits-1)/wordBits)
+}
+
+// Full returns the set of all members in [0, n).
+func Full(n int) Set {
+	s := New(n)
+	for i := range s {
+		s[i] = ^uint64(0)
+	}
+	if rest := n % wordBits; rest != 0 {
+		s[len(s)-1] = (uint64(1) << rest) - 1
+	}
+	return s
+}
+
+// Has reports whether i is a member.
+func (s Set) Has(i int) bool { return s[i/wordBits]&(1<<(i%wordBits)) != 0 }
+
+// Add makes i a member.
+func (s Set) Add(i int) { s[i/wordBits] |= 1 << (i % wordBits) }
+
+// Remove makes i no member.
+func (s Set) Remove(i int) { s[i/wordBits] &^= 1 << (i % wordBits) }
+
+// Clone returns a copy that shares nothing with s.
+func (s Set) Clone() Set {
+	return append(make(Set, 0, len(s)), s...)
+}
+
+// And keeps only members which are also in other.
+func (s Set) And(other Set) {
+	for i := range s {
+		s[i] &= other[i]
+	}
+}
+
+// AndNot removes all members of other.
+func (s Set) AndNot(other Set) {
+	for i := range s {
+		s[i] &^= other[i]
+	}
+}
+
+// Or adds all members of other.
+func (s Set) Or(other Set) {
+	for i := range s {
+		s[i] |= other[i]
+	}
+}
+
+// Len counts the members.
+func (s Set) Len() int {
+	n := 0
+	for _, w := range s {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
+// Empty reports whether there is no member.
+func (s Set) Empty() bool {
+	for _, w := range s {
+		if w != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Next returns the smallest member that is at least from, or -1.
+func (s Set) Next(from int) int {
+	word := from / wordBits
+	if word >= len(s) {
+		return -1
+	}
+	w := s[word] >> (from % wordBits)
+	if w != 0 {
+		return from + bits.TrailingZeros64(w)
+	}
+	for word++; word < len(s); word++ {
+		if s[word] != 0 {
+			return word*wordBits + bits.TrailingZeros64(s[word])
+		}
+	}
+	return -1
+}
+
+// All yields the members in ascending order. The set must not change meanwhile.
+func (s Set) All() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i := s.Next(0); i >= 0; i = s.Next(i + 1) {
+			if !yield(i) {
+				return
+			}
+		}
+	}
+}
