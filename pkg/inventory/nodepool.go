@@ -1,0 +1,190 @@
+package inventory
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/bitset"
+)
+
+// State tells whether devices may be allocated from a pool.
+type State int
+
+const (
+	// Complete pools can be allocated from.
+	Complete State = iota
+	// Incomplete pools are being updated by their driver.
+	Incomplete
+	// Invalid pools contradict themselves, for example by naming a device twice.
+	Invalid
+)
+
+func (s State) String() string {
+	return [...]string{"complete", "incomplete", "invalid"}[s]
+}
+
+// Device is a device in a pool. The embedded API object is shared and read-only.
+type Device struct {
+	*resourceapi.Device
+	Slice *Slice
+	// Taints are those that the driver published followed by those of matching
+	// DeviceTaintRules, by name of the rule.
+	Taints []resourceapi.DeviceTaint
+}
+
+// NodePool is what a node sees of a pool. It is immutable and shared by all nodes
+// which see the same. Only a Complete one has devices and counters.
+type NodePool struct {
+	ID    PoolID
+	State State
+	// Reason says why the pool is not complete.
+	Reason string
+	// Devices are all devices of slices for this node, in the order in which
+	// they are tried: by name of the slice, then as the slice lists them.
+	// A device is identified by its position here.
+	Devices []Device
+	// Reachable are the devices that the node can use: all of them, unless the
+	// slice selects nodes per device.
+	Reachable bitset.Set
+	// Elsewhere are the pool's devices in slices for other nodes. They matter
+	// because they draw from the same counters.
+	Elsewhere []Device
+	// Counters are the pool's counter sets by name (KEP-4815), as published.
+	Counters map[string]*resourceapi.CounterSet
+	// BindingConditions is true if any device has binding conditions. Such pools
+	// are tried after all others (KEP-5007).
+	BindingConditions bool
+	// Verdicts holds what was derived from Devices.
+	Verdicts Cache
+
+	positions map[string]int
+}
+
+// Position returns the index of the named device in Devices.
+func (p *NodePool) Position(device string) (int, bool) {
+	i, found := p.positions[device]
+	return i, found
+}
+
+func newNodePool(pool *Pool, targeting, others []*Slice, node *v1.Node) *NodePool {
+	view := &NodePool{ID: pool.ID}
+	view.addDevices(pool, targeting, node)
+	for _, slice := range others {
+		if len(slice.Spec.SharedCounters) > 0 && pool.opts.PartitionableDevices {
+			continue
+		}
+		for i := range slice.Spec.Devices {
+			view.Elsewhere = append(view.Elsewhere, pool.device(slice, i))
+		}
+	}
+	if err := view.validate(pool, targeting, others); err != nil {
+		return &NodePool{ID: pool.ID, State: Invalid, Reason: err.Error()}
+	}
+	return view
+}
+
+// addDevices lists the devices of the slices that target the node. Slices with
+// shared counters hold no devices (they are mutually exclusive in the API).
+func (p *NodePool) addDevices(pool *Pool, targeting []*Slice, node *v1.Node) {
+	for _, slice := range targeting {
+		if slice.holdsCounters(pool.opts) {
+			continue
+		}
+		for i := range slice.Spec.Devices {
+			p.Devices = append(p.Devices, pool.device(slice, i))
+			if slice.Spec.Devices[i].BindingConditions != nil {
+				p.BindingConditions = true
+			}
+		}
+	}
+	p.Reachable = bitset.Full(len(p.Devices))
+	position := 0
+	for _, slice := range targeting {
+		if slice.holdsCounters(pool.opts) {
+			continue
+		}
+		for i := range slice.Spec.Devices {
+			if len(slice.deviceReach) > 0 && !slice.deviceReach[i].matches(node) {
+				p.Reachable.Remove(position)
+			}
+			position++
+		}
+	}
+}
+
+func (s *Slice) holdsCounters(opts Options) bool {
+	return opts.PartitionableDevices && len(s.Spec.SharedCounters) > 0
+}
+
+// device joins a published device with its taints.
+func (p *Pool) device(slice *Slice, index int) Device {
+	published := &slice.Spec.Devices[index]
+	return Device{Device: published, Slice: slice, Taints: withRules(published, p.rules)}
+}
+
+// validate checks what the API server cannot, because it sees one slice at a time.
+func (p *NodePool) validate(pool *Pool, targeting, others []*Slice) error {
+	for _, group := range [][]*Slice{targeting, others} {
+		for _, slice := range group {
+			if slice.broken != nil {
+				return slice.broken
+			}
+		}
+	}
+	p.positions = make(map[string]int, len(p.Devices))
+	for i, device := range p.Devices {
+		if _, found := p.positions[device.Name]; found {
+			return fmt.Errorf("device name %s is not unique", device.Name)
+		}
+		p.positions[device.Name] = i
+	}
+	if !pool.opts.PartitionableDevices {
+		return nil
+	}
+	if err := p.collectCounters(targeting, others); err != nil {
+		return err
+	}
+	for _, group := range [][]Device{p.Devices, p.Elsewhere} {
+		for _, device := range group {
+			if err := p.validateConsumption(device); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (p *NodePool) collectCounters(groups ...[]*Slice) error {
+	p.Counters = make(map[string]*resourceapi.CounterSet)
+	for _, group := range groups {
+		for _, slice := range group {
+			for i := range slice.Spec.SharedCounters {
+				set := &slice.Spec.SharedCounters[i]
+				if _, found := p.Counters[set.Name]; found {
+					return fmt.Errorf("counter set %s is defined twice", set.Name)
+				}
+				p.Counters[set.Name] = set
+			}
+		}
+	}
+	return nil
+}
+
+func (p *NodePool) validateConsumption(device Device) error {
+	for _, consumption := range device.ConsumesCounters {
+		set, found := p.Counters[consumption.CounterSet]
+		if !found {
+			return fmt.Errorf("device %s consumes from counter set %s, which the pool does not define",
+				device.Name, consumption.CounterSet)
+		}
+		for name := range consumption.Counters {
+			if _, found := set.Counters[name]; !found {
+				return fmt.Errorf("device %s consumes counter %s, which counter set %s does not define",
+					device.Name, name, consumption.CounterSet)
+			}
+		}
+	}
+	return nil
+}

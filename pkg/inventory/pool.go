@@ -1,0 +1,168 @@
+package inventory
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+)
+
+// PoolID names a pool. Pool names are only unique within a driver.
+type PoolID struct {
+	Driver, Name string
+}
+
+func (id PoolID) String() string { return id.Driver + "/" + id.Name }
+
+// Compare orders pools by driver, then by name: the order in which devices are
+// tried, so that drivers can express preference by naming.
+func (id PoolID) Compare(other PoolID) int {
+	return cmp.Or(cmp.Compare(id.Driver, other.Driver), cmp.Compare(id.Name, other.Name))
+}
+
+// Options say which optional parts of the API are understood. A slice that uses
+// a part that is not is left out.
+type Options struct {
+	// PartitionableDevices: shared counters and per-device node selection (KEP-4815).
+	PartitionableDevices bool
+	// CompatibilityGroups between devices that draw from one counter set.
+	CompatibilityGroups bool
+}
+
+// Pool is one version of a pool: all its known slices, of every generation, and
+// the taint rules that apply to it. It is immutable.
+type Pool struct {
+	ID PoolID
+
+	opts   Options
+	slices []*Slice                       // sorted by name
+	rules  []*resourceapi.DeviceTaintRule // sorted by name
+
+	// sole caches the view of a pool that looks the same to every node that
+	// sees it. Other pools cache a view for each set of reachable slices and devices.
+	sole  atomic.Pointer[NodePool]
+	views Cache
+}
+
+func newPool(id PoolID, members map[string]*Slice, rules []*resourceapi.DeviceTaintRule, opts Options) *Pool {
+	p := &Pool{ID: id, opts: opts}
+	for _, slice := range members {
+		p.slices = append(p.slices, slice)
+	}
+	slices.SortFunc(p.slices, func(a, b *Slice) int { return cmp.Compare(a.Name, b.Name) })
+	for _, rule := range rules {
+		if ruleMatchesPool(rule, id) {
+			p.rules = append(p.rules, rule)
+		}
+	}
+	return p
+}
+
+// OnNode returns what the node sees of the pool, or nil if it sees nothing: no
+// slice is for this node, or those that are belong to a generation that the
+// driver is about to replace by one without devices for this node.
+func (p *Pool) OnNode(node *v1.Node) *NodePool {
+	if p.looksTheSameEverywhere() {
+		if !p.slices[0].reaches(node) {
+			return nil
+		}
+		if view := p.sole.Load(); view != nil {
+			return view
+		}
+		p.sole.CompareAndSwap(nil, p.build(p.slices, node))
+		return p.sole.Load()
+	}
+	return p.cachedView(node)
+}
+
+// looksTheSameEverywhere is true for the most common kind of pool: one slice
+// without per-device node selection.
+func (p *Pool) looksTheSameEverywhere() bool {
+	return len(p.slices) == 1 && len(p.slices[0].deviceReach) == 0 && !p.ignores(p.slices[0])
+}
+
+func (p *Pool) cachedView(node *v1.Node) *NodePool {
+	var reachable []*Slice
+	key := make([]byte, 0, 64)
+	for _, slice := range p.slices {
+		if p.ignores(slice) || !slice.reaches(node) {
+			key = append(key, '0')
+			continue
+		}
+		key = append(key, '1')
+		for _, device := range slice.deviceReach {
+			if device.matches(node) {
+				key = append(key, '+')
+			} else {
+				key = append(key, '-')
+			}
+		}
+		reachable = append(reachable, slice)
+	}
+	if len(reachable) == 0 {
+		return nil
+	}
+	if view, found := p.views.Get(string(key)); found {
+		return view.(*NodePool)
+	}
+	return p.views.Put(string(key), p.build(reachable, node)).(*NodePool)
+}
+
+// ignores reports whether the slice uses a part of the API that is switched off.
+func (p *Pool) ignores(slice *Slice) bool {
+	if !p.opts.PartitionableDevices &&
+		(slice.Spec.PerDeviceNodeSelection != nil || len(slice.Spec.SharedCounters) > 0) {
+		return true
+	}
+	return !p.opts.CompatibilityGroups && slice.usesCompatibilityGroups()
+}
+
+// build makes the view for a node that reaches the given slices (at least one).
+//
+// The generation is the newest among the reachable slices. If these are not the
+// whole pool, then the slices for other nodes decide: a newer generation there
+// makes what we have obsolete, a missing slice makes the pool incomplete.
+func (p *Pool) build(reachable []*Slice, node *v1.Node) *NodePool {
+	generation := slices.MaxFunc(reachable, func(a, b *Slice) int {
+		return cmp.Compare(a.generation(), b.generation())
+	}).generation()
+	targeting := ofGeneration(reachable, generation)
+	want := targeting[0].Spec.Pool.ResourceSliceCount
+
+	var others []*Slice
+	if int64(len(targeting)) != want {
+		found := 0
+		for _, slice := range p.slices {
+			switch {
+			case slice.generation() > generation:
+				return nil
+			case slice.generation() < generation:
+				continue
+			case !p.opts.CompatibilityGroups && slice.usesCompatibilityGroups():
+				continue
+			}
+			found++
+			if !slices.Contains(targeting, slice) {
+				others = append(others, slice)
+			}
+		}
+		if int64(found) != want {
+			return &NodePool{ID: p.ID, State: Incomplete, Reason: fmt.Sprintf(
+				"%d of %d slices of generation %d are published", found, want, generation)}
+		}
+	}
+	return newNodePool(p, targeting, others, node)
+}
+
+func ofGeneration(candidates []*Slice, generation int64) []*Slice {
+	var result []*Slice
+	for _, slice := range candidates {
+		if slice.generation() == generation {
+			result = append(result, slice)
+		}
+	}
+	return result
+}

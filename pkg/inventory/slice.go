@@ -1,0 +1,99 @@
+package inventory
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/utils/ptr"
+)
+
+// Slice is one version of a ResourceSlice with its node selection compiled.
+// It is immutable; the ResourceSlice it points to is shared with the informer
+// cache and must never be changed.
+type Slice struct {
+	*resourceapi.ResourceSlice
+
+	// Verdicts holds what was derived from the published devices alone, and so
+	// survives changes of other slices of the pool and of taint rules.
+	Verdicts Cache
+
+	reach reach
+	// deviceReach has one entry a device if the slice selects nodes per device
+	// (KEP-4815, perDeviceNodeSelection), otherwise it is empty.
+	deviceReach []reach
+	// broken is set if node selection cannot be understood. The slice then makes
+	// its pool invalid, on all nodes because nobody knows which it was meant for.
+	broken error
+}
+
+// NewSlice compiles a ResourceSlice. It never fails: what cannot be used is
+// reported by the pools that the slice is part of.
+func NewSlice(published *resourceapi.ResourceSlice) *Slice {
+	s := &Slice{ResourceSlice: published}
+	spec := &published.Spec
+	s.reach, s.broken = newReach(spec.NodeName, spec.AllNodes, spec.NodeSelector)
+	if s.broken != nil {
+		s.broken = fmt.Errorf("slice %s: %w", published.Name, s.broken)
+		return s
+	}
+	if !ptr.Deref(spec.PerDeviceNodeSelection, false) {
+		return s
+	}
+	s.deviceReach = make([]reach, len(spec.Devices))
+	for i := range spec.Devices {
+		device := &spec.Devices[i]
+		r, err := newReach(device.NodeName, device.AllNodes, device.NodeSelector)
+		if err != nil {
+			s.broken = fmt.Errorf("slice %s, device %s: %w", published.Name, device.Name, err)
+			return s
+		}
+		s.deviceReach[i] = r
+	}
+	return s
+}
+
+func (s *Slice) poolID() PoolID {
+	return PoolID{Driver: s.Spec.Driver, Name: s.Spec.Pool.Name}
+}
+
+func (s *Slice) generation() int64 { return s.Spec.Pool.Generation }
+
+// reaches reports whether the slice has something for the node. A slice with
+// neither node selection of its own nor per device is for nobody: it uses an
+// extension of the API that this version does not know.
+func (s *Slice) reaches(node *v1.Node) bool {
+	if s.broken != nil {
+		return true
+	}
+	if s.reach.set() {
+		return s.reach.matches(node)
+	}
+	for _, device := range s.deviceReach {
+		if device.matches(node) {
+			return true
+		}
+	}
+	return false
+}
+
+// localTo returns the name of the only node that the slice can be for, or "".
+func (s *Slice) localTo() string {
+	if s.broken != nil {
+		return ""
+	}
+	return s.reach.nodeName
+}
+
+// usesCompatibilityGroups reports whether a device declares compatibility groups,
+// which an allocator without that feature must not ignore.
+func (s *Slice) usesCompatibilityGroups() bool {
+	for i := range s.Spec.Devices {
+		for _, consumption := range s.Spec.Devices[i].ConsumesCounters {
+			if len(consumption.CompatibilityGroups) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}

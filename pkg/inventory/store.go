@@ -1,0 +1,164 @@
+package inventory
+
+import (
+	"slices"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+)
+
+// Store keeps the current version of every pool and the index from nodes to
+// pools. Writers are serialised by a mutex; readers only load pointers.
+//
+// The Refresh methods take a function that reads the source of truth (an
+// informer's store) and call it under the writers' lock. Whoever calls last
+// therefore applies a state that is at least as new as that of any earlier
+// call: callers may be several, may be late and may repeat themselves.
+type Store struct {
+	opts Options
+
+	mutex   sync.Mutex
+	slices  map[string]*Slice
+	members map[PoolID]map[string]*Slice
+	rules   []*resourceapi.DeviceTaintRule
+
+	pools sync.Map // PoolID to *Pool
+	nodes nodeIndex
+}
+
+// NewStore returns an empty store.
+func NewStore(opts Options) *Store {
+	return &Store{
+		opts:    opts,
+		slices:  make(map[string]*Slice),
+		members: make(map[PoolID]map[string]*Slice),
+		nodes:   newNodeIndex(),
+	}
+}
+
+// FromSlices returns a store that holds the given slices. Taints of taint rules
+// must already be part of them.
+func FromSlices(published []*resourceapi.ResourceSlice, opts Options) *Store {
+	s := NewStore(opts)
+	for _, slice := range published {
+		s.RefreshSlice(slice.Name, func() *resourceapi.ResourceSlice { return slice })
+	}
+	return s
+}
+
+// RefreshSlice brings one slice up to date. read returns its current version, or
+// nil if it does not exist.
+func (s *Store) RefreshSlice(name string, read func() *resourceapi.ResourceSlice) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+
+	published := read()
+	old := s.slices[name]
+	switch {
+	case published == nil && old == nil:
+		return
+	case published != nil && old != nil && old.ResourceSlice == published:
+		return
+	}
+	s.replace(old, published)
+}
+
+// replace publishes a change of one slice. Readers may see the pool before and
+// after, but never a node without a pool that it has in both.
+func (s *Store) replace(old *Slice, published *resourceapi.ResourceSlice) {
+	var added *Slice
+	if published != nil {
+		added = NewSlice(published)
+		s.nodes.add(added.localTo(), added.poolID())
+	}
+	if old != nil {
+		s.forget(old)
+	}
+	if added != nil {
+		s.remember(added)
+		s.publish(added.poolID())
+	}
+	if old != nil {
+		if added == nil || added.poolID() != old.poolID() {
+			s.publish(old.poolID())
+		}
+		s.nodes.remove(old.localTo(), old.poolID())
+	}
+}
+
+// RefreshTaintRules brings the taint rules up to date. read returns all of them.
+func (s *Store) RefreshTaintRules(read func() []*resourceapi.DeviceTaintRule) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+
+	before := s.rules
+	s.rules = sortRules(read())
+	if slices.Equal(before, s.rules) {
+		return
+	}
+	for id := range s.members {
+		if !sameRules(id, before, s.rules) {
+			s.publish(id)
+		}
+	}
+}
+
+// Pool returns the current version of a pool, or nil if it has no slices.
+func (s *Store) Pool(id PoolID) *Pool {
+	pool, found := s.pools.Load(id)
+	if !found {
+		return nil
+	}
+	return pool.(*Pool)
+}
+
+// OnNode returns the pools that the node sees in the order in which their devices
+// are tried: by driver and name, those with binding conditions after all others
+// because a device that still has to be attached is the worse choice (KEP-5007).
+func (s *Store) OnNode(node *v1.Node) []*NodePool {
+	ids := s.nodes.pools(node.Name)
+	result := make([]*NodePool, 0, len(ids))
+	var withConditions []*NodePool
+	for _, id := range ids {
+		pool := s.Pool(id)
+		if pool == nil {
+			continue // Removed since we loaded the index.
+		}
+		switch view := pool.OnNode(node); {
+		case view == nil:
+		case view.BindingConditions:
+			withConditions = append(withConditions, view)
+		default:
+			result = append(result, view)
+		}
+	}
+	return append(result, withConditions...)
+}
+
+func (s *Store) remember(slice *Slice) {
+	s.slices[slice.Name] = slice
+	id := slice.poolID()
+	if s.members[id] == nil {
+		s.members[id] = make(map[string]*Slice)
+	}
+	s.members[id][slice.Name] = slice
+}
+
+func (s *Store) forget(slice *Slice) {
+	delete(s.slices, slice.Name)
+	id := slice.poolID()
+	delete(s.members[id], slice.Name)
+	if len(s.members[id]) == 0 {
+		delete(s.members, id)
+	}
+}
+
+func (s *Store) publish(id PoolID) {
+	members := s.members[id]
+	if len(members) == 0 {
+		s.pools.Delete(id)
+		return
+	}
+	s.pools.Store(id, newPool(id, members, s.rules, s.opts))
+}
