@@ -1,0 +1,202 @@
+// Package controlplane runs a Kubernetes control plane inside the calling
+// process: etcd, kube-apiserver and those controllers of
+// kube-controller-manager that workloads with resource claims need. It is
+// what the tests, the playground and the benchmarks stand on.
+//
+// It listens on loopback only, with RBAC on. There is no scheduler and there
+// are no nodes; StartSimulatedNodes gives life to Node objects.
+//
+// Kubernetes keeps feature gates, klog settings and metrics per process.
+// Therefore one control plane runs at a time in a process, and while it runs,
+// the process has the feature gates and the log file of its Options. After
+// Stop another one can be started.
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/client-go/kubernetes"
+)
+
+// inProcess is true while a control plane runs in this process.
+var inProcess atomic.Bool
+
+// ControlPlane is a running control plane. Its methods can be used
+// concurrently.
+type ControlPlane struct {
+	options     Options
+	folder      dataFolder
+	log         *componentLog
+	etcd        *etcdServer
+	apiServer   *apiServer
+	controllers *component
+
+	// cleanups undo what Start did, in reverse order.
+	cleanups []func() error
+	stopping sync.Once
+	stopErr  error
+
+	// done is closed when the control plane has stopped or a component has
+	// ended unasked.
+	done    chan struct{}
+	endOnce sync.Once
+	endErr  error
+
+	nodes simulatedNodes
+}
+
+// Start starts a control plane and returns when pods can be created in the
+// default namespace: a few seconds on a machine that is not busy. ctx bounds
+// the start; afterwards the control plane runs until Stop.
+//
+// It is an error to start a second one before the first has stopped.
+func Start(ctx context.Context, o Options) (*ControlPlane, error) {
+	if !inProcess.CompareAndSwap(false, true) {
+		return nil, errors.New("start a control plane: one is running in this process already, and Kubernetes keeps feature gates and logging per process; stop that one first")
+	}
+	c := &ControlPlane{options: o, done: make(chan struct{})}
+	c.onStop(func() error { inProcess.Store(false); return nil })
+	if err := c.start(ctx); err != nil {
+		return nil, c.failStart(err)
+	}
+	return c, nil
+}
+
+func (c *ControlPlane) start(ctx context.Context) error {
+	if err := c.openFolder(); err != nil {
+		return err
+	}
+	restore, err := overrideFeatureGates(c.options.FeatureGates)
+	if err != nil {
+		return err
+	}
+	c.onStop(restore)
+	credentials, err := ensureCredentials(c.folder)
+	if err != nil {
+		return err
+	}
+	if c.etcd, err = startEtcd(ctx, c.folder, c.log); err != nil {
+		return err
+	}
+	c.onStop(c.etcd.stop)
+	if c.apiServer, err = startAPIServer(c.folder, credentials, c.etcd.endpoint, c.options); err != nil {
+		return err
+	}
+	c.onStop(c.apiServer.stop)
+	if err := c.apiServer.writeAdminKubeconfig(c.folder.adminKubeconfig()); err != nil {
+		return fmt.Errorf("write the administrator's kubeconfig: %w", err)
+	}
+	client, err := kubernetes.NewForConfig(c.AdminConfig())
+	if err != nil {
+		return err
+	}
+	if err := waitAPIServer(ctx, c.apiServer, client); err != nil {
+		return err
+	}
+	if c.controllers, err = startControllers(c.apiServer.restConfig(credentials.controllers), credentials, c.options.NodeLifecycle); err != nil {
+		return err
+	}
+	c.onStop(c.controllers.stop)
+	if err := waitControllers(ctx, c.controllers, client); err != nil {
+		return err
+	}
+	go c.watchComponents()
+	return nil
+}
+
+// openFolder makes and locks the data folder and opens the log in it.
+func (c *ControlPlane) openFolder() error {
+	var err error
+	if c.folder, err = openDataFolder(c.options); err != nil {
+		return err
+	}
+	c.onStop(c.folder.remove)
+	lock, err := lockFolder(c.folder)
+	if err != nil {
+		return err
+	}
+	c.onStop(lock.release)
+	path := c.options.LogFile
+	if path == "" {
+		path = c.folder.log()
+	}
+	if c.log, err = openComponentLog(path, c.options.LogVerbosity); err != nil {
+		return err
+	}
+	c.onStop(c.log.close)
+	return nil
+}
+
+// failStart undoes a start that failed and returns the error to report.
+func (c *ControlPlane) failStart(cause error) error {
+	if c.log != nil {
+		if path, err := c.folder.keepLog(c.log.path); err == nil {
+			cause = fmt.Errorf("%w (log: %s)", cause, path)
+		}
+	}
+	return fmt.Errorf("start a control plane: %w", errors.Join(cause, c.Stop()))
+}
+
+// onStop registers a step of Stop. The steps run in reverse order.
+func (c *ControlPlane) onStop(cleanup func() error) { c.cleanups = append(c.cleanups, cleanup) }
+
+// watchComponents ends the control plane's Done when a component ends unasked.
+func (c *ControlPlane) watchComponents() {
+	var err error
+	select {
+	case <-c.apiServer.done:
+		err, _ = c.apiServer.ended()
+	case <-c.controllers.done:
+		err, _ = c.controllers.ended()
+	case <-c.done:
+		return
+	}
+	c.end(fmt.Errorf("%w (log: %s)", err, c.log.path))
+}
+
+func (c *ControlPlane) end(err error) {
+	c.endOnce.Do(func() {
+		c.endErr = err
+		close(c.done)
+	})
+}
+
+// Done is closed when the control plane does not work any more: Stop was
+// called, or a component has ended unasked. Err says which.
+func (c *ControlPlane) Done() <-chan struct{} { return c.done }
+
+// Err returns why Done is closed: nil after Stop, else what ended unasked.
+// It is nil while the control plane runs.
+func (c *ControlPlane) Err() error {
+	select {
+	case <-c.done:
+		return c.endErr
+	default:
+		return nil
+	}
+}
+
+// LogFile returns the path of the file that all components log to.
+func (c *ControlPlane) LogFile() string { return c.log.path }
+
+// Dir returns the absolute path of the data folder.
+func (c *ControlPlane) Dir() string { return c.folder.root }
+
+// Stop ends all components, simulated nodes first and etcd last, waits until
+// they are gone, and removes a temporary data folder. Further calls do nothing
+// and return the same error.
+func (c *ControlPlane) Stop() error {
+	c.stopping.Do(func() {
+		c.end(nil)
+		var errs []error
+		for i := len(c.cleanups) - 1; i >= 0; i-- {
+			errs = append(errs, c.cleanups[i]())
+		}
+		c.stopErr = errors.Join(errs...)
+	})
+	return c.stopErr
+}

@@ -1,0 +1,2 @@
+package controlplane
+type simulatedNodes struct{}

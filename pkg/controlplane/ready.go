@@ -1,0 +1,65 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+)
+
+const (
+	// readyTimeout bounds each of the two waits below. Both take a few
+	// seconds; a busy machine may need many times that.
+	readyTimeout = 2 * time.Minute
+	readyPoll    = 50 * time.Millisecond
+)
+
+// waitAPIServer waits until the API server has finished its start: it serves
+// all APIs and has written RBAC's default roles.
+func waitAPIServer(ctx context.Context, s *apiServer, client kubernetes.Interface) error {
+	return waitFor(ctx, s.component, "become ready", func(ctx context.Context) error {
+		var status int
+		body, err := client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).StatusCode(&status).Raw()
+		if err == nil && status != http.StatusOK {
+			err = fmt.Errorf("/readyz answers %d: %s", status, body)
+		}
+		return err
+	})
+}
+
+// waitControllers waits until pods can be created: the default namespace has
+// its service account, which admission demands.
+func waitControllers(ctx context.Context, c *component, client kubernetes.Interface) error {
+	return waitFor(ctx, c, "make the default service account", func(ctx context.Context) error {
+		_, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
+		return err
+	})
+}
+
+// waitFor polls check until it succeeds. It gives up when the component ends,
+// when ctx does, and after readyTimeout.
+func waitFor(ctx context.Context, c *component, what string, check func(context.Context) error) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, readyPoll, readyTimeout, true, func(ctx context.Context) (bool, error) {
+		if err, ended := c.ended(); ended {
+			return false, err
+		}
+		if err := check(ctx); err != nil {
+			if ctx.Err() == nil || apierrors.ReasonForError(err) != metav1.StatusReasonUnknown {
+				last = err
+			}
+			return false, nil
+		}
+		return true, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for %s to %s: %w", c.name, what, errors.Join(err, last))
+	}
+	return nil
+}
