@@ -1,0 +1,118 @@
+package manifests_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/component-helpers/auth/rbac/validation"
+	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
+
+	"github.com/quartermaster-dra/quartermaster/manifests"
+)
+
+// upstreamRules are the rights that kube-scheduler has in every cluster.
+func upstreamRules(t *testing.T) []rbacv1.PolicyRule {
+	t.Helper()
+	var rules []rbacv1.PolicyRule
+	roles := 0
+	for _, role := range bootstrappolicy.ClusterRoles() {
+		if role.Name == "system:kube-scheduler" || role.Name == "system:volume-scheduler" {
+			roles++
+			rules = append(rules, role.Rules...)
+		}
+	}
+	require.Equal(t, 2, roles, "cluster roles of kube-scheduler")
+	return rules
+}
+
+func TestClusterRoleStaysWithinKubeSchedulers(t *testing.T) {
+	t.Parallel()
+	upstream := upstreamRules(t)
+	forEachOverlay(t, func(t *testing.T, _ string, objects []*unstructured.Unstructured) {
+		role := find[rbacv1.ClusterRole](t, objects, "ClusterRole")
+		covered, beyond := validation.Covers(upstream, role.Rules)
+		require.True(t, covered, "kube-scheduler may not: %s", strings.Join(permissions(beyond), ", "))
+	})
+}
+
+// What kube-scheduler has and we leave out, each for a reason. When a new
+// Kubernetes version grants something more, this asks whether we need it.
+func TestRightsLeftOut(t *testing.T) {
+	t.Parallel()
+	leftOut := []string{
+		// Other ways to what is granted: these objects are written by update only or
+		// by patch only, and status is read with its object.
+		"patch persistentvolumeclaims", "patch persistentvolumes", "update pods/status",
+		"patch resourceclaims.resource.k8s.io", "patch resourceclaims/status.resource.k8s.io", "patch resourceclaims/binding.resource.k8s.io",
+		"update events", "update events.events.k8s.io",
+		"get resourceclaims/status.resource.k8s.io", "list resourceclaims/status.resource.k8s.io", "watch resourceclaims/status.resource.k8s.io",
+		// Only for claims that stand for extended resources (KEP-5004).
+		"create resourceclaims.resource.k8s.io", "delete resourceclaims.resource.k8s.io", "update pods/finalizers",
+		// Older APIs, which no client here uses.
+		"create bindings",
+		"get replicasets.extensions", "list replicasets.extensions", "watch replicasets.extensions",
+		// In a Role of kube-system instead, for one lease.
+		"create leases.coordination.k8s.io",
+		"get leases.coordination.k8s.io kube-scheduler", "update leases.coordination.k8s.io kube-scheduler",
+		"list leases.coordination.k8s.io kube-scheduler", "watch leases.coordination.k8s.io kube-scheduler",
+		// Only with the gate CoordinatedLeaderElection, off by default.
+		"create leasecandidates.coordination.k8s.io", "delete leasecandidates.coordination.k8s.io",
+		"deletecollection leasecandidates.coordination.k8s.io", "get leasecandidates.coordination.k8s.io",
+		"list leasecandidates.coordination.k8s.io", "patch leasecandidates.coordination.k8s.io",
+		"update leasecandidates.coordination.k8s.io", "watch leasecandidates.coordination.k8s.io",
+	}
+	upstream := upstreamRules(t)
+	forEachOverlay(t, func(t *testing.T, _ string, objects []*unstructured.Unstructured) {
+		role := find[rbacv1.ClusterRole](t, objects, "ClusterRole")
+		_, missing := validation.Covers(role.Rules, upstream)
+		inAnyOrder := cmpopts.SortSlices(func(a, b string) bool { return a < b })
+		require.Empty(t, cmp.Diff(leftOut, permissions(missing), inAnyOrder))
+	})
+}
+
+// permissions spells out rules, one permission each: "verb resource[.group] [name]".
+func permissions(rules []rbacv1.PolicyRule) []string {
+	var result []string
+	for _, rule := range rules {
+		for _, single := range validation.BreakdownRule(rule) {
+			permission := single.Verbs[0] + " " + single.Resources[0]
+			if group := single.APIGroups[0]; group != "" {
+				permission += "." + group
+			}
+			if len(single.ResourceNames) > 0 {
+				permission += " " + single.ResourceNames[0]
+			}
+			result = append(result, permission)
+		}
+	}
+	return result
+}
+
+// All rights go to one ServiceAccount, and nothing else does.
+func TestBindings(t *testing.T) {
+	t.Parallel()
+	scheduler := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: manifests.Name, Namespace: manifests.Namespace}}
+	want := []string{
+		"ClusterRole quartermaster",
+		"Role extension-apiserver-authentication-reader",
+		"Role quartermaster-leader-election",
+	}
+	forEachOverlay(t, func(t *testing.T, _ string, objects []*unstructured.Unstructured) {
+		var bound []string
+		for _, object := range objects {
+			if kind := object.GetKind(); kind != "RoleBinding" && kind != "ClusterRoleBinding" {
+				continue
+			}
+			binding := find[rbacv1.ClusterRoleBinding](t, []*unstructured.Unstructured{object}, object.GetKind())
+			require.Equal(t, scheduler, binding.Subjects, "subjects of %s", object.GetName())
+			bound = append(bound, fmt.Sprintf("%s %s", binding.RoleRef.Kind, binding.RoleRef.Name))
+		}
+		require.ElementsMatch(t, want, bound)
+	})
+}
