@@ -1,0 +1,109 @@
+package selector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/dynamic-resource-allocation/cel"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/bitset"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+)
+
+var (
+	// ErrCompile marks a selector that is no valid CEL expression for devices.
+	ErrCompile = errors.New("CEL compile error")
+	// ErrRuntime marks a selector that could not be evaluated for a device, often
+	// because it reads an attribute that the device does not have, or because it
+	// exceeded the cost limit.
+	ErrRuntime = errors.New("CEL runtime error")
+)
+
+// Evaluator evaluates CEL expressions over pools. It is safe for concurrent use.
+type Evaluator struct {
+	compiled *cel.Cache
+}
+
+// NewEvaluator returns an evaluator that compiles with the given cache. Verdicts
+// are cached by expression, so all evaluators that see the same pools must
+// support the same CEL features.
+func NewEvaluator(compiled *cel.Cache) *Evaluator {
+	return &Evaluator{compiled: compiled}
+}
+
+// verdict is the outcome of one expression for a list of devices.
+type verdict struct {
+	matches bitset.Set
+	errors  map[int]error // by position of the device; wraps ErrCompile or ErrRuntime
+}
+
+// sliceKey and poolKey keep the entries of this package apart from others' in the
+// caches of slices and pools.
+type (
+	sliceKey struct{ expression string }
+	poolKey  struct{ expressions string }
+)
+
+// overSlice evaluates an expression for all devices of a slice. It fails only if
+// the context ends.
+func (e *Evaluator) overSlice(ctx context.Context, slice *inventory.Slice, expression string) (*verdict, error) {
+	key := sliceKey{expression}
+	if cached, found := slice.Verdicts.Get(key); found {
+		return cached.(*verdict), nil
+	}
+	v := &verdict{matches: bitset.New(len(slice.Spec.Devices))}
+	program := e.compiled.GetOrCompile(expression)
+	for i := range slice.Spec.Devices {
+		if program.Error != nil {
+			v.fail(i, fmt.Errorf("%w: %w", ErrCompile, program.Error))
+			continue
+		}
+		device := &slice.Spec.Devices[i]
+		matches, _, err := program.DeviceMatches(ctx, cel.Device{
+			Driver:                   slice.Spec.Driver,
+			AllowMultipleAllocations: device.AllowMultipleAllocations,
+			Attributes:               device.Attributes,
+			Capacity:                 device.Capacity,
+		})
+		switch {
+		case ctx.Err() != nil:
+			return nil, fmt.Errorf("evaluating selectors for slice %s: %w", slice.Name, context.Cause(ctx))
+		case err != nil:
+			v.fail(i, fmt.Errorf("%w: %w", ErrRuntime, cel.EnhanceRuntimeError(err)))
+		case matches:
+			v.matches.Add(i)
+		}
+	}
+	return slice.Verdicts.Put(key, v).(*verdict), nil
+}
+
+func (v *verdict) fail(position int, err error) {
+	if v.errors == nil {
+		v.errors = make(map[int]error)
+	}
+	v.errors[position] = err
+}
+
+// overPool joins the verdicts of the slices that the pool's devices come from.
+func (e *Evaluator) overPool(ctx context.Context, pool *inventory.NodePool, expression string) (*verdict, error) {
+	joined := &verdict{matches: bitset.New(len(pool.Devices))}
+	for start := 0; start < len(pool.Devices); {
+		slice := pool.Devices[start].Slice
+		v, err := e.overSlice(ctx, slice, expression)
+		if err != nil {
+			return nil, err
+		}
+		if len(pool.Devices) == len(slice.Spec.Devices) {
+			return v, nil // The only slice with devices: share its verdict.
+		}
+		for i := range v.matches.All() {
+			joined.matches.Add(start + i)
+		}
+		for i, err := range v.errors {
+			joined.fail(start+i, err)
+		}
+		start += len(slice.Spec.Devices)
+	}
+	return joined, nil
+}

@@ -1,0 +1,93 @@
+package selector
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/bitset"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+)
+
+// Set is what a device has to match for a request: all selectors of the class,
+// then all of the request itself, in this order.
+type Set struct {
+	expressions []string
+	// origins says for each expression who wrote it, for error messages.
+	origins []string
+	key     string
+}
+
+// NewSet collects the selectors. All of them must be CEL selectors.
+func NewSet(class *resourceapi.DeviceClass, claim *resourceapi.ResourceClaim, request string, selectors []resourceapi.DeviceSelector) Set {
+	var s Set
+	for i, selector := range class.Spec.Selectors {
+		s.add(fmt.Sprintf("device class %s, selector %d", class.Name, i), selector)
+	}
+	for i, selector := range selectors {
+		s.add(fmt.Sprintf("claim %s, request %s, selector %d", klog.KObj(claim), request, i), selector)
+	}
+	s.key = strings.Join(s.expressions, "\x00")
+	return s
+}
+
+func (s *Set) add(origin string, selector resourceapi.DeviceSelector) {
+	s.expressions = append(s.expressions, selector.CEL.Expression)
+	s.origins = append(s.origins, origin)
+}
+
+// Selection is the outcome of a set for the devices of a pool. It is immutable.
+type Selection struct {
+	// Matches are the devices that match all selectors.
+	Matches bitset.Set
+	// Failed are the devices for which a selector could not be evaluated.
+	Failed bitset.Set
+
+	failures map[int]failure
+}
+
+type failure struct {
+	expression int // index into Set.expressions
+	err        error
+}
+
+// Error returns why the set could not be evaluated for a device in Failed: it
+// names the selector, the device and the cause. It wraps ErrCompile or ErrRuntime.
+func (s Set) Error(pool *inventory.NodePool, selection *Selection, device int) error {
+	f := selection.failures[device]
+	return fmt.Errorf("%s, on device %s/%s: %w", s.origins[f.expression], pool.ID, pool.Devices[device].Name, f.err)
+}
+
+// Select returns which devices of the pool match the set. Selectors are tried in
+// order and a device is done with the first that it does not match, so a later
+// selector may rely on an earlier one. Select fails only if the context ends.
+func (e *Evaluator) Select(ctx context.Context, pool *inventory.NodePool, s Set) (*Selection, error) {
+	key := poolKey{s.key}
+	if len(s.expressions) == 0 {
+		key.expressions = "\x00" // Apart from a single empty expression.
+	}
+	if cached, found := pool.Verdicts.Get(key); found {
+		return cached.(*Selection), nil
+	}
+	selection := &Selection{Matches: bitset.Full(len(pool.Devices)), Failed: bitset.New(len(pool.Devices))}
+	for i, expression := range s.expressions {
+		v, err := e.overPool(ctx, pool, expression)
+		if err != nil {
+			return nil, err
+		}
+		for device, err := range v.errors {
+			if selection.Matches.Has(device) {
+				selection.Failed.Add(device)
+				if selection.failures == nil {
+					selection.failures = make(map[int]failure)
+				}
+				selection.failures[device] = failure{i, err}
+			}
+		}
+		selection.Matches.And(v.matches)
+	}
+	return pool.Verdicts.Put(key, selection).(*Selection), nil
+}

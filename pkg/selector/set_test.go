@@ -1,0 +1,150 @@
+package selector_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/dynamic-resource-allocation/cel"
+
+	b "github.com/quartermaster-dra/quartermaster/pkg/builder"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
+)
+
+const (
+	isA100   = `device.attributes["gpu.example.com"].model == "a100"`
+	hasModel = `"model" in device.attributes["gpu.example.com"]`
+	isOurs   = `device.driver == "gpu.example.com"`
+	broken   = `device.driver ==`
+)
+
+func poolOn(t *testing.T, builders ...*b.SliceBuilder) *inventory.NodePool {
+	t.Helper()
+	var published []*resourceapi.ResourceSlice
+	for _, builder := range builders {
+		published = append(published, builder.Obj())
+	}
+	pools := inventory.FromSlices(published, inventory.Options{PartitionableDevices: true}).OnNode(b.Node("a"))
+	require.Len(t, pools, 1)
+	return pools[0]
+}
+
+func setOf(class *resourceapi.DeviceClass, expressions ...string) selector.Set {
+	request := b.Request("gpu", class.Name).Where(expressions...)
+	claim := b.Claim("claim", request).Obj()
+	return selector.NewSet(class, claim, "gpu", claim.Spec.Devices.Requests[0].Exactly.Selectors)
+}
+
+func newEvaluator() *selector.Evaluator {
+	return selector.NewEvaluator(cel.NewCache(10, cel.Features{}))
+}
+
+func names(pool *inventory.NodePool, members []int) []string {
+	var result []string
+	for _, i := range members {
+		result = append(result, pool.Devices[i].Name)
+	}
+	return result
+}
+
+func TestSelect(t *testing.T) {
+	devices := []*b.DeviceBuilder{
+		b.Device("a100-0").Attr("model", "a100"), b.Device("t4-0").Attr("model", "t4"),
+		b.Device("plain"), b.Device("a100-1").Attr("model", "a100"),
+	}
+	oneSlice := func(t *testing.T) *inventory.NodePool { return poolOn(t, b.NodeSlice("a", devices...)) }
+	twoSlices := func(t *testing.T) *inventory.NodePool {
+		return poolOn(t,
+			b.Slice("s1").InPool("p", 1, 2).OnNode("a").Devices(devices[:2]...),
+			b.Slice("s2").InPool("p", 1, 2).OnNode("a").Devices(devices[2:]...))
+	}
+	tests := map[string]struct {
+		class   []string
+		request []string
+		matches []string
+		failed  []string
+		err     error
+		text    string
+	}{
+		"no selectors match everything": {matches: []string{"a100-0", "t4-0", "plain", "a100-1"}},
+		"class only":                    {class: []string{isOurs}, matches: []string{"a100-0", "t4-0", "plain", "a100-1"}},
+		"class and request":             {class: []string{hasModel}, request: []string{isA100}, matches: []string{"a100-0", "a100-1"}},
+		"a missing attribute is an error for that device": {
+			request: []string{isA100}, matches: []string{"a100-0", "a100-1"}, failed: []string{"plain"},
+			err: selector.ErrRuntime, text: "claim default/claim, request gpu, selector 0, on device gpu.example.com/",
+		},
+		"an earlier selector protects a later one": {request: []string{hasModel, isA100}, matches: []string{"a100-0", "a100-1"}},
+		"the order matters": {
+			request: []string{isA100, hasModel}, matches: []string{"a100-0", "a100-1"}, failed: []string{"plain"},
+			err: selector.ErrRuntime, text: "consider using CEL optional chaining",
+		},
+		"a broken expression fails for every device": {
+			class: []string{broken}, failed: []string{"a100-0", "t4-0", "plain", "a100-1"},
+			err: selector.ErrCompile, text: "device class class, selector 0, on device gpu.example.com/",
+		},
+	}
+	for name, tc := range tests {
+		for shape, makePool := range map[string]func(*testing.T) *inventory.NodePool{"one slice": oneSlice, "two slices": twoSlices} {
+			t.Run(name+", "+shape, func(t *testing.T) {
+				pool := makePool(t)
+				set := setOf(b.Class("class", tc.class...), tc.request...)
+				selection, err := newEvaluator().Select(t.Context(), pool, set)
+				require.NoError(t, err)
+				require.Equal(t, tc.matches, names(pool, slices.Collect(selection.Matches.All())))
+				failed := slices.Collect(selection.Failed.All())
+				require.Equal(t, tc.failed, names(pool, failed))
+				for _, device := range failed {
+					err := set.Error(pool, selection, device)
+					require.ErrorIs(t, err, tc.err)
+					require.ErrorContains(t, err, tc.text)
+					require.ErrorContains(t, err, pool.Devices[device].Name)
+				}
+			})
+		}
+	}
+}
+
+func TestVerdictsAreCachedOnThePool(t *testing.T) {
+	pool := poolOn(t, b.NodeSlice("a", b.Device("d").Attr("model", "a100")))
+	evaluator := newEvaluator()
+	first, err := evaluator.Select(t.Context(), pool, setOf(b.Class("class"), isA100))
+	require.NoError(t, err)
+	again, err := evaluator.Select(t.Context(), pool, setOf(b.Class("class"), isA100))
+	require.NoError(t, err)
+	require.Same(t, first, again)
+	other, err := evaluator.Select(t.Context(), pool, setOf(b.Class("class", isA100)))
+	require.NoError(t, err)
+	require.Same(t, first, other, "the same expressions give the same verdict, whoever wrote them")
+}
+
+func TestErrorNamesTheOneWhoWroteTheSelector(t *testing.T) {
+	pool := poolOn(t, b.NodeSlice("a", b.Device("d")))
+	evaluator := newEvaluator()
+	for origin, set := range map[string]selector.Set{
+		"device class class, selector 0":                setOf(b.Class("class", isA100)),
+		"claim default/claim, request gpu, selector 0,": setOf(b.Class("class"), isA100),
+	} {
+		selection, err := evaluator.Select(t.Context(), pool, set)
+		require.NoError(t, err)
+		require.ErrorContains(t, set.Error(pool, selection, 0), origin)
+	}
+}
+
+func TestTheEndOfTheContextIsNoVerdict(t *testing.T) {
+	pool := poolOn(t, b.NodeSlice("a", b.Device("d").Attr("model", "a100")))
+	set := setOf(b.Class("class"), isA100)
+	cause := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(cause)
+	evaluator := newEvaluator()
+	_, err := evaluator.Select(ctx, pool, set)
+	require.ErrorIs(t, err, cause)
+
+	selection, err := evaluator.Select(t.Context(), pool, set)
+	require.NoError(t, err)
+	require.True(t, selection.Matches.Has(0), "an interrupted evaluation must not be remembered")
+}
