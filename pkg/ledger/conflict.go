@@ -1,0 +1,47 @@
+package ledger
+
+import (
+	"fmt"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+)
+
+// ConflictError says that a device which a plan needs is held by somebody else.
+type ConflictError struct {
+	Claim  ClaimRef // who wants the device
+	Pool   inventory.PoolID
+	Device string
+	Holder ClaimRef // who has it
+}
+
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("claim %s was to get device %s/%s, but claim %s holds it by now; looking for other devices",
+		e.Claim, e.Pool, e.Device, e.Holder)
+}
+
+// conflict returns an error if somebody else uses a device that the allocation
+// needs for itself, or has for himself a device that it wants to share.
+func (l *Ledger) conflict(ref ClaimRef, allocation *resourceapi.AllocationResult) error {
+	for i := range allocation.Devices.Results {
+		result := &allocation.Devices.Results[i]
+		if ptr.Deref(result.AdminAccess, false) {
+			continue
+		}
+		usage := l.Pool(poolOf(result)).Devices[result.Device]
+		holders := usage.Holders
+		if result.ShareID == nil {
+			for _, share := range usage.Shares {
+				holders = append(holders[:len(holders):len(holders)], share.Holder)
+			}
+		}
+		for _, holder := range holders {
+			if holder.UID != ref.UID {
+				return &ConflictError{Claim: ref, Pool: poolOf(result), Device: result.Device, Holder: holder}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,210 @@
+package ledger
+
+import (
+	"sync"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+)
+
+// Ledger is the one record of who holds what. It is a View of the present.
+//
+// Claims reach it in two ways: as the API server has them (Refresh, Observe), and
+// as this scheduler intends them (AddInFlight). A claim counts once: as committed
+// if the server is known to have its allocation, otherwise as in flight.
+type Ledger struct {
+	mutex  sync.Mutex
+	claims map[types.UID]*record
+	byName map[string]types.UID // namespace/name to UID of the committed claim
+
+	pools sync.Map // inventory.PoolID to *PoolUsage
+}
+
+// record is what is known about one claim.
+type record struct {
+	ref ClaimRef
+	// version is the resourceVersion of the newest state seen of the server, ""
+	// if none was.
+	version   string
+	committed *resourceapi.AllocationResult
+	inFlight  *resourceapi.AllocationResult
+}
+
+// effective is the allocation that counts.
+func (r *record) effective() *resourceapi.AllocationResult {
+	if r.committed != nil {
+		return r.committed
+	}
+	return r.inFlight
+}
+
+// New returns an empty ledger.
+func New() *Ledger {
+	return &Ledger{claims: make(map[types.UID]*record), byName: make(map[string]types.UID)}
+}
+
+// Pool implements View.
+func (l *Ledger) Pool(id inventory.PoolID) *PoolUsage {
+	usage, found := l.pools.Load(id)
+	if !found {
+		return unused
+	}
+	return usage.(*PoolUsage)
+}
+
+// Refresh brings one claim up to date. read returns what the informer's store has
+// under namespace/name, nil if it has nothing; it is called under the lock, so
+// that calls may come from several goroutines, late and repeatedly.
+func (l *Ledger) Refresh(key string, read func() *resourceapi.ResourceClaim) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	claim := read()
+	if claim == nil {
+		l.forget(l.byName[key])
+		delete(l.byName, key)
+		return
+	}
+	l.apply(key, claim)
+}
+
+// Observe records a claim as the server returned it from one of our own writes,
+// which can be newer than what the informer has.
+func (l *Ledger) Observe(claim *resourceapi.ResourceClaim) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.apply(claim.Namespace+"/"+claim.Name, claim)
+}
+
+// apply takes over the state of a claim unless a newer one is known.
+func (l *Ledger) apply(key string, claim *resourceapi.ResourceClaim) {
+	if uid, found := l.byName[key]; found && !newer(claim, l.claims[uid]) {
+		return
+	} else if found && uid != claim.UID {
+		l.forget(uid)
+	}
+	l.byName[key] = claim.UID
+	r := l.record(RefTo(claim))
+	before := r.effective()
+	r.version = claim.ResourceVersion
+	if !sameDevices(r.committed, claim.Status.Allocation) {
+		r.committed = claim.Status.Allocation
+	}
+	l.publish(r.ref, before, r.effective())
+}
+
+// newer reports whether the claim's state is newer than the recorded one. Versions
+// that cannot be compared count as newer: the last writer then wins.
+func newer(claim *resourceapi.ResourceClaim, r *record) bool {
+	if r == nil || r.version == "" {
+		return true
+	}
+	order, err := resourceversion.CompareResourceVersion(claim.ResourceVersion, r.version)
+	return err != nil || order > 0
+}
+
+// forget removes what is committed for a claim that does not exist any more. Its
+// entry stays while its allocation is in flight: the one who put it there ends it.
+func (l *Ledger) forget(uid types.UID) {
+	r := l.claims[uid]
+	if r == nil {
+		return
+	}
+	before := r.effective()
+	r.committed, r.version = nil, ""
+	if r.inFlight == nil {
+		delete(l.claims, uid)
+	}
+	l.publish(r.ref, before, r.effective())
+}
+
+func (l *Ledger) record(ref ClaimRef) *record {
+	r := l.claims[ref.UID]
+	if r == nil {
+		r = &record{ref: ref}
+		l.claims[ref.UID] = r
+	}
+	return r
+}
+
+// publish replaces the usage of all pools in which the two allocations differ.
+func (l *Ledger) publish(holder ClaimRef, before, after *resourceapi.AllocationResult) {
+	if before == after {
+		return
+	}
+	touched := make(map[inventory.PoolID]bool)
+	for _, allocation := range []*resourceapi.AllocationResult{before, after} {
+		if allocation == nil {
+			continue
+		}
+		for i := range allocation.Devices.Results {
+			touched[poolOf(&allocation.Devices.Results[i])] = true
+		}
+	}
+	for id := range touched {
+		usage := l.Pool(id).change(id, holder, before, after)
+		if len(usage.Devices) == 0 {
+			l.pools.Delete(id)
+		} else {
+			l.pools.Store(id, usage)
+		}
+	}
+}
+
+// AddInFlight records that a claim is about to get an allocation. It fails with a
+// ConflictError, and changes nothing, if another claim meanwhile holds a device
+// of it. It is a no-op if the server is known to have allocated the claim already.
+func (l *Ledger) AddInFlight(ref ClaimRef, allocation *resourceapi.AllocationResult) error {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if err := l.conflict(ref, allocation); err != nil {
+		return err
+	}
+	r := l.record(ref)
+	before := r.effective()
+	r.inFlight = allocation
+	l.publish(ref, before, r.effective())
+	return nil
+}
+
+// RemoveInFlight ends what AddInFlight began, whether the allocation was written
+// (then Observe came first) or given up. It is idempotent.
+func (l *Ledger) RemoveInFlight(uid types.UID) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	r := l.claims[uid]
+	if r == nil || r.inFlight == nil {
+		return
+	}
+	before := r.effective()
+	r.inFlight = nil
+	if r.version == "" {
+		delete(l.claims, uid)
+	}
+	l.publish(r.ref, before, r.effective())
+}
+
+// InFlight returns the allocation that is in flight for a claim, or nil.
+func (l *Ledger) InFlight(uid types.UID) *resourceapi.AllocationResult {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if r := l.claims[uid]; r != nil {
+		return r.inFlight
+	}
+	return nil
+}
+
+// InFlightCount returns how many claims have an allocation in flight.
+func (l *Ledger) InFlightCount() int {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	n := 0
+	for _, r := range l.claims {
+		if r.inFlight != nil {
+			n++
+		}
+	}
+	return n
+}

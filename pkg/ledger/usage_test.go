@@ -1,0 +1,61 @@
+package ledger_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	resourceapi "k8s.io/api/resource/v1"
+
+	b "github.com/quartermaster-dra/quartermaster/pkg/builder"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+func nodePool(slices ...*resourceapi.ResourceSlice) *inventory.NodePool {
+	return inventory.FromSlices(slices, inventory.Options{PartitionableDevices: true}).OnNode(b.Node("a"))[0]
+}
+
+func TestOccupied(t *testing.T) {
+	l := ledger.New()
+	before := nodePool(b.NodeSlice("a", b.Devices("gpu-0", "gpu-1", "gpu-2")...).Obj())
+	refresh(l, "x", b.Claim("x").Allocated("a", "gpu-1", "vanished"))
+	occupied := func(pool *inventory.NodePool) []int {
+		return slices.Collect(l.Pool(pool.ID).Occupied(pool).All())
+	}
+	require.Equal(t, []int{1}, occupied(before))
+	after := nodePool(b.NodeSlice("a", b.Devices("gpu-1", "gpu-0")...).Obj())
+	require.Equal(t, []int{0}, occupied(after), "positions follow the version of the pool")
+	require.Equal(t, []int{1}, occupied(before))
+	refresh(l, "x", nil)
+	require.Empty(t, occupied(before))
+}
+
+func TestRemaining(t *testing.T) {
+	pool := nodePool(
+		b.Slice("counters").InPool("a", 1, 3).OnNode("a").Counters("gpu-0", "memory", "40Gi", "engines", "7").Obj(),
+		b.Slice("devices").InPool("a", 1, 3).OnNode("a").Devices(
+			b.Device("small").Consumes("gpu-0", "memory", "10Gi", "engines", "1"),
+			b.Device("large").Consumes("gpu-0", "memory", "40Gi"),
+			b.Device("plain")).Obj(),
+		b.Slice("elsewhere").InPool("a", 1, 3).OnNode("b").Devices(
+			b.Device("remote").Consumes("gpu-0", "engines", "2")).Obj(),
+	)
+	remaining := func(l *ledger.Ledger) map[string]string {
+		result := map[string]string{}
+		for name, value := range l.Pool(pool.ID).Remaining(pool)["gpu-0"] {
+			result[name] = value.String()
+		}
+		return result
+	}
+	l := ledger.New()
+	require.Equal(t, map[string]string{"memory": "40Gi", "engines": "7"}, remaining(l))
+	refresh(l, "x", b.Claim("x").Allocated("a", "small", "plain", "unknown"))
+	require.Equal(t, map[string]string{"memory": "30Gi", "engines": "6"}, remaining(l))
+	refresh(l, "y", b.Claim("y").Allocated("a", "remote"))
+	require.Equal(t, map[string]string{"memory": "30Gi", "engines": "4"}, remaining(l), "devices for other nodes count")
+	refresh(l, "z", b.Claim("z").Allocated("a", "large"))
+	require.Equal(t, map[string]string{"memory": "-10Gi", "engines": "4"}, remaining(l))
+	published := pool.Counters["gpu-0"].Counters["memory"].Value
+	require.Equal(t, "40Gi", published.String(), "published counters must not change")
+}

@@ -1,0 +1,57 @@
+package ledger
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+)
+
+// View answers what is used of a pool. Views are safe for concurrent use.
+type View interface {
+	// Pool never returns nil.
+	Pool(inventory.PoolID) *PoolUsage
+}
+
+// Fixed is a view that never changes.
+type Fixed map[inventory.PoolID]*PoolUsage
+
+// Pool implements View.
+func (f Fixed) Pool(id inventory.PoolID) *PoolUsage {
+	if usage := f[id]; usage != nil {
+		return usage
+	}
+	return unused
+}
+
+// Without returns the view as it would be if some claims held nothing. It costs
+// nothing until a pool is looked at, and then only that pool.
+func Without(base View, claims ...types.UID) View {
+	return &without{base: base, claims: claims, pools: make(map[inventory.PoolID]*PoolUsage)}
+}
+
+type without struct {
+	base   View
+	claims []types.UID
+
+	mutex sync.Mutex
+	pools map[inventory.PoolID]*PoolUsage
+}
+
+func (w *without) Pool(id inventory.PoolID) *PoolUsage {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if usage := w.pools[id]; usage != nil {
+		return usage
+	}
+	devices := make(map[string]DeviceUsage)
+	for name, usage := range w.base.Pool(id).Devices {
+		devices[name] = usage.without(func(uid types.UID) bool { return slices.Contains(w.claims, uid) })
+	}
+	maps.DeleteFunc(devices, func(_ string, usage DeviceUsage) bool { return usage.empty() })
+	w.pools[id] = NewPoolUsage(devices)
+	return w.pools[id]
+}
