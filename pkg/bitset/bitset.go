@@ -113,3 +113,16 @@ func (s Set) All() iter.Seq[int] {
 		}
 	}
 }
+
+// LenWithout counts the members that are at least from and not in other.
+func (s Set) LenWithout(other Set, from int) int {
+	n := 0
+	for word := from / wordBits; word < len(s); word++ {
+		w := s[word] &^ other[word]
+		if word == from/wordBits {
+			w &= ^uint64(0) << (from % wordBits)
+		}
+		n += bits.OnesCount64(w)
+	}
+	return n
+}

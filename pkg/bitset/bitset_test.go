@@ -58,8 +58,11 @@ func TestAgainstModel(t *testing.T) {
 		require.Equal(t, combine(func(x, y bool) bool { return x && y }), apply(Set.And))
 		require.Equal(t, combine(func(x, y bool) bool { return x && !y }), apply(Set.AndNot))
 		require.Equal(t, combine(func(x, y bool) bool { return x || y }), apply(Set.Or))
+		without := combine(func(x, y bool) bool { return x && !y })
 		for i := range n {
 			require.Equal(t, am[i], a.Has(i))
+			first, _ := slices.BinarySearch(without, i)
+			require.Equal(t, len(without)-first, a.LenWithout(b, i))
 		}
 	}
 }

@@ -48,6 +48,12 @@ type NodePool struct {
 	// Reachable are the devices that the node can use: all of them, unless the
 	// slice selects nodes per device.
 	Reachable bitset.Set
+	// Tainted are the devices with any taint.
+	Tainted bitset.Set
+	// Partitions are the devices that consume counters (KEP-4815).
+	Partitions bitset.Set
+	// Conditional are the devices with binding conditions (KEP-5007).
+	Conditional bitset.Set
 	// Elsewhere are the pool's devices in slices for other nodes. They matter
 	// because they draw from the same counters.
 	Elsewhere []Device
@@ -99,17 +105,31 @@ func (p *NodePool) addDevices(pool *Pool, targeting []*Slice, node *v1.Node) {
 			}
 		}
 	}
+	p.classify(node)
+}
+
+// classify fills the sets of devices with something special.
+func (p *NodePool) classify(node *v1.Node) {
 	p.Reachable = bitset.Full(len(p.Devices))
-	position := 0
-	for _, slice := range targeting {
-		if slice.holdsCounters(pool.opts) {
-			continue
+	p.Tainted = bitset.New(len(p.Devices))
+	p.Partitions = bitset.New(len(p.Devices))
+	p.Conditional = bitset.New(len(p.Devices))
+	first := 0 // position of the first device of the current device's slice
+	for i, device := range p.Devices {
+		if i > 0 && p.Devices[i-1].Slice != device.Slice {
+			first = i
 		}
-		for i := range slice.Spec.Devices {
-			if len(slice.deviceReach) > 0 && !slice.deviceReach[i].matches(node) {
-				p.Reachable.Remove(position)
-			}
-			position++
+		if reach := device.Slice.deviceReach; len(reach) > 0 && !reach[i-first].matches(node) {
+			p.Reachable.Remove(i)
+		}
+		if len(device.Taints) > 0 {
+			p.Tainted.Add(i)
+		}
+		if len(device.ConsumesCounters) > 0 {
+			p.Partitions.Add(i)
+		}
+		if len(device.BindingConditions) > 0 {
+			p.Conditional.Add(i)
 		}
 	}
 }

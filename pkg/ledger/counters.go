@@ -44,3 +44,15 @@ func (c Counters) subtract(device inventory.Device) {
 		}
 	}
 }
+
+// Clone returns a copy that can be changed.
+func (c Counters) Clone() Counters {
+	clone := make(Counters, len(c))
+	for name, set := range c {
+		clone[name] = make(map[string]resource.Quantity, len(set))
+		for counter, value := range set {
+			clone[name][counter] = value.DeepCopy()
+		}
+	}
+	return clone
+}

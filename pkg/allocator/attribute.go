@@ -1,0 +1,110 @@
+package allocator
+
+import (
+	"strings"
+
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+)
+
+// value is one value of an attribute in a form that can be compared with ==.
+// Versions are compared as strings: semver allows only one spelling.
+type value struct {
+	kind kind
+	text string
+	num  int64
+}
+
+type kind uint8
+
+const (
+	noKind kind = iota // a type that is not known, or a list without the feature
+	stringKind
+	intKind
+	boolKind
+	versionKind
+)
+
+// attributeName is a FullyQualifiedName taken apart: a driver may publish its own
+// attributes without the domain.
+type attributeName struct {
+	full, domain, id string
+}
+
+func newAttributeName(name resourceapi.FullyQualifiedName) attributeName {
+	domain, id, _ := strings.Cut(string(name), "/")
+	return attributeName{full: string(name), domain: domain, id: id}
+}
+
+// lookup returns the attribute of a device, or nil.
+func (n attributeName) lookup(device *inventory.Device) *resourceapi.DeviceAttribute {
+	if attribute, found := device.Attributes[resourceapi.QualifiedName(n.full)]; found {
+		return &attribute
+	}
+	if n.id != "" && n.domain == device.Slice.Spec.Driver {
+		if attribute, found := device.Attributes[resourceapi.QualifiedName(n.id)]; found {
+			return &attribute
+		}
+	}
+	return nil
+}
+
+// values returns the values of an attribute: one, or those of a list if lists are
+// understood (DRAListTypeAttributes). It is empty if the type is not known.
+func values(a *resourceapi.DeviceAttribute, lists bool) []value {
+	if lists {
+		if list := listValues(a); len(list) > 0 {
+			return list
+		}
+	}
+	switch {
+	case a.StringValue != nil:
+		return []value{{kind: stringKind, text: *a.StringValue}}
+	case a.IntValue != nil:
+		return []value{{kind: intKind, num: *a.IntValue}}
+	case a.BoolValue != nil:
+		return []value{boolValue(*a.BoolValue)}
+	case a.VersionValue != nil:
+		return []value{{kind: versionKind, text: *a.VersionValue}}
+	}
+	return nil
+}
+
+func listValues(a *resourceapi.DeviceAttribute) []value {
+	var list []value
+	for _, v := range a.IntValues {
+		list = append(list, value{kind: intKind, num: v})
+	}
+	for _, v := range a.BoolValues {
+		list = append(list, boolValue(v))
+	}
+	for _, v := range a.StringValues {
+		list = append(list, value{kind: stringKind, text: v})
+	}
+	for _, v := range a.VersionValues {
+		list = append(list, value{kind: versionKind, text: v})
+	}
+	return list
+}
+
+func boolValue(v bool) value {
+	if v {
+		return value{kind: boolKind, num: 1}
+	}
+	return value{kind: boolKind}
+}
+
+// common returns the values that are in both lists.
+func common(a, b []value) []value {
+	var both []value
+	for _, v := range a {
+		for _, w := range b {
+			if v == w {
+				both = append(both, v)
+				break
+			}
+		}
+	}
+	return both
+}

@@ -1,0 +1,135 @@
+package allocator
+
+import (
+	"encoding/binary"
+	"maps"
+	"slices"
+)
+
+// tooFew is a cheap bound: there are not as many candidates left as devices are
+// missing. It does not apply if a failing device lies ahead, because then the
+// answer is that device's error.
+func (s *search) tooFew(r *request, missing int, start location) bool {
+	free := 0
+	for pool := start.pool; pool < len(s.site.Pools); pool++ {
+		c := s.candidates[r.id][pool]
+		taken := s.taken.byAny[pool]
+		if r.admin {
+			taken = s.taken.byClaim[r.claim.index][pool]
+		}
+		from := 0
+		if pool == start.pool {
+			from = start.device
+		}
+		if c.failing.LenWithout(taken, from) > 0 {
+			return false
+		}
+		if free += c.usable.LenWithout(taken, from); free >= missing {
+			return false
+		}
+	}
+	return true
+}
+
+// classes groups devices that are interchangeable in a search: the same requests
+// can use them, they look the same to all constraints and draw the same from the
+// same counters. If a search with one of them in some place has no solution, it
+// has none with another: in a solution the two could be swapped. So each class
+// needs to be tried only once in each place.
+//
+// Class numbers are computed when a search first turns back, which most never do.
+type classes struct {
+	numbers map[string]int
+	of      map[location]int
+}
+
+// deadClasses are the classes which were tried in one place of the search.
+type deadClasses []int
+
+func (d *deadClasses) add(s *search, at location) {
+	if s.interchangeable() {
+		*d = append(*d, s.classes.number(s, at))
+	}
+}
+
+func (d *deadClasses) contains(s *search, at location) bool {
+	return len(*d) > 0 && slices.Contains(*d, s.classes.number(s, at))
+}
+
+// interchangeable reports whether classes say all there is to say. They do not
+//   - if a request wants all devices and its claim has constraints: breaking a
+//     constraint then is an error, so it matters which device is met first;
+//   - if one claim's admin access may use a device that another claim has taken:
+//     then two devices of a class can differ in who has them.
+func (s *search) interchangeable() bool {
+	return !slices.ContainsFunc(s.requests, func(r *request) bool {
+		return r.all() && len(r.claim.constraints) > 0 || r.admin && len(s.claims) > 1
+	})
+}
+
+func (c *classes) number(s *search, at location) int {
+	if number, found := c.of[at]; found {
+		return number
+	}
+	if c.of == nil {
+		c.of, c.numbers = make(map[location]int), make(map[string]int)
+	}
+	signature := s.signature(at)
+	number, found := c.numbers[signature]
+	if !found {
+		number = len(c.numbers)
+		c.numbers[signature] = number
+	}
+	c.of[at] = number
+	return number
+}
+
+// signature encodes everything about a device that the rest of a search can see.
+func (s *search) signature(at location) string {
+	var b []byte
+	for id := range s.requests {
+		var bits byte
+		if c := s.candidates[id][at.pool]; c.usable != nil {
+			if c.usable.Has(at.device) {
+				bits |= 1
+			}
+			if c.failing.Has(at.device) {
+				bits |= 2
+			}
+		}
+		b = append(b, bits)
+	}
+	device := s.device(at)
+	for _, constraints := range s.constraints {
+		for _, c := range constraints {
+			b = append(b, '|')
+			if attribute := c.name.lookup(device); attribute != nil {
+				b = append(b, '=')
+				for _, v := range values(attribute, s.solver.Features.ListTypeAttributes) {
+					b = append(b, byte(v.kind))
+					b = binary.AppendVarint(b, v.num)
+					b = appendText(b, v.text)
+				}
+			}
+		}
+	}
+	if len(device.ConsumesCounters) == 0 {
+		return string(b)
+	}
+	b = binary.AppendVarint(append(b, '#'), int64(at.pool))
+	for _, consumption := range device.ConsumesCounters {
+		b = appendText(b, consumption.CounterSet)
+		b = binary.AppendVarint(b, int64(len(consumption.Counters)))
+		for _, name := range slices.Sorted(maps.Keys(consumption.Counters)) {
+			amount := consumption.Counters[name]
+			b = appendText(b, name)
+			b = appendText(b, amount.Value.String())
+		}
+	}
+	return string(b)
+}
+
+// appendText appends a string so that no two sequences of strings look the same.
+func appendText(b []byte, text string) []byte {
+	return append(binary.AppendVarint(b, int64(len(text))), text...)
+}

@@ -1,0 +1,17 @@
+// Package allocator finds devices for ResourceClaims. It is pure: no clients, no
+// informers, no clocks, no global state; the same input gives the same plan.
+//
+// The order of things, and of the files:
+//
+//	Solver   knows features, classes and how to evaluate selectors    (solver.go)
+//	Task     the claims of a pod, resolved once                       (task.go, request.go)
+//	Site     a node, what it sees of the inventory, a ledger view     (solver.go)
+//	candidates  per request, which devices are usable at all          (candidates.go)
+//	search   depth first in upstream's order                          (search.go, place.go)
+//	  pruning: counts, classes of interchangeable devices             (classes.go)
+//	Outcome  allocation results, or why there are none                (result.go, reason.go)
+//
+// Of all solutions the search returns the one that the structured allocator of
+// k8s.io/dynamic-resource-allocation meets first: claims and requests in their
+// order, devices by pool, slice and position, the last choice changed first.
+package allocator

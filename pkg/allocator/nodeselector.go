@@ -1,0 +1,72 @@
+package allocator
+
+import (
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+)
+
+// nodeSelector returns where the devices of a claim can be used, nil if everywhere.
+// A device that is local to a node, or binds to one when used, fixes the node of
+// the search. Otherwise the selectors of all devices must hold at once.
+func (s *search) nodeSelector(devices []placement) (*v1.NodeSelector, error) {
+	var joined v1.NodeSelectorTerm
+	for _, p := range devices {
+		device := s.device(p.at)
+		nodeName, selector := device.Slice.Spec.NodeName, device.Slice.Spec.NodeSelector
+		if ptr.Deref(device.Slice.Spec.PerDeviceNodeSelection, false) {
+			nodeName, selector = device.NodeName, device.NodeSelector
+		}
+		if nodeName != nil || ptr.Deref(device.BindsToNode, false) {
+			return onlyNode(s.site.Node.Name), nil
+		}
+		if selector == nil || len(selector.NodeSelectorTerms) == 0 {
+			continue
+		}
+		if n := len(selector.NodeSelectorTerms); n > 1 {
+			return nil, fmt.Errorf("device %s: its node selector has %d terms, but the API allows only one; "+
+				"its driver must publish it anew", device.Name, n)
+		}
+		term := &selector.NodeSelectorTerms[0]
+		joined.MatchFields = addRequirements(joined.MatchFields, term.MatchFields)
+		joined.MatchExpressions = addRequirements(joined.MatchExpressions, term.MatchExpressions)
+	}
+	if len(joined.MatchFields) == 0 && len(joined.MatchExpressions) == 0 {
+		return nil, nil
+	}
+	return &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{joined}}, nil
+}
+
+func onlyNode(name string) *v1.NodeSelector {
+	return &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
+		MatchFields: []v1.NodeSelectorRequirement{{
+			Key: "metadata.name", Operator: v1.NodeSelectorOpIn, Values: []string{name},
+		}},
+	}}}
+}
+
+// addRequirements appends those requirements that are not there yet.
+func addRequirements(to, from []v1.NodeSelectorRequirement) []v1.NodeSelectorRequirement {
+	for _, requirement := range from {
+		if !slices.ContainsFunc(to, func(r v1.NodeSelectorRequirement) bool { return sameRequirement(r, requirement) }) {
+			to = append(to, requirement)
+		}
+	}
+	return to
+}
+
+// sameRequirement ignores the order of values and repeated ones.
+func sameRequirement(a, b v1.NodeSelectorRequirement) bool {
+	return a.Key == b.Key && a.Operator == b.Operator && includes(a.Values, b.Values) && includes(b.Values, a.Values)
+}
+
+func includes(all, some []string) bool {
+	for _, v := range some {
+		if !slices.Contains(all, v) {
+			return false
+		}
+	}
+	return true
+}

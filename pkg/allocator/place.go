@@ -1,0 +1,179 @@
+package allocator
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/bitset"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// placement is a device that was chosen for a request.
+type placement struct {
+	request *request
+	at      location
+}
+
+// placing is the outcome of place.
+type placing int
+
+const (
+	placedOK placing = iota
+	countersShort
+	constraintViolated
+)
+
+// place takes a candidate for a request if counters and constraints allow it. If
+// they do not, nothing has changed.
+func (s *search) place(r *request, at location) placing {
+	device := s.device(at)
+	if len(device.ConsumesCounters) > 0 && !s.drawn.draw(s.site, at, device) {
+		return countersShort
+	}
+	constraints := s.constraints[r.claim.index]
+	for i := range constraints {
+		if constraints[i].appliesTo(r) && !constraints[i].add(device) {
+			s.removeFromConstraints(r, i)
+			s.drawn.giveBack(at, device)
+			return constraintViolated
+		}
+	}
+	s.taken.add(r.claim.index, at)
+	s.placed[r.claim.index] = append(s.placed[r.claim.index], placement{r, at})
+	return placedOK
+}
+
+// unplace undoes the last place for the request's claim.
+func (s *search) unplace(r *request) {
+	c := r.claim.index
+	last := len(s.placed[c]) - 1
+	at := s.placed[c][last].at
+	s.placed[c] = s.placed[c][:last]
+	s.taken.remove(c, at)
+	s.removeFromConstraints(r, len(s.constraints[c]))
+	s.drawn.giveBack(at, s.device(at))
+}
+
+// removeFromConstraints undoes the adds to the first n constraints.
+func (s *search) removeFromConstraints(r *request, n int) {
+	constraints := s.constraints[r.claim.index]
+	for i := n - 1; i >= 0; i-- {
+		if constraints[i].appliesTo(r) {
+			constraints[i].remove()
+		}
+	}
+}
+
+// takenDevices are the devices chosen so far, by claim and pool.
+type takenDevices struct {
+	byClaim [][]bitset.Set
+	byAny   []bitset.Set
+}
+
+func newTakenDevices(claims int, pools []*inventory.NodePool) takenDevices {
+	t := takenDevices{byClaim: make([][]bitset.Set, claims), byAny: make([]bitset.Set, len(pools))}
+	for i, pool := range pools {
+		t.byAny[i] = bitset.New(len(pool.Devices))
+	}
+	if claims == 1 {
+		t.byClaim[0] = t.byAny // With one claim, both are the same.
+		return t
+	}
+	for c := range t.byClaim {
+		t.byClaim[c] = make([]bitset.Set, len(pools))
+		for i, pool := range pools {
+			t.byClaim[c][i] = bitset.New(len(pool.Devices))
+		}
+	}
+	return t
+}
+
+// forRequest reports whether a device cannot be chosen because it was already:
+// by any claim, or, with admin access, by the same claim.
+func (t *takenDevices) forRequest(r *request, at location) bool {
+	if r.admin {
+		return t.byClaim[r.claim.index][at.pool].Has(at.device)
+	}
+	return t.byAny[at.pool].Has(at.device)
+}
+
+func (t *takenDevices) add(claim int, at location) {
+	t.byClaim[claim][at.pool].Add(at.device)
+	t.byAny[at.pool].Add(at.device)
+}
+
+// remove undoes add. With admin access another claim may have the device as well.
+func (t *takenDevices) remove(claim int, at location) {
+	t.byClaim[claim][at.pool].Remove(at.device)
+	for _, pools := range t.byClaim {
+		if pools[at.pool].Has(at.device) {
+			return
+		}
+	}
+	t.byAny[at.pool].Remove(at.device)
+}
+
+// drawnCounters is what is left of each pool's counters (KEP-4815) after what is
+// in use and what the search has chosen. Pools without partitions have no entry.
+type drawnCounters map[int]ledger.Counters
+
+// draw takes what a device consumes, all or nothing.
+func (d *drawnCounters) draw(site Site, at location, device *inventory.Device) bool {
+	left := d.of(site, at.pool)
+	for _, consumption := range device.ConsumesCounters {
+		for name, needed := range consumption.Counters {
+			have := left[consumption.CounterSet][name]
+			if have.Cmp(needed.Value) < 0 {
+				return false
+			}
+		}
+	}
+	if overdrawn(left) {
+		return false
+	}
+	d.change(at, device, func(have *resource.Quantity, amount resource.Quantity) { have.Sub(amount) })
+	return true
+}
+
+// overdrawn reports whether more is in use than the driver publishes by now. No
+// partition of such a pool can be allocated until it is settled.
+func overdrawn(left ledger.Counters) bool {
+	for _, set := range left {
+		for _, value := range set {
+			if value.Sign() < 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// of returns the pool's counters, which are copied from the ledger when first needed.
+func (d *drawnCounters) of(site Site, index int) ledger.Counters {
+	if left, found := (*d)[index]; found {
+		return left
+	}
+	if *d == nil {
+		*d = make(drawnCounters)
+	}
+	pool := site.Pools[index]
+	left := site.Usage.Pool(pool.ID).Remaining(pool).Clone()
+	(*d)[index] = left
+	return left
+}
+
+func (d *drawnCounters) giveBack(at location, device *inventory.Device) {
+	d.change(at, device, func(have *resource.Quantity, amount resource.Quantity) { have.Add(amount) })
+}
+
+func (d *drawnCounters) change(at location, device *inventory.Device, apply func(*resource.Quantity, resource.Quantity)) {
+	left := (*d)[at.pool]
+	for _, consumption := range device.ConsumesCounters {
+		set := left[consumption.CounterSet]
+		for name, amount := range consumption.Counters {
+			have := set[name]
+			apply(&have, amount.Value)
+			set[name] = have
+		}
+	}
+}

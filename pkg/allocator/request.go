@@ -1,0 +1,111 @@
+package allocator
+
+import (
+	"fmt"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
+)
+
+// spec is what ExactDeviceRequest and DeviceSubRequest have in common.
+type spec struct {
+	parent, name string // parent is set for alternatives
+	className    string
+	mode         resourceapi.DeviceAllocationMode
+	count        int64
+	adminAccess  *bool
+	selectors    []resourceapi.DeviceSelector
+	tolerations  []resourceapi.DeviceToleration
+	capacity     *resourceapi.CapacityRequirements
+	derived      []resourceapi.DeviceDerivedAttribute
+}
+
+func exactSpec(api *resourceapi.DeviceRequest) spec {
+	e := api.Exactly
+	return spec{
+		name: api.Name, className: e.DeviceClassName, mode: e.AllocationMode, count: e.Count,
+		adminAccess: e.AdminAccess, selectors: e.Selectors, tolerations: e.Tolerations,
+		capacity: e.Capacity, derived: e.DerivedAttributes,
+	}
+}
+
+func alternativeSpec(api *resourceapi.DeviceRequest, i int) spec {
+	a := &api.FirstAvailable[i]
+	return spec{
+		parent: api.Name, name: a.Name, className: a.DeviceClassName, mode: a.AllocationMode, count: a.Count,
+		selectors: a.Selectors, tolerations: a.Tolerations, capacity: a.Capacity, derived: a.DerivedAttributes,
+	}
+}
+
+// request is a request or an alternative of one, resolved.
+type request struct {
+	spec
+	id     int // index in Task.requests
+	claim  *claim
+	class  *resourceapi.DeviceClass
+	admin  bool
+	wanted selector.Set
+	err    error
+}
+
+// reference is the name by which results, constraints and configs refer to the
+// request: its own, or "request/alternative".
+func (r *request) reference() string {
+	if r.parent != "" {
+		return r.parent + "/" + r.name
+	}
+	return r.name
+}
+
+// all reports whether all matching devices are wanted.
+func (r *request) all() bool { return r.mode == resourceapi.DeviceAllocationModeAll }
+
+func (t *Task) newRequest(c *claim, s spec) *request {
+	r := &request{spec: s, id: len(t.requests), claim: c, admin: ptr.Deref(s.adminAccess, false)}
+	t.requests = append(t.requests, r)
+	if err := t.resolve(r); err != nil {
+		r.err = fmt.Errorf("claim %s, request %s: %w", klog.KObj(c.api), r.reference(), err)
+	}
+	return r
+}
+
+// resolve checks the request against what the allocator can do and looks up its class.
+func (t *Task) resolve(r *request) error {
+	features := t.solver.Features
+	if !features.ConsumableCapacity && r.capacity != nil {
+		return fmt.Errorf("asks for capacity, but the feature DRAConsumableCapacity is off")
+	}
+	if !features.DerivedAttributes && len(r.derived) > 0 {
+		return fmt.Errorf("has derived attributes, but the feature DRADerivedAttributes is off")
+	}
+	for i, s := range r.selectors {
+		if s.CEL == nil {
+			return fmt.Errorf("selector %d is no CEL expression; it may use an API that this scheduler does not know", i)
+		}
+	}
+	if !features.AdminAccess && r.adminAccess != nil {
+		return fmt.Errorf("asks for admin access, but the feature DRAAdminAccess is off")
+	}
+	if r.className == "" {
+		return fmt.Errorf("names no device class; it may use an API that this scheduler does not know")
+	}
+	class, err := t.solver.Classes.Get(r.className)
+	if err != nil {
+		return fmt.Errorf("device class %s cannot be used: %w", r.className, err)
+	}
+	for i, s := range class.Spec.Selectors {
+		if s.CEL == nil {
+			return fmt.Errorf("selector %d of device class %s is no CEL expression; "+
+				"it may use an API that this scheduler does not know", i, class.Name)
+		}
+	}
+	if r.mode != resourceapi.DeviceAllocationModeExactCount && !r.all() {
+		return fmt.Errorf("allocation mode %q is not known; known are ExactCount and All", r.mode)
+	}
+	r.class = class
+	r.wanted = selector.NewSet(class, r.claim.api, r.reference(), r.selectors)
+	return nil
+}

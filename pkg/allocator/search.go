@@ -1,0 +1,295 @@
+package allocator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/bitset"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+)
+
+// errBudget stops a search that has tried too many devices.
+var errBudget = errors.New("step budget exhausted")
+
+// stepsPerCheck is how many devices are tried between looks at the context.
+const stepsPerCheck = 64
+
+// location is a device by its position: the pool in the site, the device in the pool.
+type location struct {
+	pool, device int
+}
+
+// search is the state of one depth-first search. It is used by one goroutine.
+type search struct {
+	*Task
+	ctx    context.Context
+	site   Site
+	steps  int
+	budget int
+
+	// candidates by request id and pool. Only filled for pools that can be
+	// allocated from.
+	candidates [][]candidates
+	// wanted are, by request id, all devices for requests with allocation mode All.
+	wanted [][]location
+	// count is, by request id, how many devices are needed.
+	count []int
+
+	constraints [][]scopedConstraint // by claim
+	chosen      [][]int              // by claim and slot: the alternative that is tried
+	placed      [][]placement        // by claim: devices in the order of being chosen
+	taken       takenDevices
+	drawn       drawnCounters
+	classes     classes
+}
+
+func newSearch(ctx context.Context, t *Task, site Site) (*search, error) {
+	s := &search{
+		Task: t, ctx: ctx, site: site, budget: t.solver.StepBudget,
+		candidates: make([][]candidates, len(t.requests)),
+		wanted:     make([][]location, len(t.requests)),
+		count:      make([]int, len(t.requests)),
+		placed:     make([][]placement, len(t.claims)),
+		taken:      newTakenDevices(len(t.claims), site.Pools),
+	}
+	if s.budget == 0 {
+		s.budget = DefaultStepBudget
+	}
+	if ctx.Err() != nil {
+		return nil, interrupted(ctx)
+	}
+	for _, c := range t.claims {
+		if err := s.checkClaim(c); err != nil {
+			return nil, err
+		}
+		s.constraints = append(s.constraints, t.newConstraints(c))
+		s.chosen = append(s.chosen, make([]int, len(c.slots)))
+	}
+	return s, nil
+}
+
+// checkClaim finds what makes a claim impossible for good, and how many devices
+// its requests need.
+func (s *search) checkClaim(c *claim) error {
+	total := 0
+	for _, slot := range c.slots {
+		if slot.err != nil {
+			return slot.err
+		}
+		least := -1
+		for _, r := range slot.alternatives {
+			if r.err != nil {
+				return r.err
+			}
+			if err := s.findCandidates(r); err != nil {
+				return err
+			}
+			if least < 0 || s.count[r.id] < least {
+				least = s.count[r.id]
+			}
+		}
+		if least > resourceapi.AllocationResultsMaxSize-total {
+			return fmt.Errorf("claim %s, request %s: asks for %d devices, but a claim can have at most %d and "+
+				"its other requests ask for %d; split the claim", klog.KObj(c.api), slot.name, least,
+				resourceapi.AllocationResultsMaxSize, total)
+		}
+		total += max(least, 0)
+	}
+	return c.constraintErr()
+}
+
+func (s *search) findCandidates(r *request) error {
+	s.candidates[r.id] = make([]candidates, len(s.site.Pools))
+	s.count[r.id] = int(r.spec.count)
+	for i, pool := range s.site.Pools {
+		if pool.State != inventory.Complete {
+			if r.all() {
+				return fmt.Errorf("claim %s, request %s: asks for all devices, but resource pool %s is %s (%s)",
+					klog.KObj(r.claim.api), r.reference(), pool.ID, pool.State, pool.Reason)
+			}
+			continue
+		}
+		found, err := s.candidatesIn(s.ctx, r, pool, s.site.Usage.Pool(pool.ID).Occupied(pool))
+		if err != nil {
+			return err
+		}
+		s.candidates[r.id][i] = found
+		if r.all() {
+			if err := s.addAll(r, i, found); err != nil {
+				return err
+			}
+		}
+	}
+	if r.all() {
+		s.count[r.id] = len(s.wanted[r.id])
+	}
+	return nil
+}
+
+// addAll collects the devices of a pool for allocation mode All: all that match,
+// whether they can be had or not.
+func (s *search) addAll(r *request, index int, found candidates) error {
+	pool := s.site.Pools[index]
+	hidden := bitset.New(len(pool.Devices))
+	if !s.solver.Features.DeviceBindingAndStatus {
+		hidden.Or(pool.Conditional)
+	}
+	for device := range pool.Devices {
+		switch {
+		case hidden.Has(device):
+		case found.selection.Failed.Has(device):
+			return r.wanted.Error(pool, found.selection, device)
+		case found.selection.Matches.Has(device) && pool.Reachable.Has(device):
+			s.wanted[r.id] = append(s.wanted[r.id], location{index, device})
+		}
+	}
+	return nil
+}
+
+// claim finds devices for the claims from index on.
+func (s *search) claim(index int) (bool, error) {
+	if index == len(s.claims) {
+		return true, nil
+	}
+	return s.slot(s.claims[index], 0)
+}
+
+// slot finds devices for the requests of a claim from index on, and for all
+// claims after it. Alternatives are tried in their order.
+func (s *search) slot(c *claim, index int) (bool, error) {
+	if index == len(c.slots) {
+		return s.claim(c.index + 1)
+	}
+	for i, r := range c.slots[index].alternatives {
+		s.chosen[c.index][index] = i
+		var found bool
+		var err error
+		if r.all() {
+			found, err = s.allDevices(r, index, 0)
+		} else {
+			found, err = s.devices(r, index, s.count[r.id], location{})
+		}
+		if found || err != nil {
+			return found, err
+		}
+	}
+	return false, nil
+}
+
+// devices finds the missing number of devices for a request, none of them before
+// start, and then everything after the request. Order within a request does not
+// matter, so only ascending positions are tried.
+func (s *search) devices(r *request, slot, missing int, start location) (bool, error) {
+	if missing <= 0 {
+		return s.slot(r.claim, slot+1)
+	}
+	if !s.fitsResult(r, missing) || s.tooFew(r, missing, start) {
+		return false, nil
+	}
+	var dead deadClasses
+	for pool := start.pool; pool < len(s.site.Pools); pool++ {
+		from := 0
+		if pool == start.pool {
+			from = start.device
+		}
+		for device := s.next(r, pool, from); device >= 0; device = s.next(r, pool, device+1) {
+			at := location{pool, device}
+			if s.taken.forRequest(r, at) || dead.contains(s, at) {
+				continue
+			}
+			found, err := s.try(r, slot, missing, at)
+			if found || err != nil {
+				return found, err
+			}
+			dead.add(s, at)
+		}
+	}
+	return false, nil
+}
+
+// next returns the next candidate of a pool at or after from, or -1.
+func (s *search) next(r *request, pool, from int) int {
+	c := s.candidates[r.id][pool]
+	usable, failing := c.usable.Next(from), c.failing.Next(from)
+	if usable < 0 || failing >= 0 && failing < usable {
+		return failing
+	}
+	return usable
+}
+
+// try takes one device and goes on from there; if that leads nowhere, it gives
+// the device back.
+func (s *search) try(r *request, slot, missing int, at location) (bool, error) {
+	if err := s.step(); err != nil {
+		return false, err
+	}
+	if c := s.candidates[r.id][at.pool]; c.failing.Has(at.device) {
+		return false, r.wanted.Error(s.site.Pools[at.pool], c.selection, at.device)
+	}
+	if s.place(r, at) != placedOK {
+		return false, nil
+	}
+	found, err := s.devices(r, slot, missing-1, location{at.pool, at.device + 1})
+	if !found {
+		s.unplace(r)
+	}
+	return found, err
+}
+
+// allDevices places the devices of a request with allocation mode All from index
+// on. There is no choice: either all can be had, or there is no solution.
+func (s *search) allDevices(r *request, slot, index int) (bool, error) {
+	wanted := s.wanted[r.id]
+	switch {
+	case len(wanted) == 0:
+		return false, nil // At least one device is required.
+	case index == len(wanted):
+		return s.slot(r.claim, slot+1)
+	case !s.fitsResult(r, len(wanted)-index):
+		return false, nil
+	}
+	at := wanted[index]
+	if err := s.step(); err != nil {
+		return false, err
+	}
+	if !s.candidates[r.id][at.pool].usable.Has(at.device) || s.taken.forRequest(r, at) {
+		return false, nil
+	}
+	switch s.place(r, at) {
+	case countersShort:
+		return false, nil
+	case constraintViolated:
+		return false, fmt.Errorf("claim %s, request %s: asks for all devices, but device %s/%s does not satisfy a "+
+			"constraint of the claim together with the others; no node can change that",
+			klog.KObj(r.claim.api), r.reference(), s.site.Pools[at.pool].ID, s.device(at).Name)
+	}
+	found, err := s.allDevices(r, slot, index+1)
+	if !found {
+		s.unplace(r)
+	}
+	return found, err
+}
+
+// fitsResult reports whether the claim's result has room for more devices.
+func (s *search) fitsResult(r *request, more int) bool {
+	return more <= resourceapi.AllocationResultsMaxSize-len(s.placed[r.claim.index])
+}
+
+func (s *search) step() error {
+	s.steps++
+	if s.steps > s.budget {
+		return errBudget
+	}
+	if s.steps%stepsPerCheck == 0 && s.ctx.Err() != nil {
+		return interrupted(s.ctx)
+	}
+	return nil
+}
+
+func (s *search) device(at location) *inventory.Device {
+	return &s.site.Pools[at.pool].Devices[at.device]
+}

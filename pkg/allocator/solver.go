@@ -1,0 +1,113 @@
+package allocator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/dynamic-resource-allocation/structured"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
+)
+
+// Supported are the features that this allocator implements.
+var Supported = structured.Features{
+	AdminAccess:          true,
+	DeviceTaints:         true,
+	ListTypeAttributes:   true,
+	PartitionableDevices: true,
+	PrioritizedList:      true,
+}
+
+// DefaultStepBudget is how many devices a search may try before it gives up. It
+// bounds the time that one odd claim can cost on one node to tens of milliseconds.
+const DefaultStepBudget = 100_000
+
+// Solver finds devices. It is safe for concurrent use.
+type Solver struct {
+	Features  structured.Features
+	Classes   structured.DeviceClassLister
+	Evaluator *selector.Evaluator
+	// StepBudget bounds a single search; 0 means DefaultStepBudget.
+	StepBudget int
+}
+
+// InventoryOptions are the options that a store of slices must be made with so
+// that the views of its pools are right for a set of features.
+func InventoryOptions(features structured.Features) inventory.Options {
+	return inventory.Options{
+		PartitionableDevices: features.PartitionableDevices,
+		CompatibilityGroups:  features.CompatibilityGroups,
+	}
+}
+
+// Site is where devices are looked for.
+type Site struct {
+	Node *v1.Node
+	// Pools are those that the node sees, in the order in which they are tried.
+	Pools []*inventory.NodePool
+	// Usage tells what of them is used.
+	Usage ledger.View
+}
+
+// Outcome is the answer of a search that came to its end, one way or the other.
+type Outcome struct {
+	// Results has one entry for each claim, or is nil if there is no solution or
+	// none was found within the budget.
+	Results []resourceapi.AllocationResult
+	// Steps is how many devices were tried.
+	Steps int
+	// GaveUp is true if the budget ran out: there may be a solution.
+	GaveUp bool
+	// InvalidPools is true if there is no solution, but the site has pools which
+	// could not be allocated from because they contradict themselves.
+	InvalidPools bool
+}
+
+// Fits reports whether a solution was found.
+func (o *Outcome) Fits() bool { return o.Results != nil }
+
+// ErrInterrupted marks the error of a search whose context ended.
+var ErrInterrupted = errors.New("looking for devices was interrupted")
+
+// Solve looks for devices for all claims of the task at once. Errors mean that
+// the claims cannot be handled as they are, on any node: a class is missing, a
+// selector cannot be evaluated, a feature is off. They are not "does not fit".
+// If the context ends, the error wraps ErrInterrupted and the context's cause.
+func (t *Task) Solve(ctx context.Context, site Site) (*Outcome, error) {
+	search, err := newSearch(ctx, t, site)
+	if err != nil {
+		return nil, err
+	}
+	found, err := search.claim(0)
+	switch {
+	case errors.Is(err, errBudget):
+		return &Outcome{Steps: search.steps, GaveUp: true}, nil
+	case err != nil:
+		return nil, err
+	case !found:
+		return &Outcome{Steps: search.steps, InvalidPools: hasInvalidPools(site.Pools)}, nil
+	}
+	results, err := search.results()
+	if err != nil {
+		return nil, err
+	}
+	return &Outcome{Results: results, Steps: search.steps}, nil
+}
+
+func hasInvalidPools(pools []*inventory.NodePool) bool {
+	for _, pool := range pools {
+		if pool.State == inventory.Invalid {
+			return true
+		}
+	}
+	return false
+}
+
+func interrupted(ctx context.Context) error {
+	return fmt.Errorf("%w: %w", ErrInterrupted, context.Cause(ctx))
+}

@@ -1,0 +1,97 @@
+package allocator
+
+import (
+	"fmt"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/klog/v2"
+)
+
+// Task is a list of claims that are to be allocated together, with everything
+// resolved that does not depend on the node. It is immutable.
+type Task struct {
+	solver *Solver
+	claims []*claim
+	// requests are all requests and alternatives, by their id.
+	requests []*request
+}
+
+// claim is a ResourceClaim of a task.
+type claim struct {
+	index       int
+	api         *resourceapi.ResourceClaim
+	slots       []slot
+	constraints []resourceapi.DeviceConstraint
+}
+
+// slot is a DeviceRequest: alternatives of which exactly one gets devices. A
+// request without firstAvailable is its own only alternative.
+type slot struct {
+	name         string
+	alternatives []*request
+	err          error // why the request cannot be handled, found before looking at alternatives
+}
+
+// Prepare resolves the claims. It never fails: errors are kept and come out of
+// Err and Solve, where they take the place that they have among the errors which
+// only a node can bring to light.
+func (s *Solver) Prepare(claims []*resourceapi.ResourceClaim) *Task {
+	t := &Task{solver: s}
+	for index, api := range claims {
+		c := &claim{index: index, api: api, constraints: api.Spec.Devices.Constraints}
+		for i := range api.Spec.Devices.Requests {
+			c.slots = append(c.slots, t.newSlot(c, &api.Spec.Devices.Requests[i]))
+		}
+		t.claims = append(t.claims, c)
+	}
+	return t
+}
+
+func (t *Task) newSlot(c *claim, api *resourceapi.DeviceRequest) slot {
+	result := slot{name: api.Name}
+	switch {
+	case api.Exactly != nil:
+		result.alternatives = []*request{t.newRequest(c, exactSpec(api))}
+	case len(api.FirstAvailable) == 0:
+		result.err = fmt.Errorf("claim %s, request %s: neither exactly nor firstAvailable is set; "+
+			"the request may use an API that this scheduler does not know", klog.KObj(c.api), api.Name)
+	case !t.solver.Features.PrioritizedList:
+		result.err = fmt.Errorf("claim %s, request %s: has alternatives (firstAvailable), "+
+			"but the feature DRAPrioritizedList is off", klog.KObj(c.api), api.Name)
+	default:
+		for i := range api.FirstAvailable {
+			result.alternatives = append(result.alternatives, t.newRequest(c, alternativeSpec(api, i)))
+		}
+	}
+	return result
+}
+
+// Err returns the first problem of the claims that no node can cure, or nil.
+func (t *Task) Err() error {
+	for _, c := range t.claims {
+		for _, s := range c.slots {
+			if s.err != nil {
+				return s.err
+			}
+			for _, r := range s.alternatives {
+				if r.err != nil {
+					return r.err
+				}
+			}
+		}
+		if err := c.constraintErr(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *claim) constraintErr() error {
+	for i, constraint := range c.constraints {
+		if constraint.MatchAttribute == nil && constraint.DistinctAttribute == nil {
+			return fmt.Errorf("claim %s, constraint %d: is neither matchAttribute nor distinctAttribute; "+
+				"it may use an API that this scheduler does not know", klog.KObj(c.api), i)
+		}
+	}
+	return nil
+}
