@@ -1,0 +1,158 @@
+package commit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Bind makes sure that the claim is allocated and reserved for the consumer, and
+// returns the claim as the server has it.
+//
+// With an allocation given, the claim gets it unless it has it already. Without
+// one, the claim must still have the allocation which claim.Status.Allocation
+// shows. The finalizer resourceapi.Finalizer is added first if it is missing, then
+// allocation and reservation are written together in one status update, so that
+// no state exists in which the claim is allocated by this call but not reserved.
+// An allocation without allocationTimestamp gets the current time (KEP-5007 needs
+// it to detect devices that take too long to get ready).
+//
+// If the server already has all of that, Bind is a read and succeeds. It can thus
+// be called again after any failure, also by another process.
+//
+// The error is one of ErrDeleted, ErrReplaced, ErrAllocatedElsewhere,
+// ErrDeallocated and ErrConsumerLimit if the claim does not permit it;
+// ErrOutcomeUnknown if it may or may not have been written; and the server's
+// error otherwise. After any error the caller should call Unreserve unless it
+// knows that nothing was written.
+//
+// The context is that of the binding cycle: Bind does not start another request
+// once it is done.
+func (w *Writer) Bind(ctx context.Context, claim *resourceapi.ResourceClaim, allocation *resourceapi.AllocationResult, consumer resourceapi.ResourceClaimConsumerReference) (*resourceapi.ResourceClaim, error) {
+	if claim == nil {
+		return nil, errors.New("bind claim: asked to bind no claim at all; this is a bug in the caller")
+	}
+	b := binding{writer: w, seen: claim.Status.Allocation, allocation: allocation, consumer: consumer}
+	op := &operation{claim: claim, asked: b.describe(), decide: b.decide}
+	if consumer.Resource == "" || consumer.Name == "" || consumer.UID == "" {
+		return nil, fmt.Errorf("claim %s: asked to %s, but resource, name and UID of the consumer have to be set; this is a bug in the caller", op.key(), op.asked)
+	}
+	return w.run(ctx, op)
+}
+
+// binding is what Bind was asked for.
+type binding struct {
+	writer *Writer
+	// seen is the allocation in the caller's copy of the claim.
+	seen *resourceapi.AllocationResult
+	// allocation is the one to store, nil if the existing one is to be used.
+	allocation *resourceapi.AllocationResult
+	consumer   resourceapi.ResourceClaimConsumerReference
+}
+
+func (b *binding) describe() string {
+	if b.allocation != nil {
+		return fmt.Sprintf("store %s and reserve it for %s", describeAllocation(b.allocation), describeConsumer(b.consumer))
+	}
+	return fmt.Sprintf("reserve %s for %s", describeAllocation(b.seen), describeConsumer(b.consumer))
+}
+
+// decide is the operation.decide of Bind.
+func (b *binding) decide(current *resourceapi.ResourceClaim) (write, *refusal) {
+	if refused := b.checkAllocation(current.Status.Allocation); refused != nil {
+		return nil, refused
+	}
+	reserved := isReservedFor(current, b.consumer.UID)
+	protected := isProtected(current)
+	if current.Status.Allocation != nil && reserved && protected {
+		// Also if the claim is being deleted: this may be the result of an
+		// earlier attempt whose response got lost, and a deletion that comes
+		// after a reservation waits for its end.
+		return nil, nil
+	}
+	switch {
+	case current.DeletionTimestamp != nil:
+		return nil, &refusal{
+			reason: ErrDeleted,
+			found:  "that it is being deleted",
+			next:   "it has to be deleted and created again before it can be used",
+		}
+	case !reserved && len(current.Status.ReservedFor) >= resourceapi.ResourceClaimReservedForMaxSize:
+		return nil, &refusal{
+			reason: ErrConsumerLimit,
+			found:  fmt.Sprintf("%d consumers, the limit is %d", len(current.Status.ReservedFor), resourceapi.ResourceClaimReservedForMaxSize),
+			next:   "it can be used again when one of them has finished",
+		}
+	case !protected:
+		return b.writer.addFinalizer(current), nil
+	default:
+		return b.store(current, reserved), nil
+	}
+}
+
+// checkAllocation compares the allocation in the claim with the expected one.
+func (b *binding) checkAllocation(current *resourceapi.AllocationResult) *refusal {
+	if b.allocation != nil {
+		if current == nil || sameAllocation(current, b.allocation) {
+			return nil
+		}
+		return &refusal{
+			reason: ErrAllocatedElsewhere,
+			found:  describeAllocation(current),
+			next:   "the pod has to be scheduled again with that allocation",
+		}
+	}
+	if current != nil && sameAllocation(current, b.seen) {
+		return nil
+	}
+	return &refusal{
+		reason: ErrDeallocated,
+		found:  describeAllocation(current),
+		next:   "the pod has to be scheduled again",
+	}
+}
+
+// addFinalizer returns the write that protects the claim against removal while it
+// is allocated. The status cannot be changed in the same request.
+func (w *Writer) addFinalizer(current *resourceapi.ResourceClaim) write {
+	return func(ctx context.Context) (*resourceapi.ResourceClaim, error) {
+		claim := current.DeepCopy()
+		claim.Finalizers = append(claim.Finalizers, resourceapi.Finalizer)
+		return w.client.ResourceClaims(claim.Namespace).Update(ctx, claim, metav1.UpdateOptions{})
+	}
+}
+
+// store returns the write that adds what is missing in the status.
+func (b *binding) store(current *resourceapi.ResourceClaim, reserved bool) write {
+	return func(ctx context.Context) (*resourceapi.ResourceClaim, error) {
+		claim := current.DeepCopy()
+		if claim.Status.Allocation == nil {
+			claim.Status.Allocation = b.allocation.DeepCopy()
+			if claim.Status.Allocation.AllocationTimestamp == nil {
+				now := metav1.NewTime(b.writer.clock.Now())
+				claim.Status.Allocation.AllocationTimestamp = &now
+			}
+		}
+		if !reserved {
+			claim.Status.ReservedFor = append(claim.Status.ReservedFor, b.consumer)
+		}
+		return b.writer.client.ResourceClaims(claim.Namespace).UpdateStatus(ctx, claim, metav1.UpdateOptions{})
+	}
+}
+
+// isReservedFor says whether the UID is among the consumers of the claim.
+func isReservedFor(claim *resourceapi.ResourceClaim, uid types.UID) bool {
+	return slices.ContainsFunc(claim.Status.ReservedFor, func(consumer resourceapi.ResourceClaimConsumerReference) bool {
+		return consumer.UID == uid
+	})
+}
+
+// isProtected says whether the claim has the finalizer that allocated claims need.
+func isProtected(claim *resourceapi.ResourceClaim) bool {
+	return slices.Contains(claim.Finalizers, resourceapi.Finalizer)
+}

@@ -1,0 +1,202 @@
+package commit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	resourceclient "k8s.io/client-go/kubernetes/typed/resource/v1"
+	"k8s.io/utils/clock"
+)
+
+// Writer writes the allocation and the consumers of ResourceClaims. All methods
+// are safe for concurrent use. Calls for the same claim are carried out one
+// after the other, so that pods which share a claim do not cause conflicts for
+// each other.
+//
+// Claims which are passed in are never modified, and the returned ones belong to
+// the caller.
+type Writer struct {
+	client resourceclient.ResourceClaimsGetter
+	clock  clock.PassiveClock
+	// sleep waits for the duration or until the context is done; in the latter
+	// case it returns the context's error.
+	sleep func(context.Context, time.Duration) error
+	// random returns a number in [0, 1) for the jitter of pauses.
+	random func() float64
+	// busy makes calls for one claim UID wait for each other.
+	busy keyedLock
+}
+
+// Option changes a Writer in New.
+type Option func(*Writer)
+
+// WithClock sets the clock from which status.allocation.allocationTimestamp is
+// taken. The default is the real one.
+func WithClock(c clock.PassiveClock) Option {
+	return func(w *Writer) { w.clock = c }
+}
+
+// New returns a Writer which uses the client for all requests. See the package
+// documentation for the permissions that it needs.
+func New(client kubernetes.Interface, options ...Option) *Writer {
+	w := &Writer{
+		client: client.ResourceV1(),
+		clock:  clock.RealClock{},
+		sleep:  sleep,
+		random: rand.Float64,
+	}
+	for _, option := range options {
+		option(w)
+	}
+	return w
+}
+
+// operation is one change of one claim.
+type operation struct {
+	// claim is what the caller looked at. It identifies the object by
+	// namespace, name and UID and must not be modified.
+	claim *resourceapi.ResourceClaim
+	// asked completes "asked to ..." in error texts.
+	asked string
+	// decide looks at a state of the claim with the right UID. It returns the
+	// write that brings the claim nearer to the goal, or a refusal if the goal
+	// cannot be reached from that state, or neither if the goal is reached.
+	decide func(current *resourceapi.ResourceClaim) (write, *refusal)
+}
+
+// write sends one modified copy of a claim to the server and returns the answer.
+type write func(context.Context) (*resourceapi.ResourceClaim, error)
+
+func (op *operation) key() string {
+	return op.claim.Namespace + "/" + op.claim.Name
+}
+
+// maxAccepted is how many writes in a row the server may accept before the goal
+// has to be reached: the longest way is finalizer, then status.
+const maxAccepted = 2
+
+// run carries out the operation and returns the claim as the server has it.
+//
+// Invariants of the loop:
+//   - "done" and "refused" are only concluded from a state that came from the
+//     server during this call (trusted), never from the caller's copy;
+//   - after a failed write, the next write is decided on a state that was read
+//     after the failure.
+func (w *Writer) run(ctx context.Context, op *operation) (*resourceapi.ResourceClaim, error) {
+	if err := op.validate(); err != nil {
+		return nil, err
+	}
+	unlock, err := w.busy.lock(ctx, op.claim.UID)
+	if err != nil {
+		return nil, fmt.Errorf("claim %s: asked to %s, but another write to the claim did not finish in time; nothing was written: %w", op.key(), op.asked, err)
+	}
+	defer unlock()
+
+	current, trusted := op.claim, false
+	failures := failureLog{op: op}
+	for accepted := 0; ; {
+		next, refused := op.decide(current)
+		if !trusted && (next == nil || current.ResourceVersion == "") {
+			// A write without resourceVersion would be unconditional.
+			if current, err = w.read(ctx, &failures); err != nil {
+				return nil, err
+			}
+			trusted = true
+			continue
+		}
+		switch {
+		case refused != nil:
+			return nil, refused.asError(op)
+		case next == nil:
+			return current, nil
+		case accepted == maxAccepted:
+			return nil, fmt.Errorf("claim %s: asked to %s, the server accepted the write, but its answer does not show the change; check the admission webhooks for resourceclaims", op.key(), op.asked)
+		}
+		if err := failures.mayWrite(ctx); err != nil {
+			return nil, err
+		}
+		updated, err := next(ctx)
+		if err == nil {
+			current, trusted = updated, true
+			accepted++
+			continue
+		}
+		accepted = 0
+		if current, err = w.recover(ctx, &failures, current, err); err != nil {
+			return nil, err
+		}
+		trusted = true
+	}
+}
+
+// recover gets called when a write that was based on some state has failed. It
+// returns the state from which to continue.
+func (w *Writer) recover(ctx context.Context, failures *failureLog, base *resourceapi.ResourceClaim, failure error) (*resourceapi.ResourceClaim, error) {
+	kind := failures.addWrite(failure, base.ResourceVersion)
+	if err := w.pause(ctx, failures); err != nil {
+		return nil, err
+	}
+	current, err := w.read(ctx, failures)
+	if kind != final || errors.Is(err, ErrDeleted) || errors.Is(err, ErrReplaced) {
+		return current, err
+	}
+	// The server said no. If the state of the claim explains why, then that is
+	// the better answer.
+	if err == nil {
+		if next, _ := failures.op.decide(current); next == nil {
+			return current, nil
+		}
+	}
+	return nil, failures.wrap(fmt.Errorf("claim %s: asked to %s, but the server refused to store that: %w", failures.op.key(), failures.op.asked, failure))
+}
+
+// read gets the claim from the server (not from a cache). The error is ErrDeleted
+// or ErrReplaced when the object is not there anymore. Failures which may go away
+// are retried within the limits of the failure log.
+func (w *Writer) read(ctx context.Context, failures *failureLog) (*resourceapi.ResourceClaim, error) {
+	op := failures.op
+	for {
+		claim, err := w.client.ResourceClaims(op.claim.Namespace).Get(ctx, op.claim.Name, metav1.GetOptions{})
+		if err == nil && claim.UID == op.claim.UID {
+			failures.saw(claim.ResourceVersion)
+			return claim, nil
+		}
+		if err == nil {
+			return nil, refusal{
+				reason: ErrReplaced,
+				found:  fmt.Sprintf("UID %s instead of %s", claim.UID, op.claim.UID),
+				next:   "whoever refers to the claim has to start again with the new one",
+			}.asError(op)
+		}
+		switch failures.addRead(err) {
+		case gone:
+			return nil, refusal{
+				reason: ErrDeleted,
+				found:  "no such claim",
+				next:   "it has to be created again before anything can use it",
+			}.asError(op)
+		case final:
+			return nil, failures.wrap(fmt.Errorf("claim %s: asked to %s, but the claim cannot be read: %w", op.key(), op.asked, err))
+		}
+		if err := failures.mayContinue(); err != nil {
+			return nil, err
+		}
+		if err := w.pause(ctx, failures); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// validate rejects what can only be a mistake in the calling code.
+func (op *operation) validate() error {
+	if op.claim.Name == "" || op.claim.Namespace == "" || op.claim.UID == "" {
+		return fmt.Errorf("claim %s: asked to %s, found namespace %q, name %q and UID %q; all three have to be set, this is a bug in the caller", op.key(), op.asked, op.claim.Namespace, op.claim.Name, op.claim.UID)
+	}
+	return nil
+}
