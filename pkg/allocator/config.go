@@ -58,7 +58,7 @@ func (s *search) classConfig(c *claim) []resourceapi.DeviceAllocationConfigurati
 // alternative that was chosen.
 func (s *search) concernsChosen(c *claim, names []string) bool {
 	for slot := range c.slots {
-		if s.names(c, slot, names) {
+		if s.isNamed(c, slot, names) {
 			return true
 		}
 	}
@@ -68,13 +68,13 @@ func (s *search) concernsChosen(c *claim, names []string) bool {
 // concernsAll reports whether the names cover all requests.
 func (s *search) concernsAll(c *claim, names []string) bool {
 	for slot := range c.slots {
-		if !s.names(c, slot, names) {
+		if !s.isNamed(c, slot, names) {
 			return false
 		}
 	}
 	return len(names) > 0
 }
 
-func (s *search) names(c *claim, slot int, names []string) bool {
+func (s *search) isNamed(c *claim, slot int, names []string) bool {
 	return slices.Contains(names, c.slots[slot].name) || slices.Contains(names, s.selected(c, slot).reference())
 }

@@ -120,6 +120,17 @@ type drawnCounters map[int]ledger.Counters
 // draw takes what a device consumes, all or nothing.
 func (d *drawnCounters) draw(site Site, at location, device *inventory.Device) bool {
 	left := d.of(site, at.pool)
+	if !covers(left, device) {
+		return false
+	}
+	d.change(at, device, func(have *resource.Quantity, amount resource.Quantity) { have.Sub(amount) })
+	return true
+}
+
+// covers reports whether enough is left for a device. If more is in use than the
+// driver publishes by now, nothing is: no partition of such a pool can be
+// allocated until that is settled.
+func covers(left ledger.Counters, device *inventory.Device) bool {
 	for _, consumption := range device.ConsumesCounters {
 		for name, needed := range consumption.Counters {
 			have := left[consumption.CounterSet][name]
@@ -128,24 +139,14 @@ func (d *drawnCounters) draw(site Site, at location, device *inventory.Device) b
 			}
 		}
 	}
-	if overdrawn(left) {
-		return false
-	}
-	d.change(at, device, func(have *resource.Quantity, amount resource.Quantity) { have.Sub(amount) })
-	return true
-}
-
-// overdrawn reports whether more is in use than the driver publishes by now. No
-// partition of such a pool can be allocated until it is settled.
-func overdrawn(left ledger.Counters) bool {
 	for _, set := range left {
 		for _, value := range set {
 			if value.Sign() < 0 {
-				return true
+				return false
 			}
 		}
 	}
-	return false
+	return true
 }
 
 // of returns the pool's counters, which are copied from the ledger when first needed.

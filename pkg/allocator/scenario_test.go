@@ -97,7 +97,7 @@ func (g *generator) scenario() scenario {
 	}
 	g.Shuffle(len(s.slices), func(i, j int) { s.slices[i], s.slices[j] = s.slices[j], s.slices[i] })
 	for _, id := range g.devices {
-		if g.oneIn(4) {
+		if g.oneIn(6) {
 			s.state.AllocatedDevices.Insert(id)
 		}
 	}
@@ -135,7 +135,7 @@ func (g *generator) pool(index int) []*resourceapi.ResourceSlice {
 	}
 	for part := range parts {
 		add(fmt.Sprintf("-%d", part), func(s *b.SliceBuilder) {
-			for i := range 1 + g.Intn(3) {
+			for i := range 1 + g.Intn(4) {
 				s.Devices(g.device(name, fmt.Sprintf("dev-%d-%d", part, i), withCounters))
 			}
 		})
@@ -212,7 +212,7 @@ func (g *generator) device(pool, name string, withCounters bool) *b.DeviceBuilde
 func (g *generator) claim(index int) *resourceapi.ResourceClaim {
 	var requests []*b.RequestBuilder
 	var names []string
-	for i := range 1 + g.Intn(3) {
+	for i := range pick(g, 1, 1, 2, 3) {
 		name := fmt.Sprintf("r%d", i)
 		names = append(names, name)
 		if !g.oneIn(4) {
@@ -228,7 +228,7 @@ func (g *generator) claim(index int) *resourceapi.ResourceClaim {
 		requests = append(requests, b.FirstAvailable(name, alternatives...))
 	}
 	claim := b.Claim(fmt.Sprintf("claim-%d", index), requests...)
-	for range g.Intn(3) {
+	for range pick(g, 0, 0, 1, 1, 2) {
 		var some []string
 		if g.oneIn(2) {
 			some = append(some, names[g.Intn(len(names))], names[g.Intn(len(names))])
@@ -260,11 +260,15 @@ func (g *generator) claimConfig(names []string) []resourceapi.DeviceClaimConfigu
 }
 
 func (g *generator) request(name string, mayBeAdmin bool) *b.RequestBuilder {
-	r := b.Request(name, pick(g, "any", "any", "any", "big", "small", "numa"))
+	class := pick(g, "any", "any", "any", "big", "small")
+	if g.oneIn(12) {
+		class = "numa"
+	}
+	r := b.Request(name, class)
 	if g.oneIn(60) {
 		r = b.Request(name, pick(g, "broken", "missing"))
 	}
-	switch g.Intn(8) {
+	switch g.Intn(12) {
 	case 0:
 		r.All()
 	case 1:
@@ -273,7 +277,7 @@ func (g *generator) request(name string, mayBeAdmin bool) *b.RequestBuilder {
 		r.Count(int64(1 + g.Intn(2)))
 	}
 	if g.oneIn(5) {
-		r.Where(pick(g, isBig, isSmall, isNumaOf, `true`))
+		r.Where(pick(g, isBig, isSmall, isBig, isSmall, `true`, isNumaOf))
 	}
 	if mayBeAdmin && g.oneIn(10) {
 		r.Admin()

@@ -66,6 +66,8 @@ type Outcome struct {
 	// InvalidPools is true if there is no solution, but the site has pools which
 	// could not be allocated from because they contradict themselves.
 	InvalidPools bool
+
+	search *search // for Reason
 }
 
 // Fits reports whether a solution was found.
@@ -86,11 +88,11 @@ func (t *Task) Solve(ctx context.Context, site Site) (*Outcome, error) {
 	found, err := search.claim(0)
 	switch {
 	case errors.Is(err, errBudget):
-		return &Outcome{Steps: search.steps, GaveUp: true}, nil
+		return &Outcome{Steps: search.steps, GaveUp: true, search: search}, nil
 	case err != nil:
 		return nil, err
 	case !found:
-		return &Outcome{Steps: search.steps, InvalidPools: hasInvalidPools(site.Pools)}, nil
+		return &Outcome{Steps: search.steps, InvalidPools: hasInvalidPools(site.Pools), search: search}, nil
 	}
 	results, err := search.results()
 	if err != nil {

@@ -1,0 +1,250 @@
+package allocator
+
+import (
+	"fmt"
+	"strings"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+)
+
+// explainBudget bounds each of the few small searches that tell which claims and
+// constraints are to blame.
+const explainBudget = 2000
+
+// Reason says in one line why there is no solution: which claim and request, and
+// the cause. It is computed on demand and only after a failed Solve. Numbers that
+// differ from node to node without telling the user anything are left out, so
+// that the reasons of many nodes are few.
+func (o *Outcome) Reason() string {
+	s := o.search
+	if o.GaveUp {
+		return fmt.Sprintf("%s: gave up looking for devices after %d tries, there may be a solution; "+
+			"fewer requests or constraints in a claim make it easier to find", s.names(), o.Steps-1)
+	}
+	for _, c := range s.claims {
+		for i := range c.slots {
+			if shortage := s.slotShortage(&c.slots[i]); shortage != "" {
+				return fmt.Sprintf("claim %s, request %s: %s%s",
+					klog.KObj(c.api), c.slots[i].name, shortage, s.poolTrouble())
+			}
+		}
+	}
+	return s.conflict() + s.poolTrouble()
+}
+
+// names lists the claims of the task.
+func (s *search) names() string {
+	names := make([]string, len(s.claims))
+	for i, c := range s.claims {
+		names[i] = klog.KObj(c.api).String()
+	}
+	if len(names) == 1 {
+		return "claim " + names[0]
+	}
+	return "claims " + strings.Join(names, ", ")
+}
+
+// slotShortage says why a request cannot be satisfied even if it is alone, or "".
+func (s *search) slotShortage(slot *slot) string {
+	if len(slot.alternatives) == 1 && slot.alternatives[0].parent == "" {
+		return s.shortage(slot.alternatives[0])
+	}
+	var reasons []string
+	for _, r := range slot.alternatives {
+		reason := s.shortage(r)
+		if reason == "" {
+			return ""
+		}
+		reasons = append(reasons, r.name+": "+reason)
+	}
+	return "no alternative fits (" + strings.Join(reasons, "; ") + ")"
+}
+
+// tally counts the devices that match a request by the first thing that keeps the
+// request from having them.
+type tally struct {
+	published   int // on the node, whether they match or not
+	match       int
+	held        int
+	tainted     int
+	unsupported int
+	short       int // partitions for which too little is left of a counter
+	free        int
+}
+
+func (s *search) tally(r *request) tally {
+	var t tally
+	for i, pool := range s.site.Pools {
+		if pool.State != inventory.Complete {
+			continue
+		}
+		t.published += pool.Reachable.Len()
+		usage := s.site.Usage.Pool(pool.ID)
+		occupied, unsupported := usage.Occupied(pool), s.unsupported(pool)
+		for device := range s.candidates[r.id][i].selection.Matches.All() {
+			if !pool.Reachable.Has(device) {
+				continue
+			}
+			t.match++
+			switch {
+			case !r.admin && occupied.Has(device):
+				t.held++
+			case s.solver.Features.DeviceTaints && !r.tolerates(pool.Devices[device].Taints):
+				t.tainted++
+			case unsupported.Has(device), !s.candidates[r.id][i].usable.Has(device):
+				t.unsupported++
+			case pool.Partitions.Has(device) && !covers(usage.Remaining(pool), &pool.Devices[device]):
+				t.short++
+			default:
+				t.free++
+			}
+		}
+	}
+	return t
+}
+
+// shortage says why there are too few devices for a request, or "".
+func (s *search) shortage(r *request) string {
+	t := s.tally(r)
+	wanted := s.count[r.id]
+	switch {
+	case t.published == 0:
+		return "the node has no devices"
+	case t.match == 0 && (r.all() || wanted > 0):
+		return "no device matches"
+	case r.all() && t.free < t.match:
+		return fmt.Sprintf("%s and all are wanted, but not all are free%s", t.matches(), t.others())
+	case t.match < wanted:
+		return fmt.Sprintf("%s, %d are wanted", t.matches(), wanted)
+	case t.free == 0 && wanted > 0:
+		return t.matches() + t.breakdown()
+	case t.free < wanted:
+		return fmt.Sprintf("%s, but fewer than the %d wanted are free%s", t.matches(), wanted, t.others())
+	}
+	return ""
+}
+
+func (t *tally) matches() string {
+	if t.match == 1 {
+		return "1 device matches"
+	}
+	return fmt.Sprintf("%d devices match", t.match)
+}
+
+// causes are the reasons in words, for one device and for several.
+func (t *tally) causes() []struct {
+	count            int
+	singular, plural string
+} {
+	return []struct {
+		count            int
+		singular, plural string
+	}{
+		{t.held, "is held by other claims", "are held by other claims"},
+		{t.tainted, "has a taint that is not tolerated", "have taints that are not tolerated"},
+		{t.unsupported, "needs a feature that is off", "need a feature that is off"},
+		{t.short, "draws on counters that devices in use have exhausted", "draw on counters that devices in use have exhausted"},
+	}
+}
+
+// breakdown counts each cause. It is only used if no device is free: the numbers
+// then are those of the node's hardware more than of the moment.
+func (t *tally) breakdown() string {
+	var b strings.Builder
+	for _, cause := range t.causes() {
+		switch {
+		case cause.count == 1:
+			fmt.Fprintf(&b, ", 1 %s", cause.singular)
+		case cause.count > 1:
+			fmt.Fprintf(&b, ", %d %s", cause.count, cause.plural)
+		}
+	}
+	return b.String()
+}
+
+// others names the causes without numbers.
+func (t *tally) others() string {
+	var words []string
+	for _, cause := range t.causes() {
+		if cause.count > 0 {
+			words = append(words, cause.plural)
+		}
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return " (others " + strings.Join(words, " or ") + ")"
+}
+
+// poolTrouble mentions pools that were left out of the search.
+func (s *search) poolTrouble() string {
+	incomplete, invalid, because := 0, 0, ""
+	for _, pool := range s.site.Pools {
+		switch pool.State {
+		case inventory.Incomplete:
+			incomplete++
+		case inventory.Invalid:
+			invalid++
+			because = pool.Reason
+		}
+	}
+	var b strings.Builder
+	if incomplete > 0 {
+		fmt.Fprintf(&b, "; %d of the node's resource pools left out because their driver is updating them", incomplete)
+	}
+	if invalid > 0 {
+		fmt.Fprintf(&b, "; %d of the node's resource pools left out as invalid (%s)", invalid, because)
+	}
+	return b.String()
+}
+
+// conflict says what is wrong if each request could be satisfied alone.
+func (s *search) conflict() string {
+	for i, c := range s.claims {
+		if s.solvable(s.apiClaims()[:i+1]) {
+			continue
+		}
+		name := klog.KObj(c.api)
+		if i > 0 && s.solvable([]*resourceapi.ResourceClaim{c.api}) {
+			return fmt.Sprintf("claim %s: there are devices for it alone, but not together with the pod's other claims", name)
+		}
+		free := c.api.DeepCopy()
+		free.Spec.Devices.Constraints = nil
+		if len(c.constraints) > 0 && s.solvable([]*resourceapi.ResourceClaim{free}) {
+			return fmt.Sprintf("claim %s: there are enough free devices, but none that together satisfy %s", name, describe(c.constraints))
+		}
+		return fmt.Sprintf("claim %s: there are devices for each of its requests alone, but not for all of them together", name)
+	}
+	return s.names() + ": there are devices for each request alone, but not for all of them together"
+}
+
+func describe(constraints []resourceapi.DeviceConstraint) string {
+	var words []string
+	for _, c := range constraints {
+		if c.MatchAttribute != nil {
+			words = append(words, "matchAttribute "+string(*c.MatchAttribute))
+		} else {
+			words = append(words, "distinctAttribute "+string(*c.DistinctAttribute))
+		}
+	}
+	return strings.Join(words, " and ")
+}
+
+func (s *search) apiClaims() []*resourceapi.ResourceClaim {
+	claims := make([]*resourceapi.ResourceClaim, len(s.claims))
+	for i, c := range s.claims {
+		claims[i] = c.api
+	}
+	return claims
+}
+
+// solvable reports whether a small search finds a solution.
+func (s *search) solvable(claims []*resourceapi.ResourceClaim) bool {
+	small := *s.solver
+	small.StepBudget = explainBudget
+	outcome, err := small.Prepare(claims).Solve(s.ctx, s.site)
+	return err == nil && outcome.Fits()
+}
