@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
@@ -93,8 +94,11 @@ func (t *Task) resolve(r *request) error {
 		return fmt.Errorf("names no device class; it may use an API that this scheduler does not know")
 	}
 	class, err := t.solver.Classes.Get(r.className)
-	if err != nil {
-		return fmt.Errorf("device class %s cannot be used: %w", r.className, err)
+	switch {
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("device class %s does not exist", r.className)
+	case err != nil:
+		return fmt.Errorf("device class %s cannot be read: %w", r.className, err)
 	}
 	for i, s := range class.Spec.Selectors {
 		if s.CEL == nil {

@@ -1,10 +1,14 @@
 package allocator
 
 import (
+	"context"
 	"fmt"
+	"iter"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/klog/v2"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
 // Task is a list of claims that are to be allocated together, with everything
@@ -84,6 +88,37 @@ func (t *Task) Err() error {
 		}
 	}
 	return nil
+}
+
+// Interested reports whether a pool has a device that any request of the task
+// could ever use: it matches, or nobody can say because a selector fails on it or
+// the pool is not complete. Who holds the device and which node reaches it does
+// not matter. If the context ends first, the answer is true.
+func (t *Task) Interested(ctx context.Context, pool *inventory.NodePool) bool {
+	if pool.State != inventory.Complete {
+		return true
+	}
+	for _, r := range t.requests {
+		if r.err != nil {
+			continue
+		}
+		selection, err := t.solver.Evaluator.Select(ctx, pool, r.wanted)
+		if err != nil || !selection.Matches.Empty() || !selection.Failed.Empty() {
+			return true
+		}
+	}
+	return false
+}
+
+// Classes yields the names of the device classes that the task refers to.
+func (t *Task) Classes() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, r := range t.requests {
+			if !yield(r.className) {
+				return
+			}
+		}
+	}
 }
 
 func (c *claim) constraintErr() error {

@@ -119,7 +119,7 @@ func (p *NodePool) classify(node *v1.Node) {
 		if i > 0 && p.Devices[i-1].Slice != device.Slice {
 			first = i
 		}
-		if reach := device.Slice.deviceReach; len(reach) > 0 && !reach[i-first].matches(node) {
+		if reach := device.Slice.deviceReach; node != nil && len(reach) > 0 && !reach[i-first].matches(node) {
 			p.Reachable.Remove(i)
 		}
 		if len(device.Taints) > 0 {

@@ -84,6 +84,28 @@ func (p *Pool) looksTheSameEverywhere() bool {
 	return len(p.slices) == 1 && len(p.slices[0].deviceReach) == 0 && !p.ignores(p.slices[0])
 }
 
+// Everywhere returns the newest generation of the pool regardless of nodes: all
+// its devices, wherever they are. It answers what a pool could offer at all.
+func (p *Pool) Everywhere() *NodePool {
+	const key = "everywhere"
+	if view, found := p.views.Get(key); found {
+		return view.(*NodePool)
+	}
+	var known []*Slice
+	for _, slice := range p.slices {
+		if !p.ignores(slice) {
+			known = append(known, slice)
+		}
+	}
+	view := &NodePool{ID: p.ID, State: Incomplete, Reason: "no slice can be used with the features that are on"}
+	if len(known) > 0 {
+		if built := p.build(known, nil); built != nil {
+			view = built
+		}
+	}
+	return p.views.Put(key, view).(*NodePool)
+}
+
 func (p *Pool) cachedView(node *v1.Node) *NodePool {
 	var reachable []*Slice
 	key := make([]byte, 0, 64)
@@ -124,7 +146,8 @@ func (p *Pool) ignores(slice *Slice) bool {
 //
 // The generation is the newest among the reachable slices. If these are not the
 // whole pool, then the slices for other nodes decide: a newer generation there
-// makes what we have obsolete, a missing slice makes the pool incomplete.
+// makes what we have obsolete, a missing slice makes the pool incomplete. Without
+// a node, all slices count as reachable.
 func (p *Pool) build(reachable []*Slice, node *v1.Node) *NodePool {
 	generation := slices.MaxFunc(reachable, func(a, b *Slice) int {
 		return cmp.Compare(a.generation(), b.generation())

@@ -264,3 +264,18 @@ func TestTaintRules(t *testing.T) {
 	require.Equal(t, map[string][]string{"gpu-0": {"own"}}, taints())
 	require.Equal(t, before, published, "published slices are shared and must not change")
 }
+
+func TestEverywhere(t *testing.T) {
+	store := inventory.FromSlices(slicesOf(
+		b.Slice("s1").InPool("p", 2, 2).OnNode("a").Devices(b.Device("x")),
+		b.Slice("s2").InPool("p", 2, 2).PerDevice().Devices(b.Device("y").OnNode("b"), b.Device("z").OnNode("c")),
+		b.Slice("old").InPool("p", 1, 1).OnNode("d").Devices(b.Device("old")),
+	), all)
+	pool := store.Pool(inventory.PoolID{Driver: b.Driver, Name: "p"})
+	require.Equal(t, []summary{{Pool: b.Driver + "/p", State: "complete", Devices: []string{"x", "y", "z"}}},
+		summarize([]*inventory.NodePool{pool.Everywhere()}))
+	require.Same(t, pool.Everywhere(), pool.Everywhere())
+
+	ignored := inventory.FromSlices(slicesOf(b.Slice("p").PerDevice().Devices(b.Device("y").OnNode("b"))), inventory.Options{})
+	require.Equal(t, inventory.Incomplete, ignored.Pool(inventory.PoolID{Driver: b.Driver, Name: "p"}).Everywhere().State)
+}

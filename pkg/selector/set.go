@@ -54,11 +54,34 @@ type failure struct {
 	err        error
 }
 
-// Error returns why the set could not be evaluated for a device in Failed: it
-// names the selector, the device and the cause. It wraps ErrCompile or ErrRuntime.
-func (s Set) Error(pool *inventory.NodePool, selection *Selection, device int) error {
+// Error says that a set could not be evaluated for a device. It wraps ErrCompile
+// or ErrRuntime.
+type Error struct {
+	// Origin is the selector: its number, and the class or claim and request it is in.
+	Origin string
+	// Device is the device, as driver/pool/device.
+	Device string
+	Err    error
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s, on device %s: %v", e.Origin, e.Device, e.Err)
+}
+
+// WithoutDevice is the text without the device, which is the same for all nodes
+// whose devices have the same problem.
+func (e *Error) WithoutDevice() string { return fmt.Sprintf("%s: %v", e.Origin, e.Err) }
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Error returns why the set could not be evaluated for a device in Failed.
+func (s Set) Error(pool *inventory.NodePool, selection *Selection, device int) *Error {
 	f := selection.failures[device]
-	return fmt.Errorf("%s, on device %s/%s: %w", s.origins[f.expression], pool.ID, pool.Devices[device].Name, f.err)
+	return &Error{
+		Origin: s.origins[f.expression],
+		Device: pool.ID.String() + "/" + pool.Devices[device].Name,
+		Err:    f.err,
+	}
 }
 
 // Select returns which devices of the pool match the set. Selectors are tried in

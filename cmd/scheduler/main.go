@@ -1,0 +1,21 @@
+// The scheduler is kube-scheduler with the Quartermaster plugin compiled in. All
+// flags, the configuration file, metrics, health endpoints and leader election are
+// kube-scheduler's own.
+package main
+
+import (
+	"os"
+
+	"k8s.io/component-base/cli"
+	_ "k8s.io/component-base/logs/json/register"          // for --logging-format=json
+	_ "k8s.io/component-base/metrics/prometheus/clientgo" // client and workqueue metrics
+	_ "k8s.io/component-base/metrics/prometheus/version"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
+)
+
+func main() {
+	command := app.NewSchedulerCommand(app.WithPlugin(quartermaster.Name, quartermaster.New))
+	os.Exit(cli.Run(command))
+}

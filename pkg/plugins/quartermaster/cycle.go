@@ -1,0 +1,81 @@
+package quartermaster
+
+import (
+	"errors"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+)
+
+const cycleKey fwk.StateKey = Name
+
+// cycle is what the plugin knows about a pod during one attempt to schedule it.
+// PreFilter makes it. The phases after Filter run one after the other.
+type cycle struct {
+	// claims of the pod, each once, in the order of pod.spec.resourceClaims.
+	claims []*podClaim
+	// task allocates the claims that have no allocation; nil if there are none.
+	task *allocator.Task
+	// extendedResources are those that a device class stands for.
+	extendedResources []v1.ResourceName
+
+	// mutex protects what Filter writes for several nodes at once.
+	mutex sync.Mutex
+	// plans has what the task found, by node: one result for each claim without
+	// allocation, in their order.
+	plans map[string][]resourceapi.AllocationResult
+	// unavailable are the allocated claims that kept the pod from some node.
+	unavailable map[*podClaim]bool
+}
+
+// podClaim is one claim of the pod.
+type podClaim struct {
+	// claim is the latest known state. It is shared and read-only.
+	claim *resourceapi.ResourceClaim
+	// nodes are those on which the allocation can be used; nil means all.
+	nodes *nodeaffinity.NodeSelector
+	// planned is the allocation that Reserve has put in flight.
+	planned *resourceapi.AllocationResult
+	// touched is set before PreBind begins to write: from then on the server may
+	// know about the reservation, whatever we know.
+	touched bool
+}
+
+func (c *podClaim) allocated() bool { return c.claim.Status.Allocation != nil }
+
+// Clone implements fwk.StateData. What-if evaluations share the state: it does
+// not depend on which pods are on a node.
+func (c *cycle) Clone() fwk.StateData { return c }
+
+// unallocated returns the claims that the task is for.
+func (c *cycle) unallocated() []*podClaim {
+	var result []*podClaim
+	for _, claim := range c.claims {
+		if !claim.allocated() {
+			result = append(result, claim)
+		}
+	}
+	return result
+}
+
+// cycleOf returns the state that PreFilter made. It is nil if PreFilter did not
+// run for this pod, or found nothing to do.
+func cycleOf(cs fwk.CycleState) (*cycle, error) {
+	data, err := cs.Read(cycleKey)
+	if errors.Is(err, fwk.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	c, ok := data.(*cycle)
+	if !ok {
+		return nil, errors.New("the cycle state of plugin " + Name + " was replaced by something else")
+	}
+	return c, nil
+}

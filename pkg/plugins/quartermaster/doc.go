@@ -1,0 +1,17 @@
+// Package quartermaster is the scheduler plugin that gives pods the devices they
+// claim. It takes the place of the in-tree DynamicResources plugin.
+//
+// There is one file an extension point; none holds an algorithm:
+//
+//	PreEnqueue   are all claims there?                              preenqueue.go
+//	PreFilter    resolve the claims into a task                     prefilter.go
+//	Filter       look for devices on one node (pkg/allocator)       filter.go
+//	PostFilter   free an allocation that fits no node               postfilter.go
+//	Score        prefer the first alternatives of requests          score.go
+//	Reserve      put the plan into the ledger (pkg/ledger)          reserve.go
+//	PreBind      write the plan to the server (pkg/commit)          prebind.go
+//	Unreserve    undo both                                          unreserve.go
+//	events       which events may help a pod that did not fit       events.go, hints*.go
+//
+// State that outlives a cycle is in state.go; that of one cycle in cycle.go.
+package quartermaster

@@ -1,0 +1,74 @@
+package quartermaster
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+)
+
+// EventsToRegister lists the events that may help a pod which this plugin has
+// rejected. Each has a hint that says whether it really may help a given pod.
+//
+// Hints run for every waiting pod and hold up the scheduling queue, so they only
+// use what is in memory and err on the side of waking a pod.
+func (pl *Quartermaster) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
+	event := func(resource fwk.EventResource, action fwk.ActionType) fwk.ClusterEvent {
+		return fwk.ClusterEvent{Resource: resource, ActionType: action}
+	}
+	return []fwk.ClusterEventWithHint{
+		// A claim gets created, allocated, reserved, deallocated or deleted.
+		{
+			Event:             event(fwk.ResourceClaim, fwk.Add|fwk.Update|fwk.Delete),
+			PreQueueingHintFn: pl.podsAffectedByClaim,
+			QueueingHintFn:    pl.isSchedulableAfterClaimChange,
+		},
+		// The names of generated claims get recorded in the status of the pod.
+		{
+			Event:          event(fwk.TargetPod, fwk.UpdatePodGeneratedResourceClaim),
+			QueueingHintFn: pl.isSchedulableAfterTargetPodUpdate,
+		},
+		// Devices appear, or change, also by taint rules. The end of a slice can make
+		// a pool complete or valid.
+		{
+			Event:          event(fwk.ResourceSlice, fwk.Add|fwk.Update|fwk.Delete),
+			QueueingHintFn: pl.isSchedulableAfterSliceChange,
+		},
+		// A class gets created or selects other devices.
+		{
+			Event:          event(fwk.DeviceClass, fwk.Add|fwk.Update),
+			QueueingHintFn: pl.isSchedulableAfterClassChange,
+		},
+		// A node appears, or comes to match the node selector of an allocation or slice,
+		// or a device plugin offers an extended resource there.
+		{
+			Event:          event(fwk.Node, fwk.Add|fwk.UpdateNodeLabel|fwk.UpdateNodeAllocatable),
+			QueueingHintFn: pl.isSchedulableAfterNodeChange,
+		},
+		// A pod that had devices in flight could not be bound. The scheduler reports
+		// that as if the pod had been deleted.
+		{
+			Event:          event(fwk.AssignedPod, fwk.Delete),
+			QueueingHintFn: pl.isSchedulableAfterRelease,
+		},
+	}, nil
+}
+
+// hint turns a condition into a hint.
+func hint(mayHelp bool) (fwk.QueueingHint, error) {
+	if mayHelp {
+		return fwk.Queue, nil
+	}
+	return fwk.QueueSkip, nil
+}
+
+// allPods and these are results of PreQueueingHintFns.
+func allPods() fwk.PreQueueingHintResult { return fwk.PreQueueingHintResult{AllPods: true} }
+
+func these(pods []*v1.Pod) fwk.PreQueueingHintResult {
+	result := fwk.PreQueueingHintResult{}
+	for _, pod := range pods {
+		result.Pods = append(result.Pods, namespacedName(pod))
+	}
+	return result
+}

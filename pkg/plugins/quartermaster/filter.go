@@ -1,0 +1,108 @@
+package quartermaster
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/component-helpers/nodedeclaredfeatures/features/draoptionalnodeoperations"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
+)
+
+// Filter decides whether the pod's claims can be used on a node: those that are
+// allocated must be available there, for the others devices must be found.
+func (pl *Quartermaster) Filter(ctx context.Context, cs fwk.CycleState, _ *v1.Pod, nodeInfo fwk.NodeInfo) *fwk.Status {
+	c, err := cycleOf(cs)
+	if err != nil {
+		return failed(err)
+	}
+	if c == nil {
+		return nil
+	}
+	node := nodeInfo.Node()
+	if status := pl.filterExtendedResources(c, nodeInfo); status != nil {
+		return status
+	}
+	if status := c.filterAllocated(node); status != nil {
+		return status
+	}
+	if c.task == nil {
+		return nil
+	}
+	return pl.filterUnallocated(ctx, c, node)
+}
+
+// filterAllocated checks that the node is one on which all existing allocations
+// can be used. It remembers all that cannot, for PostFilter.
+func (c *cycle) filterAllocated(node *v1.Node) *fwk.Status {
+	var status *fwk.Status
+	for _, claim := range c.claims {
+		if !claim.allocated() || claim.usableOn(node) {
+			continue
+		}
+		c.mutex.Lock()
+		c.unavailable[claim] = true
+		c.mutex.Unlock()
+		if status == nil {
+			status = waiting("claim %s is allocated on other nodes", klog.KObj(claim.claim))
+		}
+	}
+	return status
+}
+
+func (c *podClaim) usableOn(node *v1.Node) bool {
+	if c.nodes != nil && !c.nodes.Match(node) {
+		return false
+	}
+	return !skipsNodeOperations(c.claim.Status.Allocation) ||
+		slices.Contains(node.Status.DeclaredFeatures, draoptionalnodeoperations.DRAOptionalNodeOperationsFeatureGate)
+}
+
+// skipsNodeOperations reports whether a device of the allocation needs a kubelet
+// that can leave out operations for it.
+func skipsNodeOperations(allocation *resourceapi.AllocationResult) bool {
+	return slices.ContainsFunc(allocation.Devices.Results, func(r resourceapi.DeviceRequestAllocationResult) bool {
+		return len(r.SkipNodeOperations) > 0
+	})
+}
+
+// filterUnallocated looks for devices and keeps what it found for Score and Reserve.
+func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, node *v1.Node) *fwk.Status {
+	outcome, err := c.task.Solve(ctx, allocator.Site{
+		Node:  node,
+		Pools: pl.state.inventory.OnNode(node),
+		Usage: pl.state.ledger,
+	})
+	switch {
+	case err != nil:
+		return solveError(ctx, err)
+	case !outcome.Fits():
+		return waiting("%s", outcome.Reason())
+	}
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.plans[node.Name] = outcome.Results
+	return nil
+}
+
+// solveError is the status for a node on which the claims could not be judged. It
+// is that node's alone: elsewhere there may be devices that are no problem. The
+// in-tree plugin gives up on the pod as soon as one node has such a problem.
+func solveError(ctx context.Context, err error) *fwk.Status {
+	if ctx.Err() != nil {
+		// Usually the scheduler has found enough nodes.
+		return waiting("told to stop looking for devices: %v", context.Cause(ctx))
+	}
+	var selectorError *selector.Error
+	if errors.As(err, &selectorError) {
+		// Without the device, which would make the reason another one on each node.
+		return waiting("%s", selectorError.WithoutDevice())
+	}
+	return waiting("%v", err)
+}

@@ -1,0 +1,94 @@
+package quartermaster
+
+import (
+	"context"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+	"k8s.io/kubernetes/pkg/scheduler/util"
+)
+
+// gateReportDelay is how long a pod may lack a claim before that counts as worth
+// telling. Claims from templates usually exist after some milliseconds.
+const gateReportDelay = 3 * time.Second
+
+// gateReporter tells the users of a pod why it does not get into the scheduling
+// queue. The scheduler itself keeps what PreEnqueue says to itself, so a pod whose
+// template does not exist would be stuck for no stated reason.
+//
+// Replicas that wait to become leader report as well; they say the same.
+type gateReporter struct {
+	handle fwk.Handle
+	pods   corelisters.PodLister
+	check  func(*v1.Pod) error
+	queue  workqueue.TypedRateLimitingInterface[types.NamespacedName]
+}
+
+func newGateReporter(handle fwk.Handle, check func(*v1.Pod) error) *gateReporter {
+	return &gateReporter{
+		handle: handle,
+		pods:   handle.SharedInformerFactory().Core().V1().Pods().Lister(),
+		check:  check,
+		queue:  workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[types.NamespacedName]()),
+	}
+}
+
+// add remembers a pod to look at again later.
+func (g *gateReporter) add(pod *v1.Pod) {
+	g.queue.AddAfter(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, gateReportDelay)
+}
+
+// run reports until the context ends.
+func (g *gateReporter) run(ctx context.Context) {
+	go func() {
+		<-ctx.Done()
+		g.queue.ShutDown()
+	}()
+	for {
+		key, shutdown := g.queue.Get()
+		if shutdown {
+			return
+		}
+		if err := g.report(ctx, key); err != nil {
+			klog.FromContext(ctx).Error(err, "Cannot report why a pod is not queued; trying again", "pod", key)
+			g.queue.AddRateLimited(key)
+		} else {
+			g.queue.Forget(key)
+		}
+		g.queue.Done(key)
+	}
+}
+
+// report sets the pod's PodScheduled condition if a claim is still missing.
+func (g *gateReporter) report(ctx context.Context, key types.NamespacedName) error {
+	pod, err := g.pods.Pods(key.Namespace).Get(key.Name)
+	if err != nil || pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil {
+		return nil // Gone or not waiting any more.
+	}
+	missing := g.check(pod)
+	if missing == nil {
+		return nil
+	}
+	status := pod.Status.DeepCopy()
+	changed := podutil.UpdatePodCondition(status, &v1.PodCondition{
+		Type:               v1.PodScheduled,
+		ObservedGeneration: podutil.CalculatePodConditionObservedGeneration(&pod.Status, pod.Generation, v1.PodScheduled),
+		Status:             v1.ConditionFalse,
+		Reason:             v1.PodReasonUnschedulable,
+		Message:            missing.Error(),
+	})
+	if !changed {
+		return nil
+	}
+	if err := util.PatchPodStatus(ctx, g.handle.ClientSet(), pod.Name, pod.Namespace, &pod.Status, status); err != nil {
+		return err
+	}
+	g.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "FailedScheduling", "Scheduling", missing.Error())
+	return nil
+}

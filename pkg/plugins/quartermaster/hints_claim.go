@@ -1,0 +1,149 @@
+package quartermaster
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+)
+
+// claimEvent is a change of a claim: created if before is nil, deleted if after is.
+type claimEvent struct {
+	before, after *resourceapi.ResourceClaim
+	// unknown is set if the claim was deleted while the watch was broken, and so
+	// nobody knows its last state.
+	unknown bool
+}
+
+func newClaimEvent(oldObj, newObj any) claimEvent {
+	e := claimEvent{}
+	e.before, _ = oldObj.(*resourceapi.ResourceClaim)
+	e.after, _ = newObj.(*resourceapi.ResourceClaim)
+	if tombstone, ok := oldObj.(cache.DeletedFinalStateUnknown); ok {
+		e.before, _ = tombstone.Obj.(*resourceapi.ResourceClaim)
+		e.unknown = true
+	}
+	return e
+}
+
+// latest is the newer of the two states.
+func (e claimEvent) latest() *resourceapi.ResourceClaim {
+	if e.after != nil {
+		return e.after
+	}
+	return e.before
+}
+
+// frees reports whether devices that were in use may not be any more.
+func (e claimEvent) frees() bool {
+	if e.unknown {
+		return true
+	}
+	return e.before != nil && e.before.Status.Allocation != nil && (e.after == nil || e.after.Status.Allocation == nil)
+}
+
+// podsAffectedByClaim narrows a claim event to the pods that use the claim, unless
+// devices became free. It runs before the hints, once for each event, and is what
+// guarantees that a pod which is woken finds the event in the ledger.
+func (pl *Quartermaster) podsAffectedByClaim(_ klog.Logger, oldObj, newObj any) (fwk.PreQueueingHintResult, error) {
+	e := newClaimEvent(oldObj, newObj)
+	claim := e.latest()
+	if claim == nil {
+		return allPods(), nil
+	}
+	pl.state.refreshClaim(claim.Namespace + "/" + claim.Name)
+	if e.frees() {
+		return allPods(), nil
+	}
+	pods, err := pl.podsUsing(claim.Namespace, claim.Name)
+	if err != nil {
+		return fwk.PreQueueingHintResult{}, err
+	}
+	return these(pods), nil
+}
+
+// isSchedulableAfterClaimChange wakes a pod if the change is about one of its own
+// claims and not only in metadata or by itself without meaning, or if it freed
+// devices that the pod could use.
+func (pl *Quartermaster) isSchedulableAfterClaimChange(_ klog.Logger, pod *v1.Pod, oldObj, newObj any) (fwk.QueueingHint, error) {
+	e := newClaimEvent(oldObj, newObj)
+	claim := e.latest()
+	if claim == nil {
+		return fwk.Queue, nil
+	}
+	// Needed here as well: without its feature gate there is no PreQueueingHintFn.
+	pl.state.refreshClaim(claim.Namespace + "/" + claim.Name)
+	claims, err := pl.claimsOf(pod)
+	if err != nil {
+		return fwk.QueueSkip, nil // Cannot be scheduled anyway, and another event will change that.
+	}
+	for _, own := range claims {
+		if own.UID == claim.UID {
+			return hint(e.before == nil || e.after == nil ||
+				!apiequality.Semantic.DeepEqual(&e.before.Status, &e.after.Status) ||
+				!apiequality.Semantic.DeepEqual(&e.before.Spec, &e.after.Spec))
+		}
+	}
+	return hint(e.frees() && pl.couldUse(claims, poolsOf(e.before)...))
+}
+
+// poolsOf returns the pools of the devices that the claim has, each once.
+func poolsOf(claim *resourceapi.ResourceClaim) []inventory.PoolID {
+	if claim == nil || claim.Status.Allocation == nil {
+		return nil
+	}
+	var ids []inventory.PoolID
+	seen := make(map[inventory.PoolID]bool)
+	for _, result := range claim.Status.Allocation.Devices.Results {
+		id := inventory.PoolID{Driver: result.Driver, Name: result.Pool}
+		if !seen[id] {
+			seen[id] = true
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// couldUse reports whether those of the claims that still need devices could find
+// some in any of the pools, at the best of times. Naming no pool means that it is
+// not known which have changed.
+func (pl *Quartermaster) couldUse(claims []*resourceapi.ResourceClaim, ids ...inventory.PoolID) bool {
+	missing := unallocated(claims)
+	if len(missing) == 0 {
+		return false
+	}
+	if len(ids) == 0 {
+		return true
+	}
+	task := pl.solver.Prepare(missing)
+	for _, id := range ids {
+		if pool := pl.state.inventory.Pool(id); pool != nil && task.Interested(context.Background(), pool.Everywhere()) {
+			return true
+		}
+	}
+	return false
+}
+
+// isSchedulableAfterTargetPodUpdate wakes a pod whose claims are all there now.
+func (pl *Quartermaster) isSchedulableAfterTargetPodUpdate(_ klog.Logger, _ *v1.Pod, _, newObj any) (fwk.QueueingHint, error) {
+	pod, ok := newObj.(*v1.Pod)
+	return hint(!ok || pl.checkClaims(pod) == nil)
+}
+
+// isSchedulableAfterRelease wakes pods when another pod gave up devices that it
+// had in flight. See Unreserve.
+func (pl *Quartermaster) isSchedulableAfterRelease(_ klog.Logger, pod *v1.Pod, oldObj, _ any) (fwk.QueueingHint, error) {
+	other, ok := oldObj.(*v1.Pod)
+	return hint(ok && other.UID != pod.UID && pl.released.has(other.UID))
+}
+
+func namespacedName(pod *v1.Pod) types.NamespacedName {
+	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
+}

@@ -1,0 +1,117 @@
+package quartermaster
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/dynamic-resource-allocation/cel"
+	"k8s.io/dynamic-resource-allocation/structured"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/commit"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
+)
+
+// Name is the name of the plugin in a scheduler's registry and configuration.
+const Name = "Quartermaster"
+
+// compiledExpressions is how many compiled CEL expressions are kept. Verdicts are
+// cached elsewhere; this only saves compiling again when devices change.
+const compiledExpressions = 200
+
+// Quartermaster is the plugin. It is safe for concurrent use.
+type Quartermaster struct {
+	handle   fwk.Handle
+	features feature.Features
+	solver   *allocator.Solver
+	writer   *commit.Writer
+	state    *clusterState
+	released *recentPods
+	// lastSlice is the last event about a slice that hints were asked about.
+	lastSlice atomic.Pointer[sliceEvent]
+	gate      *gateReporter
+
+	// podsByClaim finds pods by "namespace/name" of a claim.
+	pods        cache.Indexer
+	podsByClaim string
+}
+
+var (
+	_ fwk.PreEnqueuePlugin  = &Quartermaster{}
+	_ fwk.PreFilterPlugin   = &Quartermaster{}
+	_ fwk.FilterPlugin      = &Quartermaster{}
+	_ fwk.PostFilterPlugin  = &Quartermaster{}
+	_ fwk.ScorePlugin       = &Quartermaster{}
+	_ fwk.ScoreExtensions   = &Quartermaster{}
+	_ fwk.ReservePlugin     = &Quartermaster{}
+	_ fwk.PreBindPlugin     = &Quartermaster{}
+	_ fwk.EnqueueExtensions = &Quartermaster{}
+	_ fwk.SignPlugin        = &Quartermaster{}
+)
+
+// New makes the plugin. It can be used with app.WithPlugin and in a
+// frameworkruntime.Registry.
+func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+	if _, err := parseArgs(configured); err != nil {
+		return nil, err
+	}
+	features := feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate)
+	supported := allocatorFeatures(features)
+	state, err := stateFor(handle.SharedInformerFactory(), supported, features)
+	if err != nil {
+		return nil, fmt.Errorf("plugin %s: %w", Name, err)
+	}
+	podInformer := handle.SharedInformerFactory().Core().V1().Pods().Informer()
+	pl := &Quartermaster{
+		handle:   handle,
+		features: features,
+		solver: &allocator.Solver{
+			Features:  supported,
+			Classes:   handle.SharedDRAManager().DeviceClasses(),
+			Evaluator: selector.NewEvaluator(cel.NewCache(compiledExpressions, celFeatures(features))),
+		},
+		writer:      commit.New(handle.ClientSet()),
+		state:       state,
+		released:    newRecentPods(),
+		pods:        podInformer.GetIndexer(),
+		podsByClaim: "quartermasterPodsByClaim-" + handle.ProfileName(),
+	}
+	if err := podInformer.AddIndexers(cache.Indexers{pl.podsByClaim: claimKeysOfPod}); err != nil {
+		return nil, fmt.Errorf("plugin %s: index pods by their claims: %w", Name, err)
+	}
+	pl.gate = newGateReporter(handle, pl.checkClaims)
+	go pl.gate.run(ctx)
+	return pl, nil
+}
+
+// Name implements fwk.Plugin.
+func (pl *Quartermaster) Name() string { return Name }
+
+// celFeatures are those of the CEL environment. Like the in-tree plugin's they
+// follow the gates, also where the allocator does not: an expression that the API
+// server accepts must compile.
+func celFeatures(features feature.Features) cel.Features {
+	return cel.Features{
+		EnableConsumableCapacity: features.EnableDRAConsumableCapacity,
+		EnableListTypeAttributes: features.EnableDRAListTypeAttributes,
+	}
+}
+
+// allocatorFeatures are the features that are on and that the allocator supports.
+// What needs another one is refused with a reason, never allocated wrongly.
+func allocatorFeatures(features feature.Features) structured.Features {
+	supported := allocator.Supported
+	return structured.Features{
+		AdminAccess:          features.EnableDRAAdminAccess && supported.AdminAccess,
+		DeviceTaints:         features.EnableDRADeviceTaints && supported.DeviceTaints,
+		ListTypeAttributes:   features.EnableDRAListTypeAttributes && supported.ListTypeAttributes,
+		PartitionableDevices: features.EnableDRAPartitionableDevices && supported.PartitionableDevices,
+		PrioritizedList:      features.EnableDRAPrioritizedList && supported.PrioritizedList,
+	}
+}

@@ -1,0 +1,47 @@
+package quartermaster
+
+import (
+	"context"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+)
+
+// PostFilter runs when no node fits. If that is because a claim is allocated where
+// the pod cannot run, and nobody else uses the claim, then the claim is
+// deallocated: the next attempt can allocate it elsewhere. One claim is enough for
+// an attempt. Its update is the event that wakes the pod.
+func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, _ fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
+	c, err := cycleOf(cs)
+	if err != nil {
+		return nil, failed(err)
+	}
+	if c == nil {
+		return nil, fwk.NewStatus(fwk.Unschedulable)
+	}
+	for _, podClaim := range c.claims {
+		if !c.unavailable[podClaim] || !onlyFor(podClaim, pod.UID) {
+			continue
+		}
+		claim, err := pl.writer.Deallocate(ctx, podClaim.claim, pod.UID)
+		if err != nil {
+			return nil, failed(fmt.Errorf("free the devices of claim %s, which fit no node: %w", klog.KObj(podClaim.claim), err))
+		}
+		pl.state.ledger.Observe(claim)
+		return nil, fwk.NewStatus(fwk.Unschedulable, fmt.Sprintf("claim %s was deallocated to find devices elsewhere", klog.KObj(claim)))
+	}
+	return nil, fwk.NewStatus(fwk.Unschedulable)
+}
+
+// onlyFor reports whether nobody but the pod uses the claim.
+func onlyFor(podClaim *podClaim, pod types.UID) bool {
+	for _, consumer := range podClaim.claim.Status.ReservedFor {
+		if consumer.UID != pod {
+			return false
+		}
+	}
+	return true
+}

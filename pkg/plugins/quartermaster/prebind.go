@@ -1,0 +1,74 @@
+package quartermaster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/commit"
+)
+
+// PreBindPreFlight tells the scheduler whether there is anything to write.
+func (pl *Quartermaster) PreBindPreFlight(_ context.Context, cs fwk.CycleState, _ *v1.Pod, _ string) (*fwk.PreBindPreFlightResult, *fwk.Status) {
+	result := &fwk.PreBindPreFlightResult{AllowParallel: true}
+	c, err := cycleOf(cs)
+	if err != nil {
+		return result, failed(err)
+	}
+	if c == nil || len(c.claims) == 0 {
+		return result, fwk.NewStatus(fwk.Skip)
+	}
+	return result, nil
+}
+
+// PreBind writes allocations and reservations. When it returns success, the server
+// has confirmed for every claim that it is allocated as planned and reserved for
+// the pod, also for claims that looked like that already: what we saw may be old.
+// If it fails, the scheduler calls Unreserve.
+func (pl *Quartermaster) PreBind(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, _ string) *fwk.Status {
+	c, err := cycleOf(cs)
+	if err != nil {
+		return failed(err)
+	}
+	if c == nil {
+		return nil
+	}
+	consumer := resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: pod.Name, UID: pod.UID}
+	for _, podClaim := range c.claims {
+		podClaim.touched = true
+		claim, err := pl.writer.Bind(ctx, podClaim.claim, podClaim.planned, consumer)
+		if err != nil {
+			return failed(explainBind(podClaim, err))
+		}
+		pl.observe(ctx, claim)
+		podClaim.claim = claim
+		if podClaim.planned != nil {
+			pl.state.ledger.RemoveInFlight(claim.UID)
+			podClaim.planned = nil
+		}
+	}
+	return nil
+}
+
+// explainBind adds what will happen next.
+func explainBind(podClaim *podClaim, err error) error {
+	if errors.Is(err, commit.ErrAllocatedElsewhere) || errors.Is(err, commit.ErrDeallocated) {
+		return fmt.Errorf("claim %s changed while the pod was being scheduled, trying again: %w", klog.KObj(podClaim.claim), err)
+	}
+	return fmt.Errorf("reserve claim %s for the pod: %w", klog.KObj(podClaim.claim), err)
+}
+
+// observe makes the result of a write known here before the informer does: in the
+// ledger, and to all who look at claims through the scheduler's shared manager.
+func (pl *Quartermaster) observe(ctx context.Context, claim *resourceapi.ResourceClaim) {
+	pl.state.ledger.Observe(claim)
+	if err := pl.handle.SharedDRAManager().ResourceClaims().AssumeClaimAfterAPICall(claim); err != nil {
+		// Not a problem: the informer was faster, or the claim is gone.
+		klog.FromContext(ctx).V(5).Info("Claim not stored in assume cache", "claim", klog.KObj(claim), "err", err)
+	}
+}

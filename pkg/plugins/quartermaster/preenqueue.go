@@ -1,0 +1,19 @@
+package quartermaster
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+)
+
+// PreEnqueue keeps a pod out of the queue as long as its claims are not there. For
+// most pods with templates that is the normal state for a moment, so no reason
+// is reported at once; see gateReporter.
+func (pl *Quartermaster) PreEnqueue(_ context.Context, pod *v1.Pod) *fwk.Status {
+	if err := pl.checkClaims(pod); err != nil {
+		pl.gate.add(pod)
+		return waiting("%v", err)
+	}
+	return nil
+}

@@ -1,0 +1,112 @@
+package quartermaster
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/component-helpers/resource"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+)
+
+// PreFilter looks up the pod's claims and resolves those without allocation into
+// a task. It rejects the pod if no node can help.
+func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+	if pl.isResize(pod) {
+		return nil, fwk.NewStatus(fwk.Skip)
+	}
+	claims, err := pl.claimsOf(pod)
+	if err != nil {
+		return nil, waiting("%v", err)
+	}
+	c := &cycle{
+		plans:             make(map[string][]resourceapi.AllocationResult),
+		unavailable:       make(map[*podClaim]bool),
+		extendedResources: pl.extendedResources(pod),
+	}
+	if len(claims) == 0 && len(c.extendedResources) == 0 {
+		return nil, fwk.NewStatus(fwk.Skip)
+	}
+	if err := pl.state.waitForSync(ctx); err != nil {
+		return nil, failed(err)
+	}
+	for _, claim := range claims {
+		podClaim, status := pl.checkClaim(pod, claim)
+		if status != nil {
+			return nil, status
+		}
+		c.claims = append(c.claims, podClaim)
+	}
+	if status := pl.prepare(c); status != nil {
+		return nil, status
+	}
+	cs.Write(cycleKey, c)
+	return nil, nil
+}
+
+// PreFilterExtensions implements fwk.PreFilterPlugin. Adding or removing pods on a
+// node changes nothing: devices are held by claims.
+func (pl *Quartermaster) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
+
+// isResize reports whether the pod is in the queue only because it waits to be
+// resized on its node. Its devices do not change (KEP-1287).
+func (pl *Quartermaster) isResize(pod *v1.Pod) bool {
+	return pl.features.EnableInPlacePodVerticalScalingSchedulerPreemption && resource.IsPodResizeDeferred(pod)
+}
+
+// checkClaim finds what keeps the pod from using a claim on any node.
+func (pl *Quartermaster) checkClaim(pod *v1.Pod, claim *resourceapi.ResourceClaim) (*podClaim, *fwk.Status) {
+	result := &podClaim{claim: claim}
+	if claim.Status.Allocation == nil {
+		if pl.state.ledger.InFlight(claim.UID) != nil {
+			return nil, waiting("claim %s is being allocated for another pod; waiting for that to be done", klog.KObj(claim))
+		}
+		return result, nil
+	}
+	if !resourceclaim.IsReservedForPod(pod, claim, false) && !resourceclaim.CanBeReserved(claim) {
+		return nil, waiting("claim %s is reserved for %d pods, which is the limit; waiting for one of them to end",
+			klog.KObj(claim), len(claim.Status.ReservedFor))
+	}
+	if device := withBindingConditions(claim.Status.Allocation); device != "" {
+		return nil, waiting("claim %s: device %s has binding conditions, which this scheduler cannot wait for; "+
+			"the pod needs another scheduler or another device", klog.KObj(claim), device)
+	}
+	if selector := claim.Status.Allocation.NodeSelector; selector != nil {
+		nodes, err := nodeaffinity.NewNodeSelector(selector)
+		if err != nil {
+			return nil, waiting("claim %s: the node selector of its allocation cannot be parsed: %v", klog.KObj(claim), err)
+		}
+		result.nodes = nodes
+	}
+	return result, nil
+}
+
+// withBindingConditions returns a device whose binding conditions (KEP-5007) would
+// have to be true before a pod is bound, "" if there is none.
+func withBindingConditions(allocation *resourceapi.AllocationResult) string {
+	for _, result := range allocation.Devices.Results {
+		if len(result.BindingConditions) > 0 {
+			return result.Driver + "/" + result.Pool + "/" + result.Device
+		}
+	}
+	return ""
+}
+
+// prepare makes the task for the claims that have no allocation.
+func (pl *Quartermaster) prepare(c *cycle) *fwk.Status {
+	var claims []*resourceapi.ResourceClaim
+	for _, podClaim := range c.unallocated() {
+		claims = append(claims, podClaim.claim)
+	}
+	if len(claims) == 0 {
+		return nil
+	}
+	c.task = pl.solver.Prepare(claims)
+	if err := c.task.Err(); err != nil {
+		return waiting("%v", err)
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package quartermaster
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/helper"
+)
+
+// Score prefers nodes on which requests get their first alternatives (KEP-4816):
+// for each request with alternatives, the more the earlier in the list.
+func (pl *Quartermaster) Score(_ context.Context, cs fwk.CycleState, _ *v1.Pod, nodeInfo fwk.NodeInfo) (int64, *fwk.Status) {
+	c, err := cycleOf(cs)
+	if err != nil {
+		return 0, failed(err)
+	}
+	if c == nil || !pl.features.EnableDRAPrioritizedList {
+		return 0, nil
+	}
+	plan := c.plans[nodeInfo.Node().Name]
+	var score int64
+	for _, podClaim := range c.claims {
+		allocation := podClaim.claim.Status.Allocation
+		if allocation == nil {
+			if len(plan) == 0 {
+				return 0, nil
+			}
+			allocation, plan = &plan[0], plan[1:]
+		}
+		score += alternativesScore(podClaim.claim, allocation)
+	}
+	return score, nil
+}
+
+// alternativesScore is the sum over all requests with alternatives. The first
+// alternative counts as much as there can be alternatives, the next one less.
+func alternativesScore(claim *resourceapi.ResourceClaim, allocation *resourceapi.AllocationResult) int64 {
+	chosen := make(map[string]bool)
+	for _, result := range allocation.Devices.Results {
+		chosen[result.Request] = true
+	}
+	var score int64
+	for _, request := range claim.Spec.Devices.Requests {
+		for i, alternative := range request.FirstAvailable {
+			if chosen[resourceclaim.CreateSubRequestRef(request.Name, alternative.Name)] {
+				score += int64(resourceapi.FirstAvailableDeviceRequestMaxSize - i)
+			}
+		}
+	}
+	return score
+}
+
+// ScoreExtensions implements fwk.ScorePlugin.
+func (pl *Quartermaster) ScoreExtensions() fwk.ScoreExtensions { return pl }
+
+// NormalizeScore scales the best score to the maximum.
+func (pl *Quartermaster) NormalizeScore(_ context.Context, _ fwk.CycleState, _ *v1.Pod, scores fwk.NodeScoreList) *fwk.Status {
+	return helper.DefaultNormalizeScore(fwk.MaxNodeScore, false, scores)
+}

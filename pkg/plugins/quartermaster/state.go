@@ -1,0 +1,151 @@
+package quartermaster
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	resourceapi "k8s.io/api/resource/v1"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/dynamic-resource-allocation/structured"
+	"k8s.io/kubernetes/pkg/features"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// clusterState keeps inventory and ledger in step with the informers.
+//
+// An event only says which object to look at; what gets applied is the informer's
+// store at that moment. The store is updated before any handler hears of it. So
+// whoever learned about an event from another handler, such as the scheduling
+// queue, can bring the state up to date at once by refreshing the same object, and
+// does not have to wait until our own handler has its turn. This is what keeps a
+// pod from being woken by an event, tried against a state without it, and put to
+// sleep again (see the hints).
+type clusterState struct {
+	inventory *inventory.Store
+	ledger    *ledger.Ledger
+
+	claims cache.Indexer
+	slices cache.Indexer
+	rules  cache.Indexer // nil if taint rules are off
+
+	handlers []cache.ResourceEventHandlerRegistration
+	synced   atomic.Bool
+}
+
+// states has one clusterState for each informer factory, because all profiles of
+// a scheduler must share one ledger: each has to see what the others have in flight.
+var states = struct {
+	sync.Mutex
+	byFactory map[informers.SharedInformerFactory]*clusterState
+}{byFactory: make(map[informers.SharedInformerFactory]*clusterState)}
+
+func stateFor(factory informers.SharedInformerFactory, supported structured.Features, gates feature.Features) (*clusterState, error) {
+	states.Lock()
+	defer states.Unlock()
+	if state := states.byFactory[factory]; state != nil {
+		return state, nil
+	}
+	// The gate of the rules is not among the scheduler's plugin features.
+	withRules := gates.EnableDRADeviceTaints && utilfeature.DefaultFeatureGate.Enabled(features.DRADeviceTaintRules)
+	state, err := newClusterState(factory, supported, withRules)
+	if err != nil {
+		return nil, err
+	}
+	states.byFactory[factory] = state
+	return state, nil
+}
+
+func newClusterState(factory informers.SharedInformerFactory, supported structured.Features, withRules bool) (*clusterState, error) {
+	api := factory.Resource().V1()
+	s := &clusterState{
+		inventory: inventory.NewStore(allocator.InventoryOptions(supported)),
+		ledger:    ledger.New(),
+	}
+	watch := func(informer cache.SharedIndexInformer, refresh func(key string)) (cache.Indexer, error) {
+		handle := func(obj any) {
+			if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
+				refresh(key)
+			}
+		}
+		registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc:    handle,
+			UpdateFunc: func(_, obj any) { handle(obj) },
+			DeleteFunc: handle,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("watch objects for the state of devices: %w", err)
+		}
+		s.handlers = append(s.handlers, registration)
+		return informer.GetIndexer(), nil
+	}
+	var err error
+	if s.claims, err = watch(api.ResourceClaims().Informer(), s.refreshClaim); err != nil {
+		return nil, err
+	}
+	if s.slices, err = watch(api.ResourceSlices().Informer(), s.refreshSlice); err != nil {
+		return nil, err
+	}
+	if withRules {
+		s.rules, err = watch(api.DeviceTaintRules().Informer(), func(string) { s.refreshRules() })
+	}
+	return s, err
+}
+
+// waitForSync blocks until everything that existed at the start is in the state.
+// Before that, devices in use would look free.
+func (s *clusterState) waitForSync(ctx context.Context) error {
+	if s.synced.Load() {
+		return nil
+	}
+	for _, handler := range s.handlers {
+		select {
+		case <-handler.HasSyncedChecker().Done():
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for the state of devices: %w", context.Cause(ctx))
+		}
+	}
+	s.synced.Store(true)
+	return nil
+}
+
+// refreshClaim takes key "namespace/name".
+func (s *clusterState) refreshClaim(key string) {
+	s.ledger.Refresh(key, func() *resourceapi.ResourceClaim { return fromStore[resourceapi.ResourceClaim](s.claims, key) })
+}
+
+func (s *clusterState) refreshSlice(name string) {
+	s.inventory.RefreshSlice(name, func() *resourceapi.ResourceSlice { return fromStore[resourceapi.ResourceSlice](s.slices, name) })
+}
+
+func (s *clusterState) refreshRules() {
+	if s.rules == nil {
+		return
+	}
+	s.inventory.RefreshTaintRules(func() []*resourceapi.DeviceTaintRule {
+		var rules []*resourceapi.DeviceTaintRule
+		for _, obj := range s.rules.List() {
+			if rule, ok := obj.(*resourceapi.DeviceTaintRule); ok {
+				rules = append(rules, rule)
+			}
+		}
+		return rules
+	})
+}
+
+// fromStore returns the object in an informer's store, nil if there is none.
+func fromStore[T any](store cache.Indexer, key string) *T {
+	obj, found, err := store.GetByKey(key)
+	if err != nil || !found {
+		return nil
+	}
+	typed, _ := obj.(*T)
+	return typed
+}

@@ -1,0 +1,78 @@
+package quartermaster
+
+import (
+	"context"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+)
+
+// Unreserve undoes Reserve and PreBind, in reverse order. An allocation that was
+// written stays: the next attempt can use it, or PostFilter frees it.
+func (pl *Quartermaster) Unreserve(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, _ string) {
+	c, err := cycleOf(cs)
+	if err != nil || c == nil {
+		return
+	}
+	for i := len(c.claims) - 1; i >= 0; i-- {
+		podClaim := c.claims[i]
+		switch {
+		case podClaim.touched:
+			pl.undoWrite(ctx, pod, podClaim)
+		case podClaim.planned != nil:
+			pl.endInFlight(pod, podClaim)
+		}
+	}
+}
+
+// undoWrite takes back the reservation. Only then it is known what became of the
+// write, and the in-flight entry may end: if we forgot the devices while a write
+// of unknown outcome has given them to the claim, they would be given out twice.
+// So if the server cannot be reached, this goes on in the background.
+func (pl *Quartermaster) undoWrite(ctx context.Context, pod *v1.Pod, podClaim *podClaim) {
+	if pl.tryUndoWrite(ctx, pod, podClaim) {
+		return
+	}
+	go func() {
+		// Outlives the cycle, whose context ends now.
+		ctx := context.WithoutCancel(ctx)
+		_ = wait.PollUntilContextCancel(ctx, undoInterval, false, func(ctx context.Context) (bool, error) {
+			return pl.tryUndoWrite(ctx, pod, podClaim), nil
+		})
+		// Meanwhile the pod was told to wait for the claim, and there is no event.
+		pl.handle.Activate(klog.FromContext(ctx), map[string]*v1.Pod{pod.Namespace + "/" + pod.Name: pod})
+	}()
+}
+
+// undoInterval is the pause between attempts to take back a reservation when the
+// server cannot be reached.
+const undoInterval = 5 * time.Second
+
+func (pl *Quartermaster) tryUndoWrite(ctx context.Context, pod *v1.Pod, podClaim *podClaim) bool {
+	claim, err := pl.writer.Unreserve(ctx, podClaim.claim, pod.UID)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot take back the reservation of a claim; trying again",
+			"claim", klog.KObj(podClaim.claim), "pod", klog.KObj(pod))
+		return false
+	}
+	if claim != nil {
+		pl.observe(ctx, claim)
+	}
+	pl.endInFlight(pod, podClaim)
+	return true
+}
+
+// endInFlight takes the plan out of the ledger. No API event tells the pods which
+// waited for its devices that they are free again: the scheduler's event about
+// this pod does, see isSchedulableAfterRelease.
+func (pl *Quartermaster) endInFlight(pod *v1.Pod, podClaim *podClaim) {
+	if podClaim.planned == nil {
+		return
+	}
+	pl.state.ledger.RemoveInFlight(podClaim.claim.UID)
+	podClaim.planned = nil
+	pl.released.add(pod.UID)
+}
