@@ -1,0 +1,91 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/playground"
+)
+
+// verboseLevel is klog's -v of all components with --verbose: enough to follow
+// each scheduling attempt.
+const verboseLevel = 5
+
+// clusterFlags are the flags that both subcommands have.
+type clusterFlags struct {
+	schedulerBinary string
+	schedulerConfig string
+	dir             string
+	verbose         bool
+}
+
+func (f *clusterFlags) register(command *cobra.Command) {
+	flags := command.Flags()
+	flags.StringVar(&f.schedulerBinary, "scheduler-binary", "", "kube-scheduler executable to run (default: bin/scheduler, beside this program)")
+	flags.StringVar(&f.schedulerConfig, "scheduler-config", "", "file with a KubeSchedulerConfiguration that has a profile quartermaster (default: that of manifests/secondary)")
+	flags.StringVar(&f.dir, "dir", "", "new or empty folder for data and logs, which is kept (default: a temporary one, removed at the end)")
+	flags.BoolVar(&f.verbose, "verbose", false, "log every scheduling attempt")
+}
+
+// workFolder is where a cluster keeps its data and logs.
+type workFolder struct {
+	path      string
+	temporary bool
+}
+
+// open makes the folder and reads the files that the flags name.
+func (f *clusterFlags) open() (playground.ClusterOptions, workFolder, error) {
+	options := playground.ClusterOptions{SchedulerBinary: f.schedulerBinary}
+	if f.verbose {
+		options.Verbosity = verboseLevel
+	}
+	if f.schedulerConfig != "" {
+		config, err := os.ReadFile(f.schedulerConfig)
+		if err != nil {
+			return options, workFolder{}, fmt.Errorf("read --scheduler-config: %w", err)
+		}
+		options.SchedulerConfig = config
+	}
+	folder, err := f.makeFolder()
+	options.Dir = folder.path
+	return options, folder, err
+}
+
+func (f *clusterFlags) makeFolder() (workFolder, error) {
+	if f.dir == "" {
+		path, err := os.MkdirTemp("", "quartermaster-playground-")
+		if err != nil {
+			return workFolder{}, fmt.Errorf("make a temporary folder: %w; name another one with --dir", err)
+		}
+		return workFolder{path: path, temporary: true}, nil
+	}
+	if err := os.MkdirAll(f.dir, 0o700); err != nil {
+		return workFolder{}, fmt.Errorf("make the folder of --dir: %w", err)
+	}
+	entries, err := os.ReadDir(f.dir)
+	if err != nil {
+		return workFolder{}, fmt.Errorf("read the folder of --dir: %w", err)
+	}
+	// An earlier cluster's objects would be mistaken for this one's.
+	if len(entries) > 0 {
+		return workFolder{}, fmt.Errorf("--dir %s holds %d entries already; name a new or empty folder", f.dir, len(entries))
+	}
+	return workFolder{path: f.dir}, nil
+}
+
+// close removes a temporary folder, unless failed: then its logs are needed.
+func (w workFolder) close(failed bool) error {
+	if !w.temporary {
+		return nil
+	}
+	if failed {
+		fmt.Fprintf(os.Stderr, "playground: data and logs are kept in %s\n", w.path)
+		return nil
+	}
+	if err := os.RemoveAll(w.path); err != nil {
+		return fmt.Errorf("remove the temporary folder: %w", err)
+	}
+	return nil
+}

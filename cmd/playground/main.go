@@ -1,0 +1,44 @@
+// Command playground runs the scheduler on a simulated cluster on this
+// machine: "playground demo" shows and checks what it does, "playground up"
+// keeps a cluster running to try things out.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/playground"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := newCommand().ExecuteContext(ctx)
+	if err == nil {
+		return
+	}
+	// The demo's own findings are printed already, and its summary has to stay
+	// the last line.
+	if !errors.Is(err, playground.ErrNotAsExpected) {
+		fmt.Fprintf(os.Stderr, "playground: %v\n", err)
+	}
+	stop()
+	os.Exit(1)
+}
+
+func newCommand() *cobra.Command {
+	command := &cobra.Command{
+		Use:           "playground",
+		Short:         "Try the Quartermaster scheduler on a simulated cluster on this machine",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	command.AddCommand(newDemoCommand(), newUpCommand())
+	return command
+}

@@ -1,0 +1,104 @@
+package catalogue
+
+import (
+	"fmt"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/playground/scenario"
+)
+
+// The causes that scenarios expect. Each has its words in every dialect below.
+const (
+	// devicesHeld: enough devices match, too many of them are held by others.
+	devicesHeld scenario.Cause = "devices held by other claims"
+	// notAllFree: all matching devices are asked for, and some are held.
+	notAllFree scenario.Cause = "not all devices free"
+	// tooFewDevices: no node has as many matching devices as are asked for.
+	tooFewDevices scenario.Cause = "too few devices"
+	// noDeviceMatches: no device satisfies the selectors.
+	noDeviceMatches scenario.Cause = "no device matches"
+	// noAlternativeFits: none of the alternatives of firstAvailable can be had.
+	noAlternativeFits scenario.Cause = "no alternative fits"
+	// constraintUnmet: no choice of free devices satisfies a constraint.
+	constraintUnmet scenario.Cause = "constraint unmet"
+	// devicesTainted: the free devices have taints that nobody tolerates.
+	devicesTainted scenario.Cause = "devices tainted"
+	// poolIncomplete: slices of the pool are missing.
+	poolIncomplete scenario.Cause = "pool incomplete"
+	// poolInvalid: the slices of the pool contradict each other.
+	poolInvalid scenario.Cause = "pool invalid"
+	// notReachable: the claim is allocated for nodes that the pod cannot use.
+	notReachable scenario.Cause = "claim allocated elsewhere"
+	// tooManyDevices: more devices are asked for than one claim can hold.
+	tooManyDevices scenario.Cause = "more devices than a claim can hold"
+	// classMissing: a device class does not exist.
+	classMissing scenario.Cause = "class missing"
+	// claimMissing: a claim does not exist.
+	claimMissing scenario.Cause = "claim missing"
+	// claimDeleted: a claim is being deleted.
+	claimDeleted scenario.Cause = "claim being deleted"
+	// claimNotGenerated: a claim was not made from its template yet.
+	claimNotGenerated scenario.Cause = "claim not generated"
+	// celFails: a CEL expression fails at run time.
+	celFails scenario.Cause = "CEL fails at run time"
+)
+
+// Quartermaster is the dialect of this project's plugin.
+func Quartermaster() scenario.Dialect {
+	return scenario.Dialect{
+		Name:         "quartermaster",
+		NamesClaim:   true,
+		NamesRequest: true,
+		Texts: map[scenario.Cause][]string{
+			devicesHeld:       {"match", "held by other claims"},
+			notAllFree:        {"match", "held by other claims"},
+			tooFewDevices:     {"match"},
+			noDeviceMatches:   {"match"},
+			noAlternativeFits: {"held by other claims"},
+			constraintUnmet:   {"constraint"},
+			devicesTainted:    {"taint"},
+			poolIncomplete:    {"incomplete"},
+			poolInvalid:       {"invalid"},
+			notReachable:      {"node"},
+			tooManyDevices:    {"32"},
+			classMissing:      {"does not exist"},
+			claimMissing:      {"not found"},
+			claimDeleted:      {"being deleted"},
+			claimNotGenerated: {"not"},
+			celFails:          {"CEL runtime error"},
+		},
+	}
+}
+
+// Stock is the dialect of a kube-scheduler 1.37 without the plugin. It tells
+// less, and not always which claim or request it means.
+func Stock() scenario.Dialect {
+	const noAllocation = "cannot allocate all claims"
+	return scenario.Dialect{
+		Name: "stock",
+		Texts: map[scenario.Cause][]string{
+			devicesHeld:       {noAllocation},
+			notAllFree:        {noAllocation},
+			tooFewDevices:     {noAllocation},
+			noDeviceMatches:   {noAllocation},
+			noAlternativeFits: {noAllocation},
+			constraintUnmet:   {noAllocation},
+			devicesTainted:    {noAllocation},
+			poolIncomplete:    {noAllocation},
+			poolInvalid:       {"invalid resource pools were encountered"},
+			notReachable:      {"resourceclaim not available on the node"},
+			tooManyDevices:    {"exceeds the claim limit of 32"},
+			classMissing:      {"does not exist"},
+			celFails:          {"CEL runtime error"},
+		},
+	}
+}
+
+// DialectNamed returns the dialect with a name.
+func DialectNamed(name string) (scenario.Dialect, error) {
+	for _, dialect := range []scenario.Dialect{Quartermaster(), Stock()} {
+		if dialect.Name == name {
+			return dialect, nil
+		}
+	}
+	return scenario.Dialect{}, fmt.Errorf("there is no dialect of reasons %q; use quartermaster or stock", name)
+}

@@ -1,0 +1,78 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Expectation is about the pods of one app in the scenario's namespace.
+type Expectation struct {
+	// App is the value of the app label.
+	App string
+	// Pods is how many there are.
+	Pods int
+	// Waiting says that none of them is bound; else all of them are, with
+	// their claims allocated and reserved.
+	Waiting bool
+	// Reason is why they wait.
+	Reason Reason
+	// Checks are applied to pods that do not wait.
+	Checks []Check
+}
+
+// Check looks closer at scheduled pods. It returns nil, or an error that says
+// what is wanted and what was found.
+type Check func(*Group) error
+
+// Scheduled expects the pods of an app to be bound and all checks to hold.
+func Scheduled(app string, pods int, checks ...Check) Expectation {
+	return Expectation{App: app, Pods: pods, Checks: checks}
+}
+
+// Waits expects the pods of an app not to be bound, for a reason.
+func Waits(app string, pods int, reason Reason) Expectation {
+	return Expectation{App: app, Pods: pods, Waiting: true, Reason: reason}
+}
+
+// String is "<n> <app> scheduled" or "<n> <app> waiting (<cause>)".
+func (e Expectation) String() string {
+	if e.Waiting {
+		return fmt.Sprintf("%d × %s waiting (%s)", e.Pods, e.App, e.Reason.Cause)
+	}
+	return fmt.Sprintf("%d × %s scheduled", e.Pods, e.App)
+}
+
+// unmet returns nil if the expectation holds in the snapshot.
+func (e Expectation) unmet(snapshot *Snapshot, dialect Dialect) error {
+	group := snapshot.group(e.App)
+	if len(group.Members) != e.Pods {
+		return fmt.Errorf("app %s has %d pods, want %d", e.App, len(group.Members), e.Pods)
+	}
+	var problems []error
+	for _, member := range group.Members {
+		if e.Waiting {
+			problems = append(problems, e.unmetWaiting(snapshot, member, dialect))
+		} else {
+			problems = append(problems, member.scheduled())
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return err
+	}
+	for _, check := range e.Checks {
+		problems = append(problems, check(group))
+	}
+	return errors.Join(problems...)
+}
+
+func (e Expectation) unmetWaiting(snapshot *Snapshot, member Member, dialect Dialect) error {
+	pod := member.Pod
+	if pod.Spec.NodeName != "" {
+		return fmt.Errorf("pod %s is bound to %s, want it to wait (%s)", pod.Name, pod.Spec.NodeName, e.Reason.Cause)
+	}
+	text := podReason(pod, snapshot.eventTexts(pod))
+	if missing := missingParts(text, dialect.parts(snapshot.Namespace, e.Reason)); len(missing) > 0 {
+		return fmt.Errorf("pod %s waits, its reason is %q, want a text with %q (%s)", pod.Name, text, missing, e.Reason.Cause)
+	}
+	return nil
+}
