@@ -1,0 +1,139 @@
+# Needs Go, make, bash, git and awk; the race detector in `make test` needs a C
+# compiler, `make image` a container engine. Recipes of more than a few lines are
+# scripts in hack.
+
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+GO ?= go
+IMAGE ?= ghcr.io/quartermaster-dra/quartermaster:dev
+
+# Packages whose tests embed the API server. They run one after the other and
+# without the race detector: each starts a control plane, and kube-apiserver with
+# race detection takes many minutes to compile. All others are unit tests.
+INTEGRATION_PACKAGES := ./pkg/controlplane/... ./pkg/playground ./cmd/playground ./test/manifests ./test/integration/...
+# Test processes at a time.
+TEST_PARALLEL ?= 2
+UNIT_TIMEOUT ?= 10m
+INTEGRATION_TIMEOUT ?= 20m
+
+# The version that the binaries report: that of the Kubernetes libraries, with
+# our commit as build metadata. The date is the commit's, so that a build can be
+# repeated.
+K8S_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" { print $$2; exit }' go.mod)
+COMMIT := $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
+TREE_STATE := $(if $(shell git status --porcelain --untracked-files=no 2>/dev/null),dirty,clean)
+BUILD_DATE := $(shell TZ=UTC0 git show -s --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd HEAD 2>/dev/null || echo 1970-01-01T00:00:00Z)
+VERSION := $(K8S_VERSION)+quartermaster.$(COMMIT)$(if $(filter dirty,$(TREE_STATE)),.dirty)
+
+# version_ldflags sets one version in the two packages that report it, as the
+# release builds of Kubernetes do. $(1): the version, vMAJOR.MINOR.PATCH[+...].
+version_ldflags = -s -w $(foreach package,k8s.io/component-base/version k8s.io/client-go/pkg/version,\
+	-X $(package).gitVersion=$(1) \
+	-X $(package).gitMajor=$(word 1,$(subst ., ,$(patsubst v%,%,$(K8S_VERSION)))) \
+	-X $(package).gitMinor=$(word 2,$(subst ., ,$(K8S_VERSION))) \
+	-X $(package).gitCommit=$(COMMIT) \
+	-X $(package).gitTreeState=$(TREE_STATE) \
+	-X $(package).buildDate=$(BUILD_DATE))
+
+# Static binaries without the paths of this machine. Everything but the race
+# detector uses the same settings, because what is compiled under others is not
+# reused, and kube-apiserver takes minutes. The version comes from the flags
+# above, not from what go finds in the repository.
+export CGO_ENABLED := 0
+export GOFLAGS := $(strip $(GOFLAGS) -trimpath -buildvcs=false)
+GO_BUILD := hack/with-progress $(GO) build
+
+# Everything that goes into our own binaries.
+SOURCES = $(shell find cmd pkg manifests -type f ! -name '*_test.go')
+
+.PHONY: help
+help: ## list the targets (the default)
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: bin/scheduler bin/playground bin/kwok ## build bin/scheduler, bin/playground and the node simulator bin/kwok
+
+.PHONY: demo
+demo: build ## schedule pods with every kind of claim on a real API server, and check the result
+	bin/playground demo
+
+.PHONY: playground
+playground: build ## keep a cluster running on this machine until Ctrl-C (PLAYGROUND_FLAGS="--nodes 20")
+	bin/playground up $(PLAYGROUND_FLAGS)
+
+.PHONY: test
+test: test-unit test-integration ## run all tests
+
+.PHONY: test-unit
+test-unit: ## run the tests that need no API server, with the race detector
+	@GO='$(GO)' hack/test-unit -p $(TEST_PARALLEL) -timeout $(UNIT_TIMEOUT) -- $(INTEGRATION_PACKAGES)
+
+.PHONY: test-integration
+test-integration: build bin/kube-scheduler bin/kubectl ## run the tests that start an API server
+	@GO='$(GO)' hack/test-integration -timeout $(INTEGRATION_TIMEOUT) -- $(INTEGRATION_PACKAGES)
+
+.PHONY: verify
+verify: verify-format verify-modules verify-vet verify-staticcheck verify-manifests ## check formatting, modules, code and manifests
+
+.PHONY: verify-format
+verify-format:
+	@echo "verify: gofmt"
+	@unformatted=$$(gofmt -l .) && if [ -n "$$unformatted" ]; then \
+		echo "not formatted; run gofmt -w on:" $$unformatted >&2; exit 1; fi
+
+.PHONY: verify-modules
+verify-modules:
+	@echo "verify: go.mod and go.sum (run go mod tidy where there is a difference)"
+	@$(GO) mod tidy -diff
+	@$(GO) -C tools/kwok mod tidy -diff
+
+.PHONY: verify-vet
+verify-vet:
+	@echo "verify: go vet (minutes, if nothing is cached)"
+	@hack/with-progress $(GO) vet -v ./...
+
+.PHONY: verify-staticcheck
+verify-staticcheck:
+	@echo "verify: staticcheck (minutes, if nothing is cached)"
+	@$(GO) tool staticcheck ./...
+
+.PHONY: verify-manifests
+verify-manifests: bin/kubectl
+	@echo "verify: the API server accepts the manifests"
+	@$(GO) test -v -count=1 ./test/manifests
+
+.PHONY: image
+image: ## build the container image IMAGE with docker or podman
+	@hack/build-image $(IMAGE) '$(call version_ldflags,$(VERSION))'
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin
+
+bin:
+	@mkdir -p $@
+
+# Changes only when the version does, so that binaries are linked again then.
+bin/.version: FORCE | bin
+	@if [ "$$(cat $@ 2>/dev/null)" != '$(VERSION)' ]; then echo '$(VERSION)' >$@; fi
+
+.PHONY: FORCE
+FORCE:
+
+bin/scheduler bin/playground: bin/%: $(SOURCES) go.mod go.sum bin/.version | bin
+	@echo "build: $@ $(VERSION) (minutes, if nothing is cached)"
+	@$(GO_BUILD) -v -ldflags '$(call version_ldflags,$(VERSION))' -o $@ ./cmd/$*
+	@touch $@
+
+# Kubernetes' own binaries, for tests.
+bin/kube-scheduler bin/kubectl: bin/%: go.mod go.sum | bin
+	@echo "build: $@ $(K8S_VERSION)"
+	@$(GO_BUILD) -v -ldflags '$(call version_ldflags,$(K8S_VERSION))' -o $@ k8s.io/kubernetes/cmd/$*
+	@touch $@
+
+# A module of its own, which keeps its dependencies out of ours.
+bin/kwok: tools/kwok/go.mod tools/kwok/go.sum | bin
+	@echo "build: $@"
+	@$(GO_BUILD) -C tools/kwok -v -ldflags '-s -w' -o ../../$@ sigs.k8s.io/kwok/cmd/kwok
+	@touch $@
