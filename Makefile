@@ -12,6 +12,8 @@ IMAGE ?= ghcr.io/quartermaster-dra/quartermaster:dev
 # without the race detector: each starts a control plane, and kube-apiserver with
 # race detection takes many minutes to compile. All others are unit tests.
 INTEGRATION_PACKAGES := ./pkg/controlplane/... ./pkg/playground ./cmd/playground ./test/manifests ./test/integration/...
+# Packages with benchmarks.
+BENCH_PACKAGES := ./pkg/allocator
 # Test processes at a time.
 TEST_PARALLEL ?= 2
 UNIT_TIMEOUT ?= 10m
@@ -26,15 +28,13 @@ TREE_STATE := $(if $(shell git status --porcelain --untracked-files=no 2>/dev/nu
 BUILD_DATE := $(shell TZ=UTC0 git show -s --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd HEAD 2>/dev/null || echo 1970-01-01T00:00:00Z)
 VERSION := $(K8S_VERSION)+quartermaster.$(COMMIT)$(if $(filter dirty,$(TREE_STATE)),.dirty)
 
-# version_ldflags sets one version in the two packages that report it, as the
-# release builds of Kubernetes do. $(1): the version, vMAJOR.MINOR.PATCH[+...].
-version_ldflags = -s -w $(foreach package,k8s.io/component-base/version k8s.io/client-go/pkg/version,\
-	-X $(package).gitVersion=$(1) \
-	-X $(package).gitMajor=$(word 1,$(subst ., ,$(patsubst v%,%,$(K8S_VERSION)))) \
-	-X $(package).gitMinor=$(word 2,$(subst ., ,$(K8S_VERSION))) \
-	-X $(package).gitCommit=$(COMMIT) \
-	-X $(package).gitTreeState=$(TREE_STATE) \
-	-X $(package).buildDate=$(BUILD_DATE))
+# The two packages that report a version, set as the release builds of Kubernetes
+# set them. $(1): name=value pairs.
+set_version = $(foreach package,k8s.io/component-base/version k8s.io/client-go/pkg/version,$(addprefix -X $(package).,$(1)))
+K8S_MAJOR_MINOR := $(subst ., ,$(patsubst v%,%,$(K8S_VERSION)))
+K8S_LDFLAGS = -s -w $(call set_version,gitMajor=$(word 1,$(K8S_MAJOR_MINOR)) gitMinor=$(word 2,$(K8S_MAJOR_MINOR)))
+STOCK_LDFLAGS = $(K8S_LDFLAGS) $(call set_version,gitVersion=$(K8S_VERSION))
+LDFLAGS = $(K8S_LDFLAGS) $(call set_version,gitVersion=$(VERSION) gitCommit=$(COMMIT) gitTreeState=$(TREE_STATE) buildDate=$(BUILD_DATE))
 
 # Static binaries without the paths of this machine. Everything but the race
 # detector uses the same settings, because what is compiled under others is not
@@ -73,6 +73,10 @@ test-unit: ## run the tests that need no API server, with the race detector
 test-integration: build bin/kube-scheduler bin/kubectl ## run the tests that start an API server
 	@GO='$(GO)' hack/test-integration -timeout $(INTEGRATION_TIMEOUT) -- $(INTEGRATION_PACKAGES)
 
+.PHONY: bench
+bench: ## run the benchmarks, the allocator's beside upstream's
+	@$(GO) test -run '^$$' -bench . -benchmem $(BENCH_PACKAGES)
+
 .PHONY: verify
 verify: verify-format verify-modules verify-vet verify-staticcheck verify-manifests ## check formatting, modules, code and manifests
 
@@ -99,13 +103,13 @@ verify-staticcheck:
 	@$(GO) tool staticcheck ./...
 
 .PHONY: verify-manifests
-verify-manifests: bin/kubectl
+verify-manifests: bin/kubectl bin/scheduler
 	@echo "verify: the API server accepts the manifests"
 	@$(GO) test -v -count=1 ./test/manifests
 
 .PHONY: image
 image: ## build the container image IMAGE with docker or podman
-	@hack/build-image $(IMAGE) '$(call version_ldflags,$(VERSION))'
+	@hack/build-image $(IMAGE) '$(LDFLAGS)'
 
 .PHONY: clean
 clean: ## remove what was built
@@ -123,13 +127,13 @@ FORCE:
 
 bin/scheduler bin/playground: bin/%: $(SOURCES) go.mod go.sum bin/.version | bin
 	@echo "build: $@ $(VERSION) (minutes, if nothing is cached)"
-	@$(GO_BUILD) -v -ldflags '$(call version_ldflags,$(VERSION))' -o $@ ./cmd/$*
+	@$(GO_BUILD) -v -ldflags '$(LDFLAGS)' -o $@ ./cmd/$*
 	@touch $@
 
 # Kubernetes' own binaries, for tests.
 bin/kube-scheduler bin/kubectl: bin/%: go.mod go.sum | bin
 	@echo "build: $@ $(K8S_VERSION)"
-	@$(GO_BUILD) -v -ldflags '$(call version_ldflags,$(K8S_VERSION))' -o $@ k8s.io/kubernetes/cmd/$*
+	@$(GO_BUILD) -v -ldflags '$(STOCK_LDFLAGS)' -o $@ k8s.io/kubernetes/cmd/$*
 	@touch $@
 
 # A module of its own, which keeps its dependencies out of ours.
