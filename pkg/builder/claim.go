@@ -3,6 +3,7 @@ package builder
 import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 )
@@ -16,6 +17,22 @@ func Class(name string, expressions ...string) *resourceapi.DeviceClass {
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       resourceapi.DeviceClassSpec{Selectors: selectors(expressions)},
 	}
+}
+
+// ConfiguredClass makes a DeviceClass that has one opaque configuration a driver.
+func ConfiguredClass(name string, drivers ...string) *resourceapi.DeviceClass {
+	class := Class(name)
+	for _, driver := range drivers {
+		class.Spec.Config = append(class.Spec.Config, resourceapi.DeviceClassConfiguration{DeviceConfiguration: opaque(driver)})
+	}
+	return class
+}
+
+// opaque makes a configuration that says for which driver it is.
+func opaque(driver string) resourceapi.DeviceConfiguration {
+	return resourceapi.DeviceConfiguration{Opaque: &resourceapi.OpaqueDeviceConfiguration{
+		Driver: driver, Parameters: runtime.RawExtension{Raw: []byte(`{"for":"` + driver + `"}`)},
+	}}
 }
 
 func selectors(expressions []string) []resourceapi.DeviceSelector {
@@ -42,6 +59,12 @@ func Claim(name string, requests ...*RequestBuilder) *ClaimBuilder {
 	return b
 }
 
+// In sets the namespace.
+func (b *ClaimBuilder) In(namespace string) *ClaimBuilder {
+	b.claim.Namespace = namespace
+	return b
+}
+
 // Match demands that all devices (of the named requests) have the same attribute value.
 func (b *ClaimBuilder) Match(attribute string, requests ...string) *ClaimBuilder {
 	b.claim.Spec.Devices.Constraints = append(b.claim.Spec.Devices.Constraints, resourceapi.DeviceConstraint{
@@ -54,6 +77,15 @@ func (b *ClaimBuilder) Match(attribute string, requests ...string) *ClaimBuilder
 func (b *ClaimBuilder) Distinct(attribute string, requests ...string) *ClaimBuilder {
 	b.claim.Spec.Devices.Constraints = append(b.claim.Spec.Devices.Constraints, resourceapi.DeviceConstraint{
 		Requests: requests, DistinctAttribute: ptr.To(resourceapi.FullyQualifiedName(attribute)),
+	})
+	return b
+}
+
+// Config adds an opaque configuration for a driver and the named requests, or for
+// all if none is named.
+func (b *ClaimBuilder) Config(driver string, requests ...string) *ClaimBuilder {
+	b.claim.Spec.Devices.Config = append(b.claim.Spec.Devices.Config, resourceapi.DeviceClaimConfiguration{
+		Requests: requests, DeviceConfiguration: opaque(driver),
 	})
 	return b
 }

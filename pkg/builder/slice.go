@@ -1,6 +1,8 @@
 package builder
 
 import (
+	"fmt"
+
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -84,6 +86,12 @@ func (b *SliceBuilder) Counters(set string, pairs ...string) *SliceBuilder {
 	return b
 }
 
+// Modify changes what no method above does.
+func (b *SliceBuilder) Modify(change func(*resourceapi.ResourceSlice)) *SliceBuilder {
+	change(&b.slice)
+	return b
+}
+
 // Obj returns the slice.
 func (b *SliceBuilder) Obj() *resourceapi.ResourceSlice { return b.slice.DeepCopy() }
 
@@ -102,6 +110,15 @@ func Devices(names ...string) []*DeviceBuilder {
 	result := make([]*DeviceBuilder, len(names))
 	for i, name := range names {
 		result[i] = Device(name)
+	}
+	return result
+}
+
+// NumberedDevices makes n plain devices: name-0, name-1 and so on.
+func NumberedDevices(name string, n int) []*DeviceBuilder {
+	result := make([]*DeviceBuilder, n)
+	for i := range result {
+		result[i] = Device(fmt.Sprintf("%s-%d", name, i))
 	}
 	return result
 }
@@ -177,6 +194,12 @@ func (b *DeviceBuilder) Shared() *DeviceBuilder {
 // BindingCondition adds a condition that must be true before a pod gets bound (KEP-5007).
 func (b *DeviceBuilder) BindingCondition(condition string) *DeviceBuilder {
 	b.device.BindingConditions = append(b.device.BindingConditions, condition)
+	return b
+}
+
+// BindsToNode makes the device useable only on the node that it is allocated for.
+func (b *DeviceBuilder) BindsToNode() *DeviceBuilder {
+	b.device.BindsToNode = ptr.To(true)
 	return b
 }
 
