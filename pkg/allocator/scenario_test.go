@@ -76,7 +76,7 @@ func (g *generator) scenario() scenario {
 	g.devices = nil
 	s := scenario{
 		features: someFeatures,
-		node:     b.Node("node-0", "zone", pick(g, "1", "2")),
+		node:     b.Node("node-0", "zone", pick(g, "1", "1", "2"), "rack", pick(g, "a", "a", "b")),
 		classes: classList(b.Class("any"), b.Class("big", isBig), b.Class("small", isSmall),
 			b.Class("numa", isNumaOf), b.Class("broken", `device.driver ==`)),
 		state: structured.AllocatedState{
@@ -111,6 +111,11 @@ func (g *generator) scenario() scenario {
 // with counters, an older generation, or something wrong.
 func (g *generator) pool(index int) []*resourceapi.ResourceSlice {
 	name := fmt.Sprintf("pool-%d", index)
+	driver := pick(g, b.Driver, b.Driver, b.Driver, b.Driver, b.Driver, "nic.example.com")
+	if driver != b.Driver {
+		// Perhaps the name of another driver's pool: names are unique within a driver.
+		name = fmt.Sprintf("pool-%d", (index+1)%3)
+	}
 	parts := pick(g, 1, 1, 1, 2)
 	withCounters := g.oneIn(4)
 	total := int64(parts)
@@ -123,7 +128,7 @@ func (g *generator) pool(index int) []*resourceapi.ResourceSlice {
 		if g.oneIn(25) {
 			return // Not published (yet): the pool is incomplete.
 		}
-		slice := b.Slice(name+suffix).InPool(name, generation, total)
+		slice := b.Slice(driver+name+suffix).OfDriver(driver).InPool(name, generation, total)
 		g.reach(slice)
 		build(slice)
 		slices = append(slices, slice.Obj())
@@ -136,12 +141,13 @@ func (g *generator) pool(index int) []*resourceapi.ResourceSlice {
 	for part := range parts {
 		add(fmt.Sprintf("-%d", part), func(s *b.SliceBuilder) {
 			for i := range 1 + g.Intn(4) {
-				s.Devices(g.device(name, fmt.Sprintf("dev-%d-%d", part, i), withCounters))
+				s.Devices(g.device(driver, name, fmt.Sprintf("dev-%d-%d", part, i), withCounters))
 			}
 		})
 	}
 	if g.oneIn(8) {
-		old := b.Slice(name+"-old").InPool(name, generation-1, 1).Devices(g.device(name, "old", false))
+		old := b.Slice(driver+name+"-old").OfDriver(driver).InPool(name, generation-1, 1).
+			Devices(g.device(driver, name, "old", false))
 		g.reach(old)
 		slices = append(slices, old.Obj())
 	}
@@ -149,7 +155,7 @@ func (g *generator) pool(index int) []*resourceapi.ResourceSlice {
 }
 
 func (g *generator) reach(s *b.SliceBuilder) {
-	switch g.Intn(12) {
+	switch g.Intn(14) {
 	case 0:
 		s.OnNode("node-1")
 	case 1, 2:
@@ -157,18 +163,20 @@ func (g *generator) reach(s *b.SliceBuilder) {
 	case 3, 4:
 		s.OnLabeled("zone", "1")
 	case 5:
+		s.OnLabeled("rack", "a")
+	case 6, 7:
 		s.PerDevice()
 	default:
 		s.OnNode("node-0")
 	}
 }
 
-func (g *generator) device(pool, name string, withCounters bool) *b.DeviceBuilder {
-	if g.oneIn(40) {
+func (g *generator) device(driver, pool, name string, withCounters bool) *b.DeviceBuilder {
+	if g.oneIn(80) {
 		name = "dev-0-0" // Perhaps not unique.
 	}
 	d := b.Device(name)
-	g.devices = append(g.devices, structured.MakeDeviceID(b.Driver, pool, name))
+	g.devices = append(g.devices, structured.MakeDeviceID(driver, pool, name))
 	if !g.oneIn(8) {
 		d.Attr("model", pick(g, "big", "small"))
 	}
@@ -192,17 +200,20 @@ func (g *generator) device(pool, name string, withCounters bool) *b.DeviceBuilde
 			d.Consumes("set-1", "memory", pick(g, "1", "2"))
 		}
 	}
-	if g.oneIn(30) {
-		d.Consumes("set-9", "memory", "1")
+	if g.oneIn(100) {
+		d.Consumes("set-9", "memory", "1") // Which the pool does not define.
 	}
 	if g.oneIn(15) {
 		d.BindingCondition("ready")
+	}
+	if g.oneIn(20) {
+		d.BindsToNode()
 	}
 	switch g.Intn(4) { // Only counts in slices with node selection per device.
 	case 0:
 		d.OnNode(pick(g, "node-0", "node-1"))
 	case 1:
-		d.OnLabeled("zone", "1")
+		d.OnLabeled(pick(g, "zone", "rack"), pick(g, "1", "a"))
 	default:
 		d.OnAllNodes()
 	}
@@ -241,22 +252,19 @@ func (g *generator) claim(index int) *resourceapi.ResourceClaim {
 		}
 	}
 	if g.oneIn(3) {
-		claim.Modify(func(c *resourceapi.ResourceClaim) { c.Spec.Devices.Config = g.claimConfig(names) })
+		g.addConfig(claim, names)
 	}
 	return claim.Obj()
 }
 
-func (g *generator) claimConfig(names []string) []resourceapi.DeviceClaimConfiguration {
-	var configs []resourceapi.DeviceClaimConfiguration
+func (g *generator) addConfig(claim *b.ClaimBuilder, names []string) {
 	for i := range 1 + g.Intn(2) {
-		config := resourceapi.DeviceClaimConfiguration{}
-		config.Opaque = &resourceapi.OpaqueDeviceConfiguration{Driver: fmt.Sprintf("driver-%d", i)}
+		var some []string
 		for range g.Intn(3) {
-			config.Requests = append(config.Requests, names[g.Intn(len(names))])
+			some = append(some, names[g.Intn(len(names))])
 		}
-		configs = append(configs, config)
+		claim.Config(fmt.Sprintf("driver-%d", i), some...)
 	}
-	return configs
 }
 
 func (g *generator) request(name string, mayBeAdmin bool) *b.RequestBuilder {
