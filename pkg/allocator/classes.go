@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"maps"
 	"slices"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
 // tooFew is a cheap bound: there are not as many candidates left as devices are
@@ -43,27 +45,38 @@ type classes struct {
 	of      map[location]int
 }
 
-// deadClasses are the classes which were tried in one place of the search.
-type deadClasses []int
+// deadClasses are the classes which were tried in one place of the search. Devices
+// of one class differ if they were taken by different claims before, which only
+// admin access allows.
+type deadClasses []deadClass
+
+type deadClass struct {
+	number int
+	tried  location
+}
 
 func (d *deadClasses) add(s *search, at location) {
 	if s.interchangeable() {
-		*d = append(*d, s.classes.number(s, at))
+		*d = append(*d, deadClass{s.classes.number(s, at), at})
 	}
 }
 
 func (d *deadClasses) contains(s *search, at location) bool {
-	return len(*d) > 0 && slices.Contains(*d, s.classes.number(s, at))
+	if len(*d) == 0 {
+		return false
+	}
+	number := s.classes.number(s, at)
+	return slices.ContainsFunc(*d, func(dead deadClass) bool {
+		return dead.number == number && s.taken.bySameClaims(dead.tried, at)
+	})
 }
 
-// interchangeable reports whether classes say all there is to say. They do not
-//   - if a request wants all devices and its claim has constraints: breaking a
-//     constraint then is an error, so it matters which device is met first;
-//   - if one claim's admin access may use a device that another claim has taken:
-//     then two devices of a class can differ in who has them.
+// interchangeable reports whether classes say all there is to say. They do not if
+// a request wants all devices and its claim has constraints: breaking a constraint
+// then is an error, so it matters which device is met first.
 func (s *search) interchangeable() bool {
 	return !slices.ContainsFunc(s.requests, func(r *request) bool {
-		return r.all() && len(r.claim.constraints) > 0 || r.admin && len(s.claims) > 1
+		return r.all() && len(r.claim.constraints) > 0
 	})
 }
 
@@ -102,15 +115,7 @@ func (s *search) signature(at location) string {
 	device := s.device(at)
 	for _, constraints := range s.constraints {
 		for _, c := range constraints {
-			b = append(b, '|')
-			if attribute := c.name.lookup(device); attribute != nil {
-				b = append(b, '=')
-				for _, v := range values(attribute, s.solver.Features.ListTypeAttributes) {
-					b = append(b, byte(v.kind))
-					b = binary.AppendVarint(b, v.num)
-					b = appendText(b, v.text)
-				}
-			}
+			b = c.appendSignature(append(b, '|'), device, at)
 		}
 	}
 	if len(device.ConsumesCounters) == 0 {
@@ -127,6 +132,28 @@ func (s *search) signature(at location) string {
 		}
 	}
 	return string(b)
+}
+
+// appendSignature encodes what the constraint sees of a device.
+func (c *scopedConstraint) appendSignature(b []byte, device *inventory.Device, at location) []byte {
+	attribute := c.name.lookup(device)
+	if attribute == nil {
+		return b
+	}
+	own := values(attribute, c.lists)
+	if len(own) == 0 && c.api.DistinctAttribute != nil {
+		// distinctAttribute accepts a value of unknown type from the first device,
+		// but not from a later one. So the order matters, and no other device can
+		// stand in for this one.
+		return binary.AppendVarint(binary.AppendVarint(append(b, '?'), int64(at.pool)), int64(at.device))
+	}
+	b = append(b, '=')
+	for _, v := range own {
+		b = append(b, byte(v.kind))
+		b = binary.AppendVarint(b, v.num)
+		b = appendText(b, v.text)
+	}
+	return b
 }
 
 // appendText appends a string so that no two sequences of strings look the same.

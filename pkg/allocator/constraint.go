@@ -20,8 +20,9 @@ type constraint interface {
 // scopedConstraint is a constraint together with the requests that it is for.
 type scopedConstraint struct {
 	constraint
-	api  *resourceapi.DeviceConstraint
-	name attributeName
+	api   *resourceapi.DeviceConstraint
+	name  attributeName
+	lists bool // whether lists of values are understood
 }
 
 // appliesTo reports whether the constraint covers a request. It may name the
@@ -39,10 +40,10 @@ func (t *Task) newConstraints(c *claim) []scopedConstraint {
 		api := &c.constraints[i]
 		if api.MatchAttribute != nil {
 			name := newAttributeName(*api.MatchAttribute)
-			result[i] = scopedConstraint{&matchAttribute{name: name, lists: lists}, api, name}
+			result[i] = scopedConstraint{&matchAttribute{name: name, lists: lists}, api, name, lists}
 		} else {
 			name := newAttributeName(*api.DistinctAttribute)
-			result[i] = scopedConstraint{&distinctAttribute{name: name, lists: lists}, api, name}
+			result[i] = scopedConstraint{&distinctAttribute{name: name, lists: lists}, api, name, lists}
 		}
 	}
 	return result

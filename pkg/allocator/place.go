@@ -113,6 +113,16 @@ func (t *takenDevices) remove(claim int, at location) {
 	t.byAny[at.pool].Remove(at.device)
 }
 
+// bySameClaims reports whether two devices were taken by the same claims.
+func (t *takenDevices) bySameClaims(a, b location) bool {
+	for _, pools := range t.byClaim {
+		if pools[a.pool].Has(a.device) != pools[b.pool].Has(b.device) {
+			return false
+		}
+	}
+	return true
+}
+
 // drawnCounters is what is left of each pool's counters (KEP-4815) after what is
 // in use and what the search has chosen. Pools without partitions have no entry.
 type drawnCounters map[int]ledger.Counters
