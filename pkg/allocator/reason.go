@@ -10,10 +10,6 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// explainBudget bounds each of the few small searches that tell which claims and
-// constraints are to blame.
-const explainBudget = 2000
-
 // Reason says in one line why there is no solution: which claim and request, and
 // the cause. It is computed on demand and only after a failed Solve. Numbers that
 // differ from node to node without telling the user anything are left out, so
@@ -85,7 +81,7 @@ func (s *search) tally(r *request) tally {
 		usage := s.site.Usage.Pool(pool.ID)
 		occupied, unsupported := usage.Occupied(pool), s.unsupported(pool)
 		for device := range s.candidates[r.id][i].selection.Matches.All() {
-			if !pool.Reachable.Has(device) {
+			if !pool.Reachable.Has(device) || r.all() && s.hidden(pool).Has(device) {
 				continue
 			}
 			t.match++
@@ -112,7 +108,9 @@ func (s *search) shortage(r *request) string {
 	wanted := s.count[r.id]
 	switch {
 	case t.published == 0:
-		return "the node has no devices"
+		return "the node has no usable devices"
+	case wanted > resourceapi.AllocationResultsMaxSize:
+		return fmt.Sprintf("%d devices are wanted, but a claim can have at most %d", wanted, resourceapi.AllocationResultsMaxSize)
 	case t.match == 0 && (r.all() || wanted > 0):
 		return "no device matches"
 	case r.all() && t.free < t.match:
@@ -199,52 +197,4 @@ func (s *search) poolTrouble() string {
 		fmt.Fprintf(&b, "; %d of the node's resource pools left out as invalid (%s)", invalid, because)
 	}
 	return b.String()
-}
-
-// conflict says what is wrong if each request could be satisfied alone.
-func (s *search) conflict() string {
-	for i, c := range s.claims {
-		if s.solvable(s.apiClaims()[:i+1]) {
-			continue
-		}
-		name := klog.KObj(c.api)
-		if i > 0 && s.solvable([]*resourceapi.ResourceClaim{c.api}) {
-			return fmt.Sprintf("claim %s: there are devices for it alone, but not together with the pod's other claims", name)
-		}
-		free := c.api.DeepCopy()
-		free.Spec.Devices.Constraints = nil
-		if len(c.constraints) > 0 && s.solvable([]*resourceapi.ResourceClaim{free}) {
-			return fmt.Sprintf("claim %s: there are enough free devices, but none that together satisfy %s", name, describe(c.constraints))
-		}
-		return fmt.Sprintf("claim %s: there are devices for each of its requests alone, but not for all of them together", name)
-	}
-	return s.names() + ": there are devices for each request alone, but not for all of them together"
-}
-
-func describe(constraints []resourceapi.DeviceConstraint) string {
-	var words []string
-	for _, c := range constraints {
-		if c.MatchAttribute != nil {
-			words = append(words, "matchAttribute "+string(*c.MatchAttribute))
-		} else {
-			words = append(words, "distinctAttribute "+string(*c.DistinctAttribute))
-		}
-	}
-	return strings.Join(words, " and ")
-}
-
-func (s *search) apiClaims() []*resourceapi.ResourceClaim {
-	claims := make([]*resourceapi.ResourceClaim, len(s.claims))
-	for i, c := range s.claims {
-		claims[i] = c.api
-	}
-	return claims
-}
-
-// solvable reports whether a small search finds a solution.
-func (s *search) solvable(claims []*resourceapi.ResourceClaim) bool {
-	small := *s.solver
-	small.StepBudget = explainBudget
-	outcome, err := small.Prepare(claims).Solve(s.ctx, s.site)
-	return err == nil && outcome.Fits()
 }

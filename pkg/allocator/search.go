@@ -134,10 +134,7 @@ func (s *search) findCandidates(r *request) error {
 // whether they can be had or not.
 func (s *search) addAll(r *request, index int, found candidates) error {
 	pool := s.site.Pools[index]
-	hidden := bitset.New(len(pool.Devices))
-	if !s.solver.Features.DeviceBindingAndStatus {
-		hidden.Or(pool.Conditional)
-	}
+	hidden := s.hidden(pool)
 	for device := range pool.Devices {
 		switch {
 		case hidden.Has(device):
@@ -148,6 +145,15 @@ func (s *search) addAll(r *request, index int, found candidates) error {
 		}
 	}
 	return nil
+}
+
+// hidden returns the devices which, because of a feature that is off, do not count
+// among all devices of a pool.
+func (t *Task) hidden(pool *inventory.NodePool) bitset.Set {
+	if t.solver.Features.DeviceBindingAndStatus {
+		return bitset.New(len(pool.Devices))
+	}
+	return pool.Conditional
 }
 
 // claim finds devices for the claims from index on.
