@@ -148,33 +148,40 @@ func (t *tally) causes() []struct {
 	}
 }
 
-// breakdown counts each cause. It is only used if no device is free: the numbers
-// then are those of the node's hardware more than of the moment.
+// breakdown says why no device is free. A single cause comes with its number, which
+// then is that of the node's hardware more than of the moment. With several, the
+// numbers would differ from node to node.
 func (t *tally) breakdown() string {
-	var b strings.Builder
 	for _, cause := range t.causes() {
 		switch {
+		case cause.count < t.match:
 		case cause.count == 1:
-			fmt.Fprintf(&b, ", 1 %s", cause.singular)
-		case cause.count > 1:
-			fmt.Fprintf(&b, ", %d %s", cause.count, cause.plural)
+			return ", 1 " + cause.singular
+		default:
+			return fmt.Sprintf(", %d %s", cause.count, cause.plural)
 		}
 	}
-	return b.String()
+	return ", but all " + t.words()
 }
 
-// others names the causes without numbers.
+// others names the causes without numbers, "" if there are none.
 func (t *tally) others() string {
+	words := t.words()
+	if words == "" {
+		return ""
+	}
+	return " (others " + words + ")"
+}
+
+// words joins the causes that apply to any device.
+func (t *tally) words() string {
 	var words []string
 	for _, cause := range t.causes() {
 		if cause.count > 0 {
 			words = append(words, cause.plural)
 		}
 	}
-	if len(words) == 0 {
-		return ""
-	}
-	return " (others " + strings.Join(words, " or ") + ")"
+	return strings.Join(words, " or ")
 }
 
 // poolTrouble mentions pools that were left out of the search.

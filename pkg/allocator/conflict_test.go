@@ -1,0 +1,129 @@
+package allocator_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	b "github.com/quartermaster-dra/quartermaster/pkg/builder"
+)
+
+// TestReasonOfConflict has requests that could each be satisfied alone.
+func TestReasonOfConflict(t *testing.T) {
+	one := func(name string, n int64) *b.ClaimBuilder { return b.Claim(name, b.Request("gpu", "gpu").Count(n)) }
+	twoNUMANodes := nodeWith(0, numbered(gpus(4), "numa", 0, 1)...)
+	checkReasons(t, map[string]reasonCase{
+		"matchAttribute": {
+			cluster: twoNUMANodes,
+			claims:  []*b.ClaimBuilder{wants(3).Match("gpu.example.com/numa")},
+			want:    "claim train/gpus: there are enough free devices, but none that together satisfy matchAttribute gpu.example.com/numa",
+		},
+		"distinctAttribute": {
+			cluster: twoNUMANodes,
+			claims:  []*b.ClaimBuilder{wants(3).Distinct("gpu.example.com/numa")},
+			want:    "claim train/gpus: there are enough free devices, but none that together satisfy distinctAttribute gpu.example.com/numa",
+		},
+		"both": {
+			cluster: twoNUMANodes,
+			claims:  []*b.ClaimBuilder{wants(2).Match("gpu.example.com/numa").Distinct("gpu.example.com/numa")},
+			want: "claim train/gpus: there are enough free devices, but none that together satisfy " +
+				"matchAttribute gpu.example.com/numa and distinctAttribute gpu.example.com/numa",
+		},
+		"no device has the attribute": {
+			cluster: nodeWith(0, gpus(1)...),
+			claims:  []*b.ClaimBuilder{wants(1).Match("gpu.example.com/numa")},
+			want:    "claim train/gpus: there are enough free devices, but none that together satisfy matchAttribute gpu.example.com/numa",
+		},
+		"a constraint of the second claim": {
+			cluster: twoNUMANodes,
+			claims:  []*b.ClaimBuilder{one("first", 1), wants(3).Match("gpu.example.com/numa")},
+			want:    "claim train/gpus: there are enough free devices, but none that together satisfy matchAttribute gpu.example.com/numa",
+		},
+		"two claims": {
+			cluster: nodeWith(0, gpus(3)...),
+			claims:  []*b.ClaimBuilder{one("first", 2), one("second", 2)},
+			want:    "claim default/second: there are devices for it alone, but not together with the pod's other claims",
+		},
+		"the second of three claims": {
+			cluster: nodeWith(0, gpus(3)...),
+			claims:  []*b.ClaimBuilder{one("first", 2), one("second", 2), one("third", 1)},
+			want:    "claim default/second: there are devices for it alone, but not together with the pod's other claims",
+		},
+		"requests of a claim": {
+			cluster: nodeWith(0, gpus(3)...),
+			claims:  []*b.ClaimBuilder{b.Claim("gpus", b.Request("one", "gpu").Count(2), b.Request("two", "gpu").Count(2))},
+			want:    "claim default/gpus: there are devices for each of its requests alone, but not for all of them together",
+		},
+		"requests of a claim, also without its constraint": {
+			cluster: twoNUMANodes,
+			claims: []*b.ClaimBuilder{b.Claim("gpus", b.Request("one", "gpu").Count(2), b.Request("two", "gpu").Count(3)).
+				Match("gpu.example.com/numa", "one")},
+			want: "claim default/gpus: there are devices for each of its requests alone, but not for all of them together",
+		},
+		"more devices than a claim can have, with one alternative": {
+			cluster: nodeWith(0, gpus(40)...).withClasses(b.Class("big", isBig)),
+			claims: []*b.ClaimBuilder{b.Claim("gpus", b.Request("one", "gpu").Count(30),
+				b.FirstAvailable("two", b.Request("many", "gpu").Count(3), b.Request("large", "big")))},
+			want: "claim default/gpus: there are devices for each of its requests alone, but not for all of them together",
+		},
+	})
+}
+
+// hard makes a cluster and a claim whose only solutions come after thousands of
+// steps: request "many" takes the devices that request "first" must have, and no
+// two devices are alike.
+func hard() (cluster, *b.ClaimBuilder) {
+	devices := gpus(14)
+	for i, device := range devices {
+		device.Attr("id", i)
+	}
+	claim := b.Claim("hard",
+		b.Request("many", "gpu").Count(6),
+		b.Request("first", "gpu").Count(3).Where(attr+`.id < 3`),
+	).Distinct("gpu.example.com/id")
+	return nodeWith(0, devices...), claim
+}
+
+// TestReasonBlamesNobodyOnSuspicion has claims of which it would take too long to
+// find out which is to blame.
+func TestReasonBlamesNobodyOnSuspicion(t *testing.T) {
+	c, claim := hard()
+	outcome, err := c.solve(t.Context(), claim)
+	require.NoError(t, err)
+	require.True(t, outcome.Fits())
+	require.Greater(t, outcome.Steps, 2000, "the claim must be harder than what is spent on a reason")
+
+	outcome = c.mustNotFit(t, claim, b.Claim("more", b.Request("gpu", "gpu").Count(6)))
+	require.Equal(t, "claims default/hard, default/more: no combination of devices satisfies all requests and constraints",
+		outcome.Reason())
+}
+
+// TestReasonOutlivesTheContext asks for the reason when the context of the search
+// has ended.
+func TestReasonOutlivesTheContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	outcome, err := nodeWith(0, gpus(3)...).solve(ctx, wants(2), b.Claim("more", b.Request("gpu", "gpu").Count(2)))
+	require.NoError(t, err)
+	require.False(t, outcome.Fits())
+	cancel()
+	require.Equal(t, "claim default/more: there are devices for it alone, but not together with the pod's other claims",
+		outcome.Reason())
+}
+
+func TestReasonOfGivingUp(t *testing.T) {
+	const advice = ": gave up looking for devices after 3 tries, there may be a solution; " +
+		"fewer requests or constraints in a claim make it easier to find"
+	c := nodeWith(0, gpus(8)...)
+	c.budget = 3
+	checkReasons(t, map[string]reasonCase{
+		"one claim": {
+			cluster: c, claims: []*b.ClaimBuilder{wants(4)},
+			want: "claim train/gpus" + advice,
+		},
+		"two claims": {
+			cluster: c, claims: []*b.ClaimBuilder{wants(3), b.Claim("more", b.Request("gpu", "gpu"))},
+			want: "claims train/gpus, default/more" + advice,
+		},
+	})
+}

@@ -1,0 +1,284 @@
+package allocator_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/dynamic-resource-allocation/structured"
+
+	b "github.com/quartermaster-dra/quartermaster/pkg/builder"
+)
+
+// wants makes claim train/gpus with one request for a number of devices.
+func wants(n int64) *b.ClaimBuilder {
+	return b.Claim("gpus", b.Request("gpu", "gpu").Count(n)).In("train")
+}
+
+// wantsAll makes claim train/gpus with one request for all devices.
+func wantsAll() *b.ClaimBuilder {
+	return b.Claim("gpus", b.Request("gpu", "gpu").All()).In("train")
+}
+
+// tainted taints the first n devices.
+func tainted(n int, devices []*b.DeviceBuilder) []*b.DeviceBuilder {
+	for _, device := range devices[:n] {
+		device.Taint("broken", resourceapi.DeviceTaintEffectNoSchedule)
+	}
+	return devices
+}
+
+// numbered sets an attribute of the devices to the values in turn.
+func numbered(devices []*b.DeviceBuilder, attribute string, values ...int) []*b.DeviceBuilder {
+	for i, device := range devices {
+		device.Attr(attribute, values[i%len(values)])
+	}
+	return devices
+}
+
+// node is a cluster with pool p of devices on the node, the first of which are held.
+func nodeWith(held int, devices ...*b.DeviceBuilder) cluster {
+	c := cluster{slices: []*b.SliceBuilder{onNode("p", devices...)}}
+	if held > 0 {
+		c.held = []*resourceapi.ResourceClaim{heldBy("others", "p", names("gpu", held)...)}
+	}
+	return c
+}
+
+// partitions is a cluster with n partitions of 40Gi of a device that has 80Gi.
+func partitions(held, n int) cluster {
+	list := gpus(n)
+	for _, device := range list {
+		device.Consumes("device", "memory", "40Gi")
+	}
+	c := nodeWith(held)
+	c.slices = []*b.SliceBuilder{
+		b.Slice("p-counters").InPool("p", 1, 2).OnNode("n").Counters("device", "memory", "80Gi"),
+		b.Slice("p-devices").InPool("p", 1, 2).OnNode("n").Devices(list...),
+	}
+	return c
+}
+
+// and adds slices to a cluster.
+func (c cluster) and(slices ...*b.SliceBuilder) cluster {
+	c.slices = append(c.slices, slices...)
+	return c
+}
+
+// withClasses adds classes to a cluster.
+func (c cluster) withClasses(classes ...*resourceapi.DeviceClass) cluster {
+	c.classes = append(c.classes, classes...)
+	return c
+}
+
+// withFeatures replaces the features of a cluster.
+func (c cluster) withFeatures(features *structured.Features) cluster {
+	c.features = features
+	return c
+}
+
+type reasonCase struct {
+	cluster cluster
+	claims  []*b.ClaimBuilder // default: one device
+	want    string
+}
+
+func checkReasons(t *testing.T, tests map[string]reasonCase) {
+	t.Parallel()
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if tc.claims == nil {
+				tc.claims = []*b.ClaimBuilder{wants(1)}
+			}
+			outcome := tc.cluster.mustNotFit(t, tc.claims...)
+			require.Equal(t, tc.want, outcome.Reason())
+			require.Equal(t, tc.want, outcome.Reason(), "asked again")
+		})
+	}
+}
+
+func TestReasonOfOneRequest(t *testing.T) {
+	checkReasons(t, map[string]reasonCase{
+		"no devices anywhere": {
+			want: "claim train/gpus, request gpu: the node has no usable devices",
+		},
+		"devices on another node": {
+			cluster: cluster{slices: []*b.SliceBuilder{b.NodeSlice("other", gpus(1)...)}},
+			want:    "claim train/gpus, request gpu: the node has no usable devices",
+		},
+		"devices of the pool on another node": {
+			cluster: cluster{slices: []*b.SliceBuilder{b.Slice("p").PerDevice().Devices(
+				b.Device("a").OnNode("other"), b.Device("b").OnNode("n").Attr("model", "small"))}}.
+				withClasses(b.Class("big", isBig)),
+			claims: []*b.ClaimBuilder{b.Claim("gpus", b.Request("gpu", "big"))},
+			want:   "claim default/gpus, request gpu: no device matches",
+		},
+		"all held, 1": {
+			cluster: nodeWith(1, gpus(1)...),
+			want:    "claim train/gpus, request gpu: 1 device matches, 1 is held by other claims",
+		},
+		"all held, 8": {
+			cluster: nodeWith(8, gpus(8)...),
+			claims:  []*b.ClaimBuilder{wants(4)},
+			want:    "claim train/gpus, request gpu: 8 devices match, 8 are held by other claims",
+		},
+		"some held": {
+			cluster: nodeWith(5, gpus(8)...),
+			claims:  []*b.ClaimBuilder{wants(4)},
+			want: "claim train/gpus, request gpu: 8 devices match, but fewer than the 4 wanted are free " +
+				"(others are held by other claims)",
+		},
+		"tainted, 1": {
+			cluster: nodeWith(0, tainted(1, gpus(1))...),
+			want:    "claim train/gpus, request gpu: 1 device matches, 1 has a taint that is not tolerated",
+		},
+		"tainted, 2": {
+			cluster: nodeWith(0, tainted(2, gpus(2))...),
+			want:    "claim train/gpus, request gpu: 2 devices match, 2 have taints that are not tolerated",
+		},
+		"tainted or held": {
+			cluster: nodeWith(2, tainted(3, gpus(3))...),
+			want: "claim train/gpus, request gpu: 3 devices match, but all are held by other claims or " +
+				"have taints that are not tolerated",
+		},
+		"some tainted, some held": {
+			cluster: nodeWith(1, tainted(2, gpus(3))...),
+			claims:  []*b.ClaimBuilder{wants(2)},
+			want: "claim train/gpus, request gpu: 3 devices match, but fewer than the 2 wanted are free " +
+				"(others are held by other claims or have taints that are not tolerated)",
+		},
+		"fewer published than wanted": {
+			cluster: nodeWith(0, gpus(2)...),
+			claims:  []*b.ClaimBuilder{wants(4)},
+			want:    "claim train/gpus, request gpu: 2 devices match, 4 are wanted",
+		},
+		"fewer published than wanted, and those are held": {
+			cluster: nodeWith(2, gpus(2)...),
+			claims:  []*b.ClaimBuilder{wants(4)},
+			want:    "claim train/gpus, request gpu: 2 devices match, 4 are wanted",
+		},
+		"all wanted, some held": {
+			cluster: nodeWith(1, gpus(8)...),
+			claims:  []*b.ClaimBuilder{wantsAll()},
+			want: "claim train/gpus, request gpu: 8 devices match and all are wanted, but not all are free " +
+				"(others are held by other claims)",
+		},
+		"all wanted, none there": {
+			claims: []*b.ClaimBuilder{wantsAll()},
+			want:   "claim train/gpus, request gpu: the node has no usable devices",
+		},
+		"no alternative": {
+			cluster: nodeWith(1, gpus(4)...).withClasses(b.Class("big", isBig)),
+			claims: []*b.ClaimBuilder{b.Claim("gpus", b.FirstAvailable("gpu",
+				b.Request("large", "big").Count(2), b.Request("many", "gpu").Count(4)))},
+			want: "claim default/gpus, request gpu: no alternative fits (large: no device matches; " +
+				"many: 4 devices match, but fewer than the 4 wanted are free (others are held by other claims))",
+		},
+		"an alternative that no claim can have": {
+			cluster: nodeWith(0, gpus(40)...).withClasses(b.Class("big", isBig)),
+			claims: []*b.ClaimBuilder{b.Claim("gpus", b.FirstAvailable("gpu",
+				b.Request("many", "gpu").Count(33), b.Request("large", "big")))},
+			want: "claim default/gpus, request gpu: no alternative fits (many: 33 devices are wanted, " +
+				"but a claim can have at most 32; large: no device matches)",
+		},
+		"the second request": {
+			cluster: nodeWith(0, gpus(4)...).withClasses(b.Class("big", isBig)),
+			claims:  []*b.ClaimBuilder{b.Claim("gpus", b.Request("gpu", "gpu"), b.Request("large", "big"))},
+			want:    "claim default/gpus, request large: no device matches",
+		},
+		"admin access, fewer published than wanted": {
+			cluster: nodeWith(1, gpus(2)...),
+			claims:  []*b.ClaimBuilder{b.Claim("gpus", b.Request("gpu", "gpu").Count(3).Admin())},
+			want:    "claim default/gpus, request gpu: 2 devices match, 3 are wanted",
+		},
+		"admin access, held and tainted": {
+			cluster: nodeWith(1, tainted(2, gpus(2))...),
+			claims:  []*b.ClaimBuilder{b.Claim("gpus", b.Request("gpu", "gpu").Admin())},
+			want:    "claim default/gpus, request gpu: 2 devices match, 2 have taints that are not tolerated",
+		},
+	})
+}
+
+func TestReasonOfPartitionsAndFeatures(t *testing.T) {
+	noPartitions := without(func(f *structured.Features) { f.PartitionableDevices = false })
+	conditional := b.Device("gpu-0").BindingCondition("attached")
+	checkReasons(t, map[string]reasonCase{
+		"counters are exhausted": {
+			cluster: partitions(2, 4),
+			want: "claim train/gpus, request gpu: 4 devices match, but all are held by other claims or " +
+				"draw on counters that devices in use have exhausted",
+		},
+		"counters suffice for one": {
+			cluster: partitions(1, 4),
+			claims:  []*b.ClaimBuilder{wants(2)},
+			want: "claim train/gpus, request gpu: enough devices match and are free, " +
+				"but too little is left of the counters that they share",
+		},
+		"counters never suffice": {
+			cluster: partitions(0, 4),
+			claims:  []*b.ClaimBuilder{wants(3)},
+			want: "claim train/gpus, request gpu: enough devices match and are free, " +
+				"but too little is left of the counters that they share",
+		},
+		"counters do not suffice for both requests": {
+			cluster: partitions(0, 4),
+			claims:  []*b.ClaimBuilder{b.Claim("gpus", b.Request("one", "gpu"), b.Request("two", "gpu").Count(2))},
+			want:    "claim default/gpus: there are devices for each of its requests alone, but not for all of them together",
+		},
+		"partitions are off": {
+			// The slice with counters is not understood, so the devices are all that counts.
+			cluster: partitions(0, 1).withFeatures(noPartitions),
+			want:    "claim train/gpus, request gpu: 1 device matches, 1 needs a feature that is off",
+		},
+		"binding conditions are off": {
+			cluster: nodeWith(0, conditional),
+			want:    "claim train/gpus, request gpu: 1 device matches, 1 needs a feature that is off",
+		},
+		"binding conditions are off for one of two": {
+			cluster: nodeWith(0, conditional, b.Device("gpu-1")),
+			claims:  []*b.ClaimBuilder{wants(2)},
+			want: "claim train/gpus, request gpu: 2 devices match, but fewer than the 2 wanted are free " +
+				"(others need a feature that is off)",
+		},
+		"all wanted: devices do not count if the feature is off": {
+			cluster: nodeWith(0, conditional, b.Device("gpu-1")),
+			claims:  []*b.ClaimBuilder{wantsAll(), b.Claim("more", b.Request("gpu", "gpu"))},
+			want:    "claim default/more: there are devices for it alone, but not together with the pod's other claims",
+		},
+	})
+}
+
+func TestReasonOfPools(t *testing.T) {
+	unfinished := func(name string) *b.SliceBuilder {
+		return b.Slice(name).InPool(name, 1, 2).OnNode("n").Devices(gpus(2)...)
+	}
+	const updating = "; %d of the node's resource pools left out because their driver is updating them"
+	const invalid = "; 1 of the node's resource pools left out as invalid (device name gpu-0 is not unique)"
+	twice := onNode("twice", b.Device("gpu-0"), b.Device("gpu-0"))
+	checkReasons(t, map[string]reasonCase{
+		"the only pool is incomplete": {
+			cluster: cluster{}.and(unfinished("u")),
+			want:    "claim train/gpus, request gpu: the node has no usable devices" + fmt.Sprintf(updating, 1),
+		},
+		"two pools are incomplete": {
+			cluster: nodeWith(1, gpus(1)...).and(unfinished("u"), unfinished("v")),
+			want:    "claim train/gpus, request gpu: 1 device matches, 1 is held by other claims" + fmt.Sprintf(updating, 2),
+		},
+		"the only pool is invalid": {
+			cluster: cluster{}.and(twice),
+			want:    "claim train/gpus, request gpu: the node has no usable devices" + invalid,
+		},
+		"a pool is invalid, another incomplete": {
+			cluster: nodeWith(0, gpus(1)...).and(twice, unfinished("u")),
+			claims:  []*b.ClaimBuilder{wants(2)},
+			want:    "claim train/gpus, request gpu: 1 device matches, 2 are wanted" + fmt.Sprintf(updating, 1) + invalid,
+		},
+		"a pool is invalid, and claims compete": {
+			cluster: nodeWith(0, gpus(1)...).and(twice),
+			claims:  []*b.ClaimBuilder{wants(1), b.Claim("more", b.Request("gpu", "gpu"))},
+			want:    "claim default/more: there are devices for it alone, but not together with the pod's other claims" + invalid,
+		},
+	})
+}
