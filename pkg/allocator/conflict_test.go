@@ -74,15 +74,11 @@ func TestReasonOfConflict(t *testing.T) {
 // steps: request "many" takes the devices that request "first" must have, and no
 // two devices are alike.
 func hard() (cluster, *b.ClaimBuilder) {
-	devices := gpus(14)
-	for i, device := range devices {
-		device.Attr("id", i)
-	}
 	claim := b.Claim("hard",
 		b.Request("many", "gpu").Count(6),
 		b.Request("first", "gpu").Count(3).Where(attr+`.id < 3`),
 	).Distinct("gpu.example.com/id")
-	return nodeWith(0, devices...), claim
+	return nodeWith(0, distinguished(gpus(14))...), claim
 }
 
 // TestReasonBlamesNobodyOnSuspicion has claims of which it would take too long to

@@ -1,15 +1,13 @@
 package allocator_test
 
 import (
-	stdcmp "cmp"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/dynamic-resource-allocation/structured"
@@ -30,7 +28,7 @@ func TestSameAsOracle(t *testing.T) {
 		if errorClass(wantErr) != errorClass(gotErr) {
 			t.Errorf("the oracle's error is %v, ours is %v\n%s", wantErr, gotErr, s)
 		}
-		if diff := cmp.Diff(want, answersIn(got), cmpopts.EquateEmpty()); diff != "" {
+		if diff := diffOf(want, answersIn(got)); diff != "" {
 			t.Errorf("allocation differs (-oracle +ours):\n%s\n%s", diff, s)
 		}
 		return outcomeOf(got, gotErr)
@@ -167,7 +165,7 @@ func (o *oracle) check() error {
 					return err
 				}
 			}
-			least += int(slices.MinFunc(wishes, func(a, b *wish) int { return stdcmp.Compare(a.Count, b.Count) }).Count)
+			least += int(slices.MinFunc(wishes, func(a, b *wish) int { return cmp.Compare(a.Count, b.Count) }).Count)
 		}
 		if least > resourceapi.AllocationResultsMaxSize {
 			return fmt.Errorf("claim %d wants too many devices", claim)

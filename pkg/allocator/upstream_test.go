@@ -58,11 +58,14 @@ func (s scenario) compare(ctx context.Context, celCache *cel.Cache) (string, out
 	if errorClass(wantErr) != errorClass(gotErr) {
 		return fmt.Sprintf("upstream's error is %v, ours is %v", wantErr, gotErr), failed
 	}
-	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+	if diff := diffOf(want, got); diff != "" {
 		return "allocation differs (-upstream +ours):\n" + diff, allocated
 	}
 	return "", outcomeOf(got, gotErr)
 }
+
+// diffOf returns what differs; lists without entries are the same as none.
+func diffOf(want, got any) string { return cmp.Diff(want, got, cmpopts.EquateEmpty()) }
 
 func outcomeOf(results []resourceapi.AllocationResult, err error) outcome {
 	switch {
