@@ -1,0 +1,114 @@
+package allocator_test
+
+import (
+	"maps"
+	"math/rand"
+	"reflect"
+	"slices"
+	"sync"
+	"testing"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/dynamic-resource-allocation/cel"
+	"k8s.io/dynamic-resource-allocation/structured"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+)
+
+// clone returns a copy that shares nothing with s.
+func (s scenario) clone() scenario {
+	c := s
+	c.state = structured.AllocatedState{
+		AllocatedDevices:         s.state.AllocatedDevices.Clone(),
+		AllocatedSharedDeviceIDs: s.state.AllocatedSharedDeviceIDs.Clone(),
+		AggregatedCapacity:       s.state.AggregatedCapacity.Clone(),
+	}
+	c.classes = maps.Clone(s.classes)
+	for name, class := range c.classes {
+		c.classes[name] = class.DeepCopy()
+	}
+	c.slices = slices.Clone(s.slices)
+	for i, slice := range c.slices {
+		c.slices[i] = slice.DeepCopy()
+	}
+	c.claims = slices.Clone(s.claims)
+	for i, claim := range c.claims {
+		c.claims[i] = claim.DeepCopy()
+	}
+	c.node = s.node.DeepCopy()
+	return c
+}
+
+// answerText is what an allocator said, as far as a caller can see.
+type answerText struct {
+	Results []resourceapi.AllocationResult
+	Error   string
+}
+
+func (s scenario) ask(t *testing.T, celCache *cel.Cache) (answerText, outcome) {
+	results, err := s.run(t.Context(), allocator.New, celCache)
+	a := answerText{Results: results}
+	if err != nil {
+		a.Error = err.Error()
+	}
+	return a, outcomeOf(results, err)
+}
+
+// TestInputIsNotMutated compares the input before and after, down to what a
+// Quantity remembers of its text.
+func TestInputIsNotMutated(t *testing.T) {
+	forScenarios(t, 3_000_000_000, scenarioCount(t, 3_000), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {
+		before := s.clone()
+		_, result := s.ask(t, celCache)
+		if !reflect.DeepEqual(before, s) {
+			t.Errorf("the input was changed:\n%s", diffOf(before.String(), s.String()))
+		}
+		return result
+	})
+}
+
+// TestSameInputSameAnswer gives the allocator equal objects at other addresses and
+// in maps of their own, with the slices in another order.
+func TestSameInputSameAnswer(t *testing.T) {
+	forScenarios(t, 4_000_000_000, scenarioCount(t, 3_000), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {
+		first, result := s.ask(t, celCache)
+		for seed := range int64(2) {
+			c := s.clone()
+			rand.New(rand.NewSource(seed)).Shuffle(len(c.slices), func(i, j int) { c.slices[i], c.slices[j] = c.slices[j], c.slices[i] })
+			if again, _ := c.ask(t, celCache); diffOf(first, again) != "" {
+				t.Errorf("the second answer differs (-first +second):\n%s\n%s", diffOf(first, again), s)
+			}
+		}
+		return result
+	})
+}
+
+// TestConcurrentUse lets several goroutines use one allocator. It is most useful
+// with the race detector.
+func TestConcurrentUse(t *testing.T) {
+	celCache := newCache()
+	for seed := range int64(100) {
+		s := fromSeed(5_000_000_000 + seed)
+		shared, err := allocator.New(t.Context(), s.features, s.state, s.classes, s.slices, celCache)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		answers := make([]answerText, 4)
+		for i := range answers {
+			wg.Go(func() {
+				results, err := shared.Allocate(t.Context(), s.node, s.claims)
+				answers[i].Results = results
+				if err != nil {
+					answers[i].Error = err.Error()
+				}
+			})
+		}
+		wg.Wait()
+		for _, answer := range answers[1:] {
+			if diff := diffOf(answers[0], answer); diff != "" {
+				t.Errorf("answers to the same question differ:\n%s\n%s", diff, s)
+			}
+		}
+	}
+}
