@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -41,7 +39,7 @@ kube-scheduler with a profile named quartermaster:
 	flags.cluster.register(command)
 	command.Flags().StringVar(&flags.reasons, "reasons", "quartermaster", "whose wording of reasons to expect on waiting pods: quartermaster or stock")
 	command.Flags().StringSliceVar(&flags.only, "only", nil, "names of scenarios to run (default: all)")
-	command.Flags().DurationVar(&flags.patience, "patience", 45*time.Second, "how long one expectation may take to come true")
+	command.Flags().DurationVar(&flags.patience, "patience", 40*time.Second, "how long one expectation may take to come true")
 	command.Flags().BoolVar(&flags.keep, "keep", false, "keep the cluster running after the table, until Ctrl-C")
 	return command
 }
@@ -59,16 +57,17 @@ func runDemo(command *cobra.Command, flags demoFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, folder.close(err != nil)) }()
+	defer func() { err = folder.close(command.Context(), err) }()
 
 	options := playground.DemoOptions{
-		Cluster:   cluster,
-		Scenarios: scenarios,
-		Dialect:   dialect,
-		Patience:  flags.patience,
+		Cluster:    cluster,
+		Scenarios:  scenarios,
+		Dialect:    dialect,
+		Patience:   flags.patience,
+		Invariants: invariants,
 	}
 	if flags.keep {
-		options.Finished = func(c *playground.Cluster) { keepRunning(command.Context(), command, c) }
+		options.Finished = func(c *playground.Cluster, tally scenario.Tally) { keepRunning(command, c, tally) }
 	}
 	return playground.RunDemo(command.Context(), options, command.OutOrStdout())
 }
@@ -91,10 +90,11 @@ func chosenScenarios(names []string) ([]scenario.Scenario, error) {
 }
 
 // keepRunning returns on Ctrl-C, or when a part of the cluster has ended.
-func keepRunning(ctx context.Context, command *cobra.Command, cluster *playground.Cluster) {
-	fmt.Fprintf(command.OutOrStdout(), "The cluster keeps running, press Ctrl-C to end it: export KUBECONFIG=%s\n", cluster.Kubeconfig())
+func keepRunning(command *cobra.Command, cluster *playground.Cluster, tally scenario.Tally) {
+	fmt.Fprintf(command.OutOrStdout(), "%s\nThe cluster keeps running, press Ctrl-C to end it: export KUBECONFIG=%s\n",
+		tally.Summary(), cluster.Kubeconfig())
 	select {
-	case <-ctx.Done():
+	case <-command.Context().Done():
 	case <-cluster.Ended():
 	}
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -75,17 +77,19 @@ func (f *clusterFlags) makeFolder() (workFolder, error) {
 	return workFolder{path: f.dir}, nil
 }
 
-// close removes a temporary folder, unless failed: then its logs are needed.
-func (w workFolder) close(failed bool) error {
+// close removes a temporary folder, unless err is not nil: then its logs are
+// needed, and the error says where they are. That the user ended the program
+// needs no logs.
+func (w workFolder) close(ctx context.Context, err error) error {
+	interrupted := ctx.Err() != nil && errors.Is(err, context.Canceled)
+	if err != nil && !interrupted {
+		return fmt.Errorf("%w\ndata and logs are kept in %s", err, w.path)
+	}
 	if !w.temporary {
-		return nil
+		return err
 	}
-	if failed {
-		fmt.Fprintf(os.Stderr, "playground: data and logs are kept in %s\n", w.path)
-		return nil
+	if removeErr := os.RemoveAll(w.path); removeErr != nil {
+		return errors.Join(err, fmt.Errorf("remove the temporary folder: %w", removeErr))
 	}
-	if err := os.RemoveAll(w.path); err != nil {
-		return fmt.Errorf("remove the temporary folder: %w", err)
-	}
-	return nil
+	return err
 }

@@ -18,7 +18,8 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	// The first signal asks for an orderly end, the second one ends at once.
+	context.AfterFunc(ctx, stop)
 	err := newCommand().ExecuteContext(ctx)
 	if err == nil {
 		return
@@ -28,7 +29,6 @@ func main() {
 	if !errors.Is(err, playground.ErrNotAsExpected) {
 		fmt.Fprintf(os.Stderr, "playground: %v\n", err)
 	}
-	stop()
 	os.Exit(1)
 }
 

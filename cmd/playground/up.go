@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-
 	"github.com/spf13/cobra"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/playground"
@@ -35,6 +33,6 @@ func runUp(command *cobra.Command, flags upFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, folder.close(err != nil)) }()
+	defer func() { err = folder.close(command.Context(), err) }()
 	return playground.Up(command.Context(), playground.UpOptions{Cluster: cluster, Fleet: flags.fleet}, command.OutOrStdout())
 }

@@ -34,7 +34,7 @@ type DemoOptions struct {
 	Invariants func(context.Context, kubernetes.Interface) ([]string, error)
 	// Finished, if not nil, is called with the cluster still running, after
 	// the table and before the summary line.
-	Finished func(*Cluster)
+	Finished func(*Cluster, scenario.Tally)
 }
 
 // RunDemo starts a cluster, runs the scenarios, prints progress, a table and
@@ -163,11 +163,14 @@ func (d *demo) conclude(tally scenario.Tally, out io.Writer) error {
 	for _, problem := range tally.Problems {
 		fmt.Fprintf(&text, "FAILED %s\n", problem)
 	}
+	if len(tally.Problems) > 0 {
+		fmt.Fprintf(&text, "data and logs are kept in %s\n", d.options.Cluster.Dir)
+	}
 	if _, err := io.WriteString(out, text.String()); err != nil {
 		return err
 	}
 	if d.options.Finished != nil {
-		d.options.Finished(d.cluster)
+		d.options.Finished(d.cluster, tally)
 	}
 	if _, err := fmt.Fprintln(out, tally.Summary()); err != nil {
 		return err

@@ -9,9 +9,9 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/playground/catalogue"
 	"github.com/quartermaster-dra/quartermaster/pkg/playground/fleet"
 	"github.com/quartermaster-dra/quartermaster/pkg/playground/scenario"
+	"github.com/quartermaster-dra/quartermaster/pkg/playground/workload"
 )
 
 // upNodePool is the node pool of the cluster of Up.
@@ -34,9 +34,9 @@ func (f UpFleet) Validate() error {
 	return nil
 }
 
-// objects returns the nodes and their slices.
+// objects returns the nodes, their slices, and the class of their devices.
 func (f UpFleet) objects() []runtime.Object {
-	objects := scenario.Nodes(upNodePool, f.Nodes)
+	objects := append(scenario.Nodes(upNodePool, f.Nodes), workload.DriverClass(fleet.GPUDriver))
 	for index := range f.Nodes {
 		node := scenario.NodeName(upNodePool, index)
 		objects = append(objects, fleet.LocalSlice(fleet.GPUDriver, node, fleet.PlainGPUs(node, 0, f.DevicesPerNode)...))
@@ -63,7 +63,7 @@ func Up(ctx context.Context, options UpOptions, out io.Writer) (err error) {
 	defer func() { err = errors.Join(err, cluster.Stop()) }()
 
 	objects := scenario.NewObjects(cluster.Dynamic)
-	for _, object := range append(catalogue.Classes(), options.Fleet.objects()...) {
+	for _, object := range options.Fleet.objects() {
 		if err := objects.Create(ctx, "", object); err != nil {
 			return err
 		}

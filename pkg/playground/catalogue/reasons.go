@@ -6,7 +6,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/playground/scenario"
 )
 
-// The causes that scenarios expect. Each has its words in every dialect below.
+// The causes that scenarios expect. Their words are in the dialects below; they
+// must not be such that the name of a namespace or a claim contains them.
 const (
 	// devicesHeld: enough devices match, too many of them are held by others.
 	devicesHeld scenario.Cause = "devices held by other claims"
@@ -50,27 +51,28 @@ func Quartermaster() scenario.Dialect {
 		NamesRequest: true,
 		Texts: map[scenario.Cause][]string{
 			devicesHeld:       {"match", "held by other claims"},
-			notAllFree:        {"match", "held by other claims"},
-			tooFewDevices:     {"match"},
-			noDeviceMatches:   {"match"},
-			noAlternativeFits: {"held by other claims"},
-			constraintUnmet:   {"constraint"},
-			devicesTainted:    {"taint"},
-			poolIncomplete:    {"incomplete"},
-			poolInvalid:       {"invalid"},
-			notReachable:      {"node"},
-			tooManyDevices:    {"32"},
+			notAllFree:        {"all are wanted", "not all are free"},
+			tooFewDevices:     {"devices match", "are wanted"},
+			noDeviceMatches:   {"no device matches"},
+			noAlternativeFits: {"no alternative fits", "held by other claims"},
+			constraintUnmet:   {"none that together satisfy"},
+			devicesTainted:    {"taint", "not tolerated"},
+			poolIncomplete:    {"driver is updating"},
+			poolInvalid:       {"left out as invalid"},
+			notReachable:      {"is allocated on other nodes"},
+			tooManyDevices:    {"a claim can have at most 32"},
 			classMissing:      {"does not exist"},
-			claimMissing:      {"not found"},
-			claimDeleted:      {"being deleted"},
-			claimNotGenerated: {"not"},
+			claimMissing:      {"does not exist"},
+			claimDeleted:      {"is being deleted"},
+			claimNotGenerated: {"has not been created yet"},
 			celFails:          {"CEL runtime error"},
 		},
 	}
 }
 
 // Stock is the dialect of a kube-scheduler 1.37 without the plugin. It tells
-// less, and not always which claim or request it means.
+// less, and not always which claim or request it means. Of claims that are not
+// there yet or not any more it says nothing.
 func Stock() scenario.Dialect {
 	const noAllocation = "cannot allocate all claims"
 	return scenario.Dialect{

@@ -23,27 +23,32 @@ func taintScenarios() []scenario.Scenario {
 
 func taintedDevice() scenario.Scenario {
 	const name = "tainted-device"
-	node := scenario.NodeName(name, 0)
-	devices := fleet.PlainGPUs(node, 0, 4)
-	devices[0] = fleet.Tainted(devices[0], unhealthyTaint, "ecc-errors", noSchedule)
+	node, onlyTainted := scenario.NodeName(name, 0), scenario.NodeName(name, 1)
+	unhealthy := func(node string) resourceapi.Device {
+		return fleet.Tainted(fleet.PlainGPU(node, 0), unhealthyTaint, "ecc-errors", noSchedule)
+	}
+	devices := append([]resourceapi.Device{unhealthy(node)}, fleet.PlainGPUs(node, 1, 3)...)
 	tolerant := gpus(1)
 	tolerant.Tolerations = []resourceapi.DeviceToleration{workload.Tolerate(unhealthyTaint, noSchedule)}
 	return scenario.Scenario{
-		Name:    name,
-		Shows:   "A driver tainted the first of four GPUs: only a claim that tolerates the taint gets it.",
-		Cluster: append(scenario.Nodes(name, 1), fleet.LocalSlice(fleet.GPUDriver, node, devices...)),
+		Name:  name,
+		Shows: "A driver tainted the first of four GPUs: only a claim that tolerates the taint gets it.",
+		Cluster: append(scenario.Nodes(name, 2),
+			fleet.LocalSlice(fleet.GPUDriver, node, devices...),
+			fleet.LocalSlice(fleet.GPUDriver, onlyTainted, unhealthy(onlyTainted))),
 		Steps: []scenario.Step{
 			scenario.Create(
 				workload.Template("healthy", workload.Request("gpu", gpus(1))),
 				workload.Deployment("healthy", 3, onNodesOf(name, templated("healthy"))),
+				workload.Pod("intolerant", "intolerant", onNode(onlyTainted, templated("healthy"))),
 			),
-			scenario.Expect(scenario.Scheduled("healthy", 3, scenario.DeviceNames("gpu-1", "gpu-2", "gpu-3"))),
-			scenario.Create(workload.Pod("one-too-many", "one-too-many", onNodesOf(name, templated("healthy")))),
-			scenario.Expect(scenario.Waits("one-too-many", 1,
-				scenario.Reason{Cause: devicesTainted, Claim: "one-too-many-healthy-", Request: "gpu"})),
+			scenario.Expect(
+				scenario.Scheduled("healthy", 3, scenario.DeviceNames("gpu-1", "gpu-2", "gpu-3")),
+				scenario.Waits("intolerant", 1, scenario.Reason{Cause: devicesTainted, Claim: "intolerant-healthy-", Request: "gpu"}),
+			),
 			scenario.Create(
 				workload.Claim("tolerant", workload.Request("gpu", tolerant)),
-				workload.Pod("tolerant", "tolerant", onNodesOf(name, claimed("tolerant"))),
+				workload.Pod("tolerant", "tolerant", onNode(node, claimed("tolerant"))),
 			),
 			scenario.Expect(scenario.Scheduled("tolerant", 1,
 				scenario.DeviceNames("gpu-0"), scenario.Tolerates(unhealthyTaint))),
