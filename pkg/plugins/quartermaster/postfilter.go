@@ -30,8 +30,11 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 		if err != nil {
 			return nil, failed(fmt.Errorf("free the devices of claim %s, which fit no node: %w", klog.KObj(podClaim.claim), err))
 		}
-		pl.state.ledger.Observe(claim)
-		return nil, fwk.NewStatus(fwk.Unschedulable, fmt.Sprintf("claim %s was deallocated to find devices elsewhere", klog.KObj(claim)))
+		if claim != nil { // Else it is gone, and so is its allocation.
+			pl.state.ledger.Observe(claim)
+		}
+		return nil, fwk.NewStatus(fwk.Unschedulable,
+			fmt.Sprintf("claim %s was deallocated to find devices elsewhere", klog.KObj(podClaim.claim)))
 	}
 	return nil, fwk.NewStatus(fwk.Unschedulable)
 }

@@ -66,7 +66,8 @@ func (pl *Quartermaster) checkClaim(pod *v1.Pod, claim *resourceapi.ResourceClai
 		}
 		return result, nil
 	}
-	if !resourceclaim.IsReservedForPod(pod, claim, false) && !resourceclaim.CanBeReserved(claim) {
+	if !resourceclaim.IsReservedForPod(pod, claim, false) &&
+		len(claim.Status.ReservedFor) >= resourceapi.ResourceClaimReservedForMaxSize {
 		return nil, waiting("claim %s is reserved for %d pods, which is the limit; waiting for one of them to end",
 			klog.KObj(claim), len(claim.Status.ReservedFor))
 	}
