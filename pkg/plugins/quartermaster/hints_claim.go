@@ -124,8 +124,27 @@ func (pl *Quartermaster) couldUse(claims []*resourceapi.ResourceClaim, ids ...in
 	}
 	task := pl.solver.Prepare(missing)
 	for _, id := range ids {
-		if pool := pl.state.inventory.Pool(id); pool != nil && task.Interested(context.Background(), pool.Everywhere()) {
+		pool := pl.state.inventory.Pool(id)
+		if pool == nil && wantsAll(missing) || pool != nil && task.Interested(context.Background(), pool.Everywhere()) {
 			return true
+		}
+	}
+	return false
+}
+
+// wantsAll reports whether any request is for all devices. Such a request waits
+// for incomplete and invalid pools, so that the end of a pool can help it.
+func wantsAll(claims []*resourceapi.ResourceClaim) bool {
+	for _, claim := range claims {
+		for _, request := range claim.Spec.Devices.Requests {
+			if request.Exactly != nil && request.Exactly.AllocationMode == resourceapi.DeviceAllocationModeAll {
+				return true
+			}
+			for _, alternative := range request.FirstAvailable {
+				if alternative.AllocationMode == resourceapi.DeviceAllocationModeAll {
+					return true
+				}
+			}
 		}
 	}
 	return false

@@ -1,0 +1,201 @@
+package quartermaster
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+	"k8s.io/kubernetes/pkg/scheduler/util/assumecache"
+)
+
+// fixture is the plugin in a scheduler without queue: with informers, the shared
+// manager of claims and a server. It lives in a bubble of testing/synctest, where
+// time passes only when everybody waits. Tests thus see real pauses but do not
+// take them, and settle knows when all events have been handled.
+type fixture struct {
+	*server
+	ctx      context.Context
+	stop     context.CancelFunc
+	factory  informers.SharedInformerFactory
+	pl       *Quartermaster
+	recorder *events.FakeRecorder
+	activator
+	// assume hands a claim event to the scheduler's shared manager of claims.
+	assume cache.ResourceEventHandler
+}
+
+// activator records which pods the plugin moved to the active queue.
+type activator struct {
+	mutex     sync.Mutex
+	activated []string
+}
+
+func (a *activator) Activate(_ klog.Logger, pods map[string]*v1.Pod) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	for name := range pods {
+		a.activated = append(a.activated, name)
+	}
+	slices.Sort(a.activated)
+}
+
+// inCluster runs a test with a plugin that knows all objects.
+func inCluster(t *testing.T, objects []runtime.Object, test func(t *testing.T, f *fixture)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, startServer(t, objects...), "default")
+		f.start()
+		test(t, f)
+	})
+}
+
+// beforeEvents runs a test with a plugin that has not heard of anything: informers
+// do not run, and objects get into their stores only with arrive. It is the state
+// in which the scheduler asks for hints before our own handlers had their turn.
+func beforeEvents(t *testing.T, test func(t *testing.T, f *fixture)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, startServer(t), "default")
+		f.pl.state.synced.Store(true)
+		test(t, f)
+	})
+}
+
+// newFixture makes a plugin whose informers have not been started. When the test
+// ends, nothing may be left in flight.
+func newFixture(t *testing.T, s *server, profile string) *fixture {
+	f := &fixture{server: s, recorder: events.NewFakeRecorder(100)}
+	f.ctx, f.stop = context.WithCancel(klog.NewContext(context.Background(), ktesting.NewLogger(t, ktesting.NewConfig())))
+	f.factory = informers.NewSharedInformerFactory(s.client, 0)
+	t.Cleanup(func() {
+		f.settle()
+		if f.pl != nil {
+			require.Zero(t, f.pl.state.ledger.InFlightCount(), "allocations in flight at the end")
+		}
+		f.stop()
+		f.factory.Shutdown()
+	})
+	manager := f.newManager()
+	handle, err := frameworkruntime.NewFramework(f.ctx, nil, &config.KubeSchedulerProfile{SchedulerName: profile},
+		frameworkruntime.WithClientSet(s.client),
+		frameworkruntime.WithInformerFactory(f.factory),
+		frameworkruntime.WithSharedDRAManager(manager),
+		frameworkruntime.WithEventRecorder(f.recorder),
+		frameworkruntime.WithPodActivator(&f.activator),
+	)
+	require.NoError(t, err)
+	plugin, err := New(f.ctx, nil, handle)
+	require.NoError(t, err)
+	f.pl = plugin.(*Quartermaster)
+	return f
+}
+
+// newManager makes what the scheduler shares with plugins for claims and classes.
+// The slices in it are not needed: the plugin has its own inventory.
+func (f *fixture) newManager() *dynamicresources.DefaultDRAManager {
+	claims := assumecache.NewAssumeCache(klog.FromContext(f.ctx), f, "ResourceClaim", "", nil)
+	manager := dynamicresources.NewDRAManager(f.ctx, claims, nil, f.factory)
+	resolver := manager.DeviceClassResolver().(*extendedresourcecache.ExtendedResourceCache)
+	_, err := f.factory.Resource().V1().DeviceClasses().Informer().AddEventHandler(resolver)
+	require.NoError(f.t, err)
+	return manager
+}
+
+// AddEventHandler implements assumecache.Informer for the manager of claims: it
+// hears from the real informer, and from arrive.
+func (f *fixture) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+	f.assume = handler
+	return f.factory.Resource().V1().ResourceClaims().Informer().AddEventHandler(handler)
+}
+
+// start runs the informers and waits until all is known.
+func (f *fixture) start() {
+	f.factory.StartWithContext(f.ctx)
+	f.settle()
+	require.NoError(f.t, f.pl.state.waitForSync(f.ctx))
+}
+
+// settle waits until all events have been handled and everybody waits.
+func (f *fixture) settle() { synctest.Wait() }
+
+// restart returns a new plugin on the same server, as after a crash: nothing is
+// remembered. What the old one had in flight died with it.
+func (f *fixture) restart() *fixture {
+	for uid := range f.inFlight() {
+		f.pl.state.ledger.RemoveInFlight(uid)
+	}
+	f.stop()
+	f.factory.Shutdown()
+	again := newFixture(f.t, f.server, "default")
+	again.start()
+	return again
+}
+
+// indexerOf returns the informer's store for objects of that type.
+func (f *fixture) indexerOf(obj runtime.Object) cache.Indexer {
+	switch obj.(type) {
+	case *resourceapi.ResourceClaim:
+		return f.factory.Resource().V1().ResourceClaims().Informer().GetIndexer()
+	case *resourceapi.ResourceSlice:
+		return f.factory.Resource().V1().ResourceSlices().Informer().GetIndexer()
+	case *resourceapi.DeviceTaintRule:
+		return f.factory.Resource().V1().DeviceTaintRules().Informer().GetIndexer()
+	case *resourceapi.DeviceClass:
+		return f.factory.Resource().V1().DeviceClasses().Informer().GetIndexer()
+	case *v1.Pod:
+		return f.factory.Core().V1().Pods().Informer().GetIndexer()
+	}
+	f.t.Fatalf("no informer for %T", obj)
+	return nil
+}
+
+// arrive puts objects into the informers' stores and makes claims known to the
+// scheduler's manager, but runs none of the plugin's handlers.
+func (f *fixture) arrive(objects ...runtime.Object) {
+	for _, obj := range objects {
+		require.NoError(f.t, f.indexerOf(obj).Update(obj))
+		if _, isClaim := obj.(*resourceapi.ResourceClaim); isClaim {
+			f.assume.OnAdd(obj, false)
+		}
+	}
+}
+
+// leave is the opposite of arrive.
+func (f *fixture) leave(objects ...runtime.Object) {
+	for _, obj := range objects {
+		require.NoError(f.t, f.indexerOf(obj).Delete(obj))
+		if _, isClaim := obj.(*resourceapi.ResourceClaim); isClaim {
+			f.assume.OnDelete(obj)
+		}
+	}
+}
+
+// newProfile makes another plugin in the same scheduler, as for a second profile.
+func newProfile(f *fixture, profile string) *Quartermaster {
+	handle, err := frameworkruntime.NewFramework(f.ctx, nil, &config.KubeSchedulerProfile{SchedulerName: profile},
+		frameworkruntime.WithClientSet(f.client),
+		frameworkruntime.WithInformerFactory(f.factory),
+		frameworkruntime.WithSharedDRAManager(f.pl.handle.SharedDRAManager()),
+		frameworkruntime.WithEventRecorder(f.recorder),
+		frameworkruntime.WithPodActivator(&f.activator),
+	)
+	require.NoError(f.t, err)
+	plugin, err := New(f.ctx, nil, handle)
+	require.NoError(f.t, err)
+	return plugin.(*Quartermaster)
+}
