@@ -37,33 +37,48 @@ type DemoOptions struct {
 	Finished func(*Cluster, scenario.Tally)
 }
 
-// RunDemo starts a cluster, runs the scenarios, prints progress, a table and
-// the summary line, and stops the cluster. The error is nil only if everything
-// is as expected.
-func RunDemo(ctx context.Context, options DemoOptions, out io.Writer) (err error) {
+// RunDemo starts a cluster, runs the scenarios, prints progress and a table,
+// stops the cluster, and prints the summary as the last line. The error is nil
+// only if everything is as expected.
+func RunDemo(ctx context.Context, options DemoOptions, out io.Writer) error {
 	if len(options.Scenarios) == 0 {
 		options.Scenarios = catalogue.Scenarios()
 	}
+	tally, err := runOnNewCluster(ctx, options, out)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(out, tally.Summary()); err != nil {
+		return err
+	}
+	if len(tally.Problems) > 0 {
+		return ErrNotAsExpected
+	}
+	return nil
+}
+
+// runOnNewCluster does all of RunDemo but the summary: nothing that a component
+// may have to say while it stops comes after that.
+func runOnNewCluster(ctx context.Context, options DemoOptions, out io.Writer) (tally scenario.Tally, err error) {
 	report := newProgress(out)
 	report.line("starting etcd, kube-apiserver and controllers")
 	cluster, err := StartCluster(ctx, options.Cluster)
 	if err != nil {
-		return err
+		return tally, err
 	}
 	defer func() { err = errors.Join(err, cluster.Stop()) }()
 	ctx, cancel := cancelledByEnd(ctx, cluster)
 	defer cancel()
 
 	d := &demo{options: options, cluster: cluster, report: report, recorder: scenario.NewRecorder()}
-	tally, err := d.run(ctx)
-	if err != nil {
+	if tally, err = d.run(ctx); err != nil {
 		// What ended the context says more than that it ended.
 		if cause := context.Cause(ctx); cause != nil {
 			err = fmt.Errorf("%w: %w", cause, err)
 		}
-		return err
+		return tally, err
 	}
-	return d.conclude(tally, out)
+	return tally, d.conclude(tally, out)
 }
 
 // cancelledByEnd returns a context that also ends when a part of the cluster
@@ -153,7 +168,7 @@ func (d *demo) checkInvariants(ctx context.Context, tally *scenario.Tally) error
 	return nil
 }
 
-// conclude prints the table, the problems and, as the last line, the summary.
+// conclude prints the table and the problems.
 func (d *demo) conclude(tally scenario.Tally, out io.Writer) error {
 	if err := scenario.WriteTable(out, d.options.Scenarios, d.recorder); err != nil {
 		return err
@@ -171,12 +186,6 @@ func (d *demo) conclude(tally scenario.Tally, out io.Writer) error {
 	}
 	if d.options.Finished != nil {
 		d.options.Finished(d.cluster, tally)
-	}
-	if _, err := fmt.Fprintln(out, tally.Summary()); err != nil {
-		return err
-	}
-	if len(tally.Problems) > 0 {
-		return ErrNotAsExpected
 	}
 	return nil
 }
