@@ -104,6 +104,7 @@ func (c *ControlPlane) start(ctx context.Context) error {
 	if err := waitControllers(ctx, c.controllers, client); err != nil {
 		return err
 	}
+	c.onStop(c.nodes.stop)
 	go c.watchComponents()
 	return nil
 }
@@ -152,6 +153,8 @@ func (c *ControlPlane) watchComponents() {
 		err, _ = c.apiServer.ended()
 	case <-c.controllers.done:
 		err, _ = c.controllers.ended()
+	case cause := <-c.etcd.server.Err():
+		err = fmt.Errorf("etcd failed: %w", cause)
 	case <-c.done:
 		return
 	}

@@ -1,2 +1,208 @@
 package controlplane
-type simulatedNodes struct{}
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// SimulatedNodeAnnotation with the value SimulatedNodeValue marks the Node
+// objects that StartSimulatedNodes gives life to.
+const (
+	SimulatedNodeAnnotation = "kwok.x-k8s.io/node"
+	SimulatedNodeValue      = "fake"
+)
+
+const (
+	// Life of a simulated node's lease, in seconds. It is renewed four times
+	// in its life. The short one is the kubelet's and keeps the node
+	// lifecycle controller content; where that does not run, nobody looks,
+	// and thousands of nodes are not to keep the machine busy with leases.
+	watchedLeaseSeconds   = 40
+	unwatchedLeaseSeconds = 240
+
+	// kwokStopTimeout is how long kwok may take to end before it is killed.
+	kwokStopTimeout = 5 * time.Second
+)
+
+// kwokConfig is how simulated nodes and the pods on them behave.
+//
+//go:embed kwok.yaml
+var kwokConfig []byte
+
+// simulatedNodes is the node simulator. The zero value is one that does not run.
+type simulatedNodes struct {
+	mu sync.Mutex
+	// process is the last kwok process that was started, if any.
+	process *component
+}
+
+// StartSimulatedNodes runs KWOK against the control plane, until ctx ends or
+// Stop is called. Each node with the annotation kwok.x-k8s.io/node=fake
+// becomes Ready and keeps its lease. Pods that are bound to such a node become
+// Running; the pods of Jobs become Succeeded a second later, or after the
+// duration (like "30s") that their annotation
+// pod-complete.stage.kwok.x-k8s.io/delay says; pods that are deleted vanish.
+//
+// It needs the kwok executable, see Options.KwokBinary. It is an error if the
+// simulation is running already.
+func (c *ControlPlane) StartSimulatedNodes(ctx context.Context) error {
+	if err := c.startSimulatedNodes(ctx); err != nil {
+		return fmt.Errorf("simulate nodes: %w", err)
+	}
+	return nil
+}
+
+func (c *ControlPlane) startSimulatedNodes(ctx context.Context) error {
+	c.nodes.mu.Lock()
+	defer c.nodes.mu.Unlock()
+	select {
+	case <-c.done:
+		return errors.New("the control plane does not run any more; start another one first")
+	default:
+	}
+	if c.nodes.running() {
+		return errors.New("the simulation runs already; end the context that it was started with first")
+	}
+	binary := c.options.KwokBinary
+	if binary == "" {
+		var err error
+		if binary, err = FindBinary("kwok"); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile(c.folder.kwokConfig(), kwokConfig, 0o600); err != nil {
+		return err
+	}
+	if err := c.releaseNodeLeases(ctx); err != nil {
+		return err
+	}
+	process, err := startProcess(ctx, "kwok", c.kwokCommand(binary))
+	if err != nil {
+		return err
+	}
+	c.nodes.process = process
+	go c.watchSimulation(ctx, process)
+	return nil
+}
+
+// releaseNodeLeases deletes what an earlier simulation, which is gone, left
+// behind: a new one would wait until those leases expire.
+func (c *ControlPlane) releaseNodeLeases(ctx context.Context) error {
+	client, err := kubernetes.NewForConfig(c.AdminConfig())
+	if err != nil {
+		return err
+	}
+	leases := client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
+	if err := leases.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		return fmt.Errorf("release the leases of simulated nodes: %w", err)
+	}
+	return nil
+}
+
+func (c *ControlPlane) kwokCommand(binary string) *exec.Cmd {
+	leaseSeconds := unwatchedLeaseSeconds
+	if c.options.NodeLifecycle {
+		leaseSeconds = watchedLeaseSeconds
+	}
+	level := "WARN"
+	if c.options.LogVerbosity >= 4 {
+		level = "INFO"
+	}
+	cmd := exec.Command(binary,
+		"--config", c.folder.kwokConfig(),
+		"--kubeconfig", c.folder.adminKubeconfig(),
+		"--node-lease-duration-seconds", strconv.Itoa(leaseSeconds),
+		"--v", level,
+	)
+	// The user's own settings for kwok, in ~/.kwok, are not for this cluster.
+	cmd.Env = append(os.Environ(), "KWOK_WORKDIR="+filepath.Join(c.folder.root, "kwok"))
+	cmd.Stdout, cmd.Stderr = c.log.file, c.log.file
+	return cmd
+}
+
+// watchSimulation ends the control plane's Done if kwok ends unasked.
+func (c *ControlPlane) watchSimulation(ctx context.Context, process *component) {
+	<-process.done
+	if ctx.Err() == nil {
+		err, _ := process.ended()
+		c.end(fmt.Errorf("%w (log: %s)", err, c.log.path))
+	}
+}
+
+func (n *simulatedNodes) running() bool {
+	if n.process == nil {
+		return false
+	}
+	_, ended := n.process.ended()
+	return !ended
+}
+
+// stop ends the simulation, if one runs.
+func (n *simulatedNodes) stop() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.process == nil {
+		return nil
+	}
+	return n.process.stop()
+}
+
+// startProcess starts a child process that does not outlive this one. It ends
+// with ctx.
+func startProcess(ctx context.Context, name string, cmd *exec.Cmd) (*component, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	cmd.SysProcAttr = childAttributes()
+	started := make(chan error, 1)
+	process := runComponent(name, cancel, func() error {
+		// The kernel kills the child when the thread that made it ends, not
+		// the process. This goroutine keeps its thread as long as the child.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err != nil {
+			return err
+		}
+		ended := make(chan struct{})
+		defer close(ended)
+		go terminate(ctx, cmd.Process, ended)
+		if err := cmd.Wait(); ctx.Err() == nil {
+			return err
+		}
+		return nil
+	})
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("run %s: %w", cmd.Path, err)
+	}
+	return process, nil
+}
+
+// terminate ends a process when ctx ends: with a request first, by force after
+// a while.
+func terminate(ctx context.Context, process *os.Process, ended <-chan struct{}) {
+	select {
+	case <-ended:
+		return
+	case <-ctx.Done():
+	}
+	_ = process.Signal(syscall.SIGTERM)
+	select {
+	case <-ended:
+	case <-time.After(kwokStopTimeout):
+		_ = process.Kill()
+	}
+}

@@ -1,0 +1,202 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/component-base/featuregate"
+)
+
+const (
+	// testTimeout bounds each wait of the tests. Nothing takes as long unless
+	// it is broken.
+	testTimeout = 2 * time.Minute
+	// offByDefault is some feature gate that Kubernetes 1.37 has off.
+	offByDefault = "DRAListTypeAttributes"
+)
+
+// TestControlPlane starts one control plane, because that takes a while, and
+// looks at it from several sides.
+func TestControlPlane(t *testing.T) {
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	begin := time.Now()
+	c, err := Start(t.Context(), Options{})
+	require.NoError(t, err)
+	t.Logf("ready after %s", time.Since(begin).Round(time.Millisecond))
+	defer func() { require.NoError(t, c.Stop()) }()
+
+	t.Run("serves the device APIs", func(t *testing.T) { testServesDeviceAPIs(t, c) })
+	t.Run("asks RBAC", func(t *testing.T) { testAsksRBAC(t, c) })
+	t.Run("runs the controllers", func(t *testing.T) { testControllers(t, c) })
+	t.Run("evicts pods from tainted devices", func(t *testing.T) { testDeviceTaintEviction(t, c) })
+	t.Run("simulates nodes", func(t *testing.T) { testSimulatedNodes(t, c) })
+	t.Run("is the only one in the process", func(t *testing.T) {
+		_, err := Start(t.Context(), Options{})
+		require.ErrorContains(t, err, "running in this process already")
+	})
+	t.Run("stops clean", func(t *testing.T) { testStopsClean(t, c, temporary) })
+}
+
+func testServesDeviceAPIs(t *testing.T, c *ControlPlane) {
+	list, err := admin(t, c).Discovery().ServerResourcesForGroupVersion("resource.k8s.io/v1")
+	require.NoError(t, err)
+	served := sets.New[string]()
+	for _, resource := range list.APIResources {
+		served.Insert(resource.Name)
+	}
+	require.True(t, served.HasAll("deviceclasses", "devicetaintrules", "resourceclaims", "resourceclaims/status",
+		"resourceclaimtemplates", "resourceslices"), "served: %v", sets.List(served))
+}
+
+func testStopsClean(t *testing.T, c *ControlPlane, temporary string) {
+	entries, err := os.ReadDir(temporary)
+	require.NoError(t, err)
+	require.NotEmpty(t, entries, "the data folder should be below TMPDIR while the control plane runs")
+	address := fmt.Sprintf("127.0.0.1:%d", c.apiServer.port)
+	connection, err := net.Dial("tcp", address)
+	require.NoError(t, err)
+	require.NoError(t, connection.Close())
+
+	require.NoError(t, c.Err())
+	require.NoError(t, c.Stop())
+	require.NoError(t, c.Stop(), "a second Stop does nothing")
+
+	select {
+	case <-c.Done():
+	default:
+		require.Fail(t, "Done should be closed after Stop")
+	}
+	require.NoError(t, c.Err(), "an end that was asked for is no error")
+	require.ErrorContains(t, c.StartSimulatedNodes(t.Context()), "does not run any more")
+	entries, err = os.ReadDir(temporary)
+	require.NoError(t, err)
+	require.Empty(t, entries, "Stop should leave nothing in the temporary folder")
+	_, err = net.Dial("tcp", address)
+	require.Error(t, err, "nobody should listen on the API server's port")
+}
+
+// TestRestart checks what a named data folder is for: a second control plane,
+// in the same process at that, goes on where the first one ended.
+func TestRestart(t *testing.T) {
+	// The socket of etcd does not fit into such a path.
+	dir := filepath.Join(t.TempDir(), "a-folder-whose-name-is-so-long-that-no-unix-domain-socket-can-live-in-it-on-any-system")
+	logFile := filepath.Join(t.TempDir(), "some.log")
+	gate := featuregate.Feature(offByDefault)
+	require.False(t, utilfeature.DefaultFeatureGate.Enabled(gate), "the test needs a gate that is off")
+
+	first, err := Start(t.Context(), Options{Dir: dir, LogFile: logFile, FeatureGates: map[string]bool{offByDefault: true}})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, first.Stop()) }()
+	require.True(t, utilfeature.DefaultFeatureGate.Enabled(gate))
+	require.Equal(t, dir, first.Dir())
+	require.Equal(t, logFile, first.LogFile())
+	kubeconfig, err := first.ServiceAccountKubeconfig(t.Context(), metav1.NamespaceDefault, "default")
+	require.NoError(t, err)
+	marker := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "marker"}}
+	_, err = admin(t, first).CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(t.Context(), marker, metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.NoError(t, first.Stop())
+	require.False(t, utilfeature.DefaultFeatureGate.Enabled(gate), "Stop puts feature gates back")
+	info, err := os.Stat(logFile)
+	require.NoError(t, err)
+	require.NotZero(t, info.Size(), "the components should log to the file they were given")
+
+	second, err := Start(t.Context(), Options{Dir: dir, NodeLifecycle: true, RuntimeConfig: map[string]bool{"resource.k8s.io/v1beta2": true}})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, second.Stop()) }()
+	_, err = admin(t, second).CoreV1().ConfigMaps(metav1.NamespaceDefault).Get(t.Context(), "marker", metav1.GetOptions{})
+	require.NoError(t, err, "objects outlive a restart")
+	_, err = clientFor(t, kubeconfig).CoreV1().ConfigMaps(metav1.NamespaceDefault).Get(t.Context(), "marker", metav1.GetOptions{})
+	require.ErrorContains(t, err, "is forbidden", "kubeconfigs outlive a restart: the token is known, although it may do nothing")
+	_, err = admin(t, second).Discovery().ServerResourcesForGroupVersion("resource.k8s.io/v1beta2")
+	require.NoError(t, err, "RuntimeConfig switches API versions on")
+	testNodeLifecycle(t, second)
+	require.NoError(t, second.Stop())
+	require.DirExists(t, dir, "Stop keeps a named folder")
+}
+
+func TestStartFails(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	taken := t.TempDir()
+	lock, err := lockFolder(dataFolder{root: taken})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, lock.release()) }()
+	notAFolder := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(notAFolder, nil, 0o600))
+
+	for name, test := range map[string]struct {
+		options Options
+		want    string
+	}{
+		"unknown feature gate":       {Options{FeatureGates: map[string]bool{"NoSuchGate": true}}, "feature gates NoSuchGate"},
+		"folder in use":              {Options{Dir: taken}, "another control plane is using it"},
+		"folder that cannot be made": {Options{Dir: filepath.Join(notAFolder, "data")}, "name a folder that can be written"},
+		"log that cannot be written": {Options{LogFile: filepath.Join(notAFolder, "log")}, "Options.LogFile"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Start(t.Context(), test.options)
+			require.ErrorContains(t, err, test.want)
+			require.False(t, inProcess.Load(), "a start that failed should not block the next one")
+		})
+	}
+	leftovers, err := filepath.Glob(filepath.Join(os.Getenv("TMPDIR"), "*"))
+	require.NoError(t, err)
+	require.Len(t, leftovers, 1, "only the log of the start that got as far as to have one stays: %v", leftovers)
+	require.Equal(t, ".log", filepath.Ext(leftovers[0]))
+}
+
+// admin is a client that may do everything.
+func admin(t *testing.T, c *ControlPlane) kubernetes.Interface {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(c.AdminConfig())
+	require.NoError(t, err)
+	return client
+}
+
+// clientFor is a client with the identity of a kubeconfig file.
+func clientFor(t *testing.T, kubeconfig string) kubernetes.Interface {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	require.NoError(t, err)
+	client, err := kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+	return client
+}
+
+// eventually waits until check returns nil, and fails with its last error.
+func eventually(t *testing.T, what string, check func(context.Context) error) {
+	t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, testTimeout, true, func(ctx context.Context) (bool, error) {
+		if err := check(ctx); ctx.Err() == nil || last == nil {
+			last = err
+		}
+		return last == nil, nil
+	})
+	require.NoError(t, err, "%s: %v", what, last)
+}
+
+// newNamespace makes a namespace in which pods can be created.
+func newNamespace(t *testing.T, client kubernetes.Interface, name string) {
+	t.Helper()
+	_, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	eventually(t, "default service account in "+name, func(ctx context.Context) error {
+		_, err := client.CoreV1().ServiceAccounts(name).Get(ctx, "default", metav1.GetOptions{})
+		return err
+	})
+}
