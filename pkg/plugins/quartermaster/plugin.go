@@ -33,6 +33,7 @@ type Quartermaster struct {
 	writer   *commit.Writer
 	state    *clusterState
 	released *recentPods
+	undoing  *pendingUndos
 	// lastSlice is the last event about a slice that hints were asked about.
 	lastSlice atomic.Pointer[sliceEvent]
 	gate      *gateReporter
@@ -79,6 +80,7 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 		writer:      commit.New(handle.ClientSet()),
 		state:       state,
 		released:    newRecentPods(),
+		undoing:     newPendingUndos(),
 		pods:        podInformer.GetIndexer(),
 		podsByClaim: "quartermasterPodsByClaim-" + handle.ProfileName(),
 	}

@@ -33,6 +33,10 @@ func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *
 	if err := pl.state.waitForSync(ctx); err != nil {
 		return nil, failed(err)
 	}
+	if pl.undoing.has(pod.UID) {
+		return nil, waiting("what an earlier attempt wrote into the pod's claims could not be undone yet; " +
+			"waiting for the API server to accept that")
+	}
 	for _, claim := range claims {
 		podClaim, status := pl.checkClaim(pod, claim)
 		if status != nil {

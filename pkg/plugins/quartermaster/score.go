@@ -58,5 +58,5 @@ func (pl *Quartermaster) ScoreExtensions() fwk.ScoreExtensions { return pl }
 
 // NormalizeScore scales the best score to the maximum.
 func (pl *Quartermaster) NormalizeScore(_ context.Context, _ fwk.CycleState, _ *v1.Pod, scores fwk.NodeScoreList) *fwk.Status {
-	return helper.DefaultNormalizeScore(fwk.MaxNodeScore, false, scores)
+	return helper.DefaultNormalizeScore(fwk.MaxScore, false, scores)
 }

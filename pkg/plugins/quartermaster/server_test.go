@@ -230,3 +230,10 @@ func (s *server) down() {
 		s.fail(fault{on: on, err: fmt.Errorf("connection refused"), forever: true})
 	}
 }
+
+// objects reads an object of the API groups of devices that has no namespace.
+func (s *server) objects(resource, name string) runtime.Object {
+	obj, err := s.client.Tracker().Get(resourceapi.SchemeGroupVersion.WithResource(resource), "", name)
+	require.NoError(s.t, err)
+	return obj
+}

@@ -21,30 +21,54 @@ func (pl *Quartermaster) Unreserve(ctx context.Context, cs fwk.CycleState, pod *
 		podClaim := c.claims[i]
 		switch {
 		case podClaim.touched:
-			pl.undoWrite(ctx, pod, podClaim)
+			pl.undoWrite(ctx, pod, podClaim.handOver())
 		case podClaim.planned != nil:
 			pl.endInFlight(pod, podClaim)
 		}
 	}
 }
 
+// handOver moves the duty to undo what was written to a copy, so that it is done
+// once, and by whoever has the copy.
+func (c *podClaim) handOver() *podClaim {
+	pending := *c
+	c.touched, c.planned = false, nil
+	return &pending
+}
+
 // undoWrite takes back the reservation. Only then it is known what became of the
 // write, and the in-flight entry may end: if we forgot the devices while a write
 // of unknown outcome has given them to the claim, they would be given out twice.
-// So if the server cannot be reached, this goes on in the background.
+// So if the server cannot be reached, this goes on in the background. Until it is
+// done the pod must not be tried again: the late undo would take away the
+// reservation of the new attempt.
 func (pl *Quartermaster) undoWrite(ctx context.Context, pod *v1.Pod, podClaim *podClaim) {
 	if pl.tryUndoWrite(ctx, pod, podClaim) {
 		return
 	}
+	pl.undoing.begin(pod.UID)
 	go func() {
 		// Outlives the cycle, whose context ends now.
 		ctx := context.WithoutCancel(ctx)
 		_ = wait.PollUntilContextCancel(ctx, undoInterval, false, func(ctx context.Context) (bool, error) {
 			return pl.tryUndoWrite(ctx, pod, podClaim), nil
 		})
-		// Meanwhile the pod was told to wait for the claim, and there is no event.
-		pl.handle.Activate(klog.FromContext(ctx), map[string]*v1.Pod{pod.Namespace + "/" + pod.Name: pod})
+		pl.undoing.end(pod.UID)
+		pl.wakeWaiting(ctx, pod)
 	}()
+}
+
+// wakeWaiting has all pods tried again that may have waited for what was undone in
+// the background: the pod itself, others for the claim or for its devices. The
+// scheduler's event about the failed pod came too early for them.
+func (pl *Quartermaster) wakeWaiting(ctx context.Context, pod *v1.Pod) {
+	pods := map[string]*v1.Pod{pod.Namespace + "/" + pod.Name: pod}
+	for _, obj := range pl.pods.List() {
+		if other, ok := obj.(*v1.Pod); ok && other.Spec.NodeName == "" && len(other.Spec.ResourceClaims) > 0 {
+			pods[other.Namespace+"/"+other.Name] = other
+		}
+	}
+	pl.handle.Activate(klog.FromContext(ctx), pods)
 }
 
 // undoInterval is the pause between attempts to take back a reservation when the

@@ -1,0 +1,124 @@
+package quartermaster
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	fwk "k8s.io/kube-scheduler/framework"
+)
+
+func TestPostFilter(t *testing.T) {
+	t.Parallel()
+	elsewhere := with(gpus("c", 1).Allocated("gone", "gpu-0"), onNode("gone"))
+	tests := map[string]struct {
+		claim *resourceapi.ResourceClaim
+		// freed says that the claim gets deallocated.
+		freed bool
+		text  string
+	}{
+		"nobody uses it":        {claim: elsewhere, freed: true, text: "claim default/c was deallocated to find devices elsewhere"},
+		"reserved for the pod":  {claim: with(elsewhere, reservedFor("p")), freed: true, text: "claim default/c was deallocated to find devices elsewhere"},
+		"reserved for another":  {claim: with(elsewhere, reservedFor("other"))},
+		"reserved for both":     {claim: with(elsewhere, reservedFor("p", "other"))},
+		"no devices, no blame":  {claim: gpus("c", 5).Obj()},
+		"fits, others are full": {claim: with(gpus("c", 1).Allocated("n1", "gpu-0"), onNode("n1"))},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			// Claim d fits nowhere in any case.
+			objects := plus(gpuNodes(1, "n1"), test.claim, gpus("d", 9).Obj())
+			inCluster(t, objects, func(t *testing.T, f *fixture) {
+				before := f.claim("c")
+				result := f.schedule(newPod("p", uses("c"), uses("d")))
+				require.Equal(t, "Filter", result.phase)
+				require.Equal(t, fwk.Unschedulable, result.status.Code(), "%v", result.status)
+				require.Equal(t, test.text, result.text())
+				if !test.freed {
+					require.Equal(t, before, f.claim("c"))
+					return
+				}
+				require.Empty(t, devicesOf(f.claim("c")))
+				require.Empty(t, consumersOf(f.claim("c")))
+			})
+		})
+	}
+}
+
+// TestPostFilterLeadsToAnotherNode: the next attempt finds devices elsewhere.
+func TestPostFilterLeadsToAnotherNode(t *testing.T) {
+	t.Parallel()
+	claim := with(gpus("c", 1).Allocated("gone", "gpu-0"), onNode("gone"))
+	inCluster(t, plus(gpuNodes(1, "n1"), claim), func(t *testing.T, f *fixture) {
+		pod := newPod("p", uses("c"))
+		require.Equal(t, "Filter", f.schedule(pod).phase)
+		require.Empty(t, f.inUse("gone"), "known before the event")
+		f.settle()
+		result := f.schedule(pod)
+		require.Empty(t, result.phase, "%v", result.status)
+		require.Equal(t, []string{"n1/gpu-0"}, devicesOf(f.claim("c")))
+	})
+}
+
+// TestPostFilterFreesOneClaim: each attempt frees no more than one.
+func TestPostFilterFreesOneClaim(t *testing.T) {
+	t.Parallel()
+	var claims []runtime.Object
+	for _, name := range []string{"a", "b"} {
+		claims = append(claims, with(gpus(name, 1).Allocated("gone", "gpu-"+name), onNode("gone")))
+	}
+	inCluster(t, plus(gpuNodes(2, "n1"), claims...), func(t *testing.T, f *fixture) {
+		pod := newPod("p", uses("a"), uses("b"))
+		f.schedule(pod)
+		require.Empty(t, devicesOf(f.claim("a")))
+		require.NotEmpty(t, devicesOf(f.claim("b")))
+		f.settle()
+		f.schedule(pod)
+		f.settle()
+		require.Empty(t, f.schedule(pod).phase)
+	})
+}
+
+// TestPostFilterOnStaleState: what the plugin saw is not what the server has.
+func TestPostFilterOnStaleState(t *testing.T) {
+	t.Parallel()
+	elsewhere := with(gpus("c", 1).Allocated("gone", "gpu-0"), onNode("gone"))
+	tests := map[string]struct {
+		meanwhile func(f *fixture)
+		fails     bool
+		devices   []string // nil if the claim is gone
+	}{
+		"reserved by another": {
+			meanwhile: func(f *fixture) { f.changeClaim("c", reservedFor("other")) },
+			fails:     true, devices: []string{"gone/gpu-0"},
+		},
+		"allocated anew": {
+			meanwhile: func(f *fixture) { f.changeClaim("c", allocate("n1", "gpu-0")) },
+			fails:     true, devices: []string{"n1/gpu-0"},
+		},
+		"gone":     {meanwhile: func(f *fixture) { f.remove(elsewhere) }},
+		"no right": {meanwhile: func(f *fixture) { f.fail(fault{on: "update/status", err: forbidden()}) }, fails: true, devices: []string{"gone/gpu-0"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inCluster(t, plus(gpuNodes(1, "n1"), elsewhere), func(t *testing.T, f *fixture) {
+				a := f.mustBegin(newPod("p", uses("c"))).filter()
+				require.Empty(t, a.feasible)
+				test.meanwhile(f)
+				_, status := f.pl.PostFilter(f.ctx, a.state, a.pod, nil)
+				if test.fails {
+					require.Equal(t, fwk.Error, status.Code())
+					require.Contains(t, status.Message(), "free the devices of claim default/c, which fit no node")
+				} else {
+					require.Equal(t, fwk.Unschedulable, status.Code(), "%v", status)
+				}
+				if test.devices != nil {
+					require.Equal(t, test.devices, devicesOf(f.claim("c")))
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,186 @@
+package quartermaster
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/commit"
+)
+
+var errLost = errors.New("connection lost")
+
+// bound makes a pod that has gone through PreBind.
+func (f *fixture) bound(pod *v1.Pod, node string) *attempt {
+	a := f.mustBegin(pod).filter()
+	require.NoError(f.t, a.reserve(node).AsError())
+	require.NoError(f.t, a.preBind(node).AsError())
+	return a
+}
+
+// TestUnreserveAfterPreBind: a later plugin or the binding itself failed.
+func TestUnreserveAfterPreBind(t *testing.T) {
+	t.Parallel()
+	shared := with(gpus("shared", 1).Allocated("n1", "gpu-0"), reservedFor("other"))
+	inCluster(t, plus(gpuNodes(2, "n1"), shared, gpus("own", 1).Obj()), func(t *testing.T, f *fixture) {
+		a := f.bound(newPod("p", uses("shared"), uses("own")), "n1")
+		f.writes = nil
+		for range 2 { // It is idempotent.
+			a.unreserve("n1")
+			require.Equal(t, []string{"other"}, consumersOf(f.claim("shared")))
+			require.Empty(t, consumersOf(f.claim("own")))
+			require.Equal(t, []string{"n1/gpu-1"}, devicesOf(f.claim("own")), "stays for the next attempt")
+		}
+		require.Equal(t, []string{"update/status own", "update/status shared"}, f.writes, "in reverse order, once")
+
+		f.settle()
+		f.bound(a.pod, "n1")
+		require.Equal(t, []string{"p"}, consumersOf(f.claim("own")))
+	})
+}
+
+// TestUnreserveAfterPartialPreBind: the first claim was written, the second failed.
+func TestUnreserveAfterPartialPreBind(t *testing.T) {
+	t.Parallel()
+	objects := plus(gpuNodes(3, "n1"), gpus("a", 1).Obj(), gpus("b", 1).Obj(), gpus("c", 1).Obj())
+	inCluster(t, objects, func(t *testing.T, f *fixture) {
+		f.fail(fault{on: "update/status", claim: "b", err: forbidden()})
+		result := f.schedule(newPod("p", uses("a"), uses("b"), uses("c")))
+		require.Equal(t, "PreBind", result.phase)
+		require.True(t, apierrors.IsForbidden(result.status.AsError()), "%v", result.status)
+		require.Equal(t, []string{"n1/gpu-0"}, devicesOf(f.claim("a")))
+		require.Empty(t, consumersOf(f.claim("a")))
+		require.Empty(t, devicesOf(f.claim("b")))
+		require.Empty(t, f.claim("b").Finalizers, "no late write may give the devices to the claim")
+		require.Zero(t, f.pl.state.ledger.InFlightCount())
+		require.NotContains(t, f.writes, "update c", "not touched")
+		require.Equal(t, []string{"gpu-0"}, f.inUse("n1"))
+	})
+}
+
+// TestUnreserveGoesOn: the server is away when the reservation must be undone. Until
+// the fate of the write is known, nobody may get the devices. When it is, the pods
+// that wait for them are told.
+func TestUnreserveGoesOn(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		fault     fault // of the write in PreBind; afterwards the server is away
+		err       error
+		allocated bool // the write has taken effect
+	}{
+		"server away":              {fault: fault{on: "update/status", err: errLost}, err: commit.ErrOutcomeUnknown},
+		"refused, then away":       {fault: fault{on: "update/status", err: forbidden()}},
+		"written, but answer lost": {fault: fault{on: "update/status", applied: true, err: errLost}, err: commit.ErrOutcomeUnknown, allocated: true},
+		"before the first write":   {fault: fault{on: "update", err: forbidden()}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			waiting := newPod("waiting", uses("b"))
+			objects := plus(gpuNodes(1, "n1"), gpus("a", 1).Obj(), gpus("b", 1).Obj(), newPod("p", uses("a")), waiting)
+			inCluster(t, objects, func(t *testing.T, f *fixture) {
+				test.fault.before = f.down
+				f.fail(test.fault)
+				result := f.schedule(newPod("p", uses("a")))
+				require.Equal(t, "PreBind", result.phase)
+				if test.err != nil {
+					require.ErrorIs(t, result.status.AsError(), test.err)
+				}
+				require.Equal(t, 1, f.pl.state.ledger.InFlightCount(), "the fate of the write is not known")
+				other := f.schedule(waiting)
+				require.Contains(t, other.reasons["n1"], "1 is held by other claims")
+				again := f.schedule(result.pod(f))
+				require.Equal(t, "PreFilter", again.phase)
+				require.Equal(t, fwk.UnschedulableAndUnresolvable, again.status.Code())
+
+				f.recoverNow()
+				time.Sleep(2 * undoInterval)
+				f.settle()
+				require.Zero(t, f.pl.state.ledger.InFlightCount())
+				require.Empty(t, consumersOf(f.claim("a")))
+				require.Equal(t, test.allocated, f.claim("a").Status.Allocation != nil)
+				require.Contains(t, f.activated, "default/p", "nothing else wakes the pod")
+				if !test.allocated {
+					require.Contains(t, f.activated, "default/waiting", "nothing else tells it that the device is free")
+					require.Empty(t, f.schedule(waiting).phase)
+				}
+			})
+		})
+	}
+}
+
+// pod is the one that the attempts of TestUnreserveGoesOn are for.
+func (o outcome) pod(f *fixture) *v1.Pod { return f.server.pod("p") }
+
+// TestUnreserveDoesNotUndoTheNextAttempt: the server is away when the reservation of
+// an allocated claim must be undone. If the pod were scheduled again before that is
+// done, then it would lose the new reservation and run without.
+func TestUnreserveDoesNotUndoTheNextAttempt(t *testing.T) {
+	t.Parallel()
+	pod := newPod("p", uses("c"))
+	objects := plus(gpuNodes(1, "n1"), gpus("c", 1).Allocated("n1", "gpu-0"), pod)
+	inCluster(t, objects, func(t *testing.T, f *fixture) {
+		f.fail(fault{on: "update/status", applied: true, err: errLost, before: f.down})
+		require.Equal(t, "PreBind", f.schedule(pod).phase)
+		f.recoverNow()
+
+		// The scheduler tries again at once, and later when the pod is activated.
+		early := f.schedule(pod)
+		require.Equal(t, "PreFilter", early.phase)
+		require.Equal(t, fwk.UnschedulableAndUnresolvable, early.status.Code())
+		require.Contains(t, early.text(), "could not be undone yet")
+		time.Sleep(2 * undoInterval)
+		f.settle()
+		require.Equal(t, []string{"default/p"}, f.activated, "nothing else wakes the pod")
+		require.Empty(t, f.schedule(pod).phase)
+		require.Equal(t, []string{"p"}, consumersOf(f.claim("c")), "the pod is bound")
+	})
+}
+
+func TestUnreserveOfClaimThatIsGone(t *testing.T) {
+	t.Parallel()
+	inCluster(t, plus(gpuNodes(1, "n1"), gpus("c", 1).Obj()), func(t *testing.T, f *fixture) {
+		f.fail(fault{on: "update/status", err: errLost, before: func() { f.remove(gpus("c", 1).Obj()) }})
+		result := f.schedule(newPod("p", uses("c")))
+		require.Equal(t, "PreBind", result.phase)
+		require.ErrorIs(t, result.status.AsError(), commit.ErrDeleted)
+		f.settle()
+		require.Empty(t, f.inUse("n1"))
+	})
+}
+
+// TestUnreserveOfSeveralClaimsGoesOn: the pod has to wait for the last of them.
+func TestUnreserveOfSeveralClaimsGoesOn(t *testing.T) {
+	t.Parallel()
+	pod := newPod("p", uses("a"), uses("b"))
+	objects := plus(gpuNodes(2, "n1"), gpus("a", 1).Obj(), gpus("b", 1).Obj(), pod)
+	inCluster(t, objects, func(t *testing.T, f *fixture) {
+		f.fail(fault{on: "update/status", claim: "b", err: errLost, before: f.down})
+		require.Equal(t, "PreBind", f.schedule(pod).phase)
+		f.recoverNow()
+		f.fail(fault{on: "get", claim: "a", err: forbidden()}, fault{on: "update/status", claim: "a", err: forbidden()})
+		for f.pl.undoing.has(pod.UID) {
+			require.Equal(t, "PreFilter", f.schedule(pod).phase)
+			time.Sleep(undoInterval)
+			f.settle()
+		}
+		require.Empty(t, consumersOf(f.claim("a")))
+		require.Empty(t, f.schedule(pod).phase)
+		require.Equal(t, []string{"p"}, consumersOf(f.claim("a")))
+	})
+}
+
+func TestUnreserveWithoutCycle(t *testing.T) {
+	t.Parallel()
+	inCluster(t, plus(gpuNodes(1, "n1"), gpus("c", 1).Obj()), func(t *testing.T, f *fixture) {
+		a := f.mustBegin(newPod("p", uses("c"))).filter()
+		a.unreserve("n1") // Another plugin's Reserve failed before ours ran.
+		require.Empty(t, f.writes)
+		require.Empty(t, f.inUse("n1"))
+	})
+}
