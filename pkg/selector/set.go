@@ -25,7 +25,7 @@ type Set struct {
 func NewSet(class *resourceapi.DeviceClass, claim *resourceapi.ResourceClaim, request string, selectors []resourceapi.DeviceSelector) Set {
 	var s Set
 	for i, selector := range class.Spec.Selectors {
-		s.add(fmt.Sprintf("device class %s, selector %d", class.Name, i), selector)
+		s.add(fmt.Sprintf("claim %s, request %s, selector %d of device class %s", klog.KObj(claim), request, i, class.Name), selector)
 	}
 	for i, selector := range selectors {
 		s.add(fmt.Sprintf("claim %s, request %s, selector %d", klog.KObj(claim), request, i), selector)
@@ -57,7 +57,8 @@ type failure struct {
 // Error says that a set could not be evaluated for a device. It wraps ErrCompile
 // or ErrRuntime.
 type Error struct {
-	// Origin is the selector: its number, and the class or claim and request it is in.
+	// Origin is the claim, the request and the number of the selector, in the claim
+	// itself or in its class.
 	Origin string
 	// Device is the device, as driver/pool/device.
 	Device string

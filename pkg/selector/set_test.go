@@ -84,7 +84,7 @@ func TestSelect(t *testing.T) {
 		},
 		"a broken expression fails for every device": {
 			class: []string{broken}, failed: []string{"a100-0", "t4-0", "plain", "a100-1"},
-			err: selector.ErrCompile, text: "device class class, selector 0, on device gpu.example.com/",
+			err: selector.ErrCompile, text: "claim default/claim, request gpu, selector 0 of device class class, on device gpu.example.com/",
 		},
 	}
 	for name, tc := range tests {
@@ -125,8 +125,8 @@ func TestErrorNamesTheOneWhoWroteTheSelector(t *testing.T) {
 	pool := poolOn(t, b.NodeSlice("a", b.Device("d")))
 	evaluator := newEvaluator()
 	for origin, set := range map[string]selector.Set{
-		"device class class, selector 0":                setOf(b.Class("class", isA100)),
-		"claim default/claim, request gpu, selector 0,": setOf(b.Class("class"), isA100),
+		"claim default/claim, request gpu, selector 0 of device class class": setOf(b.Class("class", isA100)),
+		"claim default/claim, request gpu, selector 0,":                      setOf(b.Class("class"), isA100),
 	} {
 		selection, err := evaluator.Select(t.Context(), pool, set)
 		require.NoError(t, err)
