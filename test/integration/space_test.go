@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
@@ -54,7 +53,7 @@ func newSpaceFor(t *testing.T, name string, nodes int, profile string) *space {
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	for i := range nodes {
-		s.create(fleet.Node(s.node(i), s.name, nil))
+		s.addNode(i, nil)
 	}
 	s.create(workload.Class(s.name, workload.OfDriver(s.driver)))
 	require.NoError(t, scenario.DefaultAccounts(cluster.client)(t.Context(), []string{s.name}))
@@ -64,6 +63,12 @@ func newSpaceFor(t *testing.T, name string, nodes int, profile string) *space {
 
 // node is the name of a node, from 0 on.
 func (s *space) node(i int) string { return fmt.Sprintf("%s-%d", s.name, i) }
+
+// addNode creates a simulated node with additional labels.
+func (s *space) addNode(i int, labels map[string]string) {
+	s.t.Helper()
+	s.create(fleet.Node(s.node(i), s.name, labels))
+}
 
 // create creates objects; namespaced ones in the namespace of the space.
 func (s *space) create(objects ...runtime.Object) {
@@ -163,19 +168,4 @@ func (s *space) podOn(name string, nodeSelector map[string]string, uses []worklo
 func (s *space) claimAndPod(name string, devices workload.Devices) {
 	s.t.Helper()
 	s.create(one(name, devices), s.pod(name, uses(name)))
-}
-
-// updateClaimStatus changes the status of a claim as administrator.
-func (s *space) updateClaimStatus(name string, change func(*resourceapi.ResourceClaim)) {
-	s.t.Helper()
-	s.eventually("update the status of claim "+name, func(ctx context.Context) error {
-		claims := cluster.client.ResourceV1().ResourceClaims(s.name)
-		claim, err := claims.Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		change(claim)
-		_, err = claims.UpdateStatus(ctx, claim, metav1.UpdateOptions{})
-		return err
-	})
 }

@@ -1,0 +1,147 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quartermaster-dra/quartermaster/manifests"
+	"github.com/quartermaster-dra/quartermaster/pkg/playground/schedulerproc"
+	"github.com/quartermaster-dra/quartermaster/pkg/playground/workload"
+)
+
+// replacedLease is what kube-scheduler and what takes its place compete for.
+const replacedLease = "kube-scheduler"
+
+// As a second scheduler: a stock kube-scheduler looks after the pods that do not
+// ask for another one.
+func TestBesideStockScheduler(t *testing.T) {
+	t.Parallel()
+	const pods = 20
+	stock := startStockScheduler(t, "stock-beside")
+	plain := newSpaceFor(t, "beside-plain", 1, corev1.DefaultSchedulerName)
+	plain.log = stock.LogFile()
+	claiming := newSpace(t, "beside-claiming", 2)
+	for node := range 2 {
+		claiming.devices(node, numbered(pods/2)...)
+	}
+	claiming.create(workload.Template("one", workload.Request("gpu", claiming.want(1))))
+	// Both kinds of pods on the same nodes at the same time.
+	onSharedNodes := plain.pod("plain", nil).Spec.NodeSelector
+	for key := range onSharedNodes {
+		onSharedNodes[key] = claiming.name
+	}
+	var names []string
+	for i := range pods {
+		name := fmt.Sprintf("plain-%02d", i)
+		plain.create(plain.podOn(name, onSharedNodes, nil))
+		names = append(names, name)
+	}
+	claiming.createPods("claiming", pods)
+	plain.running(names...)
+	claiming.runningAndWaiting(pods, 0)
+	for _, name := range names {
+		require.Equal(t, corev1.DefaultSchedulerName, plain.scheduledBy(name))
+	}
+	for _, pod := range claiming.pods() {
+		require.Equal(t, workload.SchedulerName, claiming.scheduledBy(pod.Name))
+	}
+}
+
+// scheduledBy is who reports to have scheduled a pod.
+func (s *space) scheduledBy(pod string) string {
+	s.t.Helper()
+	var controller string
+	s.eventually("see the event about pod "+pod, func(ctx context.Context) error {
+		events, err := cluster.client.EventsV1().Events(s.name).List(ctx, metav1.ListOptions{
+			FieldSelector: "regarding.name=" + pod + ",reason=Scheduled",
+		})
+		if err != nil {
+			return err
+		}
+		if len(events.Items) == 0 {
+			return fmt.Errorf("there is none")
+		}
+		controller = events.Items[0].ReportingController
+		return nil
+	})
+	return controller
+}
+
+// In the default scheduler's place, as manifests/replace-default says: applied
+// while kube-scheduler runs, it waits for the lease and takes over when
+// kube-scheduler is stopped.
+//
+// This test changes the rights of the identity that all schedulers under test
+// have, so it does not run at the same time as others.
+func TestReplaceDefaultScheduler(t *testing.T) {
+	config := cluster.controlPlane.AdminConfig()
+	rbacOnly := manifests.ApplyOptions{RBACOnly: true}
+	require.NoError(t, manifests.Apply(t.Context(), config, manifests.ReplaceDefault, rbacOnly))
+	// Not t.Context, which has ended by then.
+	t.Cleanup(func() {
+		require.NoError(t, manifests.Apply(context.Background(), config, manifests.Secondary, rbacOnly))
+	})
+	s := newSpaceFor(t, "replaced", 1, corev1.DefaultSchedulerName)
+	s.devices(0, numbered(2)...)
+	stock := startStockScheduler(t, "stock-replaced")
+	s.log = stock.LogFile()
+	s.create(s.pod("before", nil))
+	s.running("before")
+
+	shipped, err := manifests.SchedulerConfig(manifests.ReplaceDefault)
+	require.NoError(t, err)
+	replacement, err := startProcess(t.Context(), "scheduler", schedulerproc.Options{
+		Config:  shipped,
+		LogFile: filepath.Join(cluster.logs, "replacement.log"),
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, replacement.Err(), "the replacement ended although nobody asked it to")
+		require.NoError(t, replacement.Stop())
+	})
+	former := leader(t)
+	require.NoError(t, stock.Stop())
+	s.log = replacement.LogFile()
+	s.eventually("take over", func(context.Context) error {
+		if holder := leader(t); holder == former || holder == "" {
+			return fmt.Errorf("the lease is held by %q", holder)
+		}
+		return nil
+	})
+
+	// Pods without schedulerName; the API server says "default-scheduler".
+	for _, name := range []string{"plain", "claiming", "greedy"} {
+		if name == "plain" {
+			s.create(s.anonymous(s.pod(name, nil)))
+			continue
+		}
+		count := map[string]int64{"claiming": 2, "greedy": 3}[name]
+		s.create(one(name, s.want(count)), s.anonymous(s.pod(name, uses(name))))
+	}
+	s.running("before", "plain", "claiming")
+	require.Len(t, s.results("claiming"), 2)
+	s.waiting("greedy", "claim "+s.name+"/greedy, request gpu", "2 devices match, 3 are wanted")
+}
+
+// anonymous removes the schedulerName.
+func (s *space) anonymous(pod *corev1.Pod) *corev1.Pod {
+	pod.Spec.SchedulerName = ""
+	return pod
+}
+
+// leader is who holds the default scheduler's lease.
+func leader(t *testing.T) string {
+	t.Helper()
+	lease, err := cluster.client.CoordinationV1().Leases(manifests.Namespace).Get(t.Context(), replacedLease, metav1.GetOptions{})
+	require.NoError(t, err)
+	if lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *lease.Spec.HolderIdentity
+}
