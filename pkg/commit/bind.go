@@ -80,7 +80,7 @@ func (b *binding) decide(current *resourceapi.ResourceClaim) (write, *refusal) {
 		return nil, &refusal{
 			reason: ErrDeleted,
 			found:  "that it is being deleted",
-			next:   "it has to be deleted and created again before it can be used",
+			next:   "wait until it is gone and create it again",
 		}
 	case !reserved && len(current.Status.ReservedFor) >= resourceapi.ResourceClaimReservedForMaxSize:
 		return nil, &refusal{
