@@ -108,7 +108,7 @@ func (s *search) shortage(r *request) string {
 	wanted := s.count[r.id]
 	switch {
 	case t.published == 0:
-		return "the node has no usable devices"
+		return "the node has no devices that can be used"
 	case wanted > resourceapi.AllocationResultsMaxSize:
 		return fmt.Sprintf("%d devices are wanted, but a claim can have at most %d", wanted, resourceapi.AllocationResultsMaxSize)
 	case t.match == 0 && (r.all() || wanted > 0):

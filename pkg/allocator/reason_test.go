@@ -102,11 +102,11 @@ func checkReasons(t *testing.T, tests map[string]reasonCase) {
 func TestReasonOfOneRequest(t *testing.T) {
 	checkReasons(t, map[string]reasonCase{
 		"no devices anywhere": {
-			want: "claim train/gpus, request gpu: the node has no usable devices",
+			want: "claim train/gpus, request gpu: the node has no devices that can be used",
 		},
 		"devices on another node": {
 			cluster: cluster{slices: []*b.SliceBuilder{b.NodeSlice("other", gpus(1)...)}},
-			want:    "claim train/gpus, request gpu: the node has no usable devices",
+			want:    "claim train/gpus, request gpu: the node has no devices that can be used",
 		},
 		"devices of the pool on another node": {
 			cluster: cluster{slices: []*b.SliceBuilder{b.Slice("p").PerDevice().Devices(
@@ -167,7 +167,7 @@ func TestReasonOfOneRequest(t *testing.T) {
 		},
 		"all wanted, none there": {
 			claims: []*b.ClaimBuilder{wantsAll()},
-			want:   "claim train/gpus, request gpu: the node has no usable devices",
+			want:   "claim train/gpus, request gpu: the node has no devices that can be used",
 		},
 		"no alternative": {
 			cluster: nodeWith(1, gpus(4)...).withClasses(b.Class("big", isBig)),
@@ -260,7 +260,7 @@ func TestReasonOfPools(t *testing.T) {
 	checkReasons(t, map[string]reasonCase{
 		"the only pool is incomplete": {
 			cluster: cluster{}.and(unfinished("u")),
-			want:    "claim train/gpus, request gpu: the node has no usable devices" + fmt.Sprintf(updating, 1),
+			want:    "claim train/gpus, request gpu: the node has no devices that can be used" + fmt.Sprintf(updating, 1),
 		},
 		"two pools are incomplete": {
 			cluster: nodeWith(1, gpus(1)...).and(unfinished("u"), unfinished("v")),
@@ -268,7 +268,7 @@ func TestReasonOfPools(t *testing.T) {
 		},
 		"the only pool is invalid": {
 			cluster: cluster{}.and(twice),
-			want:    "claim train/gpus, request gpu: the node has no usable devices" + invalid,
+			want:    "claim train/gpus, request gpu: the node has no devices that can be used" + invalid,
 		},
 		"a pool is invalid, another incomplete": {
 			cluster: nodeWith(0, gpus(1)...).and(twice, unfinished("u")),
