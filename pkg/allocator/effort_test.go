@@ -87,11 +87,16 @@ func TestBudget(t *testing.T) {
 	require.Empty(t, diffOf(full.Results, outcome.Results))
 }
 
-// TestDefaultBudget has so many combinations of devices, no two of which are alike,
-// that nobody could try all.
-func TestDefaultBudget(t *testing.T) {
+// hopeless makes a cluster and a claim with so many combinations of devices, no two
+// of which are alike, that nobody could try all. None is a solution.
+func hopeless() (cluster, *b.ClaimBuilder) {
 	c := nodeWith(0, distinguished(gpus(64))...).withClasses(b.Class("nothing", "false"))
 	claim := b.Claim("hopeless", b.Request("gpu", "gpu").Count(16), b.Request("nothing", "nothing")).Distinct("gpu.example.com/id")
+	return c, claim
+}
+
+func TestDefaultBudget(t *testing.T) {
+	c, claim := hopeless()
 	outcome := c.mustNotFit(t, claim)
 	require.True(t, outcome.GaveUp)
 	require.Equal(t, allocator.DefaultStepBudget+1, outcome.Steps)

@@ -92,6 +92,11 @@ func (g *generator) scenario() scenario {
 	if g.oneIn(15) {
 		s.features.DeviceTaints = false
 	}
+	for _, name := range []string{"any", "small"} {
+		if g.oneIn(3) {
+			s.classes[name].Spec.Config = b.ConfiguredClass(name, "driver-"+name, "driver-2").Spec.Config
+		}
+	}
 	for i := range 1 + g.Intn(3) {
 		s.slices = append(s.slices, g.pool(i)...)
 	}
