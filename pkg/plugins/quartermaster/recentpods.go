@@ -1,6 +1,7 @@
 package quartermaster
 
 import (
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -22,10 +23,10 @@ func newRecentPods() *recentPods { return &recentPods{known: make(map[types.UID]
 func (r *recentPods) add(pod types.UID) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	if r.known[pod] {
-		return
-	}
-	if len(r.order) == maxRecentPods {
+	switch {
+	case r.known[pod]:
+		r.order = slices.DeleteFunc(r.order, func(other types.UID) bool { return other == pod })
+	case len(r.order) == maxRecentPods:
 		delete(r.known, r.order[0])
 		r.order = r.order[1:]
 	}

@@ -1,0 +1,65 @@
+package quartermaster
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+)
+
+func TestParseArgs(t *testing.T) {
+	t.Parallel()
+	raw := func(text string) runtime.Object { return &runtime.Unknown{Raw: []byte(text)} }
+	tests := map[string]struct {
+		args runtime.Object
+		want string // part of the error
+	}{
+		"none":                {},
+		"empty":               {args: raw("")},
+		"empty object":        {args: raw("{}")},
+		"JSON":                {args: raw(`{"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "QuartermasterArgs"}`)},
+		"YAML":                {args: raw("apiVersion: kubescheduler.config.k8s.io/v1\nkind: QuartermasterArgs\n")},
+		"typed":               {args: &QuartermasterArgs{}},
+		"typed, with kind":    {args: &QuartermasterArgs{TypeMeta: metav1.TypeMeta{Kind: ArgsKind, APIVersion: ArgsAPIVersion}}},
+		"unknown field, JSON": {args: raw(`{"stepBudget": 3}`), want: `unknown field "stepBudget"`},
+		"unknown field, YAML": {args: raw("kind: QuartermasterArgs\nstepBudget: 3\n"), want: `unknown field "stepBudget"`},
+		"field twice":         {args: raw("kind: QuartermasterArgs\nkind: QuartermasterArgs\n"), want: `key "kind" already set`},
+		"no object":           {args: raw("[1, 2]"), want: "arguments of plugin Quartermaster are not understood"},
+		"wrong kind": {
+			args: raw(`{"kind": "DynamicResourcesArgs"}`),
+			want: `arguments of plugin Quartermaster are kind "DynamicResourcesArgs" of "", expected are kind QuartermasterArgs of kubescheduler.config.k8s.io/v1`,
+		},
+		"wrong version": {args: raw(`{"apiVersion": "kubescheduler.config.k8s.io/v1beta3", "kind": "QuartermasterArgs"}`), want: `of "kubescheduler.config.k8s.io/v1beta3"`},
+		"other type":    {args: &config.DynamicResourcesArgs{}, want: "are of type *config.DynamicResourcesArgs, expected are kind QuartermasterArgs"},
+		"typed, wrong kind": {
+			args: &QuartermasterArgs{TypeMeta: metav1.TypeMeta{Kind: "NodeAffinityArgs"}}, want: `are kind "NodeAffinityArgs"`,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			args, err := parseArgs(test.args)
+			if test.want == "" {
+				require.NoError(t, err)
+				require.NotNil(t, args)
+				return
+			}
+			require.ErrorContains(t, err, test.want)
+		})
+	}
+}
+
+func TestNewRefusesWrongArgs(t *testing.T) {
+	t.Parallel()
+	_, err := New(t.Context(), &runtime.Unknown{Raw: []byte("oops: 1")}, nil)
+	require.ErrorContains(t, err, `unknown field "oops"`)
+}
+
+func TestArgsAreCopied(t *testing.T) {
+	t.Parallel()
+	args := &QuartermasterArgs{TypeMeta: metav1.TypeMeta{Kind: ArgsKind}}
+	args.DeepCopyObject().(*QuartermasterArgs).Kind = "changed"
+	require.Equal(t, ArgsKind, args.Kind)
+}

@@ -1,0 +1,139 @@
+package quartermaster
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+// scheduled returns the pod's PodScheduled condition, nil if it has none.
+func scheduled(pod *v1.Pod) *v1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == v1.PodScheduled {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// recorded returns the events since the last call.
+func (f *fixture) recorded() []string {
+	var events []string
+	for {
+		select {
+		case event := <-f.recorder.Events:
+			events = append(events, event)
+		default:
+			return events
+		}
+	}
+}
+
+// gated lets PreEnqueue reject the pod.
+func (f *fixture) gated(name string) {
+	status := f.pl.PreEnqueue(f.ctx, f.pod(name))
+	require.True(f.t, status.IsRejected(), "%v", status)
+}
+
+// afterDelay lets the time pass that a claim may be missing.
+func (f *fixture) afterDelay() {
+	time.Sleep(gateReportDelay)
+	f.settle()
+}
+
+const missingText = "claim for gpu in the pod has not been created yet; waiting for it to be made from template default/template-gpu " +
+	"(if this lasts, check that the template exists)"
+
+func TestGateReportsMissingTemplate(t *testing.T) {
+	t.Parallel()
+	inCluster(t, []runtime.Object{newPod("p", template("gpu"))}, func(t *testing.T, f *fixture) {
+		f.gated("p")
+		f.settle()
+		require.Nil(t, scheduled(f.pod("p")), "too early: the claim is probably being made")
+		f.afterDelay()
+
+		condition := scheduled(f.pod("p"))
+		require.NotNil(t, condition)
+		require.Equal(t, v1.ConditionFalse, condition.Status)
+		require.Equal(t, v1.PodReasonUnschedulable, condition.Reason)
+		require.Equal(t, missingText, condition.Message)
+		require.Equal(t, []string{"Warning FailedScheduling " + missingText}, f.recorded())
+
+		f.gated("p")
+		f.afterDelay()
+		require.Empty(t, f.recorded(), "nothing new")
+	})
+}
+
+func TestGateReportsTheLatestReason(t *testing.T) {
+	t.Parallel()
+	inCluster(t, []runtime.Object{newPod("p", uses("a"), uses("b"))}, func(t *testing.T, f *fixture) {
+		f.gated("p")
+		f.create(gpus("a", 1).Obj())
+		f.afterDelay()
+		require.Contains(t, scheduled(f.pod("p")).Message, "claim default/b")
+		require.Len(t, f.recorded(), 1)
+
+		f.create(gpus("b", 1).Obj())
+		f.remove(gpus("a", 1).Obj())
+		f.settle()
+		f.gated("p")
+		f.afterDelay()
+		require.Contains(t, scheduled(f.pod("p")).Message, "claim default/a")
+		require.Len(t, f.recorded(), 1)
+	})
+}
+
+func TestGateKeepsQuiet(t *testing.T) {
+	t.Parallel()
+	tests := map[string]func(f *fixture){
+		"claim turned up": func(f *fixture) { f.create(gpus("c", 1).Obj()) },
+		"pod gone":        func(f *fixture) { f.remove(f.pod("p")) },
+		"pod being deleted": func(f *fixture) {
+			pod := f.pod("p")
+			pod.DeletionTimestamp, pod.Finalizers = &pod.CreationTimestamp, []string{"example.com/keep"}
+			f.replace(pod)
+		},
+		"pod bound by another scheduler": func(f *fixture) {
+			pod := f.pod("p")
+			pod.Spec.NodeName = "n1"
+			f.replace(pod)
+		},
+	}
+	for name, meanwhile := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inCluster(t, []runtime.Object{newPod("p", uses("c"))}, func(t *testing.T, f *fixture) {
+				f.gated("p")
+				meanwhile(f)
+				f.afterDelay()
+				require.Empty(t, f.recorded())
+				for _, action := range f.client.Actions() {
+					require.NotEqual(t, "patch", action.GetVerb(), "the status of the pod was changed")
+				}
+			})
+		})
+	}
+}
+
+func TestGateTriesAgain(t *testing.T) {
+	t.Parallel()
+	inCluster(t, []runtime.Object{newPod("p", uses("c"))}, func(t *testing.T, f *fixture) {
+		failures := 3
+		f.client.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+			failures--
+			return failures >= 0, nil, apierrors.NewForbidden(podsResource.GroupResource(), "p", errLost)
+		})
+		f.gated("p")
+		f.afterDelay()
+		time.Sleep(time.Second)
+		f.settle()
+		require.NotNil(t, scheduled(f.pod("p")))
+		require.Len(t, f.recorded(), 1, "reported once")
+	})
+}
