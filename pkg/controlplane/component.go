@@ -28,16 +28,16 @@ func runComponent(name string, cancel func(), run func() error) *component {
 	return c
 }
 
-// ended returns why the component ended, and whether it did.
-func (c *component) ended() (error, bool) {
+// ended says whether the component has ended, and if so, why.
+func (c *component) ended() (bool, error) {
 	select {
 	case <-c.done:
 		if c.err == nil {
-			return fmt.Errorf("%s ended unasked; its log says why", c.name), true
+			return true, fmt.Errorf("%s ended unasked; its log says why", c.name)
 		}
-		return fmt.Errorf("%s ended: %w", c.name, c.err), true
+		return true, fmt.Errorf("%s ended: %w", c.name, c.err)
 	default:
-		return nil, false
+		return false, nil
 	}
 }
 

@@ -9,7 +9,7 @@
 // Kubernetes keeps feature gates, klog settings and metrics per process.
 // Therefore one control plane runs at a time in a process, and while it runs,
 // the process has the feature gates and the log file of its Options. After
-// Stop another one can be started.
+// Stop another one can be started. It needs a Unix system.
 package controlplane
 
 import (
@@ -150,9 +150,9 @@ func (c *ControlPlane) watchComponents() {
 	var err error
 	select {
 	case <-c.apiServer.done:
-		err, _ = c.apiServer.ended()
+		_, err = c.apiServer.ended()
 	case <-c.controllers.done:
-		err, _ = c.controllers.ended()
+		_, err = c.controllers.ended()
 	case cause := <-c.etcd.server.Err():
 		err = fmt.Errorf("etcd failed: %w", cause)
 	case <-c.done:

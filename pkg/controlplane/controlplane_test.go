@@ -72,6 +72,7 @@ func testStopsClean(t *testing.T, c *ControlPlane, temporary string) {
 	require.NoError(t, connection.Close())
 
 	require.NoError(t, c.Err())
+	require.True(t, c.nodes.running())
 	require.NoError(t, c.Stop())
 	require.NoError(t, c.Stop(), "a second Stop does nothing")
 
@@ -81,6 +82,7 @@ func testStopsClean(t *testing.T, c *ControlPlane, temporary string) {
 		require.Fail(t, "Done should be closed after Stop")
 	}
 	require.NoError(t, c.Err(), "an end that was asked for is no error")
+	require.False(t, c.nodes.running(), "the node simulator should be gone")
 	require.ErrorContains(t, c.StartSimulatedNodes(t.Context()), "does not run any more")
 	entries, err = os.ReadDir(temporary)
 	require.NoError(t, err)
@@ -125,6 +127,14 @@ func TestRestart(t *testing.T) {
 	_, err = admin(t, second).Discovery().ServerResourcesForGroupVersion("resource.k8s.io/v1beta2")
 	require.NoError(t, err, "RuntimeConfig switches API versions on")
 	testNodeLifecycle(t, second)
+
+	second.controllers.cancel() // stands for a failure
+	select {
+	case <-second.Done():
+	case <-time.After(testTimeout):
+		require.Fail(t, "Done should be closed when a component ends unasked")
+	}
+	require.ErrorContains(t, second.Err(), "controllers ended unasked")
 	require.NoError(t, second.Stop())
 	require.DirExists(t, dir, "Stop keeps a named folder")
 }

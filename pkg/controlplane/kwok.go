@@ -138,7 +138,7 @@ func (c *ControlPlane) kwokCommand(binary string) *exec.Cmd {
 func (c *ControlPlane) watchSimulation(ctx context.Context, process *component) {
 	<-process.done
 	if ctx.Err() == nil {
-		err, _ := process.ended()
+		_, err := process.ended()
 		c.end(fmt.Errorf("%w (log: %s)", err, c.log.path))
 	}
 }
@@ -147,7 +147,7 @@ func (n *simulatedNodes) running() bool {
 	if n.process == nil {
 		return false
 	}
-	_, ended := n.process.ended()
+	ended, _ := n.process.ended()
 	return !ended
 }
 

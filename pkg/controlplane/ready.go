@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
@@ -47,16 +46,15 @@ func waitControllers(ctx context.Context, c *component, client kubernetes.Interf
 func waitFor(ctx context.Context, c *component, what string, check func(context.Context) error) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, readyPoll, readyTimeout, true, func(ctx context.Context) (bool, error) {
-		if err, ended := c.ended(); ended {
+		if ended, err := c.ended(); ended {
 			return false, err
 		}
-		if err := check(ctx); err != nil {
-			if ctx.Err() == nil || apierrors.ReasonForError(err) != metav1.StatusReasonUnknown {
-				last = err
-			}
-			return false, nil
+		err := check(ctx)
+		if err != nil && ctx.Err() != nil && last != nil {
+			return false, nil // It failed for lack of time: the failure before says more.
 		}
-		return true, nil
+		last = err
+		return err == nil, nil
 	})
 	if err != nil {
 		return fmt.Errorf("wait for %s to %s: %w", c.name, what, errors.Join(err, last))
