@@ -83,7 +83,9 @@ func startProcess(ctx context.Context, binary string, options schedulerproc.Opti
 	if options.LogFile == "" {
 		options.LogFile = filepath.Join(cluster.logs, "scheduler.log")
 	}
-	options.ExtraArgs = append(options.ExtraArgs, schedulerVerbosity)
+	options.ExtraArgs = append(options.ExtraArgs, schedulerVerbosity,
+		// In a pod, these two are found by themselves.
+		"--authentication-kubeconfig="+options.Kubeconfig, "--authorization-kubeconfig="+options.Kubeconfig)
 	return schedulerproc.Start(ctx, options)
 }
 
