@@ -46,7 +46,20 @@ func (e claimEvent) frees() bool {
 	if e.unknown {
 		return true
 	}
-	return e.before != nil && e.before.Status.Allocation != nil && (e.after == nil || e.after.Status.Allocation == nil)
+	if e.before == nil || e.before.Status.Allocation == nil {
+		return false
+	}
+	// If the watch was broken, it can look as if an allocation had been replaced.
+	return e.after == nil || e.after.Status.Allocation == nil ||
+		!apiequality.Semantic.DeepEqual(e.before.Status.Allocation.Devices.Results, e.after.Status.Allocation.Devices.Results)
+}
+
+// freedPools returns the pools in which devices became free, none if that is not known.
+func (e claimEvent) freedPools() []inventory.PoolID {
+	if e.unknown {
+		return nil
+	}
+	return poolsOf(e.before)
 }
 
 // podsAffectedByClaim narrows a claim event to the pods that use the claim, unless
@@ -91,7 +104,7 @@ func (pl *Quartermaster) isSchedulableAfterClaimChange(_ klog.Logger, pod *v1.Po
 				!apiequality.Semantic.DeepEqual(&e.before.Spec, &e.after.Spec))
 		}
 	}
-	return hint(e.frees() && pl.couldUse(claims, poolsOf(e.before)...))
+	return hint(e.frees() && pl.couldUse(claims, e.freedPools()...))
 }
 
 // poolsOf returns the pools of the devices that the claim has, each once.

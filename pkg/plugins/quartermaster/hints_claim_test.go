@@ -1,0 +1,240 @@
+package quartermaster
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/client-go/tools/cache"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/builder"
+)
+
+// claimCase is a claim event and a pod that waits.
+type claimCase struct {
+	pod    *v1.Pod
+	others []*resourceapi.ResourceClaim // what else exists
+	// before and after the event, nil if it created or deleted the claim.
+	before, after *resourceapi.ResourceClaim
+	// tombstone: the end of the claim was missed, before is the last known state.
+	tombstone bool
+	want      bool
+	// fits: with the event the pod fits on the node.
+	fits bool
+}
+
+func labelled(claim *resourceapi.ResourceClaim) {
+	claim.Labels = map[string]string{"changed": "yes"}
+}
+
+func claimCases() map[string]claimCase {
+	waiting := newPod("p", uses("c"))
+	c, other := gpus("c", 1).Obj(), gpus("other", 1).Obj()
+	otherHas := gpus("other", 1).Allocated("n1", "gpu-0")
+	otherHasNIC := gpus("other", 1).Allocated("nics", "nic-0")
+	nowC := []*resourceapi.ResourceClaim{c}
+	return map[string]claimCase{
+		"own created":               {pod: waiting, after: c, want: true, fits: true},
+		"own allocated":             {pod: waiting, before: c, after: gpus("c", 1).Allocated("n1", "gpu-0"), want: true, fits: true},
+		"own deallocated":           {pod: waiting, before: gpus("c", 1).Allocated("gone", "x"), after: c, want: true, fits: true},
+		"own has a consumer less":   {pod: waiting, before: with(gpus("c", 1).Allocated("n1", "gpu-0"), reservedFor("x")), after: gpus("c", 1).Allocated("n1", "gpu-0"), want: true, fits: true},
+		"own has new labels":        {pod: waiting, before: c, after: with(c, labelled)},
+		"own deleted":               {pod: waiting, before: c},
+		"own created, one missing":  {pod: newPod("p", uses("c"), uses("d")), after: c},
+		"own created, the last one": {pod: newPod("p", uses("c"), uses("d")), others: []*resourceapi.ResourceClaim{gpus("d", 1).Allocated("n1", "gpu-1")}, after: c, want: true, fits: true},
+		"own created by template": {
+			pod: newPod("p", template("gpu"), made("gpu", "p-gpu")), after: with(gpus("p-gpu", 1).Obj(), ownedBy("p")), want: true, fits: true,
+		},
+		"created for another pod by template": {pod: newPod("p", template("gpu"), made("gpu", "p-gpu")), after: with(gpus("p-gpu", 1).Obj(), ownedBy("q"))},
+		"of that name elsewhere":              {pod: waiting, others: nowC, after: gpus("c", 1).In("elsewhere").Modify(func(c *resourceapi.ResourceClaim) { c.UID = "else" }).Obj()},
+
+		"other created":                   {pod: waiting, others: nowC, after: other},
+		"other allocated":                 {pod: waiting, others: nowC, before: other, after: otherHas},
+		"other has a consumer less":       {pod: waiting, others: nowC, before: with(otherHas, reservedFor("x")), after: otherHas},
+		"other deallocated":               {pod: waiting, others: nowC, before: otherHas, after: other, want: true, fits: true},
+		"other deleted":                   {pod: waiting, others: nowC, before: otherHas, want: true, fits: true},
+		"other deleted without any":       {pod: waiting, others: nowC, before: other},
+		"other deleted, missed":           {pod: waiting, others: nowC, before: otherHas, tombstone: true, want: true, fits: true},
+		"other deleted, last state old":   {pod: waiting, others: nowC, before: other, tombstone: true, want: true, fits: true},
+		"other deleted, had another then": {pod: waiting, others: nowC, before: otherHasNIC, tombstone: true, want: true, fits: true},
+		"other has other devices now":     {pod: waiting, others: nowC, before: otherHas, after: gpus("other", 1).Allocated("nics", "nic-0"), want: true, fits: true},
+		"other replaced by one without":   {pod: waiting, others: nowC, before: otherHas, after: with(other, func(c *resourceapi.ResourceClaim) { c.UID = "new" }), want: true, fits: true},
+
+		"devices of another class freed": {pod: waiting, others: nowC, before: otherHasNIC, after: other},
+		"devices of no pool freed":       {pod: waiting, others: nowC, before: gpus("other", 1).Allocated("gone", "gpu-0"), after: other},
+		"devices in another pool of class freed": {
+			pod: waiting, others: []*resourceapi.ResourceClaim{builder.Claim("c", builder.Request("r", "gpu").Where(`device.attributes["gpu.example.com"].mem == 80`)).Obj()},
+			before: otherHas, after: other,
+		},
+		"selector nobody can evaluate": {
+			pod: waiting, others: []*resourceapi.ResourceClaim{builder.Claim("c", builder.Request("r", "gpu").Where(`device.attributes["gpu.example.com"].none == 80`)).Obj()},
+			before: otherHas, after: other, want: true,
+		},
+		"one of two claims could use it": {
+			pod: newPod("p", uses("nic"), uses("c")), others: []*resourceapi.ResourceClaim{c, builder.Claim("nic", builder.Request("r", "nic")).Obj()},
+			before: otherHas, after: other, want: true, fits: true,
+		},
+		"needs no more devices":        {pod: waiting, others: []*resourceapi.ResourceClaim{gpus("c", 1).Allocated("n1", "gpu-1")}, before: otherHas, after: other},
+		"cannot be scheduled, missing": {pod: newPod("p", uses("c"), uses("d")), others: nowC, before: otherHas, after: other},
+		"pods without claims":          {pod: newPod("p"), before: otherHas, after: other},
+	}
+}
+
+// claimWorld fills the stores: one node with two GPUs of which the second is held,
+// and network devices of another class.
+func (f *fixture) claimWorld() {
+	f.create(builder.Node("n1"))
+	f.arrive(
+		builder.Class("gpu", `device.driver == "gpu.example.com"`), builder.Class("nic", `device.driver == "nic.example.com"`),
+		builder.NodeSlice("n1", builder.Device("gpu-0").Attr("mem", 40), builder.Device("gpu-1").Attr("mem", 40)).Obj(),
+		builder.Slice("nics").OfDriver("nic.example.com").OnAllNodes().Devices(builder.Devices("nic-0", "nic-1")...).Obj(),
+	)
+	f.pl.state.refreshSlice("n1")
+	f.pl.state.refreshSlice("nics")
+}
+
+// version copies a claim at a resource version. What it has of pool nics gets the
+// right driver: builder.Claim knows only one.
+func version(claim *resourceapi.ResourceClaim, resourceVersion string) *resourceapi.ResourceClaim {
+	if claim == nil {
+		return nil
+	}
+	claim = claim.DeepCopy()
+	claim.ResourceVersion = resourceVersion
+	if claim.Status.Allocation != nil {
+		for i, result := range claim.Status.Allocation.Devices.Results {
+			if result.Pool == "nics" {
+				claim.Status.Allocation.Devices.Results[i].Driver = "nic.example.com"
+			}
+		}
+	}
+	return claim
+}
+
+// TestClaimHints also checks what the design rests on: the state shows an event when
+// a hint has said that it may help, although our own handler has not run.
+func TestClaimHints(t *testing.T) {
+	t.Parallel()
+	for name, test := range claimCases() {
+		for _, mode := range []string{"", ", without pre-hints"} {
+			t.Run(name+mode, func(t *testing.T) {
+				t.Parallel()
+				beforeEvents(t, func(t *testing.T, f *fixture) {
+					f.claimWorld()
+					f.arrive(test.pod)
+					for _, claim := range append(test.others, gpus("holder", 1).Allocated("n1", "gpu-1")) {
+						f.arrive(claim)
+						f.pl.state.refreshClaim(claim.Namespace + "/" + claim.Name)
+					}
+					e := f.claimHappens(test)
+					e.withoutPreHints = mode != ""
+					require.Equal(t, test.want, f.wakes(e, test.pod))
+					require.Equal(t, test.fits, test.want && f.fits(test.pod), "the pod fits now")
+				})
+			})
+		}
+	}
+}
+
+// claimHappens brings the claim into its last state and returns the event.
+func (f *fixture) claimHappens(test claimCase) event {
+	e := event{resource: fwk.ResourceClaim}
+	before, after := version(test.before, "10"), version(test.after, "20")
+	if before != nil {
+		f.arrive(before)
+		f.pl.state.refreshClaim(before.Namespace + "/" + before.Name)
+	}
+	if test.tombstone {
+		// In truth it had a GPU when it was deleted.
+		f.pl.state.ledger.Observe(version(with(before, allocate("n1", "gpu-0")), "11"))
+	}
+	switch {
+	case after == nil:
+		e.action = fwk.Delete
+		f.leave(before)
+	case before == nil:
+		e.action = fwk.Add
+		f.arrive(after)
+	default:
+		e.action = fwk.Update
+		f.arrive(after)
+	}
+	e.oldObj, e.newObj = object(before), object(after)
+	if test.tombstone {
+		e.oldObj = cache.DeletedFinalStateUnknown{Key: before.Namespace + "/" + before.Name, Obj: before}
+	}
+	return e
+}
+
+// TestClaimHintKeepsNewerState: events of our own writes come before the informer
+// has them. Looking at its store must not undo what is known already.
+func TestClaimHintKeepsNewerState(t *testing.T) {
+	t.Parallel()
+	beforeEvents(t, func(t *testing.T, f *fixture) {
+		f.claimWorld()
+		f.create(gpus("c", 1).Obj())
+		stored := f.claim("c")
+		f.arrive(stored)
+		require.Empty(t, f.schedule(newPod("p", uses("c"))).phase)
+		require.Equal(t, []string{"gpu-0"}, f.inUse("n1"))
+
+		e := event{resource: fwk.ResourceClaim, action: fwk.Update, oldObj: stored, newObj: f.claim("c")}
+		second := newPod("second", uses("c"))
+		f.arrive(second)
+		require.Empty(t, stored.Status.Allocation, "the store is old")
+		require.True(t, f.wakes(e, second))
+		require.Equal(t, []string{"gpu-0"}, f.inUse("n1"))
+		require.True(t, f.fits(second))
+	})
+}
+
+func TestTargetPodHint(t *testing.T) {
+	t.Parallel()
+	before := newPod("p", template("gpu"), uses("c"))
+	after := newPod("p", template("gpu"), uses("c"), made("gpu", "p-gpu"))
+	owned := with(gpus("p-gpu", 1).Obj(), ownedBy("p"))
+	tests := map[string]struct {
+		claims []*resourceapi.ResourceClaim
+		want   bool
+	}{
+		"all there":            {claims: []*resourceapi.ResourceClaim{gpus("c", 1).Obj(), owned}, want: true},
+		"claim not seen yet":   {claims: []*resourceapi.ResourceClaim{gpus("c", 1).Obj()}},
+		"other claim missing":  {claims: []*resourceapi.ResourceClaim{owned}},
+		"claim of another pod": {claims: []*resourceapi.ResourceClaim{gpus("c", 1).Obj(), gpus("p-gpu", 1).Obj()}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			beforeEvents(t, func(t *testing.T, f *fixture) {
+				for _, claim := range test.claims {
+					f.arrive(claim)
+				}
+				e := event{resource: fwk.TargetPod, action: fwk.UpdatePodGeneratedResourceClaim, oldObj: before, newObj: after}
+				require.Equal(t, test.want, f.wakes(e, before))
+			})
+		})
+	}
+}
+
+func TestReleaseHint(t *testing.T) {
+	t.Parallel()
+	inCluster(t, plus(gpuNodes(1, "n1"), gpus("a", 1).Obj(), gpus("b", 1).Obj()), func(t *testing.T, f *fixture) {
+		failing, waiting := newPod("failing", uses("a")), newPod("waiting", uses("b"))
+		e := event{resource: fwk.AssignedPod, action: fwk.Delete, oldObj: failing}
+		a := f.mustBegin(failing).filter()
+		a.unreserve("n1") // Nothing was reserved.
+		require.False(t, f.wakes(e, waiting))
+
+		require.NoError(t, a.reserve("n1").AsError())
+		require.False(t, f.fits(waiting))
+		a.unreserve("n1")
+		require.True(t, f.wakes(e, waiting))
+		require.True(t, f.fits(waiting))
+		require.False(t, f.wakes(e, failing), "its own failure does not help it")
+
+		ended := event{resource: fwk.AssignedPod, action: fwk.Delete, oldObj: newPod("ended", uses("a"))}
+		require.False(t, f.wakes(ended, waiting), "its claim will be deallocated, that is the event")
+	})
+}
