@@ -36,8 +36,9 @@ type fixture struct {
 	pl       *Quartermaster
 	recorder *events.FakeRecorder
 	activator
-	// assume hands a claim event to the scheduler's shared manager of claims.
-	assume cache.ResourceEventHandler
+	// assume hands a claim event to the scheduler's shared manager of claims, and
+	// classes one about a class to its cache of extended resources.
+	assume, classes cache.ResourceEventHandler
 }
 
 // activator records which pods the plugin moved to the active queue.
@@ -116,8 +117,8 @@ func newFixture(t *testing.T, s *server, profile string) *fixture {
 func (f *fixture) newManager() *dynamicresources.DefaultDRAManager {
 	claims := assumecache.NewAssumeCache(klog.FromContext(f.ctx), f, "ResourceClaim", "", nil)
 	manager := dynamicresources.NewDRAManager(f.ctx, claims, nil, f.factory)
-	resolver := manager.DeviceClassResolver().(*extendedresourcecache.ExtendedResourceCache)
-	_, err := f.factory.Resource().V1().DeviceClasses().Informer().AddEventHandler(resolver)
+	f.classes = manager.DeviceClassResolver().(*extendedresourcecache.ExtendedResourceCache)
+	_, err := f.factory.Resource().V1().DeviceClasses().Informer().AddEventHandler(f.classes)
 	require.NoError(f.t, err)
 	return manager
 }
@@ -170,13 +171,16 @@ func (f *fixture) indexerOf(obj runtime.Object) cache.Indexer {
 	return nil
 }
 
-// arrive puts objects into the informers' stores and makes claims known to the
-// scheduler's manager, but runs none of the plugin's handlers.
+// arrive puts objects into the informers' stores and makes claims and classes known
+// to the scheduler's manager, but runs none of the plugin's handlers.
 func (f *fixture) arrive(objects ...runtime.Object) {
 	for _, obj := range objects {
 		require.NoError(f.t, f.indexerOf(obj).Update(obj))
-		if _, isClaim := obj.(*resourceapi.ResourceClaim); isClaim {
+		switch obj.(type) {
+		case *resourceapi.ResourceClaim:
 			f.assume.OnAdd(obj, false)
+		case *resourceapi.DeviceClass:
+			f.classes.OnAdd(obj, false)
 		}
 	}
 }

@@ -75,11 +75,15 @@ func (pl *Quartermaster) isSchedulableAfterSliceChange(_ klog.Logger, pod *v1.Po
 	return hint(pl.couldUse(claims, ids...))
 }
 
-// isSchedulableAfterClassChange wakes the pods with a claim that refers to the class.
-func (pl *Quartermaster) isSchedulableAfterClassChange(_ klog.Logger, pod *v1.Pod, _, newObj any) (fwk.QueueingHint, error) {
+// isSchedulableAfterClassChange wakes the pods with a claim that refers to the class,
+// if more than metadata changed.
+func (pl *Quartermaster) isSchedulableAfterClassChange(_ klog.Logger, pod *v1.Pod, oldObj, newObj any) (fwk.QueueingHint, error) {
 	class, ok := newObj.(*resourceapi.DeviceClass)
 	if !ok {
 		return fwk.Queue, nil
+	}
+	if old, ok := oldObj.(*resourceapi.DeviceClass); ok && apiequality.Semantic.DeepEqual(&old.Spec, &class.Spec) {
+		return fwk.QueueSkip, nil
 	}
 	claims, err := pl.claimsOf(pod)
 	if err != nil {
