@@ -83,6 +83,10 @@ func (c *ControlPlane) start(ctx context.Context) error {
 		return err
 	}
 	c.onStop(c.etcd.stop)
+	if restore, err = redirectEtcdClients(c.log); err != nil {
+		return err
+	}
+	c.onStop(restore)
 	if c.apiServer, err = startAPIServer(c.folder, credentials, c.etcd.endpoint, c.options); err != nil {
 		return err
 	}

@@ -43,7 +43,10 @@ func TestControlPlane(t *testing.T) {
 	t.Run("asks RBAC", func(t *testing.T) { testAsksRBAC(t, c) })
 	t.Run("runs the controllers", func(t *testing.T) { testControllers(t, c) })
 	t.Run("evicts pods from tainted devices", func(t *testing.T) { testDeviceTaintEviction(t, c) })
-	t.Run("simulates nodes", func(t *testing.T) { testSimulatedNodes(t, c) })
+	// This context outlives the subtest, and with it the simulation: Stop has to end it.
+	ctx := t.Context()
+	t.Run("simulates nodes", func(t *testing.T) { testSimulatedNodes(ctx, t, c) })
+	t.Run("logs to its file", func(t *testing.T) { testLogsEtcdClients(t, c) })
 	t.Run("is the only one in the process", func(t *testing.T) {
 		_, err := Start(t.Context(), Options{})
 		require.ErrorContains(t, err, "running in this process already")

@@ -14,8 +14,9 @@ import (
 
 // testSimulatedNodes checks the life of a node and of the pods on it. The test
 // plays the scheduler's part. It starts the simulation twice: the second one
-// must not wait for what the first one has left.
-func testSimulatedNodes(t *testing.T, c *ControlPlane) {
+// must not wait for what the first one has left. The second one goes on until
+// lasting ends.
+func testSimulatedNodes(lasting context.Context, t *testing.T, c *ControlPlane) {
 	client := admin(t, c)
 	newNamespace(t, client, "simulated")
 
@@ -27,7 +28,7 @@ func testSimulatedNodes(t *testing.T, c *ControlPlane) {
 	end()
 	<-c.nodes.process.done
 
-	require.NoError(t, c.StartSimulatedNodes(t.Context()))
+	require.NoError(t, c.StartSimulatedNodes(lasting))
 	createSimulatedNode(t, client, "node-1")
 	waitNodeReady(t, client, "node-1")
 	eventually(t, "the node's heartbeat", func(ctx context.Context) error {
