@@ -21,14 +21,12 @@ func TestKilledInTheMiddleOfABurst(t *testing.T) {
 		boundBeforeKill = 5
 		requestsPerSec  = 40
 	)
-	const name = "killed"
-	s := newSpaceFor(t, name, nodes, name)
+	s := newOwnSpace(t, "killed", nodes)
 	for node := range nodes {
 		s.devices(node, numbered(waves*podsPerWave/nodes)...)
 	}
 	s.create(workload.Template("one", workload.Request("gpu", s.want(1))))
-	scheduler := startOwnScheduler(t, s.profile, requestsPerSec)
-	s.log = scheduler.process.LogFile()
+	scheduler := s.startOwnScheduler(requestsPerSec)
 
 	for wave := range waves {
 		before := s.bound()

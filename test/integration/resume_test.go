@@ -14,8 +14,8 @@ import (
 // pods have to run.
 func TestResumeAfterCrash(t *testing.T) {
 	t.Parallel()
-	const name, devices = "resume", 6
-	s := newSpaceFor(t, name, 2, name)
+	const devices = 6
+	s := newOwnSpace(t, "resume", 2)
 	for node := range 2 {
 		s.devices(node, numbered(devices)...)
 	}
@@ -50,8 +50,7 @@ func TestResumeAfterCrash(t *testing.T) {
 	s.create(one("misplaced", s.want(1)), s.podOnNode("misplaced", 1, uses("misplaced")))
 	s.allocateOn("misplaced", 0, "gpu-5", ours("misplaced"))
 
-	scheduler := startOwnScheduler(t, s.profile, 0)
-	s.log = scheduler.process.LogFile()
+	s.startOwnScheduler(0)
 	s.running("protected", "reserved", "allocated", "half", "sharing", "partner", "misplaced")
 
 	for pod, device := range map[string]string{

@@ -107,20 +107,21 @@ func ownSchedulerConfig(t *testing.T, profile string, qps int) []byte {
 	return changed
 }
 
-// startOwnScheduler runs a scheduler for one test only: its profile has the name
-// of the space, so that no other scheduler touches the pods. It does without
-// leader election, whose lease the shared scheduler has.
-func startOwnScheduler(t *testing.T, profile string, qps int) *scheduler {
-	t.Helper()
-	process, err := startProcess(t.Context(), "scheduler", schedulerproc.Options{
-		Config:         ownSchedulerConfig(t, profile, qps),
+// startOwnScheduler runs a scheduler for the pods of one space (see newOwnSpace)
+// with a limit of requests per second, 0 for the usual one. It does without leader
+// election, whose lease the shared scheduler has.
+func (s *space) startOwnScheduler(qps int) *scheduler {
+	s.t.Helper()
+	process, err := startProcess(s.t.Context(), "scheduler", schedulerproc.Options{
+		Config:         ownSchedulerConfig(s.t, s.profile, qps),
 		LeaderElection: ptr.To(false),
-		LogFile:        filepath.Join(cluster.logs, fmt.Sprintf("scheduler-%s.log", profile)),
+		LogFile:        filepath.Join(cluster.logs, fmt.Sprintf("scheduler-%s.log", s.profile)),
 	})
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		require.NoError(t, process.Err(), "the scheduler ended although nobody asked it to")
-		require.NoError(t, process.Stop())
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() {
+		require.NoError(s.t, process.Err(), "the scheduler ended although nobody asked it to")
+		require.NoError(s.t, process.Stop())
 	})
-	return &scheduler{profile: profile, process: process}
+	s.log = process.LogFile()
+	return &scheduler{profile: s.profile, process: process}
 }

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -43,10 +44,20 @@ func newSpace(t *testing.T, name string, nodes int) *space {
 	return s
 }
 
+// newOwnSpace makes a space for pods of a scheduler that the test starts itself,
+// see startOwnScheduler: their schedulerName is the name of the space.
+func newOwnSpace(t *testing.T, name string, nodes int) *space {
+	t.Helper()
+	return newSpaceFor(t, name, nodes, "")
+}
+
 // newSpaceFor makes a space for pods with any schedulerName.
 func newSpaceFor(t *testing.T, name string, nodes int, profile string) *space {
 	t.Helper()
-	s := &space{t: t, name: "t-" + name, profile: profile}
+	s := &space{t: t, name: uniqueName("t-" + name), profile: profile}
+	if s.profile == "" {
+		s.profile = s.name
+	}
 	s.driver = s.name + ".example.com"
 	_, err := cluster.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{Name: s.name, Labels: map[string]string{adminAccessLabel: "true"}},
@@ -63,6 +74,25 @@ func newSpaceFor(t *testing.T, name string, nodes int, profile string) *space {
 
 // node is the name of a node, from 0 on.
 func (s *space) node(i int) string { return fmt.Sprintf("%s-%d", s.name, i) }
+
+var spaceNames struct {
+	sync.Mutex
+	used map[string]int
+}
+
+// uniqueName is the name itself unless a test runs again (go test -count).
+func uniqueName(name string) string {
+	spaceNames.Lock()
+	defer spaceNames.Unlock()
+	if spaceNames.used == nil {
+		spaceNames.used = make(map[string]int)
+	}
+	spaceNames.used[name]++
+	if run := spaceNames.used[name]; run > 1 {
+		return fmt.Sprintf("r%d-%s", run, name)
+	}
+	return name
+}
 
 // addNode creates a simulated node with additional labels.
 func (s *space) addNode(i int, labels map[string]string) {

@@ -18,10 +18,8 @@ import (
 // The scheduler counts its attempts. So this test has one for itself, and does
 // not run at the same time as others, whose events could wake pods as well.
 func TestFreedDevicesWakeWhoWantsThem(t *testing.T) {
-	const name = "wake"
-	s := newSpaceFor(t, name, 2, name)
-	scheduler := startOwnScheduler(t, s.profile, 0)
-	s.log = scheduler.process.LogFile()
+	s := newOwnSpace(t, "wake", 2)
+	scheduler := s.startOwnScheduler(0)
 	// Two kinds of devices of one driver, in different pools of one node.
 	for _, kind := range []string{"disk", "gpu"} {
 		s.create(workload.Class(s.name+"-"+kind, workload.OfDriver(s.driver), fmt.Sprintf("%s == %q", s.attribute("kind"), kind)))
