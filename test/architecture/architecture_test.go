@@ -1,4 +1,3 @@
-// Package architecture checks what docs/architecture.md promises about the code.
 package architecture
 
 import (
