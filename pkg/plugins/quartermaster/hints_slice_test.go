@@ -74,6 +74,7 @@ func sliceCases() map[string]sliceCase {
 		"selector nobody can evaluate":   {claim: builder.Claim("c", builder.Request("r", "gpu").Where(`device.attributes["gpu.example.com"].none`)).Obj(), after: small, want: true},
 		"class missing":                  {claim: builder.Claim("c", builder.Request("r", "absent")).Obj(), after: small},
 		"needs no devices":               {claim: gpus("c", 1).Allocated("n9", "gpu-0"), after: small},
+		"needs no devices, pool half":    {claim: gpus("c", 1).Allocated("n9", "gpu-0"), after: second("a", 1)},
 		"claim missing":                  {claim: c, pod: newPod("p", uses("c"), uses("d")), after: small},
 		"pod without claims":             {claim: c, pod: newPod("p"), after: small},
 	}

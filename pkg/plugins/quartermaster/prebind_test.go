@@ -10,8 +10,30 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/pkg/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/commit"
 )
+
+// TestFirstAttempt: the plain case, with all that is written.
+func TestFirstAttempt(t *testing.T) {
+	t.Parallel()
+	inCluster(t, plus(gpuNodes(2, "n1"), gpus("c", 1).Obj()), func(t *testing.T, f *fixture) {
+		result := f.schedule(newPod("p", uses("c")))
+		require.Empty(t, result.phase, "%v", result.status)
+		require.Equal(t, "n1", result.node)
+
+		claim := f.claim("c")
+		require.Equal(t, []string{resourceapi.Finalizer}, claim.Finalizers)
+		require.Equal(t, []resourceapi.ResourceClaimConsumerReference{consumer("p")}, claim.Status.ReservedFor)
+		allocation := claim.Status.Allocation
+		require.Equal(t, []resourceapi.DeviceRequestAllocationResult{
+			{Request: "gpu", Driver: builder.Driver, Pool: "n1", Device: "gpu-0"},
+		}, allocation.Devices.Results)
+		require.NotNil(t, allocation.AllocationTimestamp)
+		require.NotNil(t, allocation.NodeSelector)
+		require.Equal(t, []string{"n1"}, allocation.NodeSelector.NodeSelectorTerms[0].MatchFields[0].Values)
+	})
+}
 
 func TestPreBindWrites(t *testing.T) {
 	t.Parallel()

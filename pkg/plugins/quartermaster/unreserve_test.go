@@ -142,6 +142,31 @@ func TestUnreserveDoesNotUndoTheNextAttempt(t *testing.T) {
 	})
 }
 
+// TestUnreserveLearnsWhatWasWritten: a write of which PreBind did not hear the answer
+// has given the devices to the claim. They must not look free when the in-flight
+// entry ends, even if the informer has not delivered the claim yet.
+func TestUnreserveLearnsWhatWasWritten(t *testing.T) {
+	t.Parallel()
+	beforeEvents(t, func(t *testing.T, f *fixture) {
+		for _, obj := range plus(gpuNodes(1, "n1"), gpus("a", 1).Obj()) {
+			f.create(obj)
+		}
+		f.arrive(f.objects("resourceslices", "n1"), f.objects("deviceclasses", "gpu"), f.claim("a"))
+		f.pl.state.refreshSlice("n1")
+		f.fail(fault{on: "update/status", applied: true, err: errLost})
+		for range 6 {
+			f.fail(fault{on: "get", err: errLost})
+		}
+		require.Equal(t, "PreBind", f.schedule(newPod("p", uses("a"))).phase)
+		require.Empty(t, f.faults, "the faults did not happen")
+		require.Zero(t, f.pl.state.ledger.InFlightCount())
+		require.Equal(t, []string{"gpu-0"}, f.inUse("n1"))
+		known, err := f.pl.handle.SharedDRAManager().ResourceClaims().Get("default", "a")
+		require.NoError(t, err)
+		require.Equal(t, f.claim("a"), known)
+	})
+}
+
 func TestUnreserveOfClaimThatIsGone(t *testing.T) {
 	t.Parallel()
 	inCluster(t, plus(gpuNodes(1, "n1"), gpus("c", 1).Obj()), func(t *testing.T, f *fixture) {
