@@ -182,7 +182,8 @@ func waits(pod *corev1.Pod, parts ...string) error {
 	return nil
 }
 
-// checkSettled waits until the checker has nothing to complain about in this space.
+// checkSettled waits until the checker has nothing to complain about in this
+// space, and checks how that state came to be.
 func (s *space) checkSettled() {
 	if s.t.Failed() {
 		return // Tests end where they fail; what they leave behind is no news.
@@ -201,7 +202,7 @@ func (s *space) checkSettled() {
 		if len(own) > 0 {
 			return fmt.Errorf("what must always hold does not:\n%s", checker.Format(own))
 		}
-		return nil
+		return watched.check(s.name)
 	})
 	if err != nil {
 		s.t.Errorf("%v\n%s", err, s.describe())

@@ -115,7 +115,10 @@ func startCluster() (stop func(logsAreUseless bool) error, err error) {
 		return nil, errors.Join(err, cp.Stop())
 	}
 	informersCtx, stopInformers := context.WithCancel(context.Background())
-	startInformers(informersCtx)
+	if err := startInformers(informersCtx); err != nil {
+		stopInformers()
+		return nil, errors.Join(err, cp.Stop())
+	}
 	return func(logsAreUseless bool) error {
 		errs := []error{stopSharedScheduler()}
 		stopInformers()
@@ -153,12 +156,16 @@ func setUpCluster(ctx context.Context, cp *controlplane.ControlPlane) error {
 	return cp.StartSimulatedNodes(context.Background())
 }
 
-func startInformers(ctx context.Context) {
+func startInformers(ctx context.Context) error {
 	cluster.informers = informers.NewSharedInformerFactory(cluster.client, 0)
-	cluster.informers.Core().V1().Pods().Informer()
-	cluster.informers.Resource().V1().ResourceClaims().Informer()
+	pods := cluster.informers.Core().V1().Pods().Informer()
+	claims := cluster.informers.Resource().V1().ResourceClaims().Informer()
+	if err := watched.watch(pods, claims); err != nil {
+		return err
+	}
 	cluster.informers.StartWithContext(ctx)
 	cluster.informers.WaitForCacheSyncWithContext(ctx)
+	return nil
 }
 
 // checkWholeCluster looks at everything at once after all tests.

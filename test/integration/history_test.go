@@ -1,0 +1,163 @@
+package integration
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+)
+
+// revision is a resourceVersion. All objects are in one etcd, so that revisions
+// of different kinds can be compared: the smaller one was written first.
+type revision uint64
+
+// history remembers the order of writes, for what the final state does not show:
+// a controller reserves claims for pods that were bound without, and an allocation
+// that was taken away can be there again.
+type history struct {
+	sync.Mutex
+	pods map[types.UID]*podHistory
+	// reserved is when a claim (namespace/name) was first both allocated and
+	// reserved for a consumer.
+	reserved map[string]map[types.UID]revision
+	freed    []freed
+}
+
+// podHistory says when a pod was bound, and when it ended; 0 is not yet.
+type podHistory struct {
+	namespace, name string
+	claims          []string // namespace/name, as of being bound
+	bound, ended    revision
+}
+
+// freed is the end of an allocation, with those who had reserved it until then.
+type freed struct {
+	claim     string
+	namespace string
+	at        revision
+	consumers []resourceapi.ResourceClaimConsumerReference
+}
+
+// watched is the history of the cluster.
+var watched = &history{
+	pods:     make(map[types.UID]*podHistory),
+	reserved: make(map[string]map[types.UID]revision),
+}
+
+// watch adds the event handlers. Handlers of one informer see every write in order.
+func (h *history) watch(pods, claims cache.SharedInformer) error {
+	if _, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { h.sawPod(obj, false) },
+		UpdateFunc: func(_, obj any) { h.sawPod(obj, false) },
+		DeleteFunc: func(obj any) { h.sawPod(obj, true) },
+	}); err != nil {
+		return err
+	}
+	_, err := claims.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { h.sawClaim(nil, obj) },
+		UpdateFunc: h.sawClaim,
+	})
+	return err
+}
+
+func (h *history) sawPod(obj any, deleted bool) {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return
+	}
+	h.Lock()
+	defer h.Unlock()
+	known := h.pods[pod.UID]
+	if known == nil {
+		known = &podHistory{namespace: pod.Namespace, name: pod.Name}
+		h.pods[pod.UID] = known
+	}
+	if known.bound == 0 && pod.Spec.NodeName != "" {
+		known.bound = revisionOf(pod.ResourceVersion)
+		for i := range pod.Spec.ResourceClaims {
+			if name, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i]); err == nil && name != nil {
+				known.claims = append(known.claims, pod.Namespace+"/"+*name)
+			}
+		}
+	}
+	finished := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+	if known.ended == 0 && (deleted || finished) {
+		known.ended = revisionOf(pod.ResourceVersion)
+	}
+}
+
+func (h *history) sawClaim(oldObj, newObj any) {
+	claim, ok := newObj.(*resourceapi.ResourceClaim)
+	if !ok {
+		return
+	}
+	h.Lock()
+	defer h.Unlock()
+	key, at := claim.Namespace+"/"+claim.Name, revisionOf(claim.ResourceVersion)
+	if claim.Status.Allocation != nil {
+		for _, consumer := range claim.Status.ReservedFor {
+			if h.reserved[key] == nil {
+				h.reserved[key] = make(map[types.UID]revision)
+			}
+			if h.reserved[key][consumer.UID] == 0 {
+				h.reserved[key][consumer.UID] = at
+			}
+		}
+	}
+	if old, ok := oldObj.(*resourceapi.ResourceClaim); ok && old.Status.Allocation != nil && claim.Status.Allocation == nil {
+		h.freed = append(h.freed, freed{claim: key, namespace: claim.Namespace, at: at, consumers: old.Status.ReservedFor})
+	}
+}
+
+func revisionOf(resourceVersion string) revision {
+	number, err := strconv.ParseUint(resourceVersion, 10, 64)
+	if err != nil {
+		panic(fmt.Sprintf("resourceVersion %q is no number: %v", resourceVersion, err))
+	}
+	return revision(number)
+}
+
+// check is nil if in a namespace every pod was bound only after all its claims were
+// allocated and reserved for it, and no allocation was taken away from a pod that
+// was on a node.
+func (h *history) check(namespace string) error {
+	h.Lock()
+	defer h.Unlock()
+	for uid, pod := range h.pods {
+		if pod.namespace != namespace || pod.bound == 0 {
+			continue
+		}
+		for _, claim := range pod.claims {
+			if at := h.reserved[claim][uid]; at == 0 || at > pod.bound {
+				return fmt.Errorf("pod %s was bound at revision %d, but claim %s was reserved for it at %d (0: never)",
+					pod.name, pod.bound, claim, at)
+			}
+		}
+	}
+	for _, f := range h.freed {
+		if f.namespace != namespace {
+			continue
+		}
+		for _, consumer := range f.consumers {
+			if h.uses(consumer, f.at) {
+				return fmt.Errorf("claim %s was deallocated at revision %d, while %s %s used it", f.claim, f.at, consumer.Resource, consumer.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// uses reports whether a consumer was in need of its claims at some time. Of
+// consumers that are no pods, nobody knows better than their reservation.
+func (h *history) uses(consumer resourceapi.ResourceClaimConsumerReference, at revision) bool {
+	if consumer.Resource != "pods" || consumer.APIGroup != "" {
+		return true
+	}
+	pod := h.pods[consumer.UID]
+	return pod != nil && pod.bound > 0 && pod.bound < at && (pod.ended == 0 || pod.ended > at)
+}
