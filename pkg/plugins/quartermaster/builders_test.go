@@ -102,8 +102,8 @@ func plus(objects []runtime.Object, more ...runtime.Object) []runtime.Object {
 	return append(objects[:len(objects):len(objects)], more...)
 }
 
-// devicesOf lists the allocated devices of a claim as pool/device.
-func devicesOf(claim *resourceapi.ResourceClaim) []string {
+// deviceNames lists the allocated devices of a claim as pool/device.
+func deviceNames(claim *resourceapi.ResourceClaim) []string {
 	var devices []string
 	if claim.Status.Allocation != nil {
 		for _, result := range claim.Status.Allocation.Devices.Results {
@@ -113,8 +113,8 @@ func devicesOf(claim *resourceapi.ResourceClaim) []string {
 	return devices
 }
 
-// consumersOf lists the names of those for whom a claim is reserved.
-func consumersOf(claim *resourceapi.ResourceClaim) []string {
+// consumerNames lists the names of those for whom a claim is reserved.
+func consumerNames(claim *resourceapi.ResourceClaim) []string {
 	var names []string
 	for _, consumer := range claim.Status.ReservedFor {
 		names = append(names, consumer.Name)

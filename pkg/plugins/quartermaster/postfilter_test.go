@@ -40,8 +40,8 @@ func TestPostFilter(t *testing.T) {
 					require.Equal(t, before, f.claim("c"))
 					return
 				}
-				require.Empty(t, devicesOf(f.claim("c")))
-				require.Empty(t, consumersOf(f.claim("c")))
+				require.Empty(t, deviceNames(f.claim("c")))
+				require.Empty(t, consumerNames(f.claim("c")))
 			})
 		})
 	}
@@ -58,7 +58,7 @@ func TestPostFilterLeadsToAnotherNode(t *testing.T) {
 		f.settle()
 		result := f.schedule(pod)
 		require.Empty(t, result.phase, "%v", result.status)
-		require.Equal(t, []string{"n1/gpu-0"}, devicesOf(f.claim("c")))
+		require.Equal(t, []string{"n1/gpu-0"}, deviceNames(f.claim("c")))
 	})
 }
 
@@ -72,8 +72,8 @@ func TestPostFilterFreesOneClaim(t *testing.T) {
 	inCluster(t, plus(gpuNodes(2, "n1"), claims...), func(t *testing.T, f *fixture) {
 		pod := newPod("p", uses("a"), uses("b"))
 		f.schedule(pod)
-		require.Empty(t, devicesOf(f.claim("a")))
-		require.NotEmpty(t, devicesOf(f.claim("b")))
+		require.Empty(t, deviceNames(f.claim("a")))
+		require.NotEmpty(t, deviceNames(f.claim("b")))
 		f.settle()
 		f.schedule(pod)
 		f.settle()
@@ -116,7 +116,7 @@ func TestPostFilterOnStaleState(t *testing.T) {
 					require.Equal(t, fwk.Unschedulable, status.Code(), "%v", status)
 				}
 				if test.devices != nil {
-					require.Equal(t, test.devices, devicesOf(f.claim("c")))
+					require.Equal(t, test.devices, deviceNames(f.claim("c")))
 				}
 			})
 		})

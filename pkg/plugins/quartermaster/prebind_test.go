@@ -97,10 +97,10 @@ func TestPreBindWrites(t *testing.T) {
 				result := f.schedule(test.pod)
 				require.Empty(t, result.phase, "%v %v", result.status, result.reasons)
 				for name, want := range test.devices {
-					require.Equal(t, want, devicesOf(f.claim(name)), "devices of claim %s", name)
+					require.Equal(t, want, deviceNames(f.claim(name)), "devices of claim %s", name)
 				}
 				for name, want := range test.consumers {
-					require.Equal(t, want, consumersOf(f.claim(name)), "consumers of claim %s", name)
+					require.Equal(t, want, consumerNames(f.claim(name)), "consumers of claim %s", name)
 					require.Contains(t, f.claim(name).Finalizers, resourceapi.Finalizer)
 				}
 				require.Equal(t, test.writes, f.writes)
@@ -175,8 +175,8 @@ func TestPreBindRefused(t *testing.T) {
 				require.Equal(t, fwk.Error, status.Code(), "to be tried again")
 				require.ErrorIs(t, status.AsError(), test.want)
 				require.Contains(t, status.Message(), test.text)
-				require.Equal(t, test.devices, devicesOf(f.claim("c")))
-				require.NotContains(t, consumersOf(f.claim("c")), "p")
+				require.Equal(t, test.devices, deviceNames(f.claim("c")))
+				require.NotContains(t, consumerNames(f.claim("c")), "p")
 			})
 		})
 	}
@@ -215,8 +215,8 @@ func TestPreBindSurvives(t *testing.T) {
 				f.fail(faults(f)...)
 				result := f.schedule(newPod("p", uses("c")))
 				require.Empty(t, result.phase, "%v", result.status)
-				require.Equal(t, []string{"n1/gpu-0"}, devicesOf(f.claim("c")))
-				require.Equal(t, []string{"p"}, consumersOf(f.claim("c")))
+				require.Equal(t, []string{"n1/gpu-0"}, deviceNames(f.claim("c")))
+				require.Equal(t, []string{"p"}, consumerNames(f.claim("c")))
 				require.Empty(t, f.faults, "the fault did not happen")
 			})
 		})

@@ -138,7 +138,7 @@ func TestPreFilterRejectsClaimInFlightForAnotherPod(t *testing.T) {
 		require.NoError(t, first.preBind("n1").AsError())
 		result := f.schedule(second)
 		require.Empty(t, result.phase, "%v", result.status)
-		require.Equal(t, []string{"first", "second"}, consumersOf(f.claim("shared")))
+		require.Equal(t, []string{"first", "second"}, consumerNames(f.claim("shared")))
 	})
 }
 

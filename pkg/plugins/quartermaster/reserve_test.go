@@ -39,7 +39,7 @@ func TestReserveConflict(t *testing.T) {
 		require.Equal(t, 1, f.pl.state.ledger.InFlightCount(), "only that of the first")
 
 		require.NoError(t, first.preBind("n1").AsError())
-		require.Empty(t, devicesOf(f.claim("b")))
+		require.Empty(t, deviceNames(f.claim("b")))
 		require.Empty(t, f.claim("b").Finalizers, "nothing was written")
 	})
 }

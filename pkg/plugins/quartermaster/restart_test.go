@@ -31,8 +31,8 @@ func TestResumeAfterFinalizer(t *testing.T) {
 
 		require.Empty(t, f.schedule(pod).phase)
 		require.Equal(t, []string{"update/status c"}, f.writes)
-		require.Equal(t, []string{"n1/gpu-0"}, devicesOf(f.claim("c")))
-		require.Equal(t, []string{"p"}, consumersOf(f.claim("c")))
+		require.Equal(t, []string{"n1/gpu-0"}, deviceNames(f.claim("c")))
+		require.Equal(t, []string{"p"}, consumerNames(f.claim("c")))
 	})
 }
 
@@ -60,12 +60,12 @@ func TestResumeAfterFirstOfSeveralClaims(t *testing.T) {
 	inCluster(t, objects, func(t *testing.T, f *fixture) {
 		pod := newPod("p", uses("a"), uses("b"))
 		f = f.dieOn(pod, "n2", "update", "b")
-		require.Equal(t, []string{"n2/gpu-0"}, devicesOf(f.claim("a")))
+		require.Equal(t, []string{"n2/gpu-0"}, deviceNames(f.claim("a")))
 
 		result := f.schedule(pod)
 		require.Empty(t, result.phase, "%v", result.status)
 		require.Equal(t, "n2", result.node, "where the first claim is")
-		require.Equal(t, []string{"n2/gpu-1"}, devicesOf(f.claim("b")))
+		require.Equal(t, []string{"n2/gpu-1"}, deviceNames(f.claim("b")))
 	})
 }
 
@@ -85,8 +85,8 @@ func TestResumeWhereTheRestDoesNotFit(t *testing.T) {
 		f.settle()
 		result := f.schedule(pod)
 		require.Empty(t, result.phase, "%v", result.status)
-		require.Equal(t, []string{"n1/gpu-0"}, devicesOf(f.claim("a")))
-		require.Equal(t, []string{"n1/gpu-1"}, devicesOf(f.claim("b")))
+		require.Equal(t, []string{"n1/gpu-0"}, deviceNames(f.claim("a")))
+		require.Equal(t, []string{"n1/gpu-1"}, deviceNames(f.claim("b")))
 	})
 }
 

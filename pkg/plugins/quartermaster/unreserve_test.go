@@ -32,15 +32,15 @@ func TestUnreserveAfterPreBind(t *testing.T) {
 		f.writes = nil
 		for range 2 { // It is idempotent.
 			a.unreserve("n1")
-			require.Equal(t, []string{"other"}, consumersOf(f.claim("shared")))
-			require.Empty(t, consumersOf(f.claim("own")))
-			require.Equal(t, []string{"n1/gpu-1"}, devicesOf(f.claim("own")), "stays for the next attempt")
+			require.Equal(t, []string{"other"}, consumerNames(f.claim("shared")))
+			require.Empty(t, consumerNames(f.claim("own")))
+			require.Equal(t, []string{"n1/gpu-1"}, deviceNames(f.claim("own")), "stays for the next attempt")
 		}
 		require.Equal(t, []string{"update/status own", "update/status shared"}, f.writes, "in reverse order, once")
 
 		f.settle()
 		f.bound(a.pod, "n1")
-		require.Equal(t, []string{"p"}, consumersOf(f.claim("own")))
+		require.Equal(t, []string{"p"}, consumerNames(f.claim("own")))
 	})
 }
 
@@ -53,9 +53,9 @@ func TestUnreserveAfterPartialPreBind(t *testing.T) {
 		result := f.schedule(newPod("p", uses("a"), uses("b"), uses("c")))
 		require.Equal(t, "PreBind", result.phase)
 		require.True(t, apierrors.IsForbidden(result.status.AsError()), "%v", result.status)
-		require.Equal(t, []string{"n1/gpu-0"}, devicesOf(f.claim("a")))
-		require.Empty(t, consumersOf(f.claim("a")))
-		require.Empty(t, devicesOf(f.claim("b")))
+		require.Equal(t, []string{"n1/gpu-0"}, deviceNames(f.claim("a")))
+		require.Empty(t, consumerNames(f.claim("a")))
+		require.Empty(t, deviceNames(f.claim("b")))
 		require.Empty(t, f.claim("b").Finalizers, "no late write may give the devices to the claim")
 		require.Zero(t, f.pl.state.ledger.InFlightCount())
 		require.NotContains(t, f.writes, "update c", "not touched")
@@ -102,7 +102,7 @@ func TestUnreserveGoesOn(t *testing.T) {
 				time.Sleep(2 * undoInterval)
 				f.settle()
 				require.Zero(t, f.pl.state.ledger.InFlightCount())
-				require.Empty(t, consumersOf(f.claim("a")))
+				require.Empty(t, consumerNames(f.claim("a")))
 				require.Equal(t, test.allocated, f.claim("a").Status.Allocation != nil)
 				require.Contains(t, f.activated, "default/p", "nothing else wakes the pod")
 				if !test.allocated {
@@ -138,7 +138,7 @@ func TestUnreserveDoesNotUndoTheNextAttempt(t *testing.T) {
 		f.settle()
 		require.Equal(t, []string{"default/p"}, f.activated, "nothing else wakes the pod")
 		require.Empty(t, f.schedule(pod).phase)
-		require.Equal(t, []string{"p"}, consumersOf(f.claim("c")), "the pod is bound")
+		require.Equal(t, []string{"p"}, consumerNames(f.claim("c")), "the pod is bound")
 	})
 }
 
@@ -194,9 +194,9 @@ func TestUnreserveOfSeveralClaimsGoesOn(t *testing.T) {
 			time.Sleep(undoInterval)
 			f.settle()
 		}
-		require.Empty(t, consumersOf(f.claim("a")))
+		require.Empty(t, consumerNames(f.claim("a")))
 		require.Empty(t, f.schedule(pod).phase)
-		require.Equal(t, []string{"p"}, consumersOf(f.claim("a")))
+		require.Equal(t, []string{"p"}, consumerNames(f.claim("a")))
 	})
 }
 
