@@ -110,6 +110,11 @@ func TestErrorsOfClaims(t *testing.T) {
 			claim:   b.Claim("c", b.Request("q", "gpu").Count(32), b.Request("r", "gpu")),
 			want:    "claim default/c, request r: asks for 1 devices, but a claim can have at most 32 and its other requests ask for 32; split the claim",
 		},
+		"35 devices in three requests": {
+			cluster: nodeWith(0, gpus(40)...),
+			claim:   b.Claim("c", b.Request("p", "gpu").Count(20), b.Request("q", "gpu").Count(10), b.Request("r", "gpu").Count(5)),
+			want:    "claim default/c, request r: asks for 5 devices, but a claim can have at most 32 and its other requests ask for 30; split the claim",
+		},
 		"33 devices with any alternative": {
 			cluster: nodeWith(0, gpus(40)...),
 			claim:   b.Claim("c", b.Request("q", "gpu").Count(30), b.FirstAvailable("r", b.Request("a", "gpu").Count(4), b.Request("z", "gpu").Count(3))),
@@ -173,13 +178,13 @@ func TestErrorsOfNodes(t *testing.T) {
 		"all devices, but a pool is incomplete": {
 			cluster: nodeWith(0, gpus(1)...).and(b.Slice("q").InPool("q", 1, 2).OnNode("n").Devices(gpus(1)...)),
 			claim:   b.Claim("c", b.Request("r", "gpu").All()),
-			want: "claim default/c, request r: asks for all devices, but resource pool gpu.example.com/q is incomplete " +
+			want: "claim default/c, request r: asks for all devices, but a resource pool of driver gpu.example.com is incomplete " +
 				"(1 of 2 slices of generation 1 are published)",
 		},
 		"all devices, but a pool is invalid": {
 			cluster: nodeWith(0, gpus(1)...).and(onNode("q", b.Device("same"), b.Device("same"))),
 			claim:   b.Claim("c", b.Request("r", "gpu").All()),
-			want: "claim default/c, request r: asks for all devices, but resource pool gpu.example.com/q is invalid " +
+			want: "claim default/c, request r: asks for all devices, but a resource pool of driver gpu.example.com is invalid " +
 				"(device name same is not unique)",
 		},
 		"all devices, but they break a constraint": {

@@ -108,8 +108,9 @@ func (s *search) findCandidates(r *request) error {
 	for i, pool := range s.site.Pools {
 		if pool.State != inventory.Complete {
 			if r.all() {
-				return fmt.Errorf("claim %s, request %s: asks for all devices, but resource pool %s is %s (%s)",
-					klog.KObj(r.claim.api), r.reference(), pool.ID, pool.State, pool.Reason)
+				// Without the pool's name, which usually is another one on each node.
+				return fmt.Errorf("claim %s, request %s: asks for all devices, but a resource pool of driver %s is %s (%s)",
+					klog.KObj(r.claim.api), r.reference(), pool.ID.Driver, pool.State, pool.Reason)
 			}
 			continue
 		}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
 // Task is a list of claims that are to be allocated together, with everything
@@ -90,20 +92,39 @@ func (t *Task) Err() error {
 	return nil
 }
 
-// Interested reports whether a pool has a device that any request of the task
-// could ever use: it matches, or nobody can say because a selector fails on it or
-// the pool is not complete. Who holds the device and which node reaches it does
-// not matter. If the context ends first, the answer is true.
-func (t *Task) Interested(ctx context.Context, pool *inventory.NodePool) bool {
-	if pool.State != inventory.Complete {
-		return true
+// Interested reports whether any request of the task could ever use a device of a
+// pool: it matches, or nobody can say because a selector fails on it. Who holds the
+// device and which node reaches it does not matter. If devices are named, only
+// these count, unless they share counters with others. A request for all devices is
+// interested in every pool that is not complete, because it has to wait for it. If
+// the context ends first, the answer is true.
+func (t *Task) Interested(ctx context.Context, pool *inventory.NodePool, devices ...string) bool {
+	if len(pool.Counters) > 0 {
+		devices = nil
 	}
 	for _, r := range t.requests {
 		if r.err != nil {
 			continue
 		}
+		if r.all() && pool.State != inventory.Complete {
+			return true
+		}
 		selection, err := t.solver.Evaluator.Select(ctx, pool, r.wanted)
-		if err != nil || !selection.Matches.Empty() || !selection.Failed.Empty() {
+		if err != nil || mayMatch(pool, selection, devices) {
+			return true
+		}
+	}
+	return false
+}
+
+// mayMatch reports whether any of the named devices, or if none is named of all,
+// may match.
+func mayMatch(pool *inventory.NodePool, selection *selector.Selection, devices []string) bool {
+	if len(devices) == 0 {
+		return !selection.Matches.Empty() || !selection.Failed.Empty()
+	}
+	for i := range pool.Devices {
+		if slices.Contains(devices, pool.Devices[i].Name) && (selection.Matches.Has(i) || selection.Failed.Has(i)) {
 			return true
 		}
 	}

@@ -85,7 +85,9 @@ func (p *Pool) looksTheSameEverywhere() bool {
 }
 
 // Everywhere returns the newest generation of the pool regardless of nodes: all
-// its devices, wherever they are. It answers what a pool could offer at all.
+// its devices, wherever they are. It answers what a pool could offer at all, so
+// unlike a node's view it has devices also if the pool is not complete: those that
+// are known so far.
 func (p *Pool) Everywhere() *NodePool {
 	const key = "everywhere"
 	if view, found := p.views.Get(key); found {
@@ -101,6 +103,9 @@ func (p *Pool) Everywhere() *NodePool {
 	if len(known) > 0 {
 		if built := p.build(known, nil); built != nil {
 			view = built
+		}
+		if view.State != Complete {
+			view.addDevices(p, ofGeneration(known, newest(known)), nil)
 		}
 	}
 	return p.views.Put(key, view).(*NodePool)
@@ -149,9 +154,7 @@ func (p *Pool) ignores(slice *Slice) bool {
 // makes what we have obsolete, a missing slice makes the pool incomplete. Without
 // a node, all slices count as reachable.
 func (p *Pool) build(reachable []*Slice, node *v1.Node) *NodePool {
-	generation := slices.MaxFunc(reachable, func(a, b *Slice) int {
-		return cmp.Compare(a.generation(), b.generation())
-	}).generation()
+	generation := newest(reachable)
 	targeting := ofGeneration(reachable, generation)
 	want := targeting[0].Spec.Pool.ResourceSliceCount
 
@@ -178,6 +181,13 @@ func (p *Pool) build(reachable []*Slice, node *v1.Node) *NodePool {
 		}
 	}
 	return newNodePool(p, targeting, others, node)
+}
+
+// newest returns the highest generation of the slices, of which there is at least one.
+func newest(candidates []*Slice) int64 {
+	return slices.MaxFunc(candidates, func(a, b *Slice) int {
+		return cmp.Compare(a.generation(), b.generation())
+	}).generation()
 }
 
 func ofGeneration(candidates []*Slice, generation int64) []*Slice {

@@ -276,6 +276,10 @@ func TestEverywhere(t *testing.T) {
 		summarize([]*inventory.NodePool{pool.Everywhere()}))
 	require.Same(t, pool.Everywhere(), pool.Everywhere())
 
+	unfinished := inventory.FromSlices(slicesOf(b.Slice("s1").InPool("p", 1, 2).OnNode("a").Devices(b.Device("x"))), all)
+	require.Equal(t, []summary{{Pool: b.Driver + "/p", State: "incomplete", Devices: []string{"x"}}},
+		summarize([]*inventory.NodePool{unfinished.Pool(inventory.PoolID{Driver: b.Driver, Name: "p"}).Everywhere()}))
+
 	ignored := inventory.FromSlices(slicesOf(b.Slice("p").PerDevice().Devices(b.Device("y").OnNode("b"))), inventory.Options{})
 	require.Equal(t, inventory.Incomplete, ignored.Pool(inventory.PoolID{Driver: b.Driver, Name: "p"}).Everywhere().State)
 }

@@ -79,7 +79,7 @@ func testIncompletePoolAll(t *testing.T) {
 		InPool(s.name+"-updating", 1, 2).Devices(builder.Device("u0")).Obj()
 	s.create(updating)
 	s.claimAndPod("all", s.wantAll())
-	s.waiting("all", "claim "+s.name+"/all", "request gpu", "asks for all devices", s.name+"-updating", "incomplete")
+	s.waiting("all", "claim "+s.name+"/all", "request gpu", "asks for all devices", s.driver, "incomplete")
 	s.claimAndPod("one", s.want(1))
 	s.running("one")
 	s.deletePod("one")

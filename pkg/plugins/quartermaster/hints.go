@@ -66,13 +66,13 @@ func (pl *Quartermaster) isSchedulableAfterSliceChange(_ klog.Logger, pod *v1.Po
 	if err != nil {
 		return fwk.QueueSkip, nil
 	}
-	var ids []inventory.PoolID
+	pools := make(map[inventory.PoolID][]string)
 	for _, slice := range []*resourceapi.ResourceSlice{before, after} {
 		if slice != nil {
-			ids = append(ids, inventory.PoolID{Driver: slice.Spec.Driver, Name: slice.Spec.Pool.Name})
+			pools[inventory.PoolID{Driver: slice.Spec.Driver, Name: slice.Spec.Pool.Name}] = nil
 		}
 	}
-	return hint(pl.couldUse(claims, ids...))
+	return hint(pl.couldUse(claims, pools))
 }
 
 // isSchedulableAfterClassChange wakes the pods with a claim that refers to the class,

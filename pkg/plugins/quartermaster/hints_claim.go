@@ -54,12 +54,12 @@ func (e claimEvent) frees() bool {
 		!apiequality.Semantic.DeepEqual(e.before.Status.Allocation.Devices.Results, e.after.Status.Allocation.Devices.Results)
 }
 
-// freedPools returns the pools in which devices became free, none if that is not known.
-func (e claimEvent) freedPools() []inventory.PoolID {
+// freed returns the devices that became free, by pool; nil if that is not known.
+func (e claimEvent) freed() map[inventory.PoolID][]string {
 	if e.unknown {
 		return nil
 	}
-	return poolsOf(e.before)
+	return devicesByPool(e.before)
 }
 
 // podsAffectedByClaim narrows a claim event to the pods that use the claim, unless
@@ -104,41 +104,38 @@ func (pl *Quartermaster) isSchedulableAfterClaimChange(_ klog.Logger, pod *v1.Po
 				!apiequality.Semantic.DeepEqual(&e.before.Spec, &e.after.Spec))
 		}
 	}
-	return hint(e.frees() && pl.couldUse(claims, e.freedPools()...))
+	return hint(e.frees() && pl.couldUse(claims, e.freed()))
 }
 
-// poolsOf returns the pools of the devices that the claim has, each once.
-func poolsOf(claim *resourceapi.ResourceClaim) []inventory.PoolID {
+// devicesByPool returns the names of the devices that the claim has, by pool.
+func devicesByPool(claim *resourceapi.ResourceClaim) map[inventory.PoolID][]string {
+	devices := make(map[inventory.PoolID][]string)
 	if claim == nil || claim.Status.Allocation == nil {
-		return nil
+		return devices
 	}
-	var ids []inventory.PoolID
-	seen := make(map[inventory.PoolID]bool)
 	for _, result := range claim.Status.Allocation.Devices.Results {
 		id := inventory.PoolID{Driver: result.Driver, Name: result.Pool}
-		if !seen[id] {
-			seen[id] = true
-			ids = append(ids, id)
-		}
+		devices[id] = append(devices[id], result.Device)
 	}
-	return ids
+	return devices
 }
 
-// couldUse reports whether those of the claims that still need devices could find
-// some in any of the pools, at the best of times. Naming no pool means that it is
-// not known which have changed.
-func (pl *Quartermaster) couldUse(claims []*resourceapi.ResourceClaim, ids ...inventory.PoolID) bool {
+// couldUse reports whether those of the claims that still need devices could use
+// any of the given ones, at the best of times. They are listed by pool; a pool
+// without names means all its devices, and nil that it is not known which.
+func (pl *Quartermaster) couldUse(claims []*resourceapi.ResourceClaim, devices map[inventory.PoolID][]string) bool {
 	missing := unallocated(claims)
 	if len(missing) == 0 {
 		return false
 	}
-	if len(ids) == 0 {
+	if devices == nil {
 		return true
 	}
 	task := pl.solver.Prepare(missing)
-	for _, id := range ids {
+	for id, names := range devices {
 		pool := pl.state.inventory.Pool(id)
-		if pool == nil && wantsAll(missing) || pool != nil && task.Interested(context.Background(), pool.Everywhere()) {
+		if pool == nil && wantsAll(missing) ||
+			pool != nil && task.Interested(context.Background(), pool.Everywhere(), names...) {
 			return true
 		}
 	}

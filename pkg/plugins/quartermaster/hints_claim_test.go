@@ -68,6 +68,10 @@ func claimCases() map[string]claimCase {
 			pod: waiting, others: []*resourceapi.ResourceClaim{builder.Claim("c", builder.Request("r", "gpu").Where(`device.attributes["gpu.example.com"].mem == 80`)).Obj()},
 			before: otherHas, after: other,
 		},
+		"only another device of the pool would do": {
+			pod: waiting, others: []*resourceapi.ResourceClaim{builder.Claim("c", builder.Request("r", "gpu").Where(`device.attributes["gpu.example.com"].mem == 48`)).Obj()},
+			before: otherHas, after: other,
+		},
 		"selector nobody can evaluate": {
 			pod: waiting, others: []*resourceapi.ResourceClaim{builder.Claim("c", builder.Request("r", "gpu").Where(`device.attributes["gpu.example.com"].none == 80`)).Obj()},
 			before: otherHas, after: other, want: true,
@@ -88,7 +92,7 @@ func (f *fixture) claimWorld() {
 	f.create(builder.Node("n1"))
 	f.arrive(
 		builder.Class("gpu", `device.driver == "gpu.example.com"`), builder.Class("nic", `device.driver == "nic.example.com"`),
-		builder.NodeSlice("n1", builder.Device("gpu-0").Attr("mem", 40), builder.Device("gpu-1").Attr("mem", 40)).Obj(),
+		builder.NodeSlice("n1", builder.Device("gpu-0").Attr("mem", 40), builder.Device("gpu-1").Attr("mem", 48)).Obj(),
 		builder.Slice("nics").OfDriver("nic.example.com").OnAllNodes().Devices(builder.Devices("nic-0", "nic-1")...).Obj(),
 	)
 	f.pl.state.refreshSlice("n1")

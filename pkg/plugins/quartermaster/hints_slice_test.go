@@ -56,6 +56,8 @@ func sliceCases() map[string]sliceCase {
 		"slice of another driver":       {claim: c, after: other},
 		"slice without fitting device":  {claim: large, after: small},
 		"slice with fitting device":     {claim: large, after: big, want: true, fits: true},
+		"unfinished pool, nothing fits": {claim: large, after: gpuSlice(40).InPool("n1", 1, 2).Obj()},
+		"unfinished pool, would fit":    {claim: large, after: gpuSlice(80).InPool("n1", 1, 2).Obj(), want: true},
 		"device becomes fitting":        {claim: large, before: small, after: big, want: true, fits: true},
 		"device becomes unfitting":      {claim: large, before: big, after: small},
 		"only labels":                   {claim: c, before: small, after: gpuSlice(40).Modify(labelledSlice).Obj()},
