@@ -2,9 +2,11 @@ package allocator_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	resourceapi "k8s.io/api/resource/v1"
 
 	b "github.com/quartermaster-dra/quartermaster/pkg/builder"
 )
@@ -93,6 +95,25 @@ func TestReasonBlamesNobodyOnSuspicion(t *testing.T) {
 	outcome = c.mustNotFit(t, claim, b.Claim("more", b.Request("gpu", "gpu").Count(6)))
 	require.Equal(t, "claims default/hard, default/more: no combination of devices satisfies all requests and constraints",
 		outcome.Reason())
+}
+
+// TestReasonBlamesNoConstraintOnSuspicion has a claim that is impossible with its
+// constraint. Whether it would be possible without would take too long to find out.
+func TestReasonBlamesNoConstraintOnSuspicion(t *testing.T) {
+	c, claim := hard()
+	// Each device can be used for other alternatives, so no two are alike even
+	// without constraints.
+	var bits []*b.RequestBuilder
+	for _, divisor := range []int{1, 2, 4, 8} {
+		bits = append(bits, b.Request(fmt.Sprintf("bit-%d", divisor), "gpu").Where(fmt.Sprintf("%s.id / %d %% 2 == 0", attr, divisor)))
+	}
+	more := b.Claim("", b.FirstAvailable("bits", bits...)).Obj().Spec.Devices.Requests
+	claim.Modify(func(claim *resourceapi.ResourceClaim) {
+		claim.Spec.Devices.Requests = append(claim.Spec.Devices.Requests, more...)
+	})
+	outcome := c.mustNotFit(t, claim.Match("gpu.example.com/id", "many"))
+	require.Less(t, outcome.Steps, 2000, "that it is impossible must be found out in time")
+	require.Equal(t, "claim default/hard: no combination of devices satisfies all requests and constraints", outcome.Reason())
 }
 
 // TestReasonOutlivesTheContext asks for the reason when the context of the search

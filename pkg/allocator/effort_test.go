@@ -54,6 +54,13 @@ func TestSteps(t *testing.T) {
 		// NUMA node 0 in the first place: as above, and one more of the wrong node for
 		// the fifth place. Then NUMA node 1, until there is none left for the fifth.
 		"5 of 8 on one NUMA node": {twoNUMANodes, []*b.ClaimBuilder{wants(5).Match("gpu.example.com/numa")}, false, 4 + 3 + 1 + 4 + 3},
+		// No two devices are alike. Where too few follow for the places that are left,
+		// the search turns back: 012, 013, 02-3, 03, 12-3, 13, 2, 3.
+		"3 of 4 and something that is not there": {
+			nodeWith(0, distinguished(gpus(4))...).withClasses(b.Class("nothing", "false")),
+			[]*b.ClaimBuilder{b.Claim("c", b.Request("r", "gpu").Count(3), b.Request("nothing", "nothing")).Distinct("gpu.example.com/id")},
+			false, 3 + 1 + 2 + 1 + 3 + 1 + 1 + 1,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

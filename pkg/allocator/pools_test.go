@@ -5,6 +5,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/structured"
+	"k8s.io/utils/ptr"
 
 	b "github.com/quartermaster-dra/quartermaster/pkg/builder"
 )
@@ -72,11 +73,37 @@ func TestConstraints(t *testing.T) {
 		"match one list although lists are off": {
 			nodeWith(0, lists[0]).withFeatures(noLists), []*b.ClaimBuilder{wants(1).Match("example.com/root")}, [][]string{{"gpu=p/a"}},
 		},
+		"no value of unknown type matches": {
+			nodeWith(0, withValues("id", resourceapi.DeviceAttribute{}, 1)...),
+			[]*b.ClaimBuilder{wants(1).Match("gpu.example.com/id")}, [][]string{{"gpu=p/gpu-1"}},
+		},
 		"no two values of different type match": {
-			nodeWith(0, b.Device("a").Attr("id", 1), b.Device("b").Attr("id", "1"), b.Device("c").Attr("id", true), b.Device("d").Attr("id", 1)),
-			[]*b.ClaimBuilder{wants(2).Match("gpu.example.com/id")}, [][]string{{"gpu=p/a", "gpu=p/d"}},
+			nodeWith(0, withValues("id", 1, "1", true, resourceapi.DeviceAttribute{VersionValue: ptr.To("1")}, 1)...),
+			[]*b.ClaimBuilder{wants(2).Match("gpu.example.com/id")}, [][]string{{"gpu=p/gpu-0", "gpu=p/gpu-4"}},
+		},
+		"versions match": {
+			nodeWith(0, withValues("id", "1.0.0", resourceapi.DeviceAttribute{VersionValue: ptr.To("1.0.0")},
+				resourceapi.DeviceAttribute{VersionValues: []string{"2.0.0", "1.0.0"}})...),
+			[]*b.ClaimBuilder{wants(2).Match("gpu.example.com/id")}, [][]string{{"gpu=p/gpu-1", "gpu=p/gpu-2"}},
+		},
+		"lists of numbers match": {
+			nodeWith(0, withValues("id", 1, resourceapi.DeviceAttribute{IntValues: []int64{2, 3}}, 3)...),
+			[]*b.ClaimBuilder{wants(2).Match("gpu.example.com/id")}, [][]string{{"gpu=p/gpu-1", "gpu=p/gpu-2"}},
+		},
+		"lists of booleans match": {
+			nodeWith(0, withValues("id", true, resourceapi.DeviceAttribute{BoolValues: []bool{false}}, false)...),
+			[]*b.ClaimBuilder{wants(2).Match("gpu.example.com/id")}, [][]string{{"gpu=p/gpu-1", "gpu=p/gpu-2"}},
 		},
 	})
+}
+
+// withValues makes a device for each value of an attribute.
+func withValues(attribute string, values ...any) []*b.DeviceBuilder {
+	devices := gpus(len(values))
+	for i, value := range values {
+		devices[i].Attr(attribute, value)
+	}
+	return devices
 }
 
 func TestPartitions(t *testing.T) {
@@ -132,6 +159,11 @@ func TestPools(t *testing.T) {
 			cluster{}.and(b.Slice("old").InPool("p", 1, 1).OnNode("n").Devices(b.Device("old")),
 				b.Slice("new").InPool("p", 2, 1).OnNode("n").Devices(b.Device("new"))),
 			[]*b.ClaimBuilder{wants(1)}, [][]string{{"gpu=p/new"}},
+		},
+		"what is left of an old generation does not count, not even as incomplete": {
+			cluster{}.and(b.Slice("old").InPool("p", 1, 2).OnNode("n").Devices(b.Device("old")),
+				b.Slice("new").InPool("p", 2, 1).OnNode("other").Devices(b.Device("new")), onNode("q", gpus(1)...)),
+			[]*b.ClaimBuilder{wantsAll()}, [][]string{{"gpu=q/gpu-0"}},
 		},
 		"an incomplete pool is left out": {
 			cluster{}.and(b.Slice("p").InPool("p", 1, 2).OnNode("n").Devices(gpus(1)...), onNode("q", gpus(1)...)),

@@ -109,11 +109,14 @@ func TestReasonOfOneRequest(t *testing.T) {
 			want:    "claim train/gpus, request gpu: the node has no devices that can be used",
 		},
 		"devices of the pool on another node": {
-			cluster: cluster{slices: []*b.SliceBuilder{b.Slice("p").PerDevice().Devices(
-				b.Device("a").OnNode("other"), b.Device("b").OnNode("n").Attr("model", "small"))}}.
-				withClasses(b.Class("big", isBig)),
-			claims: []*b.ClaimBuilder{b.Claim("gpus", b.Request("gpu", "big"))},
-			want:   "claim default/gpus, request gpu: no device matches",
+			cluster: cluster{}.and(b.Slice("p").PerDevice().Devices(b.Device("a").OnNode("other"), b.Device("b").OnNode("n"))),
+			claims:  []*b.ClaimBuilder{wants(2)},
+			want:    "claim train/gpus, request gpu: 1 device matches, 2 are wanted",
+		},
+		"none matches": {
+			cluster: nodeWith(0, gpus(2)...).withClasses(b.Class("big", isBig)),
+			claims:  []*b.ClaimBuilder{b.Claim("gpus", b.Request("gpu", "big"))},
+			want:    "claim default/gpus, request gpu: no device matches",
 		},
 		"all held, 1": {
 			cluster: nodeWith(1, gpus(1)...),

@@ -160,6 +160,15 @@ func TestNodeSelector(t *testing.T) {
 			&v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{MatchExpressions: []v1.NodeSelectorRequirement{
 				{Key: "zone", Operator: v1.NodeSelectorOpIn, Values: []string{"z", "y"}}}}}},
 		},
+		"the same key twice, with fewer values": {
+			[]*b.SliceBuilder{
+				b.Slice("p").Modify(selectingIn("zone", "z", "y")).Devices(gpus(1)...),
+				b.Slice("q").Modify(selectingIn("zone", "z")).Devices(gpus(1)...),
+			},
+			&v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{MatchExpressions: []v1.NodeSelectorRequirement{
+				{Key: "zone", Operator: v1.NodeSelectorOpIn, Values: []string{"z", "y"}},
+				{Key: "zone", Operator: v1.NodeSelectorOpIn, Values: []string{"z"}}}}}},
+		},
 		"a selector without terms is none": {
 			// Such a slice is for no node, but if it is for all as well, that counts.
 			[]*b.SliceBuilder{b.Slice("p").OnAllNodes().Modify(func(s *resourceapi.ResourceSlice) {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/dynamic-resource-allocation/structured"
+	"k8s.io/utils/ptr"
 
 	b "github.com/quartermaster-dra/quartermaster/pkg/builder"
 )
@@ -151,7 +152,7 @@ func (g *generator) pool(index int) []*resourceapi.ResourceSlice {
 		})
 	}
 	if g.oneIn(8) {
-		old := b.Slice(driver+name+"-old").OfDriver(driver).InPool(name, generation-1, 1).
+		old := b.Slice(driver+name+"-old").OfDriver(driver).InPool(name, generation-1, pick(g, int64(1), 2)).
 			Devices(g.device(driver, name, "old", false))
 		g.reach(old)
 		slices = append(slices, old.Obj())
@@ -188,12 +189,8 @@ func (g *generator) device(driver, pool, name string, withCounters bool) *b.Devi
 	if !g.oneIn(6) {
 		d.Attr("numa", g.Intn(2))
 	}
-	switch g.Intn(5) {
-	case 0:
-	case 1:
-		d.Attr("example.com/root", resourceapi.DeviceAttribute{StringValues: []string{pick(g, "a", "b"), pick(g, "b", "c")}})
-	default:
-		d.Attr("example.com/root", pick(g, "a", "b", "c"))
+	if !g.oneIn(5) {
+		d.Attr("example.com/root", g.root())
 	}
 	if g.oneIn(8) {
 		d.Taint(pick(g, "t1", "t2"), pick(g, resourceapi.DeviceTaintEffectNoSchedule,
@@ -223,6 +220,27 @@ func (g *generator) device(driver, pool, name string, withCounters bool) *b.Devi
 		d.OnAllNodes()
 	}
 	return d
+}
+
+// root makes an attribute value: mostly strings, sometimes lists or other types.
+func (g *generator) root() any {
+	switch g.Intn(16) {
+	case 0:
+		return pick(g, true, false)
+	case 1:
+		return resourceapi.DeviceAttribute{VersionValue: ptr.To(pick(g, "1.0.0", "2.0.0"))}
+	case 2:
+		return resourceapi.DeviceAttribute{} // Of a type that is not known (yet).
+	case 3:
+		return resourceapi.DeviceAttribute{IntValues: []int64{int64(g.Intn(3)), int64(g.Intn(3))}}
+	case 4:
+		return resourceapi.DeviceAttribute{BoolValues: []bool{g.oneIn(2)}}
+	case 5:
+		return resourceapi.DeviceAttribute{VersionValues: []string{pick(g, "1.0.0", "2.0.0"), "3.0.0"}}
+	case 6, 7, 8:
+		return resourceapi.DeviceAttribute{StringValues: []string{pick(g, "a", "b"), pick(g, "b", "c")}}
+	}
+	return pick(g, "a", "b", "c")
 }
 
 func (g *generator) claim(index int) *resourceapi.ResourceClaim {

@@ -116,6 +116,11 @@ func TestRequests(t *testing.T) {
 			[]*b.ClaimBuilder{b.Claim("c", b.FirstAvailable("r", b.Request("a", "gpu").Count(32), b.Request("b", "gpu")), b.Request("x", "gpu"))},
 			[][]string{{"r/b=p/gpu-0", "x=p/gpu-1"}},
 		},
+		"all of so many devices that there is no room": {
+			nodeWith(0, append(b.Devices("s"), attributed("model", "big", gpus(32))...)...).withClasses(big),
+			[]*b.ClaimBuilder{b.Claim("c", b.Request("x", "gpu"), b.FirstAvailable("r", b.Request("a", "big").All(), b.Request("b", "gpu")))},
+			[][]string{{"x=p/s", "r/b=p/gpu-0"}},
+		},
 		"two claims with more devices than one claim can have": {
 			nodeWith(0, gpus(40)...),
 			[]*b.ClaimBuilder{b.Claim("c", b.Request("x", "gpu").Count(32)), b.Claim("d", b.Request("x", "gpu").Count(8))},
@@ -190,6 +195,14 @@ func TestAdminAccess(t *testing.T) {
 			[][]string{{"r=p/gpu-0", "r=p/gpu-1"}},
 		},
 	})
+}
+
+// attributed sets an attribute of all devices to one value.
+func attributed(attribute string, value any, devices []*b.DeviceBuilder) []*b.DeviceBuilder {
+	for _, device := range devices {
+		device.Attr(attribute, value)
+	}
+	return devices
 }
 
 // prefixed lists prefix with the numbers from a up to, but not including, z.
