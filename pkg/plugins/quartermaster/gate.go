@@ -89,6 +89,6 @@ func (g *gateReporter) report(ctx context.Context, key types.NamespacedName) err
 	if err := util.PatchPodStatus(ctx, g.handle.ClientSet(), pod.Name, pod.Namespace, &pod.Status, status); err != nil {
 		return err
 	}
-	g.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "FailedScheduling", "Scheduling", missing.Error())
+	g.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "FailedScheduling", "Scheduling", "%s", missing.Error())
 	return nil
 }
