@@ -1,13 +1,18 @@
 package allocator
 
 import (
-	"context"
+	"fmt"
+	"slices"
 
+	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/component-helpers/nodedeclaredfeatures/features/draoptionalnodeoperations"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
+	"k8s.io/klog/v2"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/bitset"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
@@ -17,55 +22,91 @@ type candidates struct {
 	// usable devices can be tried: they match, the node reaches them, nobody holds
 	// them (unless for admin access) and their taints are tolerated.
 	usable bitset.Set
-	// failing devices cannot be judged because a selector fails on them. A search
-	// that gets to one of them must stop with that error, as upstream does.
+	// failing devices cannot be judged because a selector fails on them or the
+	// capacity asked for makes no sense for them. A search that gets to one of them
+	// must stop with that error, as upstream does.
 	failing   bitset.Set
 	selection *selector.Selection
+	// measurable are the devices whose capacity is looked at; consumptions and
+	// capacityErrors are what that gave, by position (DRAConsumableCapacity).
+	measurable     bitset.Set
+	consumptions   map[int]consumption
+	capacityErrors map[int]error
 }
 
 // candidatesIn determines the candidates of a request in a pool.
-func (t *Task) candidatesIn(ctx context.Context, r *request, pool *inventory.NodePool, occupied bitset.Set) (candidates, error) {
-	selection, err := t.solver.Evaluator.Select(ctx, pool, r.wanted)
+func (s *search) candidatesIn(r *request, pool *inventory.NodePool) (candidates, error) {
+	selection, err := s.solver.Evaluator.Select(s.ctx, pool, r.wanted)
 	if err != nil {
-		return candidates{}, interrupted(ctx)
+		return candidates{}, interrupted(s.ctx)
 	}
+	usage := s.site.Usage.Pool(pool.ID)
 	c := candidates{usable: selection.Matches.Clone(), failing: selection.Failed, selection: selection}
-	if !t.solver.Features.DeviceBindingAndStatus && !pool.Conditional.Empty() {
-		// Without the feature these devices do not exist, not even for selectors.
-		c.usable.AndNot(pool.Conditional)
-		c.failing = c.failing.Clone()
-		c.failing.AndNot(pool.Conditional)
-	}
 	c.usable.And(pool.Reachable)
+	c.exclude(s.hidden(pool))
 	if !r.admin {
-		c.usable.AndNot(occupied)
-		if !c.failing.Empty() {
-			c.failing = c.failing.Clone()
-			c.failing.AndNot(occupied)
-		}
+		c.exclude(s.occupied(usage, pool))
 	}
-	c.usable.AndNot(t.unsupported(pool))
-	if t.solver.Features.DeviceTaints {
+	c.measurable = c.usable.Clone()
+	c.usable.AndNot(s.unsupported(s.site.Node, pool))
+	if s.solver.Features.DeviceTaints {
 		for i := range pool.Tainted.All() {
 			if c.usable.Has(i) && !r.tolerates(pool.Devices[i].Taints) {
 				c.usable.Remove(i)
 			}
 		}
 	}
+	s.measure(r, pool, usage, &c)
 	return c, nil
 }
 
-// unsupported returns the devices which need a feature that is off.
-func (t *Task) unsupported(pool *inventory.NodePool) bitset.Set {
+// exclude takes devices out of both sets. The set of failing devices may be shared
+// with the cache, so it is only copied if there is something to take out.
+func (c *candidates) exclude(devices bitset.Set) {
+	c.usable.AndNot(devices)
+	if !c.failing.Empty() {
+		c.failing = c.failing.Clone()
+		c.failing.AndNot(devices)
+	}
+}
+
+// occupied returns the devices that nobody else can get. Those of which others
+// only have shares are among them if shares are not understood.
+func (t *Task) occupied(usage *ledger.PoolUsage, pool *inventory.NodePool) bitset.Set {
+	if t.solver.Features.ConsumableCapacity {
+		return usage.Held(pool)
+	}
+	return usage.Occupied(pool)
+}
+
+// candidateError is the error of a failing device.
+func (s *search) candidateError(r *request, at location) error {
+	c, pool := s.candidates[r.id][at.pool], s.site.Pools[at.pool]
+	if err := c.capacityErrors[at.device]; err != nil {
+		return s.capacityError(r, pool, at.device, err)
+	}
+	return r.wanted.Error(pool, c.selection, at.device)
+}
+
+func (s *search) capacityError(r *request, pool *inventory.NodePool, device int, err error) error {
+	return fmt.Errorf("claim %s, request %s, on device %s/%s: %w",
+		klog.KObj(r.claim.api), r.reference(), pool.ID, pool.Devices[device].Name, err)
+}
+
+// unsupported returns the devices which need a feature that is off, here or on
+// the node.
+func (t *Task) unsupported(node *v1.Node, pool *inventory.NodePool) bitset.Set {
 	set := bitset.New(len(pool.Devices))
 	if !t.solver.Features.PartitionableDevices {
 		set.Or(pool.Partitions)
 	}
-	if !t.solver.Features.OptionalNodeOperations {
-		for i, device := range pool.Devices {
-			if len(device.Slice.Spec.SkipNodeOperations) > 0 {
-				set.Add(i)
-			}
+	if t.solver.Features.OptionalNodeOperations &&
+		slices.Contains(node.Status.DeclaredFeatures, draoptionalnodeoperations.DRAOptionalNodeOperationsFeatureGate) {
+		return set
+	}
+	for i, device := range pool.Devices {
+		if len(device.Slice.Spec.SkipNodeOperations) > 0 {
+			set.Add(i)
 		}
 	}
 	return set

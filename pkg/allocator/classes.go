@@ -4,14 +4,18 @@ import (
 	"encoding/binary"
 	"maps"
 	"slices"
+	"strings"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	resourceapi "k8s.io/api/resource/v1"
 )
 
 // tooFew is a cheap bound: there are not as many candidates left as devices are
 // missing. It does not apply if a failing device lies ahead, because then the
 // answer is that device's error.
 func (s *search) tooFew(r *request, missing int, start location) bool {
+	if s.unpruned {
+		return false
+	}
 	free := 0
 	for pool := start.pool; pool < len(s.site.Pools); pool++ {
 		c := s.candidates[r.id][pool]
@@ -75,7 +79,7 @@ func (d *deadClasses) contains(s *search, at location) bool {
 // a request wants all devices and its claim has constraints: breaking a constraint
 // then is an error, so it matters which device is met first.
 func (s *search) interchangeable() bool {
-	return !slices.ContainsFunc(s.requests, func(r *request) bool {
+	return !s.unpruned && !slices.ContainsFunc(s.requests, func(r *request) bool {
 		return r.all() && len(r.claim.constraints) > 0
 	})
 }
@@ -113,9 +117,12 @@ func (s *search) signature(at location) string {
 		b = append(b, bits)
 	}
 	device := s.device(at)
-	for _, constraints := range s.constraints {
-		for _, c := range constraints {
-			b = c.appendSignature(append(b, '|'), device, at)
+	if s.shared(device) {
+		return string(appendLocation(append(b, '!'), at)) // Each has a fill level of its own.
+	}
+	for i, constraints := range s.constraints {
+		for j := range constraints {
+			b = s.appendConstraint(append(b, '|'), s.claims[i], &constraints[j], at)
 		}
 	}
 	if len(device.ConsumesCounters) == 0 {
@@ -124,6 +131,7 @@ func (s *search) signature(at location) string {
 	b = binary.AppendVarint(append(b, '#'), int64(at.pool))
 	for _, consumption := range device.ConsumesCounters {
 		b = appendText(b, consumption.CounterSet)
+		b = appendText(b, strings.Join(slices.Sorted(slices.Values(consumption.CompatibilityGroups)), " "))
 		b = binary.AppendVarint(b, int64(len(consumption.Counters)))
 		for _, name := range slices.Sorted(maps.Keys(consumption.Counters)) {
 			amount := consumption.Counters[name]
@@ -134,9 +142,22 @@ func (s *search) signature(at location) string {
 	return string(b)
 }
 
-// appendSignature encodes what the constraint sees of a device.
-func (c *scopedConstraint) appendSignature(b []byte, device *inventory.Device, at location) []byte {
-	attribute := c.name.lookup(device)
+// appendConstraint encodes what a constraint of a claim sees of a device: the
+// published attribute, and what requests derive instead.
+func (s *search) appendConstraint(b []byte, claim *claim, c *scopedConstraint, at location) []byte {
+	device := s.device(at)
+	b = c.appendAttribute(b, c.name.lookup(device), at)
+	for _, r := range claim.requestsWithDerived() {
+		if c.appliesTo(r) {
+			// Errors are no concern: with any of them the search is not pruned.
+			attribute, _ := s.attribute(r, device, c.name)
+			b = c.appendAttribute(append(b, '/'), attribute, at)
+		}
+	}
+	return b
+}
+
+func (c *scopedConstraint) appendAttribute(b []byte, attribute *resourceapi.DeviceAttribute, at location) []byte {
 	if attribute == nil {
 		return b
 	}
@@ -145,7 +166,7 @@ func (c *scopedConstraint) appendSignature(b []byte, device *inventory.Device, a
 		// distinctAttribute accepts a value of unknown type from the first device,
 		// but not from a later one. So the order matters, and no other device can
 		// stand in for this one.
-		return binary.AppendVarint(binary.AppendVarint(append(b, '?'), int64(at.pool)), int64(at.device))
+		return appendLocation(append(b, '?'), at)
 	}
 	b = append(b, '=')
 	for _, v := range own {
@@ -154,6 +175,10 @@ func (c *scopedConstraint) appendSignature(b []byte, device *inventory.Device, a
 		b = appendText(b, v.text)
 	}
 	return b
+}
+
+func appendLocation(b []byte, at location) []byte {
+	return binary.AppendVarint(binary.AppendVarint(b, int64(at.pool)), int64(at.device))
 }
 
 // appendText appends a string so that no two sequences of strings look the same.

@@ -4,16 +4,15 @@ import (
 	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
-
-	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
 // constraint judges the devices of a claim together. The contract:
-//   - add reports whether the device may join those added so far, and if so, counts
-//     it in. Adding more devices never turns a false into a true.
+//   - add takes the device's attribute and reports whether the device may join those
+//     added so far, and if so, counts it in. Adding more devices never turns a false
+//     into a true.
 //   - remove undoes the last add that has not been undone and returned true.
 type constraint interface {
-	add(device *inventory.Device) bool
+	add(attribute *resourceapi.DeviceAttribute) bool
 	remove()
 }
 
@@ -40,10 +39,10 @@ func (t *Task) newConstraints(c *claim) []scopedConstraint {
 		api := &c.constraints[i]
 		if api.MatchAttribute != nil {
 			name := newAttributeName(*api.MatchAttribute)
-			result[i] = scopedConstraint{&matchAttribute{name: name, lists: lists}, api, name, lists}
+			result[i] = scopedConstraint{&matchAttribute{lists: lists}, api, name, lists}
 		} else {
 			name := newAttributeName(*api.DistinctAttribute)
-			result[i] = scopedConstraint{&distinctAttribute{name: name, lists: lists}, api, name, lists}
+			result[i] = scopedConstraint{&distinctAttribute{lists: lists}, api, name, lists}
 		}
 	}
 	return result
@@ -52,16 +51,11 @@ func (t *Task) newConstraints(c *claim) []scopedConstraint {
 // matchAttribute demands that all devices have a value in common. agreed[i] is
 // what the first i+1 devices have in common.
 type matchAttribute struct {
-	name   attributeName
 	lists  bool
 	agreed [][]value
 }
 
-func (m *matchAttribute) add(device *inventory.Device) bool {
-	attribute := m.name.lookup(device)
-	if attribute == nil {
-		return false
-	}
+func (m *matchAttribute) add(attribute *resourceapi.DeviceAttribute) bool {
 	own := values(attribute, m.lists)
 	if len(m.agreed) > 0 {
 		own = common(m.agreed[len(m.agreed)-1], own)
@@ -82,16 +76,11 @@ func (m *matchAttribute) remove() { m.agreed = m.agreed[:len(m.agreed)-1] }
 
 // distinctAttribute demands that no two devices have a value in common.
 type distinctAttribute struct {
-	name  attributeName
 	lists bool
 	taken [][]value
 }
 
-func (d *distinctAttribute) add(device *inventory.Device) bool {
-	attribute := d.name.lookup(device)
-	if attribute == nil {
-		return false
-	}
+func (d *distinctAttribute) add(attribute *resourceapi.DeviceAttribute) bool {
 	own := values(attribute, d.lists)
 	if len(own) == 0 && (d.lists || len(d.taken) > 0) {
 		return false

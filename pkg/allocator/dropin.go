@@ -83,6 +83,13 @@ func usageFrom(state structured.AllocatedState) ledger.View {
 	for id := range state.AllocatedSharedDeviceIDs {
 		use(id.GetDeviceID(), func(u *ledger.DeviceUsage) { u.Shares = append(u.Shares, ledger.Share{}) })
 	}
+	for id, consumed := range state.AggregatedCapacity {
+		amounts := make(amounts, len(consumed))
+		for name, quantity := range consumed {
+			amounts[name] = *quantity
+		}
+		use(id, func(u *ledger.DeviceUsage) { u.Shares = append(u.Shares, ledger.Share{Consumed: amounts}) })
+	}
 	view := make(ledger.Fixed, len(pools))
 	for id, devices := range pools {
 		view[id] = ledger.NewPoolUsage(devices)

@@ -8,10 +8,15 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// placement is a device that was chosen for a request.
+// placement is a device that was chosen for a request, and what that changed.
 type placement struct {
 	request *request
 	at      location
+
+	shared   bool
+	consumed amounts               // of a shared device
+	groups   map[string]groupState // what compatibility.restore needs
+	drawn    bool                  // from counters
 }
 
 // placing is the outcome of place.
@@ -19,39 +24,95 @@ type placing int
 
 const (
 	placedOK placing = iota
-	countersShort
+	notAvailable
 	constraintViolated
 )
 
-// place takes a candidate for a request if counters and constraints allow it. If
-// they do not, nothing has changed.
-func (s *search) place(r *request, at location) placing {
+// place takes a candidate for a request if counters, compatibility groups,
+// constraints and capacity allow it. If they do not, nothing has changed. Errors
+// are those of derived attributes.
+func (s *search) place(r *request, at location) (placing, error) {
 	device := s.device(at)
-	if len(device.ConsumesCounters) > 0 && !s.drawn.draw(s.site, at, device) {
-		return countersShort
-	}
-	constraints := s.constraints[r.claim.index]
-	for i := range constraints {
-		if constraints[i].appliesTo(r) && !constraints[i].add(device) {
-			s.removeFromConstraints(r, i)
-			s.drawn.giveBack(at, device)
-			return constraintViolated
+	p := placement{request: r, at: at, shared: s.shared(device)}
+	// A share of a device in use draws nothing more from counters.
+	if len(device.ConsumesCounters) > 0 && !(p.shared && s.inUse(at, device)) {
+		if !s.draw(&p, device) {
+			return notAvailable, nil
 		}
 	}
-	s.taken.add(r.claim.index, at)
-	s.placed[r.claim.index] = append(s.placed[r.claim.index], placement{r, at})
-	return placedOK
+	added, err := s.addToConstraints(r, device)
+	if err != nil || !added {
+		s.giveBack(&p, device)
+		return constraintViolated, err
+	}
+	if !s.hasRoom(r, at, device) {
+		s.removeFromConstraints(r, len(s.constraints[r.claim.index]))
+		s.giveBack(&p, device)
+		return notAvailable, nil
+	}
+	if p.shared {
+		p.consumed = s.addShare(r, at, device)
+	} else {
+		s.taken.add(r.claim.index, at)
+	}
+	s.placed[r.claim.index] = append(s.placed[r.claim.index], p)
+	return placedOK, nil
 }
 
 // unplace undoes the last place for the request's claim.
 func (s *search) unplace(r *request) {
 	c := r.claim.index
 	last := len(s.placed[c]) - 1
-	at := s.placed[c][last].at
+	p := s.placed[c][last]
 	s.placed[c] = s.placed[c][:last]
-	s.taken.remove(c, at)
+	if p.shared {
+		s.removeShare(p.at, p.consumed)
+	} else {
+		s.taken.remove(c, p.at)
+	}
 	s.removeFromConstraints(r, len(s.constraints[c]))
-	s.drawn.giveBack(at, s.device(at))
+	s.giveBack(&p, s.device(p.at))
+}
+
+// draw takes what a device needs of counter sets: room for its compatibility
+// groups, and the counters themselves.
+func (s *search) draw(p *placement, device *inventory.Device) bool {
+	if s.solver.Features.CompatibilityGroups {
+		undo, ok := s.compatibility.join(s.site, p.at, device)
+		if !ok {
+			return false
+		}
+		p.groups = undo
+	}
+	p.drawn = s.drawn.draw(s.site, p.at, device)
+	if !p.drawn {
+		s.compatibility.restore(p.at.pool, p.groups)
+	}
+	return p.drawn
+}
+
+func (s *search) giveBack(p *placement, device *inventory.Device) {
+	if p.drawn {
+		s.compatibility.restore(p.at.pool, p.groups)
+		s.drawn.giveBack(p.at, device)
+	}
+}
+
+// addToConstraints adds a device to all constraints that cover the request, or to none.
+func (s *search) addToConstraints(r *request, device *inventory.Device) (bool, error) {
+	constraints := s.constraints[r.claim.index]
+	for i := range constraints {
+		c := &constraints[i]
+		if !c.appliesTo(r) {
+			continue
+		}
+		attribute, err := s.attribute(r, device, c.name)
+		if err != nil || attribute == nil || !c.add(attribute) {
+			s.removeFromConstraints(r, i)
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // removeFromConstraints undoes the adds to the first n constraints.

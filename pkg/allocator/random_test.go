@@ -74,9 +74,13 @@ func forScenarios(t *testing.T, firstSeed, total int, check func(t *testing.T, s
 	require.LessOrEqual(t, counts.counts[gaveUp], total/1000, "too many searches give up on scenarios that can be searched to the end")
 }
 
-func newCache() *cel.Cache { return cel.NewCache(100, cel.Features{EnableListTypeAttributes: true}) }
+func newCache() *cel.Cache {
+	return cel.NewCache(100, cel.Features{EnableListTypeAttributes: true, EnableConsumableCapacity: true})
+}
 
 func fromSeed(seed int64) scenario {
 	g := generator{Rand: rand.New(rand.NewSource(seed))}
-	return g.scenario()
+	s := g.scenario()
+	s.seed = seed
+	return s
 }

@@ -67,6 +67,7 @@ type tally struct {
 	held        int
 	tainted     int
 	unsupported int
+	full        int // too little of a capacity is left, or the device never had enough
 	short       int // partitions for which too little is left of a counter
 	free        int
 }
@@ -79,7 +80,7 @@ func (s *search) tally(r *request) tally {
 		}
 		t.published += pool.Reachable.Len()
 		usage := s.site.Usage.Pool(pool.ID)
-		occupied, unsupported := usage.Occupied(pool), s.unsupported(pool)
+		occupied, unsupported := s.occupied(usage, pool), s.unsupported(s.site.Node, pool)
 		for device := range s.candidates[r.id][i].selection.Matches.All() {
 			if !pool.Reachable.Has(device) || r.all() && s.hidden(pool).Has(device) {
 				continue
@@ -90,8 +91,10 @@ func (s *search) tally(r *request) tally {
 				t.held++
 			case s.solver.Features.DeviceTaints && !r.tolerates(pool.Devices[device].Taints):
 				t.tainted++
-			case unsupported.Has(device), !s.candidates[r.id][i].usable.Has(device):
+			case unsupported.Has(device), s.hidden(pool).Has(device):
 				t.unsupported++
+			case !s.candidates[r.id][i].usable.Has(device):
+				t.full++
 			case pool.Partitions.Has(device) && !covers(usage.Remaining(pool), &pool.Devices[device]):
 				t.short++
 			default:
@@ -144,6 +147,7 @@ func (t *tally) causes() []struct {
 		{t.held, "is held by other claims", "are held by other claims"},
 		{t.tainted, "has a taint that is not tolerated", "have taints that are not tolerated"},
 		{t.unsupported, "needs a feature that is off", "need a feature that is off"},
+		{t.full, "has too little capacity left", "have too little capacity left"},
 		{t.short, "draws on counters that devices in use have exhausted", "draw on counters that devices in use have exhausted"},
 	}
 }

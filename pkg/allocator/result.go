@@ -41,6 +41,12 @@ func (s *search) deviceResult(p placement) resourceapi.DeviceRequestAllocationRe
 		Tolerations:        p.request.tolerations,
 		SkipNodeOperations: device.Slice.Spec.SkipNodeOperations,
 	}
+	if p.shared {
+		result.ShareID = ptr.To(s.solver.shareID())
+		if len(p.consumed) > 0 {
+			result.ConsumedCapacity = p.consumed
+		}
+	}
 	if p.request.admin {
 		result.AdminAccess = ptr.To(true)
 	}

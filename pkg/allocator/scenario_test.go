@@ -17,6 +17,7 @@ import (
 
 // scenario is a complete input of an allocator.
 type scenario struct {
+	seed     int64 // that a generator made it from
 	features structured.Features
 	state    structured.AllocatedState
 	classes  classes

@@ -44,7 +44,13 @@ type search struct {
 	placed      [][]placement        // by claim: devices in the order of being chosen
 	taken       takenDevices
 	drawn       drawnCounters
-	classes     classes
+	sharing     sharing
+	// compatibility is only kept if the feature is on.
+	compatibility compatibility
+	// unpruned is set if a derived attribute fails for some candidate. The search
+	// then has to meet that error just where upstream does.
+	unpruned bool
+	classes  classes
 }
 
 func newSearch(ctx context.Context, t *Task, site Site) (*search, error) {
@@ -66,7 +72,9 @@ func newSearch(ctx context.Context, t *Task, site Site) (*search, error) {
 		if err := s.checkClaim(c); err != nil {
 			return nil, err
 		}
-		s.constraints = append(s.constraints, t.newConstraints(c))
+		constraints := t.newConstraints(c)
+		s.constraints = append(s.constraints, constraints)
+		s.unpruned = s.unpruned || s.derivationFails(c, constraints)
 		s.chosen = append(s.chosen, make([]int, len(c.slots)))
 	}
 	return s, nil
@@ -114,7 +122,7 @@ func (s *search) findCandidates(r *request) error {
 			}
 			continue
 		}
-		found, err := s.candidatesIn(s.ctx, r, pool, s.site.Usage.Pool(pool.ID).Occupied(pool))
+		found, err := s.candidatesIn(r, pool)
 		if err != nil {
 			return err
 		}
@@ -142,7 +150,13 @@ func (s *search) addAll(r *request, index int, found candidates) error {
 		case found.selection.Failed.Has(device):
 			return r.wanted.Error(pool, found.selection, device)
 		case found.selection.Matches.Has(device) && pool.Reachable.Has(device):
-			s.wanted[r.id] = append(s.wanted[r.id], location{index, device})
+			fits, err := s.fitsWhole(r, &pool.Devices[device])
+			if err != nil {
+				return s.capacityError(r, pool, device, err)
+			}
+			if fits {
+				s.wanted[r.id] = append(s.wanted[r.id], location{index, device})
+			}
 		}
 	}
 	return nil
@@ -234,11 +248,14 @@ func (s *search) try(r *request, slot, missing int, at location) (bool, error) {
 	if err := s.step(); err != nil {
 		return false, err
 	}
-	if c := s.candidates[r.id][at.pool]; c.failing.Has(at.device) {
-		return false, r.wanted.Error(s.site.Pools[at.pool], c.selection, at.device)
+	if s.candidates[r.id][at.pool].failing.Has(at.device) {
+		return false, s.candidateError(r, at)
 	}
-	if s.place(r, at) != placedOK {
+	if !s.hasRoom(r, at, s.device(at)) {
 		return false, nil
+	}
+	if placed, err := s.place(r, at); err != nil || placed != placedOK {
+		return false, err
 	}
 	found, err := s.devices(r, slot, missing-1, location{at.pool, at.device + 1})
 	if !found {
@@ -266,10 +283,12 @@ func (s *search) allDevices(r *request, slot, index int) (bool, error) {
 	if !s.candidates[r.id][at.pool].usable.Has(at.device) || s.taken.forRequest(r, at) {
 		return false, nil
 	}
-	switch s.place(r, at) {
-	case countersShort:
+	switch placed, err := s.place(r, at); {
+	case err != nil:
+		return false, err
+	case placed == notAvailable:
 		return false, nil
-	case constraintViolated:
+	case placed == constraintViolated:
 		return false, fmt.Errorf("claim %s, request %s: asks for all devices, but device %s/%s does not satisfy a "+
 			"constraint of the claim together with the others; no node can change that",
 			klog.KObj(r.claim.api), r.reference(), s.site.Pools[at.pool].ID, s.device(at).Name)

@@ -7,6 +7,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/dynamic-resource-allocation/structured"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -16,11 +18,17 @@ import (
 
 // Supported are the features that this allocator implements.
 var Supported = structured.Features{
-	AdminAccess:          true,
-	DeviceTaints:         true,
-	ListTypeAttributes:   true,
-	PartitionableDevices: true,
-	PrioritizedList:      true,
+	AdminAccess:             true,
+	CompatibilityGroups:     true,
+	ConsumableCapacity:      true,
+	DerivedAttributes:       true,
+	DeviceBindingAndStatus:  true,
+	DeviceTaints:            true,
+	FractionalCapacityRange: true,
+	ListTypeAttributes:      true,
+	OptionalNodeOperations:  true,
+	PartitionableDevices:    true,
+	PrioritizedList:         true,
 }
 
 // DefaultStepBudget is how many devices a search may try before it gives up. It
@@ -34,6 +42,16 @@ type Solver struct {
 	Evaluator *selector.Evaluator
 	// StepBudget bounds a single search; 0 means DefaultStepBudget.
 	StepBudget int
+	// NewShareID makes the IDs of shares, the one thing in a plan that is not
+	// determined by the input. nil means random UUIDs, as the API asks for.
+	NewShareID func() types.UID
+}
+
+func (s *Solver) shareID() types.UID {
+	if s.NewShareID != nil {
+		return s.NewShareID()
+	}
+	return uuid.NewUUID()
 }
 
 // InventoryOptions are the options that a store of slices must be made with so

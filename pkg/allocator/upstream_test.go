@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/dynamic-resource-allocation/structured"
 	"sigs.k8s.io/yaml"
@@ -65,7 +66,10 @@ func (s scenario) compare(ctx context.Context, celCache *cel.Cache) (string, out
 }
 
 // diffOf returns what differs; lists without entries are the same as none.
-func diffOf(want, got any) string { return cmp.Diff(want, got, cmpopts.EquateEmpty()) }
+// IDs of shares are random, so only their presence counts.
+func diffOf(want, got any) string {
+	return cmp.Diff(want, got, cmpopts.EquateEmpty(), cmp.Comparer(func(a, b *types.UID) bool { return (a == nil) == (b == nil) }))
+}
 
 func outcomeOf(results []resourceapi.AllocationResult, err error) outcome {
 	switch {

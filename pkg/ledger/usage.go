@@ -70,6 +70,7 @@ type PoolUsage struct {
 	Devices map[string]DeviceUsage
 
 	occupied  atomic.Pointer[projection[bitset.Set]]
+	held      atomic.Pointer[projection[bitset.Set]]
 	remaining atomic.Pointer[projection[Counters]]
 }
 
@@ -94,6 +95,20 @@ func (u *PoolUsage) Occupied(pool *inventory.NodePool) bitset.Set {
 		set := bitset.New(len(pool.Devices))
 		for name := range u.Devices {
 			if position, found := pool.Position(name); found {
+				set.Add(position)
+			}
+		}
+		return set
+	})
+}
+
+// Held returns the devices that a claim has for itself. The set is shared and must
+// not be changed.
+func (u *PoolUsage) Held(pool *inventory.NodePool) bitset.Set {
+	return project(&u.held, pool, func() bitset.Set {
+		set := bitset.New(len(pool.Devices))
+		for name, usage := range u.Devices {
+			if position, found := pool.Position(name); found && len(usage.Holders) > 0 {
 				set.Add(position)
 			}
 		}
