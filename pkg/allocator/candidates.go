@@ -34,37 +34,42 @@ type candidates struct {
 	capacityErrors map[int]error
 }
 
-// candidatesIn determines the candidates of a request in a pool.
-func (s *search) candidatesIn(r *request, pool *inventory.NodePool) (candidates, error) {
+// findCandidatesIn determines the candidates of a request in a pool.
+func (s *search) findCandidatesIn(r *request, pool *inventory.NodePool, c *candidates) error {
 	selection, err := s.solver.Evaluator.Select(s.ctx, pool, r.wanted)
 	if err != nil {
-		return candidates{}, interrupted(s.ctx)
+		return interrupted(s.ctx)
 	}
 	usage := s.site.Usage.Pool(pool.ID)
-	c := candidates{usable: selection.Matches.Clone(), failing: selection.Failed, selection: selection}
+	c.usable, c.failing, c.selection = s.bits.New(len(pool.Devices)), selection.Failed, selection
+	c.usable.Copy(selection.Matches)
 	c.usable.And(pool.Reachable)
 	c.exclude(s.hidden(pool))
 	if !r.admin {
 		c.exclude(s.occupied(usage, pool))
 	}
-	c.measurable = c.usable.Clone()
+	if s.measures(r) {
+		c.measurable = c.usable.Clone()
+	}
 	c.usable.AndNot(s.unsupported(s.site.Node, pool))
-	if s.solver.Features.DeviceTaints {
+	if s.solver.Features.DeviceTaints && !pool.Tainted.Empty() {
 		for i := range pool.Tainted.All() {
 			if c.usable.Has(i) && !r.tolerates(pool.Devices[i].Taints) {
 				c.usable.Remove(i)
 			}
 		}
 	}
-	s.measure(r, pool, usage, &c)
-	return c, nil
+	if s.measures(r) {
+		s.measure(r, pool, usage, c)
+	}
+	return nil
 }
 
 // exclude takes devices out of both sets. The set of failing devices may be shared
 // with the cache, so it is only copied if there is something to take out.
 func (c *candidates) exclude(devices bitset.Set) {
 	c.usable.AndNot(devices)
-	if !c.failing.Empty() {
+	if devices != nil && !c.failing.Empty() {
 		c.failing = c.failing.Clone()
 		c.failing.AndNot(devices)
 	}
@@ -81,7 +86,7 @@ func (t *Task) occupied(usage *ledger.PoolUsage, pool *inventory.NodePool) bitse
 
 // candidateError is the error of a failing device.
 func (s *search) candidateError(r *request, at location) error {
-	c, pool := s.candidates[r.id][at.pool], s.site.Pools[at.pool]
+	c, pool := s.candidates(r.id, at.pool), s.site.Pools[at.pool]
 	if err := c.capacityErrors[at.device]; err != nil {
 		return s.capacityError(r, pool, at.device, err)
 	}
@@ -94,22 +99,19 @@ func (s *search) capacityError(r *request, pool *inventory.NodePool, device int,
 }
 
 // unsupported returns the devices which need a feature that is off, here or on
-// the node.
+// the node; nil if there are none.
 func (t *Task) unsupported(node *v1.Node, pool *inventory.NodePool) bitset.Set {
-	set := bitset.New(len(pool.Devices))
-	if !t.solver.Features.PartitionableDevices {
-		set.Or(pool.Partitions)
+	var set bitset.Set
+	if !t.solver.Features.PartitionableDevices && !pool.Partitions.Empty() {
+		set = pool.Partitions
 	}
-	if t.solver.Features.OptionalNodeOperations &&
+	if pool.Skipping.Empty() || t.solver.Features.OptionalNodeOperations &&
 		slices.Contains(node.Status.DeclaredFeatures, draoptionalnodeoperations.DRAOptionalNodeOperationsFeatureGate) {
 		return set
 	}
-	for i, device := range pool.Devices {
-		if len(device.Slice.Spec.SkipNodeOperations) > 0 {
-			set.Add(i)
-		}
-	}
-	return set
+	both := pool.Skipping.Clone()
+	both.Or(set)
+	return both
 }
 
 // tolerates reports whether none of the taints keeps the request from the device.

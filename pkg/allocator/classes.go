@@ -18,7 +18,7 @@ func (s *search) tooFew(r *request, missing int, start location) bool {
 	}
 	free := 0
 	for pool := start.pool; pool < len(s.site.Pools); pool++ {
-		c := s.candidates[r.id][pool]
+		c := s.candidates(r.id, pool)
 		taken := s.taken.byAny[pool]
 		if r.admin {
 			taken = s.taken.byClaim[r.claim.index][pool]
@@ -106,7 +106,7 @@ func (s *search) signature(at location) string {
 	var b []byte
 	for id := range s.requests {
 		var bits byte
-		if c := s.candidates[id][at.pool]; c.usable != nil {
+		if c := s.candidates(id, at.pool); c.usable != nil {
 			if c.usable.Has(at.device) {
 				bits |= 1
 			}

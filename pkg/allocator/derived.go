@@ -28,7 +28,8 @@ func (s *search) derivationFails(c *claim, constraints []scopedConstraint) bool 
 }
 
 func (s *search) derivationFailsFor(r *request, name attributeName) bool {
-	for i, c := range s.candidates[r.id] {
+	for i := range s.site.Pools {
+		c := s.candidates(r.id, i)
 		if c.selection == nil {
 			continue
 		}

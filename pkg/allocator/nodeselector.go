@@ -39,12 +39,19 @@ func (s *search) nodeSelector(devices []placement) (*v1.NodeSelector, error) {
 	return &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{joined}}, nil
 }
 
+// onlyNode selects a node by name. All parts of the selector share one piece of memory.
 func onlyNode(name string) *v1.NodeSelector {
-	return &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
-		MatchFields: []v1.NodeSelectorRequirement{{
-			Key: "metadata.name", Operator: v1.NodeSelectorOpIn, Values: []string{name},
-		}},
-	}}}
+	parts := &struct {
+		selector     v1.NodeSelector
+		terms        [1]v1.NodeSelectorTerm
+		requirements [1]v1.NodeSelectorRequirement
+		values       [1]string
+	}{}
+	parts.values[0] = name
+	parts.requirements[0] = v1.NodeSelectorRequirement{Key: "metadata.name", Operator: v1.NodeSelectorOpIn, Values: parts.values[:]}
+	parts.terms[0].MatchFields = parts.requirements[:]
+	parts.selector.NodeSelectorTerms = parts.terms[:]
+	return &parts.selector
 }
 
 // addRequirements appends those requirements that are not there yet.

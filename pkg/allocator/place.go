@@ -46,7 +46,7 @@ func (s *search) place(r *request, at location) (placing, error) {
 		return constraintViolated, err
 	}
 	if !s.hasRoom(r, at, device) {
-		s.removeFromConstraints(r, len(s.constraints[r.claim.index]))
+		s.removeFromConstraints(r, len(s.constraintsOf(r.claim)))
 		s.giveBack(&p, device)
 		return notAvailable, nil
 	}
@@ -70,7 +70,7 @@ func (s *search) unplace(r *request) {
 	} else {
 		s.taken.remove(c, p.at)
 	}
-	s.removeFromConstraints(r, len(s.constraints[c]))
+	s.removeFromConstraints(r, len(s.constraintsOf(r.claim)))
 	s.giveBack(&p, s.device(p.at))
 }
 
@@ -100,7 +100,7 @@ func (s *search) giveBack(p *placement, device *inventory.Device) {
 
 // addToConstraints adds a device to all constraints that cover the request, or to none.
 func (s *search) addToConstraints(r *request, device *inventory.Device) (bool, error) {
-	constraints := s.constraints[r.claim.index]
+	constraints := s.constraintsOf(r.claim)
 	for i := range constraints {
 		c := &constraints[i]
 		if !c.appliesTo(r) {
@@ -117,7 +117,7 @@ func (s *search) addToConstraints(r *request, device *inventory.Device) (bool, e
 
 // removeFromConstraints undoes the adds to the first n constraints.
 func (s *search) removeFromConstraints(r *request, n int) {
-	constraints := s.constraints[r.claim.index]
+	constraints := s.constraintsOf(r.claim)
 	for i := n - 1; i >= 0; i-- {
 		if constraints[i].appliesTo(r) {
 			constraints[i].remove()
@@ -131,20 +131,24 @@ type takenDevices struct {
 	byAny   []bitset.Set
 }
 
-func newTakenDevices(claims int, pools []*inventory.NodePool) takenDevices {
-	t := takenDevices{byClaim: make([][]bitset.Set, claims), byAny: make([]bitset.Set, len(pools))}
-	for i, pool := range pools {
-		t.byAny[i] = bitset.New(len(pool.Devices))
+func newTakenDevices(claims int, pools []*inventory.NodePool, bits *bitset.Arena) takenDevices {
+	rows := 1
+	if claims > 1 {
+		rows += claims
 	}
+	sets := make([]bitset.Set, 0, rows*len(pools))
+	for range rows {
+		for _, pool := range pools {
+			sets = append(sets, bits.New(len(pool.Devices)))
+		}
+	}
+	t := takenDevices{byAny: sets[:len(pools)], byClaim: make([][]bitset.Set, claims)}
 	if claims == 1 {
 		t.byClaim[0] = t.byAny // With one claim, both are the same.
 		return t
 	}
 	for c := range t.byClaim {
-		t.byClaim[c] = make([]bitset.Set, len(pools))
-		for i, pool := range pools {
-			t.byClaim[c][i] = bitset.New(len(pool.Devices))
-		}
+		t.byClaim[c] = sets[(c+1)*len(pools) : (c+2)*len(pools)]
 	}
 	return t
 }

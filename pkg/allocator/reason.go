@@ -7,6 +7,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/quartermaster-dra/quartermaster/pkg/bitset"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -81,19 +82,19 @@ func (s *search) tally(r *request) tally {
 		t.published += pool.Reachable.Len()
 		usage := s.site.Usage.Pool(pool.ID)
 		occupied, unsupported := s.occupied(usage, pool), s.unsupported(s.site.Node, pool)
-		for device := range s.candidates[r.id][i].selection.Matches.All() {
-			if !pool.Reachable.Has(device) || r.all() && s.hidden(pool).Has(device) {
+		for device := range s.candidates(r.id, i).selection.Matches.All() {
+			if !pool.Reachable.Has(device) || r.all() && has(s.hidden(pool), device) {
 				continue
 			}
 			t.match++
 			switch {
-			case !r.admin && occupied.Has(device):
+			case !r.admin && has(occupied, device):
 				t.held++
 			case s.solver.Features.DeviceTaints && !r.tolerates(pool.Devices[device].Taints):
 				t.tainted++
-			case unsupported.Has(device), s.hidden(pool).Has(device):
+			case has(unsupported, device), has(s.hidden(pool), device):
 				t.unsupported++
-			case !s.candidates[r.id][i].usable.Has(device):
+			case !s.candidates(r.id, i).usable.Has(device):
 				t.full++
 			case pool.Partitions.Has(device) && !covers(usage.Remaining(pool), &pool.Devices[device]):
 				t.short++
@@ -104,6 +105,9 @@ func (s *search) tally(r *request) tally {
 	}
 	return t
 }
+
+// has is Has for a set that may be nil.
+func has(set bitset.Set, device int) bool { return set != nil && set.Has(device) }
 
 // shortage says why there are too few devices for a request, or "".
 func (s *search) shortage(r *request) string {

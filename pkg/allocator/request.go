@@ -64,13 +64,13 @@ func (r *request) reference() string {
 // all reports whether all matching devices are wanted.
 func (r *request) all() bool { return r.mode == resourceapi.DeviceAllocationModeAll }
 
-func (t *Task) newRequest(c *claim, s spec) *request {
-	r := &request{spec: s, id: len(t.requests), claim: c, admin: ptr.Deref(s.adminAccess, false)}
+func (t *Task) newRequest(c *claim, s spec, storage []request) {
+	r := &storage[len(t.requests)]
+	*r = request{spec: s, id: len(t.requests), claim: c, admin: ptr.Deref(s.adminAccess, false)}
 	t.requests = append(t.requests, r)
 	if err := t.resolve(r); err != nil {
 		r.err = fmt.Errorf("claim %s, request %s: %w", klog.KObj(c.api), r.reference(), err)
 	}
-	return r
 }
 
 // resolve checks the request against what the allocator can do and looks up its class.
@@ -94,10 +94,10 @@ func (t *Task) resolve(r *request) error {
 		return fmt.Errorf("names no device class; it may use an API that this scheduler does not know")
 	}
 	class, err := t.solver.Classes.Get(r.className)
-	switch {
-	case apierrors.IsNotFound(err):
-		return fmt.Errorf("device class %s does not exist", r.className)
-	case err != nil:
+	if err != nil {
+		if apierrors.IsNotFound(err) {
+			return fmt.Errorf("device class %s does not exist", r.className)
+		}
 		return fmt.Errorf("device class %s cannot be read: %w", r.className, err)
 	}
 	for i, s := range class.Spec.Selectors {

@@ -59,5 +59,5 @@ func (s *search) deviceResult(p placement) resourceapi.DeviceRequestAllocationRe
 
 // selected returns the request or alternative that was chosen for a slot.
 func (s *search) selected(c *claim, slot int) *request {
-	return c.slots[slot].alternatives[s.chosen[c.index][slot]]
+	return c.slots[slot].alternatives[s.chosen[c.slots[slot].id]]
 }

@@ -31,16 +31,17 @@ type search struct {
 	steps  int
 	budget int
 
-	// candidates by request id and pool. Only filled for pools that can be
-	// allocated from.
-	candidates [][]candidates
-	// wanted are, by request id, all devices for requests with allocation mode All.
+	// table has the candidates of each request in each pool, a row a request. Only
+	// filled for pools that can be allocated from.
+	table []candidates
+	// wanted are, by request id, all devices for requests with allocation mode All;
+	// nil without such requests.
 	wanted [][]location
 	// count is, by request id, how many devices are needed.
 	count []int
 
-	constraints [][]scopedConstraint // by claim
-	chosen      [][]int              // by claim and slot: the alternative that is tried
+	constraints [][]scopedConstraint // by claim, nil if none has any
+	chosen      []int                // by id of the slot: the alternative that is tried
 	placed      [][]placement        // by claim: devices in the order of being chosen
 	taken       takenDevices
 	drawn       drawnCounters
@@ -51,33 +52,69 @@ type search struct {
 	// then has to meet that error just where upstream does.
 	unpruned bool
 	classes  classes
+
+	bits    bitset.Arena
+	outcome Outcome
 }
 
+// newSearch takes memory in few pieces: a search runs for every pod and node.
 func newSearch(ctx context.Context, t *Task, site Site) (*search, error) {
-	s := &search{
-		Task: t, ctx: ctx, site: site, budget: t.solver.StepBudget,
-		candidates: make([][]candidates, len(t.requests)),
-		wanted:     make([][]location, len(t.requests)),
-		count:      make([]int, len(t.requests)),
-		placed:     make([][]placement, len(t.claims)),
-		taken:      newTakenDevices(len(t.claims), site.Pools),
-	}
-	if s.budget == 0 {
-		s.budget = DefaultStepBudget
-	}
 	if ctx.Err() != nil {
 		return nil, interrupted(ctx)
+	}
+	numbers := make([]int, len(t.requests)+t.slotCount)
+	s := &search{
+		Task: t, ctx: ctx, site: site, budget: t.solver.StepBudget,
+		table:  make([]candidates, len(t.requests)*len(site.Pools)),
+		count:  numbers[:len(t.requests)],
+		chosen: numbers[len(t.requests):],
+		placed: make([][]placement, len(t.claims)),
+		bits:   bitset.NewArena(arenaWords(t, site)),
+	}
+	s.taken = newTakenDevices(len(t.claims), site.Pools, &s.bits)
+	if s.budget == 0 {
+		s.budget = DefaultStepBudget
 	}
 	for _, c := range t.claims {
 		if err := s.checkClaim(c); err != nil {
 			return nil, err
 		}
-		constraints := t.newConstraints(c)
-		s.constraints = append(s.constraints, constraints)
-		s.unpruned = s.unpruned || s.derivationFails(c, constraints)
-		s.chosen = append(s.chosen, make([]int, len(c.slots)))
+		if len(c.constraints) > 0 {
+			if s.constraints == nil {
+				s.constraints = make([][]scopedConstraint, len(t.claims))
+			}
+			s.constraints[c.index] = t.newConstraints(c)
+			s.unpruned = s.unpruned || s.derivationFails(c, s.constraints[c.index])
+		}
 	}
 	return s, nil
+}
+
+// arenaWords is how much memory the sets of a search need: one a request for its
+// candidates, one a claim for what it has taken, and one for what all have.
+func arenaWords(t *Task, site Site) int {
+	words := 0
+	for _, pool := range site.Pools {
+		words += bitset.Words(len(pool.Devices))
+	}
+	sets := len(t.requests) + 1
+	if len(t.claims) > 1 {
+		sets += len(t.claims)
+	}
+	return sets * words
+}
+
+// candidates of a request in a pool.
+func (s *search) candidates(request, pool int) *candidates {
+	return &s.table[request*len(s.site.Pools)+pool]
+}
+
+// constraintsOf returns the constraints of a claim.
+func (s *search) constraintsOf(c *claim) []scopedConstraint {
+	if s.constraints == nil {
+		return nil
+	}
+	return s.constraints[c.index]
 }
 
 // checkClaim finds what makes a claim impossible for good, and how many devices
@@ -107,11 +144,14 @@ func (s *search) checkClaim(c *claim) error {
 		}
 		total += max(least, 0)
 	}
+	s.placed[c.index] = make([]placement, 0, total)
 	return c.constraintErr()
 }
 
 func (s *search) findCandidates(r *request) error {
-	s.candidates[r.id] = make([]candidates, len(s.site.Pools))
+	if r.all() && s.wanted == nil {
+		s.wanted = make([][]location, len(s.requests))
+	}
 	s.count[r.id] = int(r.spec.count)
 	for i, pool := range s.site.Pools {
 		if pool.State != inventory.Complete {
@@ -122,11 +162,10 @@ func (s *search) findCandidates(r *request) error {
 			}
 			continue
 		}
-		found, err := s.candidatesIn(r, pool)
-		if err != nil {
+		found := s.candidates(r.id, i)
+		if err := s.findCandidatesIn(r, pool, found); err != nil {
 			return err
 		}
-		s.candidates[r.id][i] = found
 		if r.all() {
 			if err := s.addAll(r, i, found); err != nil {
 				return err
@@ -141,12 +180,12 @@ func (s *search) findCandidates(r *request) error {
 
 // addAll collects the devices of a pool for allocation mode All: all that match,
 // whether they can be had or not.
-func (s *search) addAll(r *request, index int, found candidates) error {
+func (s *search) addAll(r *request, index int, found *candidates) error {
 	pool := s.site.Pools[index]
 	hidden := s.hidden(pool)
 	for device := range pool.Devices {
 		switch {
-		case hidden.Has(device):
+		case hidden != nil && hidden.Has(device):
 		case found.selection.Failed.Has(device):
 			return r.wanted.Error(pool, found.selection, device)
 		case found.selection.Matches.Has(device) && pool.Reachable.Has(device):
@@ -163,10 +202,10 @@ func (s *search) addAll(r *request, index int, found candidates) error {
 }
 
 // hidden returns the devices which, because of a feature that is off, do not count
-// among all devices of a pool.
+// among all devices of a pool; nil if there are none.
 func (t *Task) hidden(pool *inventory.NodePool) bitset.Set {
-	if t.solver.Features.DeviceBindingAndStatus {
-		return bitset.New(len(pool.Devices))
+	if t.solver.Features.DeviceBindingAndStatus || pool.Conditional.Empty() {
+		return nil
 	}
 	return pool.Conditional
 }
@@ -186,7 +225,7 @@ func (s *search) slot(c *claim, index int) (bool, error) {
 		return s.claim(c.index + 1)
 	}
 	for i, r := range c.slots[index].alternatives {
-		s.chosen[c.index][index] = i
+		s.chosen[c.slots[index].id] = i
 		var found bool
 		var err error
 		if r.all() {
@@ -234,7 +273,7 @@ func (s *search) devices(r *request, slot, missing int, start location) (bool, e
 
 // next returns the next candidate of a pool at or after from, or -1.
 func (s *search) next(r *request, pool, from int) int {
-	c := s.candidates[r.id][pool]
+	c := s.candidates(r.id, pool)
 	usable, failing := c.usable.Next(from), c.failing.Next(from)
 	if usable < 0 || failing >= 0 && failing < usable {
 		return failing
@@ -248,7 +287,7 @@ func (s *search) try(r *request, slot, missing int, at location) (bool, error) {
 	if err := s.step(); err != nil {
 		return false, err
 	}
-	if s.candidates[r.id][at.pool].failing.Has(at.device) {
+	if s.candidates(r.id, at.pool).failing.Has(at.device) {
 		return false, s.candidateError(r, at)
 	}
 	if !s.hasRoom(r, at, s.device(at)) {
@@ -280,7 +319,7 @@ func (s *search) allDevices(r *request, slot, index int) (bool, error) {
 	if err := s.step(); err != nil {
 		return false, err
 	}
-	if !s.candidates[r.id][at.pool].usable.Has(at.device) || s.taken.forRequest(r, at) {
+	if !s.candidates(r.id, at.pool).usable.Has(at.device) || s.taken.forRequest(r, at) {
 		return false, nil
 	}
 	switch placed, err := s.place(r, at); {

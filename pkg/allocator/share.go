@@ -15,17 +15,18 @@ func (s *search) shared(device *inventory.Device) bool {
 	return s.solver.Features.ConsumableCapacity && ptr.Deref(device.AllowMultipleAllocations, false)
 }
 
+// measures reports whether capacity decides about the candidates of a request. For
+// allocation mode All it does not: such a request wants a device even if it cannot
+// have it.
+func (s *search) measures(r *request) bool {
+	return s.solver.Features.ConsumableCapacity && !r.all()
+}
+
 // measure sorts out devices whose capacities do not suffice for a request, given
 // what is in use of them, and marks those as failing for which the request makes
-// no sense. It leaves out requests with allocation mode All: these want a device
-// even if they cannot have it.
+// no sense.
 func (s *search) measure(r *request, pool *inventory.NodePool, usage *ledger.PoolUsage, c *candidates) {
-	if !s.solver.Features.ConsumableCapacity || r.all() {
-		return
-	}
-	c.consumptions = make(map[int]consumption)
-	c.capacityErrors = make(map[int]error)
-	failing := bitset.New(len(pool.Devices))
+	var failing bitset.Set
 	for i := range c.measurable.All() {
 		device := &pool.Devices[i]
 		if r.capacity == nil && plainCapacity(device) {
@@ -34,16 +35,22 @@ func (s *search) measure(r *request, pool *inventory.NodePool, usage *ledger.Poo
 		needed, err := s.solver.consume(r.capacity, device.Capacity)
 		switch {
 		case err != nil:
+			if failing == nil {
+				failing, c.capacityErrors = bitset.New(len(pool.Devices)), make(map[int]error)
+			}
 			c.capacityErrors[i] = err
 			failing.Add(i)
 			c.usable.Remove(i)
 		case needed.refused || !needed.amounts.fit(device, used(usage, device)):
 			c.usable.Remove(i)
 		default:
+			if c.consumptions == nil {
+				c.consumptions = make(map[int]consumption)
+			}
 			c.consumptions[i] = needed
 		}
 	}
-	if !failing.Empty() {
+	if failing != nil {
 		failing.Or(c.failing)
 		c.failing = failing
 	}
@@ -135,7 +142,7 @@ func (s *search) inUse(at location, device *inventory.Device) bool {
 
 // consumption returns what a request takes of a device.
 func (s *search) consumption(r *request, at location, device *inventory.Device) consumption {
-	if known, found := s.candidates[r.id][at.pool].consumptions[at.device]; found {
+	if known, found := s.candidates(r.id, at.pool).consumptions[at.device]; found {
 		return known
 	}
 	// Errors were found before: by measure, or for allocation mode All by addAll.

@@ -104,19 +104,23 @@ func (t *Task) Solve(ctx context.Context, site Site) (*Outcome, error) {
 		return nil, err
 	}
 	found, err := search.claim(0)
+	outcome := &search.outcome
+	outcome.Steps = search.steps
 	switch {
 	case errors.Is(err, errBudget):
-		return &Outcome{Steps: search.steps, GaveUp: true, search: search}, nil
+		outcome.GaveUp, outcome.search = true, search
 	case err != nil:
 		return nil, err
 	case !found:
-		return &Outcome{Steps: search.steps, InvalidPools: hasInvalidPools(site.Pools), search: search}, nil
+		outcome.InvalidPools, outcome.search = hasInvalidPools(site.Pools), search
+	default:
+		if outcome.Results, err = search.results(); err != nil {
+			return nil, err
+		}
+		// The outcome is part of the search: let go of what is not needed any more.
+		search.table, search.site, search.classes = nil, Site{}, classes{}
 	}
-	results, err := search.results()
-	if err != nil {
-		return nil, err
-	}
-	return &Outcome{Results: results, Steps: search.steps}, nil
+	return outcome, nil
 }
 
 func hasInvalidPools(pools []*inventory.NodePool) bool {

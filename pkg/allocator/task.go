@@ -20,6 +20,8 @@ type Task struct {
 	claims []*claim
 	// requests are all requests and alternatives, by their id.
 	requests []*request
+	// slotCount is the number of slots of all claims.
+	slotCount int
 }
 
 // claim is a ResourceClaim of a task.
@@ -33,6 +35,7 @@ type claim struct {
 // slot is a DeviceRequest: alternatives of which exactly one gets devices. A
 // request without firstAvailable is its own only alternative.
 type slot struct {
+	id           int // counts through all claims
 	name         string
 	alternatives []*request
 	err          error // why the request cannot be handled, found before looking at alternatives
@@ -42,22 +45,38 @@ type slot struct {
 // Err and Solve, where they take the place that they have among the errors which
 // only a node can bring to light.
 func (s *Solver) Prepare(claims []*resourceapi.ResourceClaim) *Task {
-	t := &Task{solver: s}
-	for index, api := range claims {
-		c := &claim{index: index, api: api, constraints: api.Spec.Devices.Constraints}
+	slotCount, requestCount := 0, 0
+	for _, api := range claims {
+		slotCount += len(api.Spec.Devices.Requests)
 		for i := range api.Spec.Devices.Requests {
-			c.slots = append(c.slots, t.newSlot(c, &api.Spec.Devices.Requests[i]))
+			requestCount += max(1, len(api.Spec.Devices.Requests[i].FirstAvailable))
 		}
-		t.claims = append(t.claims, c)
+	}
+	// One piece of memory for all of a kind: this runs for every pod.
+	t := &Task{solver: s, claims: make([]*claim, len(claims)), requests: make([]*request, 0, requestCount), slotCount: slotCount}
+	storage := make([]claim, len(claims))
+	slots := make([]slot, 0, slotCount)
+	requests := make([]request, requestCount)
+	for index, api := range claims {
+		c := &storage[index]
+		*c = claim{index: index, api: api, constraints: api.Spec.Devices.Constraints}
+		start := len(slots)
+		for i := range api.Spec.Devices.Requests {
+			slots = append(slots, t.newSlot(c, len(slots), &api.Spec.Devices.Requests[i], requests))
+		}
+		c.slots = slots[start:]
+		t.claims[index] = c
 	}
 	return t
 }
 
-func (t *Task) newSlot(c *claim, api *resourceapi.DeviceRequest) slot {
-	result := slot{name: api.Name}
+// newSlot resolves a request. New requests take the next place in storage.
+func (t *Task) newSlot(c *claim, id int, api *resourceapi.DeviceRequest, storage []request) slot {
+	result := slot{id: id, name: api.Name}
+	start := len(t.requests)
 	switch {
 	case api.Exactly != nil:
-		result.alternatives = []*request{t.newRequest(c, exactSpec(api))}
+		t.newRequest(c, exactSpec(api), storage)
 	case len(api.FirstAvailable) == 0:
 		result.err = fmt.Errorf("claim %s, request %s: neither exactly nor firstAvailable is set; "+
 			"the request may use an API that this scheduler does not know", klog.KObj(c.api), api.Name)
@@ -66,9 +85,10 @@ func (t *Task) newSlot(c *claim, api *resourceapi.DeviceRequest) slot {
 			"but the feature DRAPrioritizedList is off", klog.KObj(c.api), api.Name)
 	default:
 		for i := range api.FirstAvailable {
-			result.alternatives = append(result.alternatives, t.newRequest(c, alternativeSpec(api, i)))
+			t.newRequest(c, alternativeSpec(api, i), storage)
 		}
 	}
+	result.alternatives = t.requests[start:]
 	return result
 }
 

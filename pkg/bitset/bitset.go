@@ -11,12 +11,33 @@ import (
 const wordBits = 64
 
 // Set is a set of integers in [0, n) where n was given to New. Methods that
-// combine two sets require that both were made for the same n.
+// combine two sets require that both were made for the same n, except that the
+// argument may be nil for an empty set where there is no more to it than that.
 type Set []uint64
 
 // New returns an empty set for members in [0, n).
 func New(n int) Set {
-	return make(Set, (n+wordBits-1)/wordBits)
+	return make(Set, Words(n))
+}
+
+// Words returns how many words a set for members in [0, n) has.
+func Words(n int) int { return (n + wordBits - 1) / wordBits }
+
+// Arena hands out sets from one piece of memory.
+type Arena []uint64
+
+// NewArena returns an arena for sets with the given number of words in all.
+func NewArena(words int) Arena { return make(Arena, words) }
+
+// New returns an empty set for members in [0, n).
+func (a *Arena) New(n int) Set {
+	words := Words(n)
+	if words > len(*a) {
+		return New(n)
+	}
+	s := Set((*a)[:words:words])
+	*a = (*a)[words:]
+	return s
 }
 
 // Full returns the set of all members in [0, n).
@@ -52,19 +73,22 @@ func (s Set) And(other Set) {
 	}
 }
 
-// AndNot removes all members of other.
+// AndNot removes all members of other, which may be nil.
 func (s Set) AndNot(other Set) {
-	for i := range s {
+	for i := range other {
 		s[i] &^= other[i]
 	}
 }
 
-// Or adds all members of other.
+// Or adds all members of other, which may be nil.
 func (s Set) Or(other Set) {
-	for i := range s {
+	for i := range other {
 		s[i] |= other[i]
 	}
 }
+
+// Copy makes s the same set as other.
+func (s Set) Copy(other Set) { copy(s, other) }
 
 // Len counts the members.
 func (s Set) Len() int {

@@ -54,6 +54,8 @@ type NodePool struct {
 	Partitions bitset.Set
 	// Conditional are the devices with binding conditions (KEP-5007).
 	Conditional bitset.Set
+	// Skipping are the devices for which the kubelet has to leave out operations.
+	Skipping bitset.Set
 	// Elsewhere are the pool's devices in slices for other nodes. They matter
 	// because they draw from the same counters.
 	Elsewhere []Device
@@ -114,6 +116,7 @@ func (p *NodePool) classify(node *v1.Node) {
 	p.Tainted = bitset.New(len(p.Devices))
 	p.Partitions = bitset.New(len(p.Devices))
 	p.Conditional = bitset.New(len(p.Devices))
+	p.Skipping = bitset.New(len(p.Devices))
 	first := 0 // position of the first device of the current device's slice
 	for i, device := range p.Devices {
 		if i > 0 && p.Devices[i-1].Slice != device.Slice {
@@ -130,6 +133,9 @@ func (p *NodePool) classify(node *v1.Node) {
 		}
 		if len(device.BindingConditions) > 0 {
 			p.Conditional.Add(i)
+		}
+		if len(device.Slice.Spec.SkipNodeOperations) > 0 {
+			p.Skipping.Add(i)
 		}
 	}
 }

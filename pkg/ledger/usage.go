@@ -89,8 +89,11 @@ func NewPoolUsage(devices map[string]DeviceUsage) *PoolUsage {
 }
 
 // Occupied returns the devices of the pool (by position) of which anything is
-// used. The set is shared and must not be changed.
+// used. The set is shared and must not be changed. It is nil if nothing is used.
 func (u *PoolUsage) Occupied(pool *inventory.NodePool) bitset.Set {
+	if len(u.Devices) == 0 {
+		return nil
+	}
 	return project(&u.occupied, pool, func() bitset.Set {
 		set := bitset.New(len(pool.Devices))
 		for name := range u.Devices {
@@ -103,8 +106,11 @@ func (u *PoolUsage) Occupied(pool *inventory.NodePool) bitset.Set {
 }
 
 // Held returns the devices that a claim has for itself. The set is shared and must
-// not be changed.
+// not be changed. It is nil if nothing is used.
 func (u *PoolUsage) Held(pool *inventory.NodePool) bitset.Set {
+	if len(u.Devices) == 0 {
+		return nil
+	}
 	return project(&u.held, pool, func() bitset.Set {
 		set := bitset.New(len(pool.Devices))
 		for name, usage := range u.Devices {

@@ -16,27 +16,42 @@ import (
 // then all of the request itself, in this order.
 type Set struct {
 	expressions []string
-	// origins says for each expression who wrote it, for error messages.
-	origins []string
-	key     string
+	// Who wrote them: the first ones the class, the others the request of the claim.
+	class   *resourceapi.DeviceClass
+	claim   *resourceapi.ResourceClaim
+	request string
+	// key is the poolKey of the set.
+	key any
 }
 
 // NewSet collects the selectors. All of them must be CEL selectors.
 func NewSet(class *resourceapi.DeviceClass, claim *resourceapi.ResourceClaim, request string, selectors []resourceapi.DeviceSelector) Set {
-	var s Set
-	for i, selector := range class.Spec.Selectors {
-		s.add(fmt.Sprintf("claim %s, request %s, selector %d of device class %s", klog.KObj(claim), request, i, class.Name), selector)
+	s := Set{class: class, claim: claim, request: request}
+	if n := len(class.Spec.Selectors) + len(selectors); n > 0 {
+		s.expressions = make([]string, 0, n)
 	}
-	for i, selector := range selectors {
-		s.add(fmt.Sprintf("claim %s, request %s, selector %d", klog.KObj(claim), request, i), selector)
+	for _, list := range [][]resourceapi.DeviceSelector{class.Spec.Selectors, selectors} {
+		for i := range list {
+			s.expressions = append(s.expressions, list[i].CEL.Expression)
+		}
 	}
-	s.key = strings.Join(s.expressions, "\x00")
+	switch len(s.expressions) {
+	case 0:
+		s.key = poolKey{"\x00"} // Apart from a single empty expression.
+	case 1:
+		s.key = poolKey{s.expressions[0]}
+	default:
+		s.key = poolKey{strings.Join(s.expressions, "\x00")}
+	}
 	return s
 }
 
-func (s *Set) add(origin string, selector resourceapi.DeviceSelector) {
-	s.expressions = append(s.expressions, selector.CEL.Expression)
-	s.origins = append(s.origins, origin)
+// origin says where an expression comes from.
+func (s *Set) origin(expression int) string {
+	if expression < len(s.class.Spec.Selectors) {
+		return fmt.Sprintf("claim %s, request %s, selector %d of device class %s", klog.KObj(s.claim), s.request, expression, s.class.Name)
+	}
+	return fmt.Sprintf("claim %s, request %s, selector %d", klog.KObj(s.claim), s.request, expression-len(s.class.Spec.Selectors))
 }
 
 // Selection is the outcome of a set for the devices of a pool. It is immutable.
@@ -79,7 +94,7 @@ func (e *Error) Unwrap() error { return e.Err }
 func (s Set) Error(pool *inventory.NodePool, selection *Selection, device int) *Error {
 	f := selection.failures[device]
 	return &Error{
-		Origin: s.origins[f.expression],
+		Origin: s.origin(f.expression),
 		Device: pool.ID.String() + "/" + pool.Devices[device].Name,
 		Err:    f.err,
 	}
@@ -89,11 +104,7 @@ func (s Set) Error(pool *inventory.NodePool, selection *Selection, device int) *
 // order and a device is done with the first that it does not match, so a later
 // selector may rely on an earlier one. Select fails only if the context ends.
 func (e *Evaluator) Select(ctx context.Context, pool *inventory.NodePool, s Set) (*Selection, error) {
-	key := poolKey{s.key}
-	if len(s.expressions) == 0 {
-		key.expressions = "\x00" // Apart from a single empty expression.
-	}
-	if cached, found := pool.Verdicts.Get(key); found {
+	if cached, found := pool.Verdicts.Get(s.key); found {
 		return cached.(*Selection), nil
 	}
 	selection := &Selection{Matches: bitset.Full(len(pool.Devices)), Failed: bitset.New(len(pool.Devices))}
@@ -113,5 +124,5 @@ func (e *Evaluator) Select(ctx context.Context, pool *inventory.NodePool, s Set)
 		}
 		selection.Matches.And(v.matches)
 	}
-	return pool.Verdicts.Put(key, selection).(*Selection), nil
+	return pool.Verdicts.Put(s.key, selection).(*Selection), nil
 }
