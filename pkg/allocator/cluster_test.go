@@ -26,12 +26,18 @@ type cluster struct {
 	held     []*resourceapi.ResourceClaim
 	node     *v1.Node                   // default: node "n"
 	classes  []*resourceapi.DeviceClass // in addition to "gpu", which selects everything
-	features *structured.Features       // default: all that are supported
+	features *structured.Features       // default: coreFeatures
 	budget   int
 }
 
+// coreFeatures are those that need no more than device names, attributes, counters
+// and taints. What they leave out is off in these tests unless they say otherwise.
+var coreFeatures = structured.Features{
+	AdminAccess: true, DeviceTaints: true, ListTypeAttributes: true, PartitionableDevices: true, PrioritizedList: true,
+}
+
 func (c cluster) solver() *allocator.Solver {
-	features := allocator.Supported
+	features := coreFeatures
 	if c.features != nil {
 		features = *c.features
 	}
@@ -101,9 +107,9 @@ func chosen(result resourceapi.AllocationResult) []string {
 	return list
 }
 
-// without returns all supported features but those that clear switches off.
+// without returns coreFeatures but those that clear switches off.
 func without(clear func(*structured.Features)) *structured.Features {
-	features := allocator.Supported
+	features := coreFeatures
 	clear(&features)
 	return &features
 }

@@ -105,15 +105,16 @@ func celFeatures(features feature.Features) cel.Features {
 	}
 }
 
-// allocatorFeatures are the features that are on and that the allocator supports.
-// What needs another one is refused with a reason, never allocated wrongly.
+// allocatorFeatures are the features of the allocator that are on and that the
+// plugin supports as well: shares of devices have to be accounted for when plans
+// are put in flight, binding conditions have to be waited for, and so on. What needs
+// another one is refused with a reason, never allocated wrongly.
 func allocatorFeatures(features feature.Features) structured.Features {
-	supported := allocator.Supported
 	return structured.Features{
-		AdminAccess:          features.EnableDRAAdminAccess && supported.AdminAccess,
-		DeviceTaints:         features.EnableDRADeviceTaints && supported.DeviceTaints,
-		ListTypeAttributes:   features.EnableDRAListTypeAttributes && supported.ListTypeAttributes,
-		PartitionableDevices: features.EnableDRAPartitionableDevices && supported.PartitionableDevices,
-		PrioritizedList:      features.EnableDRAPrioritizedList && supported.PrioritizedList,
+		AdminAccess:          features.EnableDRAAdminAccess,
+		DeviceTaints:         features.EnableDRADeviceTaints,
+		ListTypeAttributes:   features.EnableDRAListTypeAttributes,
+		PartitionableDevices: features.EnableDRAPartitionableDevices,
+		PrioritizedList:      features.EnableDRAPrioritizedList,
 	}
 }

@@ -9,8 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/structured"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
-
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
 func TestAllocatorFeatures(t *testing.T) {
@@ -21,7 +19,9 @@ func TestAllocatorFeatures(t *testing.T) {
 		EnableDRAPartitionableDevices: true, EnableDRAPrioritizedList: true,
 		EnableDRAConsumableCapacity: true, EnableDRADeviceBindingConditions: true,
 	}
-	require.Equal(t, allocator.Supported, allocatorFeatures(all), "what the allocator cannot do stays off")
+	require.Equal(t, structured.Features{
+		AdminAccess: true, DeviceTaints: true, ListTypeAttributes: true, PartitionableDevices: true, PrioritizedList: true,
+	}, allocatorFeatures(all), "what the plugin cannot do stays off")
 	tests := map[string]struct {
 		on   feature.Features
 		want structured.Features
