@@ -50,24 +50,28 @@ func BenchmarkAllocate(bm *testing.B) {
 	}
 	cases := []struct {
 		name    string
-		devices int
+		slices  []*resourceapi.ResourceSlice
 		claims  []*resourceapi.ResourceClaim
 		fits    bool
-		tooLong bool
+		tooLong bool // for upstream
 	}{
-		{name: "1_of_8", devices: 8, claims: single(1), fits: true},
-		{name: "8_of_8", devices: 8, claims: single(8), fits: true},
-		{name: "4_of_8_on_one_NUMA_node", devices: 8, claims: onOneNUMANode(4), fits: true},
-		{name: "16_of_128", devices: 128, claims: single(16), fits: true},
-		{name: "9_of_8_impossible", devices: 8, claims: single(9)},
-		{name: "5_of_8_on_one_NUMA_node_impossible", devices: 8, claims: onOneNUMANode(5)},
-		{name: "8_and_9_of_16_impossible", devices: 16, claims: requestsOf(8, 9), tooLong: true},
-		{name: "17_times_1_of_16_impossible", devices: 16, claims: requestsOf(seventeen...), tooLong: true},
+		{name: "1_of_8", slices: gpuNode(8), claims: single(1), fits: true},
+		{name: "8_of_8", slices: gpuNode(8), claims: single(8), fits: true},
+		{name: "4_of_8_on_one_NUMA_node", slices: gpuNode(8), claims: onOneNUMANode(4), fits: true},
+		{name: "16_of_128", slices: gpuNode(128), claims: single(16), fits: true},
+		{name: "9_of_8_impossible", slices: gpuNode(8), claims: single(9)},
+		{name: "5_of_8_on_one_NUMA_node_impossible", slices: gpuNode(8), claims: onOneNUMANode(5)},
+		{name: "8_and_9_of_16_impossible", slices: gpuNode(16), claims: requestsOf(8, 9), tooLong: true},
+		{name: "17_times_1_of_16_impossible", slices: gpuNode(16), claims: requestsOf(seventeen...), tooLong: true},
+		{name: "MIG_7_1g10gb", slices: migNode(8), claims: migClaim("1g.10gb", 7), fits: true},
+		{name: "MIG_8_3g40gb_and_8_2g20gb", slices: migNode(8), claims: migClaim("3g.40gb", 8, "2g.20gb", 8), fits: true},
+		{name: "MIG_9_7g80gb_impossible", slices: migNode(8), claims: migClaim("7g.80gb", 9)},
+		{name: "MIG_16_3g40gb_and_1_1g20gb_impossible", slices: migNode(8), claims: migClaim("3g.40gb", 16, "1g.20gb", 1)},
 	}
 	for _, c := range cases {
 		s := scenario{
-			features: someFeatures, node: b.Node("node-0"), slices: gpuNode(c.devices), claims: c.claims,
-			classes: classList(b.Class("big", isBig)),
+			features: someFeatures, node: b.Node("node-0"), slices: c.slices, claims: c.claims,
+			classes: classList(b.Class("big", isBig), b.Class("any")),
 			state: structured.AllocatedState{
 				AllocatedDevices:         sets.New[structured.DeviceID](),
 				AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),

@@ -1,11 +1,8 @@
 package allocator
 
 import (
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	"github.com/quartermaster-dra/quartermaster/pkg/bitset"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
-	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
 // placement is a device that was chosen for a request, and what that changed.
@@ -84,7 +81,7 @@ func (s *search) draw(p *placement, device *inventory.Device) bool {
 		}
 		p.groups = undo
 	}
-	p.drawn = s.drawn.draw(s.site, p.at, device)
+	p.drawn = s.drawn.draw(s.site, p.at.pool, device)
 	if !p.drawn {
 		s.compatibility.restore(p.at.pool, p.groups)
 	}
@@ -94,7 +91,7 @@ func (s *search) draw(p *placement, device *inventory.Device) bool {
 func (s *search) giveBack(p *placement, device *inventory.Device) {
 	if p.drawn {
 		s.compatibility.restore(p.at.pool, p.groups)
-		s.drawn.giveBack(p.at, device)
+		s.drawn.giveBack(p.at.pool, device)
 	}
 }
 
@@ -186,70 +183,4 @@ func (t *takenDevices) bySameClaims(a, b location) bool {
 		}
 	}
 	return true
-}
-
-// drawnCounters is what is left of each pool's counters (KEP-4815) after what is
-// in use and what the search has chosen. Pools without partitions have no entry.
-type drawnCounters map[int]ledger.Counters
-
-// draw takes what a device consumes, all or nothing.
-func (d *drawnCounters) draw(site Site, at location, device *inventory.Device) bool {
-	left := d.of(site, at.pool)
-	if !covers(left, device) {
-		return false
-	}
-	d.change(at, device, func(have *resource.Quantity, amount resource.Quantity) { have.Sub(amount) })
-	return true
-}
-
-// covers reports whether enough is left for a device. If more is in use than the
-// driver publishes by now, nothing is: no partition of such a pool can be
-// allocated until that is settled.
-func covers(left ledger.Counters, device *inventory.Device) bool {
-	for _, consumption := range device.ConsumesCounters {
-		for name, needed := range consumption.Counters {
-			have := left[consumption.CounterSet][name]
-			if have.Cmp(needed.Value) < 0 {
-				return false
-			}
-		}
-	}
-	for _, set := range left {
-		for _, value := range set {
-			if value.Sign() < 0 {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// of returns the pool's counters, which are copied from the ledger when first needed.
-func (d *drawnCounters) of(site Site, index int) ledger.Counters {
-	if left, found := (*d)[index]; found {
-		return left
-	}
-	if *d == nil {
-		*d = make(drawnCounters)
-	}
-	pool := site.Pools[index]
-	left := site.Usage.Pool(pool.ID).Remaining(pool).Clone()
-	(*d)[index] = left
-	return left
-}
-
-func (d *drawnCounters) giveBack(at location, device *inventory.Device) {
-	d.change(at, device, func(have *resource.Quantity, amount resource.Quantity) { have.Add(amount) })
-}
-
-func (d *drawnCounters) change(at location, device *inventory.Device, apply func(*resource.Quantity, resource.Quantity)) {
-	left := (*d)[at.pool]
-	for _, consumption := range device.ConsumesCounters {
-		set := left[consumption.CounterSet]
-		for name, amount := range consumption.Counters {
-			have := set[name]
-			apply(&have, amount.Value)
-			set[name] = have
-		}
-	}
 }

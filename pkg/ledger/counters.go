@@ -9,29 +9,47 @@ import (
 // Counters are quantities by counter set and counter (KEP-4815).
 type Counters map[string]map[string]resource.Quantity
 
+// Remaining is what is left of a pool's counters. It is immutable.
+type Remaining struct {
+	Counters Counters
+	// Overdrawn is true if any counter is negative: a driver published less than was
+	// already in use. Nothing that draws on counters can be allocated from the pool
+	// until that is settled.
+	Overdrawn bool
+}
+
+// unusedKey is where a pool keeps what is left if nothing is in use.
+type unusedKey struct{}
+
 // Remaining returns what is left of the pool's counters after all devices in use
-// have drawn from them, whoever uses them and for whichever node. A counter can
-// be negative if a driver published less than was already in use. A device that
+// have drawn from them, whoever uses them and for whichever node. A device that
 // is in use but not published any more draws nothing: nobody knows how much.
-// The result is shared and must not be changed.
-func (u *PoolUsage) Remaining(pool *inventory.NodePool) Counters {
-	return project(&u.remaining, pool, func() Counters {
-		left := make(Counters, len(pool.Counters))
-		for name, set := range pool.Counters {
-			left[name] = make(map[string]resource.Quantity, len(set.Counters))
-			for counter, published := range set.Counters {
-				left[name][counter] = published.Value.DeepCopy()
+func (u *PoolUsage) Remaining(pool *inventory.NodePool) *Remaining {
+	if len(u.Devices) == 0 {
+		if cached, found := pool.Verdicts.Get(unusedKey{}); found {
+			return cached.(*Remaining)
+		}
+		return pool.Verdicts.Put(unusedKey{}, u.remainingOf(pool)).(*Remaining)
+	}
+	return project(&u.remaining, pool, func() *Remaining { return u.remainingOf(pool) })
+}
+
+func (u *PoolUsage) remainingOf(pool *inventory.NodePool) *Remaining {
+	left := make(Counters, len(pool.Counters))
+	for name, set := range pool.Counters {
+		left[name] = make(map[string]resource.Quantity, len(set.Counters))
+		for counter, published := range set.Counters {
+			left[name][counter] = published.Value.DeepCopy()
+		}
+	}
+	for _, devices := range [][]inventory.Device{pool.Devices, pool.Elsewhere} {
+		for _, device := range devices {
+			if _, used := u.Devices[device.Name]; used {
+				left.subtract(device)
 			}
 		}
-		for _, devices := range [][]inventory.Device{pool.Devices, pool.Elsewhere} {
-			for _, device := range devices {
-				if _, used := u.Devices[device.Name]; used {
-					left.subtract(device)
-				}
-			}
-		}
-		return left
-	})
+	}
+	return &Remaining{Counters: left, Overdrawn: left.negative()}
 }
 
 func (c Counters) subtract(device inventory.Device) {
@@ -45,14 +63,13 @@ func (c Counters) subtract(device inventory.Device) {
 	}
 }
 
-// Clone returns a copy that can be changed.
-func (c Counters) Clone() Counters {
-	clone := make(Counters, len(c))
-	for name, set := range c {
-		clone[name] = make(map[string]resource.Quantity, len(set))
-		for counter, value := range set {
-			clone[name][counter] = value.DeepCopy()
+func (c Counters) negative() bool {
+	for _, set := range c {
+		for _, value := range set {
+			if value.Sign() < 0 {
+				return true
+			}
 		}
 	}
-	return clone
+	return false
 }

@@ -71,7 +71,7 @@ type PoolUsage struct {
 
 	occupied  atomic.Pointer[projection[bitset.Set]]
 	held      atomic.Pointer[projection[bitset.Set]]
-	remaining atomic.Pointer[projection[Counters]]
+	remaining atomic.Pointer[projection[*Remaining]]
 }
 
 // projection remembers what was last derived for a version of the pool.

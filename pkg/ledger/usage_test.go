@@ -43,7 +43,7 @@ func TestRemaining(t *testing.T) {
 	)
 	remaining := func(l *ledger.Ledger) map[string]string {
 		result := map[string]string{}
-		for name, value := range l.Pool(pool.ID).Remaining(pool)["gpu-0"] {
+		for name, value := range l.Pool(pool.ID).Remaining(pool).Counters["gpu-0"] {
 			result[name] = value.String()
 		}
 		return result
