@@ -22,7 +22,11 @@ type scopedConstraint struct {
 	api   *resourceapi.DeviceConstraint
 	name  attributeName
 	lists bool // whether lists of values are understood
+	claim *claim
 }
+
+// coversClaimOf reports whether the constraint is one of the request's claim.
+func (c *scopedConstraint) coversClaimOf(r *request) bool { return c.claim == r.claim }
 
 // appliesTo reports whether the constraint covers a request. It may name the
 // request or only one of its alternatives; naming none means all.
@@ -39,10 +43,10 @@ func (t *Task) newConstraints(c *claim) []scopedConstraint {
 		api := &c.constraints[i]
 		if api.MatchAttribute != nil {
 			name := newAttributeName(*api.MatchAttribute)
-			result[i] = scopedConstraint{&matchAttribute{lists: lists}, api, name, lists}
+			result[i] = scopedConstraint{&matchAttribute{lists: lists}, api, name, lists, c}
 		} else {
 			name := newAttributeName(*api.DistinctAttribute)
-			result[i] = scopedConstraint{&distinctAttribute{lists: lists}, api, name, lists}
+			result[i] = scopedConstraint{&distinctAttribute{lists: lists}, api, name, lists, c}
 		}
 	}
 	return result

@@ -28,7 +28,8 @@ type search struct {
 	*Task
 	ctx    context.Context
 	site   Site
-	steps  int
+	steps  int // devices tried
+	checks int // feasibility checks
 	budget int
 
 	// table has the candidates of each request in each pool, a row a request. Only
@@ -52,6 +53,9 @@ type search struct {
 	// then has to meet that error just where upstream does.
 	unpruned bool
 	classes  classes
+	// turnedBack is set when the first choice led nowhere. From then on the search
+	// asks whether there can be a solution at all before it goes deeper.
+	turnedBack bool
 
 	bits    bitset.Arena
 	outcome Outcome
@@ -265,7 +269,11 @@ func (s *search) devices(r *request, slot, missing int, start location) (bool, e
 			if found || err != nil {
 				return found, err
 			}
+			s.turnedBack = true
 			dead.add(s, at)
+			if !s.feasible(r, slot, missing, location{pool, device + 1}) {
+				return false, nil
+			}
 		}
 	}
 	return false, nil
@@ -296,7 +304,11 @@ func (s *search) try(r *request, slot, missing int, at location) (bool, error) {
 	if placed, err := s.place(r, at); err != nil || placed != placedOK {
 		return false, err
 	}
-	found, err := s.devices(r, slot, missing-1, location{at.pool, at.device + 1})
+	next := location{at.pool, at.device + 1}
+	found, err := false, error(nil)
+	if !s.turnedBack || s.feasible(r, slot, missing-1, next) {
+		found, err = s.devices(r, slot, missing-1, next)
+	}
 	if !found {
 		s.unplace(r)
 	}
@@ -346,7 +358,7 @@ func (s *search) fitsResult(r *request, more int) bool {
 
 func (s *search) step() error {
 	s.steps++
-	if s.steps > s.budget {
+	if s.steps+s.checks*feasibleSteps > s.budget {
 		return errBudget
 	}
 	if s.steps%stepsPerCheck == 0 && s.ctx.Err() != nil {

@@ -138,11 +138,15 @@ func (s Set) All() iter.Seq[int] {
 	}
 }
 
-// LenWithout counts the members that are at least from and not in other.
+// LenWithout counts the members that are at least from and not in other, which may
+// be nil.
 func (s Set) LenWithout(other Set, from int) int {
 	n := 0
 	for word := from / wordBits; word < len(s); word++ {
-		w := s[word] &^ other[word]
+		w := s[word]
+		if other != nil {
+			w &^= other[word]
+		}
 		if word == from/wordBits {
 			w &= ^uint64(0) << (from % wordBits)
 		}
