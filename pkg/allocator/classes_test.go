@@ -48,7 +48,7 @@ func TestDevicesThatCannotBeSwapped(t *testing.T) {
 // other. Each device of class "same" is like any other; the request for "nothing"
 // comes last, so that without classes all combinations would be tried first.
 func TestEachClassOnce(t *testing.T) {
-	hopeless := b.Request("nothing", "nothing")
+	hopeless := nothing()
 	tests := map[string]struct {
 		devices []*b.DeviceBuilder
 		claims  []*b.ClaimBuilder

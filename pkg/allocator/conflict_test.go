@@ -74,11 +74,12 @@ func TestReasonOfConflict(t *testing.T) {
 
 // hard makes a cluster and a claim whose only solutions come after thousands of
 // steps: request "many" takes the devices that request "first" must have, and no
-// two devices are alike.
+// two devices are alike. With alternatives, the search cannot tell in advance.
 func hard() (cluster, *b.ClaimBuilder) {
+	lowest := func(name string) *b.RequestBuilder { return b.Request(name, "gpu").Count(3).Where(attr + `.id < 3`) }
 	claim := b.Claim("hard",
 		b.Request("many", "gpu").Count(6),
-		b.Request("first", "gpu").Count(3).Where(attr+`.id < 3`),
+		b.FirstAvailable("first", lowest("one-way"), lowest("or-the-same")),
 	).Distinct("gpu.example.com/id")
 	return nodeWith(0, distinguished(gpus(14))...), claim
 }

@@ -8,7 +8,9 @@
 //	Site     a node, what it sees of the inventory, a ledger view     (solver.go)
 //	candidates  per request, which devices are usable at all          (candidates.go)
 //	search   depth first in upstream's order                          (search.go, place.go)
-//	  pruning: counts, classes of interchangeable devices             (classes.go)
+//	  pruning: counts, classes of interchangeable devices,            (classes.go)
+//	  and once it had to turn back: can it work out at all?           (feasible.go, matching.go)
+//	  what devices share: counters, groups, capacity                  (counters.go, groups.go, share.go, capacity.go)
 //	Outcome  allocation results, or why there are none                (result.go, reason.go)
 //
 // Of all solutions the search returns the one that the structured allocator of

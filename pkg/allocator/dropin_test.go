@@ -92,7 +92,7 @@ func TestDropInGivesUp(t *testing.T) {
 	results, err := s.run(t.Context(), allocator.New, newCache())
 	require.Nil(t, results)
 	require.ErrorIs(t, err, allocator.ErrGaveUp)
-	require.EqualError(t, err, "search gave up without an answer after 100001 steps")
+	require.Regexp(t, `^search gave up without an answer after \d+ steps$`, err.Error())
 	require.True(t, allocator.IsNodeError(err), "other nodes may do")
 }
 

@@ -40,7 +40,7 @@ func TestSteps(t *testing.T) {
 		// Too few candidates are noticed before any is tried.
 		"9 of 8":                   {nodeWith(0, gpus(8)...), []*b.ClaimBuilder{wants(9)}, false, 0},
 		"1 of 8 that are all held": {nodeWith(8, gpus(8)...), []*b.ClaimBuilder{wants(1)}, false, 0},
-		// All 16 are placed; then each place turns down all others as like the first.
+		// All 16 are placed; then it is clear that there are not enough for 17.
 		"17 requests of 1 on 16": {nodeWith(0, gpus(16)...), []*b.ClaimBuilder{b.Claim("gpus", singles(17)...)}, false, 16},
 		// The second request is too large as soon as the first has its 8.
 		"requests of 8 and 9 on 16": {
@@ -51,15 +51,14 @@ func TestSteps(t *testing.T) {
 		// Devices of both NUMA nodes take turns: three of the wrong one are tried in
 		// between, one for each place after the first.
 		"4 of 8 on one NUMA node": {twoNUMANodes, []*b.ClaimBuilder{wants(4).Match("gpu.example.com/numa")}, true, 4 + 3},
-		// NUMA node 0 in the first place: as above, and one more of the wrong node for
-		// the fifth place. Then NUMA node 1, until there is none left for the fifth.
-		"5 of 8 on one NUMA node": {twoNUMANodes, []*b.ClaimBuilder{wants(5).Match("gpu.example.com/numa")}, false, 4 + 3 + 1 + 4 + 3},
+		// When the second device does not match, the search asks: neither NUMA node has 5.
+		"5 of 8 on one NUMA node": {twoNUMANodes, []*b.ClaimBuilder{wants(5).Match("gpu.example.com/numa")}, false, 2},
 		// No two devices are alike. Where too few follow for the places that are left,
-		// the search turns back: 012, 013, 02-3, 03, 12-3, 13, 2, 3.
+		// the search turns back, twice because it asked before it tried.
 		"3 of 4 and something that is not there": {
 			nodeWith(0, distinguished(gpus(4))...).withClasses(b.Class("nothing", "false")),
-			[]*b.ClaimBuilder{b.Claim("c", b.Request("r", "gpu").Count(3), b.Request("nothing", "nothing")).Distinct("gpu.example.com/id")},
-			false, 3 + 1 + 2 + 1 + 3 + 1 + 1 + 1,
+			[]*b.ClaimBuilder{b.Claim("c", b.Request("r", "gpu").Count(3), nothing()).Distinct("gpu.example.com/id")},
+			false, 11,
 		},
 	}
 	for name, tc := range tests {
@@ -81,14 +80,15 @@ func TestBudget(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, full.Fits())
 
-	for _, budget := range []int{1, 2, 100, full.Steps - 1} {
+	for _, budget := range []int{1, 2, 100, full.Steps / 2} {
 		c.budget = budget
 		outcome := c.mustNotFit(t, claim)
 		require.True(t, outcome.GaveUp)
-		require.Equal(t, budget+1, outcome.Steps, "the step that is one too many is not taken, but counts")
+		require.LessOrEqual(t, outcome.Steps, budget+1, "the step that is one too many is not taken, but counts")
+		require.Greater(t, outcome.Steps, budget*9/10, "what else counts must be little")
 		require.Contains(t, outcome.Reason(), "claim default/hard: gave up looking for devices after")
 	}
-	c.budget = full.Steps
+	c.budget = 2 * full.Steps
 	outcome, err := c.solve(t.Context(), claim)
 	require.NoError(t, err)
 	require.Empty(t, diffOf(full.Results, outcome.Results))
@@ -98,15 +98,22 @@ func TestBudget(t *testing.T) {
 // of which are alike, that nobody could try all. None is a solution.
 func hopeless() (cluster, *b.ClaimBuilder) {
 	c := nodeWith(0, distinguished(gpus(64))...).withClasses(b.Class("nothing", "false"))
-	claim := b.Claim("hopeless", b.Request("gpu", "gpu").Count(16), b.Request("nothing", "nothing")).Distinct("gpu.example.com/id")
+	claim := b.Claim("hopeless", b.Request("gpu", "gpu").Count(16), nothing()).Distinct("gpu.example.com/id")
 	return c, claim
+}
+
+// nothing asks for what does not exist. Because it has alternatives, a search only
+// finds that out when it gets there.
+func nothing() *b.RequestBuilder {
+	return b.FirstAvailable("nothing", b.Request("one-way", "nothing"), b.Request("or-the-same", "nothing"))
 }
 
 func TestDefaultBudget(t *testing.T) {
 	c, claim := hopeless()
 	outcome := c.mustNotFit(t, claim)
 	require.True(t, outcome.GaveUp)
-	require.Equal(t, allocator.DefaultStepBudget+1, outcome.Steps)
+	require.LessOrEqual(t, outcome.Steps, allocator.DefaultStepBudget+1)
+	require.Greater(t, outcome.Steps, allocator.DefaultStepBudget*9/10)
 }
 
 // distinguished gives each device an attribute value of its own.

@@ -5,9 +5,13 @@ import "slices"
 // maxDemands is how many requests a feasibility check can look at: a bit each.
 const maxDemands = 64
 
-// feasibleSteps is what a feasibility check counts in a search's budget. It looks at
-// all devices, where a step looks at one.
-const feasibleSteps = 10
+const (
+	// checkSteps is what a feasibility check that found something impossible counts
+	// in a search's budget. It looks at all devices, where a step looks at one.
+	checkSteps = 10
+	// maxPause is the greatest number of steps between two checks.
+	maxPause = 63
+)
 
 // demand is a request that still needs devices.
 type demand struct {
@@ -29,27 +33,38 @@ type supply struct {
 // could agree on. "No" is certain; where none of these things matters, so is "yes".
 //
 // A search asks once it had to turn back: only then it is likely that it is about
-// to go in circles.
+// to go in circles. As long as the answer is "yes" and yet it has to turn back, the
+// reason is something else, and it asks less and less often.
 func (s *search) feasible(r *request, slot, missing int, start location) bool {
-	if !s.interchangeable() {
-		return true // An error may lie ahead, which is the better answer.
+	if s.steps < s.nextCheck || !s.interchangeable() {
+		return true // With errors ahead, these are the better answer.
 	}
-	s.checks++
 	demands, ok := s.demands(r, slot, missing, start)
 	if !ok {
 		return true
 	}
-	if !s.canSupply(demands, nil, value{}) {
+	if s.impossible(demands) {
+		s.hopeless++
+		s.pause = 0
 		return false
+	}
+	s.pause = min(2*s.pause+1, maxPause)
+	s.nextCheck = s.steps + s.pause
+	return true
+}
+
+func (s *search) impossible(demands []demand) bool {
+	if !s.canSupply(demands, nil, value{}) {
+		return true
 	}
 	for _, constraints := range s.constraints {
 		for i := range constraints {
 			if constraints[i].api.MatchAttribute != nil && !s.canAgree(demands, &constraints[i]) {
-				return false
+				return true
 			}
 		}
 	}
-	return true
+	return false
 }
 
 // demands lists what is missing: of a request, and of all later ones that have no

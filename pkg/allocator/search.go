@@ -26,11 +26,13 @@ type location struct {
 // search is the state of one depth-first search. It is used by one goroutine.
 type search struct {
 	*Task
-	ctx    context.Context
-	site   Site
-	steps  int // devices tried
-	checks int // feasibility checks
-	budget int
+	ctx   context.Context
+	site  Site
+	steps int // devices tried
+	// hopeless is how often a feasibility check said no. After a yes there is a pause
+	// until nextCheck, in steps.
+	hopeless, pause, nextCheck int
+	budget                     int
 
 	// table has the candidates of each request in each pool, a row a request. Only
 	// filled for pools that can be allocated from.
@@ -358,7 +360,7 @@ func (s *search) fitsResult(r *request, more int) bool {
 
 func (s *search) step() error {
 	s.steps++
-	if s.steps+s.checks*feasibleSteps > s.budget {
+	if s.steps+s.hopeless*checkSteps > s.budget {
 		return errBudget
 	}
 	if s.steps%stepsPerCheck == 0 && s.ctx.Err() != nil {
