@@ -16,17 +16,9 @@ func (s *search) tooFew(r *request, missing int, start location) bool {
 	if s.unpruned {
 		return false
 	}
-	free := 0
+	free, takenDevices := 0, s.taken.against(r)
 	for pool := start.pool; pool < len(s.site.Pools); pool++ {
-		c := s.candidates(r.id, pool)
-		taken := s.taken.byAny[pool]
-		if r.admin {
-			taken = s.taken.byClaim[r.claim.index][pool]
-		}
-		from := 0
-		if pool == start.pool {
-			from = start.device
-		}
+		c, taken, from := s.candidates(r.id, pool), takenDevices[pool], start.in(pool)
 		if c.failing.LenWithout(taken, from) > 0 {
 			return false
 		}

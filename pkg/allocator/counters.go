@@ -20,17 +20,8 @@ type drawnFromPool struct {
 // draw takes what a device consumes, all or nothing.
 func (d *drawnCounters) draw(site Site, pool int, device *inventory.Device) bool {
 	p := d.of(site, pool)
-	if p.left.Overdrawn {
+	if !covers(p.left, p.drawn, device) {
 		return false
-	}
-	for i := range device.ConsumesCounters {
-		consumption := &device.ConsumesCounters[i]
-		left, drawn := p.left.Counters[consumption.CounterSet], p.drawn[consumption.CounterSet]
-		for name, needed := range consumption.Counters {
-			if !suffices(left[name], drawn[name], needed.Value) {
-				return false
-			}
-		}
 	}
 	p.change(device, (*resource.Quantity).Add)
 	return true
@@ -80,14 +71,17 @@ func (p *drawnFromPool) change(device *inventory.Device, apply func(*resource.Qu
 	}
 }
 
-// covers reports whether a device could be had if the search had drawn nothing.
-func covers(left *ledger.Remaining, device *inventory.Device) bool {
+// covers reports whether enough is left for a device after what was drawn, which may
+// be nil for nothing.
+func covers(left *ledger.Remaining, drawn ledger.Counters, device *inventory.Device) bool {
 	if left.Overdrawn {
 		return false
 	}
-	for _, consumption := range device.ConsumesCounters {
+	for i := range device.ConsumesCounters {
+		consumption := &device.ConsumesCounters[i]
+		have, gone := left.Counters[consumption.CounterSet], drawn[consumption.CounterSet]
 		for name, needed := range consumption.Counters {
-			if have := left.Counters[consumption.CounterSet][name]; have.Cmp(needed.Value) < 0 {
+			if !suffices(have[name], gone[name], needed.Value) {
 				return false
 			}
 		}

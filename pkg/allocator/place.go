@@ -42,7 +42,9 @@ func (s *search) place(r *request, at location) (placing, error) {
 		s.giveBack(&p, device)
 		return constraintViolated, err
 	}
-	if !s.hasRoom(r, at, device) {
+	// For other modes try has asked this before: there, too little capacity comes
+	// before constraints.
+	if r.all() && !s.hasRoom(r, at, device) {
 		s.removeFromConstraints(r, len(s.constraintsOf(r.claim)))
 		s.giveBack(&p, device)
 		return notAvailable, nil
@@ -153,10 +155,15 @@ func newTakenDevices(claims int, pools []*inventory.NodePool, bits *bitset.Arena
 // forRequest reports whether a device cannot be chosen because it was already:
 // by any claim, or, with admin access, by the same claim.
 func (t *takenDevices) forRequest(r *request, at location) bool {
+	return t.against(r)[at.pool].Has(at.device)
+}
+
+// against returns the devices, by pool, that a request cannot have any more.
+func (t *takenDevices) against(r *request) []bitset.Set {
 	if r.admin {
-		return t.byClaim[r.claim.index][at.pool].Has(at.device)
+		return t.byClaim[r.claim.index]
 	}
-	return t.byAny[at.pool].Has(at.device)
+	return t.byAny
 }
 
 func (t *takenDevices) add(claim int, at location) {

@@ -96,7 +96,7 @@ func (s *search) tally(r *request) tally {
 				t.unsupported++
 			case !s.candidates(r.id, i).usable.Has(device):
 				t.full++
-			case pool.Partitions.Has(device) && !covers(usage.Remaining(pool), &pool.Devices[device]):
+			case pool.Partitions.Has(device) && !covers(usage.Remaining(pool), nil, &pool.Devices[device]):
 				t.short++
 			default:
 				t.free++

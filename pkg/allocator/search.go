@@ -23,6 +23,15 @@ type location struct {
 	pool, device int
 }
 
+// in returns the first position of a pool that is not before the location, for a
+// pool that is not before it either.
+func (l location) in(pool int) int {
+	if pool == l.pool {
+		return l.device
+	}
+	return 0
+}
+
 // search is the state of one depth-first search. It is used by one goroutine.
 type search struct {
 	*Task
@@ -191,7 +200,7 @@ func (s *search) addAll(r *request, index int, found *candidates) error {
 	hidden := s.hidden(pool)
 	for device := range pool.Devices {
 		switch {
-		case hidden != nil && hidden.Has(device):
+		case has(hidden, device):
 		case found.selection.Failed.Has(device):
 			return r.wanted.Error(pool, found.selection, device)
 		case found.selection.Matches.Has(device) && pool.Reachable.Has(device):
@@ -258,11 +267,7 @@ func (s *search) devices(r *request, slot, missing int, start location) (bool, e
 	}
 	var dead deadClasses
 	for pool := start.pool; pool < len(s.site.Pools); pool++ {
-		from := 0
-		if pool == start.pool {
-			from = start.device
-		}
-		for device := s.next(r, pool, from); device >= 0; device = s.next(r, pool, device+1) {
+		for device := s.next(r, pool, start.in(pool)); device >= 0; device = s.next(r, pool, device+1) {
 			at := location{pool, device}
 			if s.taken.forRequest(r, at) || dead.contains(s, at) {
 				continue

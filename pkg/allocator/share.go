@@ -29,7 +29,7 @@ func (s *search) measure(r *request, pool *inventory.NodePool, usage *ledger.Poo
 	var failing bitset.Set
 	for i := range c.measurable.All() {
 		device := &pool.Devices[i]
-		if r.capacity == nil && plainCapacity(device) {
+		if s.takesWhole(r, device) {
 			continue
 		}
 		needed, err := s.solver.consume(r.capacity, device.Capacity)
@@ -58,11 +58,16 @@ func (s *search) measure(r *request, pool *inventory.NodePool, usage *ledger.Poo
 
 // fitsWhole reports whether the request fits a device of which nothing is in use.
 func (s *search) fitsWhole(r *request, device *inventory.Device) (bool, error) {
-	if !s.solver.Features.ConsumableCapacity || r.capacity == nil && plainCapacity(device) {
+	if s.takesWhole(r, device) {
 		return true, nil
 	}
 	needed, err := s.solver.consume(r.capacity, device.Capacity)
 	return err == nil && !needed.refused && needed.amounts.fit(device), err
+}
+
+// takesWhole reports whether there is no need to look at a device's capacities.
+func (s *search) takesWhole(r *request, device *inventory.Device) bool {
+	return !s.solver.Features.ConsumableCapacity || r.capacity == nil && plainCapacity(device)
 }
 
 // plainCapacity is true for devices of which a request that asks for no capacity
@@ -152,7 +157,7 @@ func (s *search) consumption(r *request, at location, device *inventory.Device) 
 
 // hasRoom reports whether the device has enough capacity left for the request.
 func (s *search) hasRoom(r *request, at location, device *inventory.Device) bool {
-	if !s.solver.Features.ConsumableCapacity || r.capacity == nil && plainCapacity(device) {
+	if s.takesWhole(r, device) {
 		return true
 	}
 	var own amounts
