@@ -109,16 +109,31 @@ func (w *world) holders() string {
 	return strings.Join(lines, "\n")
 }
 
-// wrap breaks a text at spaces into lines of at most 100 columns where words allow it.
+// wrap breaks a text at spaces into lines of at most 100 columns where words allow it,
+// the first of which begins with a title and the others with as many spaces.
 func wrap(title, text string) string {
+	return wrapped(title, strings.Repeat(" ", len(title)), text)
+}
+
+// wrapLines breaks each line of a text. What is broken off is indented deeper.
+func wrapLines(text string) string {
 	var lines []string
-	line := title
+	for line := range strings.Lines(text) {
+		indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
+		lines = append(lines, wrapped(indent, indent+"    ", line))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func wrapped(first, others, text string) string {
+	var lines []string
+	line, empty := first, true
 	for _, word := range strings.Fields(text) {
-		if len(line)+len(word) > 100 && line != title {
+		if len(line)+len(word) > 100 && !empty {
 			lines = append(lines, strings.TrimSuffix(line, " "))
-			line = strings.Repeat(" ", len(title))
+			line = others
 		}
-		line += word + " "
+		line, empty = line+word+" ", false
 	}
 	return strings.Join(append(lines, strings.TrimSuffix(line, " ")), "\n")
 }
