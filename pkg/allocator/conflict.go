@@ -3,6 +3,7 @@ package allocator
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -15,6 +16,11 @@ const explainBudget = 2000
 
 // conflict says what is wrong if none of the requests lacks devices for itself.
 func (s *search) conflict() string {
+	for _, c := range s.claims {
+		if reason := s.tooFewTogether(c); reason != "" {
+			return reason
+		}
+	}
 	for i, c := range s.claims {
 		if s.ask(s.apiClaims()[:i+1]...) != no {
 			continue
@@ -25,7 +31,8 @@ func (s *search) conflict() string {
 		}
 		switch alone {
 		case yes:
-			return fmt.Sprintf("claim %s: there are devices for it alone, but not together with the pod's other claims", klog.KObj(c.api))
+			return fmt.Sprintf("claim %s: there are devices for it alone, but not together with those for %s",
+				klog.KObj(c.api), claimNames(s.claims[:i]))
 		case no:
 			if reason := s.conflictIn(c); reason != "" {
 				return reason
@@ -35,18 +42,49 @@ func (s *search) conflict() string {
 	return s.names() + ": no combination of devices satisfies all requests and constraints"
 }
 
+// tooFewTogether counts what the requests of a claim ask for together, and what each
+// constraint leaves of it, "" if that does not rule the claim out.
+func (s *search) tooFewTogether(c *claim) string {
+	for _, class := range c.classes() {
+		if reason := s.agreement(c, nil, func(r *request) bool { return r.className == class }).tooFew(); reason != "" {
+			return reason
+		}
+	}
+	if reason := s.agreement(c, nil, func(*request) bool { return true }).tooFew(); reason != "" {
+		return reason
+	}
+	constraints := s.constraintsOf(c)
+	for i := range constraints {
+		if reason := s.agreement(c, &constraints[i], constraints[i].appliesTo).tooFew(); reason != "" {
+			return reason
+		}
+	}
+	return ""
+}
+
+// classes are the names of the device classes of the claim's requests, each once.
+func (c *claim) classes() []string {
+	var list []string
+	for _, slot := range c.slots {
+		for _, r := range slot.alternatives {
+			if !slices.Contains(list, r.className) {
+				list = append(list, r.className)
+			}
+		}
+	}
+	return list
+}
+
 // conflictIn says why there is no solution for a claim even if it is alone, "" if that
 // would take too long to find out.
 func (s *search) conflictIn(c *claim) string {
 	each := yes
-	for i, slot := range c.slots {
+	for i := range c.slots {
 		cut := unconstrained(c)
 		cut.Spec.Devices.Requests = cut.Spec.Devices.Requests[i : i+1]
 		switch s.ask(cut) {
 		case no:
-			// Counters are all that devices without constraints have in common.
-			return fmt.Sprintf("claim %s, request %s: enough devices match and are free, but too little is left of the counters "+
-				"that they share", klog.KObj(c.api), slot.name)
+			return fmt.Sprintf("claim %s, request %s: %s", klog.KObj(c.api), c.slots[i].name, s.limited(&c.slots[i]))
 		case unknown:
 			each = unknown
 		}
@@ -60,6 +98,21 @@ func (s *search) conflictIn(c *claim) string {
 		return fmt.Sprintf("claim %s: there are devices for each of its requests alone, but not for all of them together", klog.KObj(c.api))
 	}
 	return ""
+}
+
+// limited says what keeps a request from enough of its devices, each of which it could
+// have: without constraints, counters and compatibility groups are all that devices
+// have in common.
+func (s *search) limited(slot *slot) string {
+	counters, groups := s.sharedCounters(slot)
+	text := "enough devices match and are free, but too little is left of the counters that they share"
+	if len(counters) > 0 && len(counters) <= namedAtMost {
+		text += " (" + strings.Join(counters, ", ") + ")"
+	}
+	if groups {
+		text += ", or their compatibility groups do not go together"
+	}
+	return text
 }
 
 // unconstrained returns a copy of the claim without its constraints.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/utils/ptr"
 
 	b "github.com/quartermaster-dra/quartermaster/pkg/builder"
 )
@@ -19,12 +20,12 @@ func TestReasonOfConflict(t *testing.T) {
 		"matchAttribute": {
 			cluster: twoNUMANodes,
 			claims:  []*b.ClaimBuilder{wants(3).Match("gpu.example.com/numa")},
-			want:    "claim train/gpus: there are enough free devices, but none that together satisfy matchAttribute gpu.example.com/numa",
+			want:    "claim train/gpus, request gpu: 3 devices are wanted that agree on gpu.example.com/numa (matchAttribute), but at most 2 could be had",
 		},
 		"distinctAttribute": {
 			cluster: twoNUMANodes,
 			claims:  []*b.ClaimBuilder{wants(3).Distinct("gpu.example.com/numa")},
-			want:    "claim train/gpus: there are enough free devices, but none that together satisfy distinctAttribute gpu.example.com/numa",
+			want:    "claim train/gpus, request gpu: 3 devices are wanted that all differ in gpu.example.com/numa (distinctAttribute), but at most 2 could be had",
 		},
 		"both": {
 			cluster: twoNUMANodes,
@@ -35,33 +36,33 @@ func TestReasonOfConflict(t *testing.T) {
 		"no device has the attribute": {
 			cluster: nodeWith(0, gpus(1)...),
 			claims:  []*b.ClaimBuilder{wants(1).Match("gpu.example.com/numa")},
-			want:    "claim train/gpus: there are enough free devices, but none that together satisfy matchAttribute gpu.example.com/numa",
+			want:    "claim train/gpus, request gpu: 1 device matches, but it lacks an attribute that a constraint needs (gpu.example.com/numa)",
 		},
 		"a constraint of the second claim": {
 			cluster: twoNUMANodes,
 			claims:  []*b.ClaimBuilder{one("first", 1), wants(3).Match("gpu.example.com/numa")},
-			want:    "claim train/gpus: there are enough free devices, but none that together satisfy matchAttribute gpu.example.com/numa",
+			want:    "claim train/gpus, request gpu: 3 devices are wanted that agree on gpu.example.com/numa (matchAttribute), but at most 2 could be had",
 		},
 		"two claims": {
 			cluster: nodeWith(0, gpus(3)...),
 			claims:  []*b.ClaimBuilder{one("first", 2), one("second", 2)},
-			want:    "claim default/second: there are devices for it alone, but not together with the pod's other claims",
+			want:    "claim default/second: there are devices for it alone, but not together with those for claim default/first",
 		},
 		"the second of three claims": {
 			cluster: nodeWith(0, gpus(3)...),
 			claims:  []*b.ClaimBuilder{one("first", 2), one("second", 2), one("third", 1)},
-			want:    "claim default/second: there are devices for it alone, but not together with the pod's other claims",
+			want:    "claim default/second: there are devices for it alone, but not together with those for claim default/first",
 		},
 		"requests of a claim": {
 			cluster: nodeWith(0, gpus(3)...),
 			claims:  []*b.ClaimBuilder{b.Claim("gpus", b.Request("one", "gpu").Count(2), b.Request("two", "gpu").Count(2))},
-			want:    "claim default/gpus: there are devices for each of its requests alone, but not for all of them together",
+			want:    "claim default/gpus, requests one and two: 4 devices are wanted together, but at most 3 could be had",
 		},
 		"requests of a claim, also without its constraint": {
 			cluster: twoNUMANodes,
 			claims: []*b.ClaimBuilder{b.Claim("gpus", b.Request("one", "gpu").Count(2), b.Request("two", "gpu").Count(3)).
 				Match("gpu.example.com/numa", "one")},
-			want: "claim default/gpus: there are devices for each of its requests alone, but not for all of them together",
+			want: "claim default/gpus, requests one and two: 5 devices are wanted together, but at most 4 could be had",
 		},
 		"more devices than a claim can have, with one alternative": {
 			cluster: nodeWith(0, gpus(40)...).withClasses(b.Class("big", isBig)),
@@ -94,7 +95,7 @@ func TestReasonBlamesNobodyOnSuspicion(t *testing.T) {
 	require.Greater(t, outcome.Steps, 2000, "the claim must be harder than what is spent on a reason")
 
 	outcome = c.mustNotFit(t, claim, b.Claim("more", b.Request("gpu", "gpu").Count(6)))
-	require.Equal(t, "claims default/hard, default/more: no combination of devices satisfies all requests and constraints",
+	require.Equal(t, "claims default/hard and default/more: no combination of devices satisfies all requests and constraints",
 		outcome.Reason())
 }
 
@@ -112,7 +113,16 @@ func TestReasonBlamesNoConstraintOnSuspicion(t *testing.T) {
 	claim.Modify(func(claim *resourceapi.ResourceClaim) {
 		claim.Spec.Devices.Requests = append(claim.Spec.Devices.Requests, more...)
 	})
-	outcome := c.mustNotFit(t, claim.Match("gpu.example.com/id", "many"))
+	// Seven devices have the same parity and seven are in the same half, but no six both.
+	for _, slice := range c.slices {
+		slice.Modify(func(slice *resourceapi.ResourceSlice) {
+			for i := range slice.Spec.Devices {
+				slice.Spec.Devices[i].Attributes["parity"] = resourceapi.DeviceAttribute{IntValue: ptr.To(int64(i % 2))}
+				slice.Spec.Devices[i].Attributes["half"] = resourceapi.DeviceAttribute{IntValue: ptr.To(int64(i / 7))}
+			}
+		})
+	}
+	outcome := c.mustNotFit(t, claim.Match("gpu.example.com/parity", "many").Match("gpu.example.com/half", "many"))
 	require.Less(t, outcome.Steps, 2000, "that it is impossible must be found out in time")
 	require.Equal(t, "claim default/hard: no combination of devices satisfies all requests and constraints", outcome.Reason())
 }
@@ -125,7 +135,7 @@ func TestReasonOutlivesTheContext(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, outcome.Fits())
 	cancel()
-	require.Equal(t, "claim default/more: there are devices for it alone, but not together with the pod's other claims",
+	require.Equal(t, "claim default/more: there are devices for it alone, but not together with those for claim train/gpus",
 		outcome.Reason())
 }
 
@@ -141,7 +151,7 @@ func TestReasonOfGivingUp(t *testing.T) {
 		},
 		"two claims": {
 			cluster: c, claims: []*b.ClaimBuilder{wants(3), b.Claim("more", b.Request("gpu", "gpu"))},
-			want: "claims train/gpus, default/more" + advice,
+			want: "claims train/gpus and default/more" + advice,
 		},
 	})
 }

@@ -1,7 +1,6 @@
 package allocator_test
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -116,41 +115,40 @@ func TestReasonOfOneRequest(t *testing.T) {
 		"none matches": {
 			cluster: nodeWith(0, gpus(2)...).withClasses(b.Class("big", isBig)),
 			claims:  []*b.ClaimBuilder{b.Claim("gpus", b.Request("gpu", "big"))},
-			want:    "claim default/gpus, request gpu: no device matches",
+			want:    "claim default/gpus, request gpu: no device matches class big",
 		},
 		"all held, 1": {
 			cluster: nodeWith(1, gpus(1)...),
-			want:    "claim train/gpus, request gpu: 1 device matches, 1 is held by other claims",
+			want:    "claim train/gpus, request gpu: 1 device matches, but it is held by another claim",
 		},
 		"all held, 8": {
 			cluster: nodeWith(8, gpus(8)...),
 			claims:  []*b.ClaimBuilder{wants(4)},
-			want:    "claim train/gpus, request gpu: 8 devices match, 8 are held by other claims",
+			want:    "claim train/gpus, request gpu: 8 devices match, but all are held by other claims",
 		},
 		"some held": {
 			cluster: nodeWith(5, gpus(8)...),
 			claims:  []*b.ClaimBuilder{wants(4)},
-			want: "claim train/gpus, request gpu: 8 devices match, but fewer than the 4 wanted are free " +
-				"(others are held by other claims)",
+			want: "claim train/gpus, request gpu: 8 devices match, but fewer than the 4 wanted are free, " +
+				"the rest are held by other claims",
 		},
 		"tainted, 1": {
 			cluster: nodeWith(0, tainted(1, gpus(1))...),
-			want:    "claim train/gpus, request gpu: 1 device matches, 1 has a taint that is not tolerated",
+			want:    "claim train/gpus, request gpu: 1 device matches, but it has a taint that is not tolerated (broken)",
 		},
 		"tainted, 2": {
 			cluster: nodeWith(0, tainted(2, gpus(2))...),
-			want:    "claim train/gpus, request gpu: 2 devices match, 2 have taints that are not tolerated",
+			want:    "claim train/gpus, request gpu: 2 devices match, but all have taints that are not tolerated (broken)",
 		},
-		"tainted or held": {
+		"tainted and held": {
 			cluster: nodeWith(2, tainted(3, gpus(3))...),
-			want: "claim train/gpus, request gpu: 3 devices match, but all are held by other claims or " +
-				"have taints that are not tolerated",
+			want:    "claim train/gpus, request gpu: 3 devices match, but all have taints that are not tolerated (broken)",
 		},
 		"some tainted, some held": {
 			cluster: nodeWith(1, tainted(2, gpus(3))...),
 			claims:  []*b.ClaimBuilder{wants(2)},
-			want: "claim train/gpus, request gpu: 3 devices match, but fewer than the 2 wanted are free " +
-				"(others are held by other claims or have taints that are not tolerated)",
+			want: "claim train/gpus, request gpu: 3 devices match, but fewer than the 2 wanted are free, " +
+				"the rest have taints that are not tolerated (broken)",
 		},
 		"fewer published than wanted": {
 			cluster: nodeWith(0, gpus(2)...),
@@ -165,8 +163,7 @@ func TestReasonOfOneRequest(t *testing.T) {
 		"all wanted, some held": {
 			cluster: nodeWith(1, gpus(8)...),
 			claims:  []*b.ClaimBuilder{wantsAll()},
-			want: "claim train/gpus, request gpu: 8 devices match and all are wanted, but not all are free " +
-				"(others are held by other claims)",
+			want:    "claim train/gpus, request gpu: all 8 matching devices are wanted, but some are held by other claims",
 		},
 		"all wanted, none there": {
 			claims: []*b.ClaimBuilder{wantsAll()},
@@ -176,20 +173,20 @@ func TestReasonOfOneRequest(t *testing.T) {
 			cluster: nodeWith(1, gpus(4)...).withClasses(b.Class("big", isBig)),
 			claims: []*b.ClaimBuilder{b.Claim("gpus", b.FirstAvailable("gpu",
 				b.Request("large", "big").Count(2), b.Request("many", "gpu").Count(4)))},
-			want: "claim default/gpus, request gpu: no alternative fits (large: no device matches; " +
-				"many: 4 devices match, but fewer than the 4 wanted are free (others are held by other claims))",
+			want: "claim default/gpus, request gpu: no alternative fits (large: no device matches class big; " +
+				"many: 4 devices match, but fewer than the 4 wanted are free, the rest are held by other claims)",
 		},
 		"an alternative that no claim can have": {
 			cluster: nodeWith(0, gpus(40)...).withClasses(b.Class("big", isBig)),
 			claims: []*b.ClaimBuilder{b.Claim("gpus", b.FirstAvailable("gpu",
 				b.Request("many", "gpu").Count(33), b.Request("large", "big")))},
 			want: "claim default/gpus, request gpu: no alternative fits (many: 33 devices are wanted, " +
-				"but a claim can have at most 32; large: no device matches)",
+				"but a claim can have at most 32; large: no device matches class big)",
 		},
 		"the second request": {
 			cluster: nodeWith(0, gpus(4)...).withClasses(b.Class("big", isBig)),
 			claims:  []*b.ClaimBuilder{b.Claim("gpus", b.Request("gpu", "gpu"), b.Request("large", "big"))},
-			want:    "claim default/gpus, request large: no device matches",
+			want:    "claim default/gpus, request large: no device matches class big",
 		},
 		"admin access, fewer published than wanted": {
 			cluster: nodeWith(1, gpus(2)...),
@@ -199,7 +196,7 @@ func TestReasonOfOneRequest(t *testing.T) {
 		"admin access, held and tainted": {
 			cluster: nodeWith(1, tainted(2, gpus(2))...),
 			claims:  []*b.ClaimBuilder{b.Claim("gpus", b.Request("gpu", "gpu").Admin())},
-			want:    "claim default/gpus, request gpu: 2 devices match, 2 have taints that are not tolerated",
+			want:    "claim default/gpus, request gpu: 2 devices match, but all have taints that are not tolerated (broken)",
 		},
 	})
 }
@@ -211,19 +208,19 @@ func TestReasonOfPartitionsAndFeatures(t *testing.T) {
 		"counters are exhausted": {
 			cluster: partitions(2, 4),
 			want: "claim train/gpus, request gpu: 4 devices match, but all are held by other claims or " +
-				"draw on counters that devices in use have exhausted",
+				"draw on counters of which too little is left (memory)",
 		},
 		"counters suffice for one": {
 			cluster: partitions(1, 4),
 			claims:  []*b.ClaimBuilder{wants(2)},
 			want: "claim train/gpus, request gpu: enough devices match and are free, " +
-				"but too little is left of the counters that they share",
+				"but too little is left of the counters that they share (memory)",
 		},
 		"counters never suffice": {
 			cluster: partitions(0, 4),
 			claims:  []*b.ClaimBuilder{wants(3)},
 			want: "claim train/gpus, request gpu: enough devices match and are free, " +
-				"but too little is left of the counters that they share",
+				"but too little is left of the counters that they share (memory)",
 		},
 		"counters do not suffice for both requests": {
 			cluster: partitions(0, 4),
@@ -233,22 +230,22 @@ func TestReasonOfPartitionsAndFeatures(t *testing.T) {
 		"partitions are off": {
 			// The slice with counters is not understood, so the devices are all that counts.
 			cluster: partitions(0, 1).withFeatures(noPartitions),
-			want:    "claim train/gpus, request gpu: 1 device matches, 1 needs a feature that is off",
+			want:    "claim train/gpus, request gpu: 1 device matches, but it needs a feature that is off (DRAPartitionableDevices)",
 		},
 		"binding conditions are off": {
 			cluster: nodeWith(0, conditional),
-			want:    "claim train/gpus, request gpu: 1 device matches, 1 needs a feature that is off",
+			want:    "claim train/gpus, request gpu: 1 device matches, but it needs a feature that is off (DRADeviceBindingConditions)",
 		},
 		"binding conditions are off for one of two": {
 			cluster: nodeWith(0, conditional, b.Device("gpu-1")),
 			claims:  []*b.ClaimBuilder{wants(2)},
-			want: "claim train/gpus, request gpu: 2 devices match, but fewer than the 2 wanted are free " +
-				"(others need a feature that is off)",
+			want: "claim train/gpus, request gpu: 2 devices match, but fewer than the 2 wanted are free, " +
+				"the rest need a feature that is off (DRADeviceBindingConditions)",
 		},
 		"all wanted: devices do not count if the feature is off": {
 			cluster: nodeWith(0, conditional, b.Device("gpu-1")),
 			claims:  []*b.ClaimBuilder{wantsAll(), b.Claim("more", b.Request("gpu", "gpu"))},
-			want:    "claim default/more: there are devices for it alone, but not together with the pod's other claims",
+			want:    "claim default/more: there are devices for it alone, but not together with those for claim train/gpus",
 		},
 	})
 }
@@ -257,17 +254,18 @@ func TestReasonOfPools(t *testing.T) {
 	unfinished := func(name string) *b.SliceBuilder {
 		return b.Slice(name).InPool(name, 1, 2).OnNode("n").Devices(gpus(2)...)
 	}
-	const updating = "; %d of the node's resource pools left out because their driver is updating them"
-	const invalid = "; 1 of the node's resource pools left out as invalid (device name gpu-0 is not unique)"
+	const updating = "; resource pool gpu.example.com/u is left out because its driver is updating it"
+	const invalid = "; resource pool gpu.example.com/twice is left out as invalid (device name gpu-0 is not unique)"
 	twice := onNode("twice", b.Device("gpu-0"), b.Device("gpu-0"))
 	checkReasons(t, map[string]reasonCase{
 		"the only pool is incomplete": {
 			cluster: cluster{}.and(unfinished("u")),
-			want:    "claim train/gpus, request gpu: the node has no devices that can be used" + fmt.Sprintf(updating, 1),
+			want:    "claim train/gpus, request gpu: the node has no devices that can be used" + updating,
 		},
 		"two pools are incomplete": {
 			cluster: nodeWith(1, gpus(1)...).and(unfinished("u"), unfinished("v")),
-			want:    "claim train/gpus, request gpu: 1 device matches, 1 is held by other claims" + fmt.Sprintf(updating, 2),
+			want: "claim train/gpus, request gpu: 1 device matches, but it is held by another claim; " +
+				"2 of the node's resource pools are left out because their drivers are updating them",
 		},
 		"the only pool is invalid": {
 			cluster: cluster{}.and(twice),
@@ -276,12 +274,12 @@ func TestReasonOfPools(t *testing.T) {
 		"a pool is invalid, another incomplete": {
 			cluster: nodeWith(0, gpus(1)...).and(twice, unfinished("u")),
 			claims:  []*b.ClaimBuilder{wants(2)},
-			want:    "claim train/gpus, request gpu: 1 device matches, 2 are wanted" + fmt.Sprintf(updating, 1) + invalid,
+			want:    "claim train/gpus, request gpu: 1 device matches, 2 are wanted" + updating + invalid,
 		},
 		"a pool is invalid, and claims compete": {
 			cluster: nodeWith(0, gpus(1)...).and(twice),
 			claims:  []*b.ClaimBuilder{wants(1), b.Claim("more", b.Request("gpu", "gpu"))},
-			want:    "claim default/more: there are devices for it alone, but not together with the pod's other claims" + invalid,
+			want:    "claim default/more: there are devices for it alone, but not together with those for claim train/gpus" + invalid,
 		},
 	})
 }

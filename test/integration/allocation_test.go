@@ -88,7 +88,7 @@ func testAdminAccess(t *testing.T) {
 	s.claimAndPod("next", s.want(1))
 	s.running("next")
 	s.claimAndPod("late", s.want(1))
-	s.waiting("late", "request gpu", "2 devices match, 2 are held by other claims")
+	s.waiting("late", "request gpu", "2 devices match, but all are held by other claims")
 	s.deletePod("user")
 	s.runningSoon("late")
 }

@@ -69,7 +69,7 @@ func testTemplates(t *testing.T) {
 
 	// The claim goes with its pod, and the device is free again.
 	s.create(s.pod("next", fromTemplate("one")))
-	s.waiting("next", "request gpu", "2 devices match, 2 are held by other claims")
+	s.waiting("next", "request gpu", "2 devices match, but all are held by other claims")
 	s.deletePod("user-000")
 	s.runningSoon("next")
 	s.eventually("delete the claim of the pod that is gone", func(context.Context) error {

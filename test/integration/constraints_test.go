@@ -54,7 +54,7 @@ func testMatchAttribute(t *testing.T) {
 		}, s.deviceNames(pod))
 	}
 	pair("third")
-	s.waiting("third", "claim "+s.name+"/third", "request nic", "held by other claims")
+	s.waiting("third", "claim "+s.name+"/third", "request nic", "held by")
 }
 
 func testDistinctAttribute(t *testing.T) {
@@ -68,7 +68,7 @@ func testDistinctAttribute(t *testing.T) {
 	s.running("two")
 	require.ElementsMatch(t, []string{s.node(0) + "/gpu-0", s.node(0) + "/gpu-2"}, s.deviceNames("two"))
 	distinct("three", 3)
-	s.waiting("three", "claim "+s.name+"/three", "distinctAttribute "+s.driver+"/root")
+	s.waiting("three", "claim "+s.name+"/three", "differ in "+s.driver+"/root (distinctAttribute)")
 	distinct("two-more", 2)
 	s.running("two-more")
 }
@@ -78,7 +78,7 @@ func testNoMatch(t *testing.T) {
 	s.devices(0, append(rooted("gpu", "a"), rooted("nic", "b")...)...)
 	s.create(workload.Claim("pair", s.ofKind("gpu", 1), s.ofKind("nic", 1),
 		workload.MatchAttribute(s.driver+"/root")), s.pod("pair", uses("pair")))
-	s.waiting("pair", "claim "+s.name+"/pair", "matchAttribute "+s.driver+"/root")
+	s.waiting("pair", "claim "+s.name+"/pair", "agree on "+s.driver+"/root (matchAttribute)")
 	// Each on its own is no problem, and another node may have both.
 	s.create(workload.Claim("free", s.ofKind("gpu", 1), s.ofKind("nic", 1)), s.pod("free", uses("free")))
 	s.running("free")

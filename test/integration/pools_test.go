@@ -47,7 +47,7 @@ func testNewerGeneration(t *testing.T) {
 	s.runningSoon("two")
 	require.Equal(t, []string{s.node(0) + "/new0", s.node(0) + "/new1"}, s.deviceNames("two"))
 	s.claimAndPod("third", s.want(1))
-	s.waiting("third", "request gpu", "2 devices match, 2 are held by other claims")
+	s.waiting("third", "request gpu", "2 devices match, but all are held by other claims")
 }
 
 // While only a part of the newer generation is there, nothing can be had.
@@ -55,7 +55,7 @@ func testNewerGenerationInPart(t *testing.T) {
 	s := newSpace(t, "partly", 1)
 	s.create(s.part("old", 1, 1, "old"), s.part("new0", 2, 2, "new0"))
 	s.claimAndPod("one", s.want(1))
-	s.waiting("one", "claim "+s.name+"/one", "request gpu", "their driver is updating them")
+	s.waiting("one", "claim "+s.name+"/one", "request gpu", "its driver is updating it")
 	s.create(s.part("new1", 2, 2, "new1"))
 	s.runningSoon("one")
 	require.Equal(t, []string{s.node(0) + "/new0"}, s.deviceNames("one"))
@@ -65,7 +65,7 @@ func testIncompletePool(t *testing.T) {
 	s := newSpace(t, "incomplete", 1)
 	s.create(s.part("a", 1, 2, "a0"))
 	s.claimAndPod("one", s.want(1))
-	s.waiting("one", "claim "+s.name+"/one", "request gpu", "1 of the node's resource pools left out", "updating")
+	s.waiting("one", "claim "+s.name+"/one", "request gpu", "is left out", "updating")
 	s.create(s.part("b", 1, 2, "b0"))
 	s.runningSoon("one")
 }

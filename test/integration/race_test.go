@@ -70,7 +70,7 @@ func (s *space) runningAndWaiting(running, waiting int) []string {
 		waitingPods := 0
 		for _, pod := range s.pods() {
 			if pod.Spec.NodeName == "" {
-				if err := waits(pod, "request gpu", "held by other claims"); err != nil {
+				if err := waits(pod, "request gpu", "held by"); err != nil {
 					open = append(open, err)
 				}
 				waitingPods++

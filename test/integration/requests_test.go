@@ -74,7 +74,7 @@ func testAll(t *testing.T) {
 	s.running("all")
 	require.ElementsMatch(t, []string{s.node(1) + "/gpu-0", s.node(1) + "/gpu-1"}, s.deviceNames("all"))
 	s.create(one("rest", s.wantAll()), s.podOnNode("rest", 0, uses("rest")))
-	s.waiting("rest", "claim "+s.name+"/rest", "request gpu", "3 devices match and all are wanted, but not all are free")
+	s.waiting("rest", "claim "+s.name+"/rest", "request gpu", "all 3 matching devices are wanted, but some are held by other claims")
 	s.deletePod("single")
 	s.runningSoon("rest")
 	require.Len(t, s.results("rest"), 3)

@@ -80,7 +80,7 @@ func (s *space) fillUp(free int) {
 	}
 	s.running(names...)
 	s.claimAndPod("surplus", s.want(1))
-	s.waiting("surplus", "request gpu", "held by other claims")
+	s.waiting("surplus", "request gpu", "held by")
 	holders := map[string]string{}
 	s.eventually("have every device held once", func(context.Context) error {
 		clear(holders)

@@ -34,7 +34,7 @@ func testSelectorsTogether(t *testing.T) {
 	s.running("both")
 	require.ElementsMatch(t, []string{s.node(0) + "/gpu-4", s.node(0) + "/gpu-6"}, s.deviceNames("both"))
 	s.claimAndPod("more", workload.Devices{Class: upper, Count: 1, Where: []string{even}})
-	s.waiting("more", "request gpu", "2 devices match, 2 are held by other claims")
+	s.waiting("more", "request gpu", "2 devices match, but all are held by other claims")
 }
 
 // lacking is a condition on an attribute that no device has: an error, because it

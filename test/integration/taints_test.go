@@ -42,7 +42,7 @@ func testDriverTaint(t *testing.T) {
 	s.running("first")
 	require.Equal(t, []string{s.node(0) + "/gpu-1"}, s.deviceNames("first"))
 	s.claimAndPod("second", s.want(1))
-	s.waiting("second", "claim "+s.name+"/second", "request gpu", "2 devices match, but all are held by other claims or have taints that are not tolerated")
+	s.waiting("second", "claim "+s.name+"/second", "request gpu", "2 devices match, but all have taints that are not tolerated", "or are held by other claims")
 	s.claimAndPod("tolerant", s.tolerant(noSchedule))
 	s.running("tolerant")
 	result := s.results("tolerant")[0]
@@ -58,7 +58,7 @@ func testTaintRule(t *testing.T) {
 	s.claimAndPod("first", s.want(1))
 	s.running("first")
 	s.claimAndPod("second", s.want(1))
-	s.waiting("second", "claim "+s.name+"/second", "request gpu", "2 devices match, but all are held by other claims or have taints that are not tolerated")
+	s.waiting("second", "claim "+s.name+"/second", "request gpu", "2 devices match, but all have taints that are not tolerated", "or are held by other claims")
 	s.delete(rule)
 	s.runningSoon("second")
 	require.Equal(t, []string{s.node(0) + "/gpu-1"}, s.deviceNames("second"))

@@ -29,7 +29,7 @@ func TestFreedDevicesWakeWhoWantsThem(t *testing.T) {
 		s.create(s.pod("holds-"+kind, fromTemplate(kind)))
 		s.running("holds-" + kind)
 		s.create(s.pod("wants-"+kind, fromTemplate(kind)))
-		s.waiting("wants-"+kind, "request "+kind, "1 device matches, 1 is held by other claims")
+		s.waiting("wants-"+kind, "request "+kind, "1 device matches, but it is held by another claim")
 	}
 	s.create(s.pod("wants-two-gpus", append(fromTemplate("gpu"), workload.Use{As: "second", Template: "gpu"})))
 	s.waiting("wants-two-gpus")

@@ -42,12 +42,12 @@ func TestFilter(t *testing.T) {
 		"devices held": {
 			objects: plus(gpuNodes(2, "n1"), gpus("c", 1).Obj(), gpus("other", 2).Allocated("n1", "gpu-0", "gpu-1")),
 			pod:     newPod("p", uses("c")),
-			reasons: map[string]string{"n1": "claim default/c, request gpu: 2 devices match, 2 are held by other claims"},
+			reasons: map[string]string{"n1": "claim default/c, request gpu: 2 devices match, but all are held by other claims"},
 		},
 		"several claims": {
 			objects: plus(gpuNodes(2, "n1"), gpus("a", 1).Obj(), gpus("b", 2).Obj()),
 			pod:     newPod("p", uses("a"), uses("b")),
-			reasons: map[string]string{"n1": "claim default/b: there are devices for it alone, but not together with the pod's other claims"},
+			reasons: map[string]string{"n1": "claim default/b: there are devices for it alone, but not together with those for claim default/a"},
 		},
 		"allocated on one node": {
 			objects: plus(gpuNodes(1, "n1", "n2"), with(gpus("c", 1).Allocated("n2", "gpu-0"), onNode("n2"))),
@@ -63,7 +63,7 @@ func TestFilter(t *testing.T) {
 			pod:     newPod("p", uses("a"), uses("b")),
 			reasons: map[string]string{
 				"n1": "claim default/a is allocated on other nodes",
-				"n2": "claim default/b, request gpu: 1 device matches, 1 is held by other claims",
+				"n2": "claim default/b, request gpu: 1 device matches, but it is held by another claim",
 			},
 		},
 		"needs a kubelet that skips operations": {

@@ -93,7 +93,7 @@ func TestUnreserveGoesOn(t *testing.T) {
 				}
 				require.Equal(t, 1, f.pl.state.ledger.InFlightCount(), "the fate of the write is not known")
 				other := f.schedule(waiting)
-				require.Contains(t, other.reasons["n1"], "1 is held by other claims")
+				require.Contains(t, other.reasons["n1"], "it is held by another claim")
 				again := f.schedule(result.pod(f))
 				require.Equal(t, "PreFilter", again.phase)
 				require.Equal(t, fwk.UnschedulableAndUnresolvable, again.status.Code())

@@ -1,0 +1,215 @@
+package allocator
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/klog/v2"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// Explanation says in full why there is no solution on a node. All numbers are
+// numbers of devices unless they say otherwise. Equal inputs give equal explanations.
+type Explanation struct {
+	// Node is the name of the node.
+	Node string
+	// Reason is the short form, as Outcome.Reason gives it.
+	Reason string
+	// Steps is how many devices the search tried.
+	Steps int
+	// GaveUp is true if the search ran out of its budget: there may be a solution.
+	GaveUp bool
+	// Claims are those that were to be allocated, in their order.
+	Claims []ExplainedClaim
+	// Conflict says what is wrong between devices, requests or claims. It is only
+	// looked for if every request has enough available devices, otherwise it is "".
+	Conflict string
+	// LeftOut are the node's pools that could not be allocated from.
+	LeftOut []ExplainedPool
+}
+
+// ExplainedClaim is a claim of an Explanation.
+type ExplainedClaim struct {
+	// Claim is namespace/name.
+	Claim string
+	// Requests are all requests and alternatives in the order of the claim.
+	Requests []ExplainedRequest
+	// Constraints are those of the claim, in its order.
+	Constraints []ExplainedConstraint
+}
+
+// ExplainedRequest counts the devices of one request, or of one alternative of it.
+// Matching is the sum of Available and of the Devices of all Obstacles.
+type ExplainedRequest struct {
+	// Request is the name, or request/alternative.
+	Request string
+	// Class is the name of the device class.
+	Class string
+	// All is true for allocation mode All, Admin for admin access.
+	All, Admin bool
+	// Wanted is how many devices are needed. For allocation mode All it is the number
+	// of those that match, without such as the node cannot use in any case.
+	Wanted int
+	// Published are the devices in those pools of the node that can be allocated from.
+	Published int
+	// OfClass are those that match the selectors of the class.
+	OfClass int
+	// Matching are those that match also the selectors of the request.
+	Matching int
+	// Available are those that the request could have if it were alone.
+	Available int
+	// Obstacles are what keeps it from the other matching devices, each of which is
+	// counted once. They are in the order of their causes.
+	Obstacles []Obstacle
+	// Contended are the counters of which too little is left for all available devices
+	// together, though there is enough for each.
+	Contended []Contention
+	// Failing are the devices on which a selector fails, by the text of the error. They
+	// do not match.
+	Failing []Detail
+	// Shortage says why there are too few available devices, "" if there are enough.
+	Shortage string
+}
+
+// Obstacle is a cause together with the devices that a request cannot have for it.
+type Obstacle struct {
+	Cause Cause
+	// Devices is how many, at least one.
+	Devices int
+	// Details are what the cause is about, most devices first. A device can count for
+	// several of them.
+	Details []Detail
+	// Claims are those in the way, most devices first: for Held those that have the
+	// devices, for Full those with shares of them, for CounterShort those with devices
+	// that draw on the same counters. For other causes it is empty.
+	Claims []Holder
+}
+
+// Detail is one thing that an obstacle is about: a taint as key=value:effect, a
+// feature gate, an attribute, a capacity, or a counter as driver/pool/set/counter.
+type Detail struct {
+	Name string
+	// Devices is for how many devices it matters.
+	Devices int
+	// Shortfall is set for capacities and counters of which too little is left.
+	Shortfall *Shortfall
+}
+
+// Shortfall is about the device that lacks the least.
+type Shortfall struct {
+	// Device is driver/pool/device.
+	Device string
+	// Needed is what one allocation takes. Left is what can be had, negative if claims
+	// have more than there is. By is the difference, more than zero.
+	Needed, Left, By resource.Quantity
+}
+
+// Holder is a claim that is in the way.
+type Holder struct {
+	// Claim is the zero value if the ledger view knows no names. Several claims then
+	// count as one.
+	Claim ledger.ClaimRef
+	// Devices is by how many devices, or shares of them, it is in the way.
+	Devices int
+}
+
+// Contention is a counter that available devices draw on.
+type Contention struct {
+	// Counter is driver/pool/set/counter.
+	Counter string
+	// Devices is how many available devices draw on it, Needed what they draw together.
+	Devices int
+	Needed  resource.Quantity
+	// Left is what can be had of it, less than Needed.
+	Left resource.Quantity
+}
+
+// ExplainedConstraint says how many devices a constraint leaves for its requests, if
+// it were the only one and no request took devices from another.
+type ExplainedConstraint struct {
+	// Kind is matchAttribute or distinctAttribute.
+	Kind string
+	// Attribute is the fully qualified name.
+	Attribute string
+	// Requests are the names of the requests that it covers.
+	Requests []string
+	// Wanted is how many devices these want together, at least.
+	Wanted int
+	// Value is what most of the available devices agree on, Best is their number. For
+	// distinctAttribute Value is "" and Best the number of different values.
+	Value string
+	Best  int
+	// Possible is what Best could be if no other claim had devices.
+	Possible int
+}
+
+// ExplainedPool is a pool of the node that nothing can be allocated from.
+type ExplainedPool struct {
+	ID    inventory.PoolID
+	State inventory.State
+	// Reason says why it is in that state.
+	Reason string
+}
+
+// Explain says in full why there is no solution, nil if there is one. Like Reason it
+// is computed on demand, and it costs more than most searches. It looks at the
+// ledger as it is now.
+func (o *Outcome) Explain() *Explanation {
+	s := o.search
+	if s == nil {
+		return nil
+	}
+	e := &Explanation{Node: s.site.Node.Name, Steps: o.Steps, GaveUp: o.GaveUp, LeftOut: s.explainPools()}
+	if o.GaveUp {
+		e.Reason = s.gaveUp(o.Steps)
+	} else {
+		if e.Reason = s.firstShortage(); e.Reason == "" {
+			e.Conflict = s.conflict()
+			e.Reason = e.Conflict
+		}
+		e.Reason += s.poolTrouble()
+	}
+	for _, c := range s.claims {
+		e.Claims = append(e.Claims, s.explainClaim(c))
+	}
+	return e
+}
+
+func (s *search) explainClaim(c *claim) ExplainedClaim {
+	e := ExplainedClaim{Claim: klog.KObj(c.api).String()}
+	for _, slot := range c.slots {
+		for _, r := range slot.alternatives {
+			e.Requests = append(e.Requests, s.explainRequest(r))
+		}
+	}
+	constraints := s.constraintsOf(c)
+	for i := range constraints {
+		e.Constraints = append(e.Constraints, s.agreement(c, &constraints[i], constraints[i].appliesTo).explain())
+	}
+	return e
+}
+
+func (s *search) explainPools() []ExplainedPool {
+	var list []ExplainedPool
+	for _, pool := range s.site.Pools {
+		if pool.State != inventory.Complete {
+			list = append(list, ExplainedPool{pool.ID, pool.State, pool.Reason})
+		}
+	}
+	slices.SortFunc(list, func(a, b ExplainedPool) int { return a.ID.Compare(b.ID) })
+	return list
+}
+
+func (a *agreement) explain() ExplainedConstraint {
+	usable := a.usable()
+	e := ExplainedConstraint{
+		Kind: "matchAttribute", Attribute: a.constraint.name.full, Requests: a.names(), Wanted: a.wanted,
+		Value: usable.value.String(), Best: usable.devices, Possible: a.possible().devices,
+	}
+	if a.constraint.api.DistinctAttribute != nil {
+		e.Kind = "distinctAttribute"
+	}
+	return e
+}

@@ -1,0 +1,163 @@
+package allocator
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// explainRequest looks at all devices for a request.
+func (s *search) explainRequest(r *request) ExplainedRequest {
+	e := ExplainedRequest{
+		Request: r.reference(), Class: r.className, All: r.all(), Admin: r.admin,
+		Wanted: s.wantedBy(r), Shortage: s.shortage(r),
+	}
+	var obstacles [causeCount]obstacleBuilder
+	var failing details
+	var contended contention
+	pools := s.inspect(r)
+	for i := range pools {
+		in := &pools[i]
+		e.Published += len(in.pool.Devices)
+		e.OfClass += in.ofClass().Len()
+		for device := range in.selection.Failed.All() {
+			failing.add(in.failure(device), nil)
+		}
+		for device := range in.selection.Matches.All() {
+			e.Matching++
+			cause := in.cause(device)
+			obstacles[cause].add(in, device, cause)
+			if cause == Available {
+				contended.add(in, device)
+			}
+		}
+	}
+	e.Contended = contended.sorted()
+	e.Available, e.Failing = obstacles[Available].devices, failing.sorted()
+	for cause := Available + 1; int(cause) < causeCount; cause++ {
+		if b := &obstacles[cause]; b.devices > 0 {
+			e.Obstacles = append(e.Obstacles, Obstacle{cause, b.devices, b.details.sorted(), b.holders()})
+		}
+	}
+	return e
+}
+
+// obstacleBuilder collects the devices with one cause.
+type obstacleBuilder struct {
+	devices int
+	details details
+	// claims are by how many devices of which pool each claim is in the way.
+	claims map[ledger.ClaimRef]map[string]bool
+}
+
+func (b *obstacleBuilder) add(in *inspection, device int, cause Cause) {
+	b.devices++
+	published := &in.pool.Devices[device]
+	name := in.pool.ID.String() + "/" + published.Name
+	switch cause {
+	case Unsupported:
+		for _, gate := range in.features(device) {
+			b.details.add(gate, nil)
+		}
+	case TooSmall:
+		for _, unfit := range in.unfitCapacities(published) {
+			b.details.add(unfit.text, nil)
+		}
+	case AttributeMissing:
+		b.details.add(in.missingAttribute(published), nil)
+	case Tainted:
+		for _, taint := range in.taints(device) {
+			b.details.add(taintText(taint), nil)
+		}
+	case Full:
+		for _, short := range in.shortCapacities(published) {
+			b.details.add(short.name, short.of(name))
+		}
+		b.addUsers(in, published.Name)
+	case CounterShort:
+		for _, short := range in.shortCounters(published) {
+			b.details.add(in.pool.ID.String()+"/"+short.name, short.of(name))
+			for _, drawing := range in.drawing(short.name) {
+				b.addUsers(in, drawing)
+			}
+		}
+	case Held:
+		b.addUsers(in, published.Name)
+	}
+}
+
+// addUsers blames the claims that have a device or a share of it.
+func (b *obstacleBuilder) addUsers(in *inspection, device string) {
+	if b.claims == nil {
+		b.claims = make(map[ledger.ClaimRef]map[string]bool)
+	}
+	for _, claim := range in.users(device) {
+		if b.claims[claim] == nil {
+			b.claims[claim] = make(map[string]bool)
+		}
+		b.claims[claim][in.pool.ID.String()+"/"+device] = true
+	}
+}
+
+// holders lists the claims, those with most devices first.
+func (b *obstacleBuilder) holders() []Holder {
+	var list []Holder
+	for claim, devices := range b.claims {
+		list = append(list, Holder{claim, len(devices)})
+	}
+	slices.SortFunc(list, func(a, b Holder) int {
+		return cmp.Or(cmp.Compare(b.Devices, a.Devices), cmp.Compare(a.Claim.Namespace, b.Claim.Namespace),
+			cmp.Compare(a.Claim.Name, b.Claim.Name), cmp.Compare(a.Claim.UID, b.Claim.UID))
+	})
+	return list
+}
+
+// taintText is key=value:effect, without the value if there is none.
+func taintText(taint resourceapi.DeviceTaint) string {
+	if taint.Value == "" {
+		return fmt.Sprintf("%s:%s", taint.Key, taint.Effect)
+	}
+	return fmt.Sprintf("%s=%s:%s", taint.Key, taint.Value, taint.Effect)
+}
+
+// details collects details by name.
+type details map[string]*Detail
+
+// add counts a device. Of several shortfalls the least is kept, of equal ones the
+// first.
+func (d *details) add(name string, short *Shortfall) {
+	if *d == nil {
+		*d = make(details)
+	}
+	known := (*d)[name]
+	if known == nil {
+		known = &Detail{Name: name}
+		(*d)[name] = known
+	}
+	known.Devices++
+	if short != nil && (known.Shortfall == nil || short.By.Cmp(known.Shortfall.By) < 0) {
+		known.Shortfall = short
+	}
+}
+
+func (d *details) sorted() []Detail {
+	var list []Detail
+	for _, detail := range *d {
+		list = append(list, *detail)
+	}
+	slices.SortFunc(list, func(a, b Detail) int {
+		return cmp.Or(cmp.Compare(b.Devices, a.Devices), cmp.Compare(a.Name, b.Name))
+	})
+	return list
+}
+
+// of is the shortfall as that of a device.
+func (s *shortfall) of(device string) *Shortfall {
+	by := s.needed.DeepCopy()
+	by.Sub(s.left)
+	return &Shortfall{Device: device, Needed: s.needed, Left: s.left, By: by}
+}

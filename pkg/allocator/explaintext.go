@@ -1,0 +1,165 @@
+package allocator
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// listedAtMost is how many claims, taints, counters and so on a text lists. The
+// Explanation has all of them.
+const listedAtMost = 5
+
+// String is the explanation as a text of several lines without a line end at the end.
+func (e *Explanation) String() string {
+	if e == nil {
+		return ""
+	}
+	w := &textWriter{}
+	w.line(0, "node %s: %s", e.Node, e.Reason)
+	for i := range e.Claims {
+		w.claim(&e.Claims[i])
+	}
+	for _, pool := range e.LeftOut {
+		w.line(1, "pool %s is left out, it is %s: %s", pool.ID, pool.State, pool.Reason)
+	}
+	if e.Conflict != "" {
+		w.line(1, "counted one by one, each request has enough available devices")
+	}
+	if e.GaveUp {
+		w.line(1, "%s tried, then the budget was used up", plural(e.Steps-1, "device was", "devices were"))
+	}
+	return strings.TrimSuffix(w.String(), "\n")
+}
+
+// textWriter writes indented lines.
+type textWriter struct{ strings.Builder }
+
+func (w *textWriter) line(depth int, format string, args ...any) {
+	w.WriteString(strings.Repeat("  ", depth))
+	fmt.Fprintf(w, format, args...)
+	w.WriteString("\n")
+}
+
+func (w *textWriter) claim(c *ExplainedClaim) {
+	w.line(1, "claim %s", c.Claim)
+	for i := range c.Requests {
+		w.request(&c.Requests[i])
+	}
+	for i := range c.Constraints {
+		w.constraint(&c.Constraints[i])
+	}
+}
+
+func (w *textWriter) request(r *ExplainedRequest) {
+	w.line(2, "request %s: %s", r.Request, r.asks())
+	w.line(3, "%s published for the node, %d of the class, %d matching, %d available%s",
+		plural(r.Published, "device", "devices"), r.OfClass, r.Matching, r.Available, r.verdict())
+	for i := range r.Obstacles {
+		w.line(3, "%s", r.Obstacles[i].text())
+	}
+	for _, failing := range r.Failing {
+		text, _, _ := strings.Cut(failing.Name, "\n") // What follows points into the expression.
+		w.line(3, "%s on which a selector fails: %s", plural(failing.Devices, "device", "devices"), text)
+	}
+	if len(r.Contended) > 0 {
+		w.line(3, "not all of those available together: %s", listed(r.Contended, "more counters", Contention.text))
+	}
+}
+
+// verdict says whether the available devices are enough.
+func (r *ExplainedRequest) verdict() string {
+	switch missing := r.Wanted - r.Available; {
+	case r.Shortage == "":
+		return ""
+	case missing > 0:
+		return fmt.Sprintf(": %d too few", missing)
+	default:
+		return ": " + r.Shortage
+	}
+}
+
+func (c Contention) text() string {
+	return fmt.Sprintf("%s (%s %s, %s left)", c.Counter, plural(c.Devices, "draws", "draw"), c.Needed.String(), c.Left.String())
+}
+
+// asks is what the request asks for.
+func (r *ExplainedRequest) asks() string {
+	text := plural(r.Wanted, "device", "devices")
+	if r.All {
+		text = fmt.Sprintf("all devices (%d)", r.Wanted)
+	}
+	text += " of class " + r.Class
+	if r.Admin {
+		text += " with admin access"
+	}
+	return text
+}
+
+func (o *Obstacle) text() string {
+	text := fmt.Sprintf("%d %s", o.Devices, o.Cause.predicate(o.Devices, nil))
+	if len(o.Details) > 0 {
+		text += ": " + listed(o.Details, "more", func(d Detail) string { return d.text(o.Devices) })
+	}
+	if len(o.Claims) > 0 {
+		separator := ": "
+		if len(o.Details) > 0 {
+			separator = "; in use by "
+		}
+		text += separator + listed(o.Claims, "more claims", Holder.text)
+	}
+	return text
+}
+
+// text tells the number of devices only if it is not that of the obstacle.
+func (d Detail) text(all int) string {
+	text := d.Name
+	if d.Devices != all {
+		text += fmt.Sprintf(" (%d)", d.Devices)
+	}
+	if s := d.Shortfall; s != nil {
+		text += fmt.Sprintf(" (%s needs %s, %s left, %s short)", s.Device, s.Needed.String(), s.Left.String(), s.By.String())
+	}
+	return text
+}
+
+func (h Holder) text() string {
+	if h.Claim == (ledger.ClaimRef{}) {
+		return fmt.Sprintf("other claims (%d)", h.Devices)
+	}
+	return fmt.Sprintf("%s (%d)", h.Claim, h.Devices)
+}
+
+// listed joins the first texts and says how many more there are.
+func listed[T any](all []T, more string, text func(T) string) string {
+	var words []string
+	for _, one := range all[:min(len(all), listedAtMost)] {
+		words = append(words, text(one))
+	}
+	joined := strings.Join(words, ", ")
+	if n := len(all) - listedAtMost; n > 0 {
+		joined += fmt.Sprintf(" and %d %s", n, more)
+	}
+	return joined
+}
+
+func (w *textWriter) constraint(c *ExplainedConstraint) {
+	w.line(2, "%s %s of %s: %s wanted, %s", c.Kind, c.Attribute, requestNames(c.Requests),
+		plural(c.Wanted, "device", "devices"), c.best())
+}
+
+// best says how many devices there are at best.
+func (c *ExplainedConstraint) best() string {
+	text := fmt.Sprintf("at best %d available", c.Best)
+	if c.Kind == "distinctAttribute" {
+		text = fmt.Sprintf("at best %d available with different values", c.Best)
+	}
+	if c.Value != "" {
+		text += " with value " + c.Value
+	}
+	if c.Possible != c.Best {
+		text += fmt.Sprintf(", %d if other claims had none", c.Possible)
+	}
+	return text
+}

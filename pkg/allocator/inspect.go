@@ -1,0 +1,275 @@
+package allocator
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/component-helpers/nodedeclaredfeatures/features/draoptionalnodeoperations"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/bitset"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
+)
+
+// This file is all that reasons and explanations know about the insides of a search.
+
+// inspection looks at the devices of one pool with the eyes of one request, after
+// the search and one device after the other. It says more than the candidates of
+// the search, and costs more.
+type inspection struct {
+	s       *search
+	request *request
+	index   int // of the pool in the site
+	pool    *inventory.NodePool
+	usage   *ledger.PoolUsage
+	// usable, matches and failed are what the search found.
+	usable                        bitset.Set
+	selection                     *selector.Selection
+	hidden, unsupported, occupied bitset.Set
+	// compatible has the state of the pool's counter sets before the search.
+	compatible compatibility
+}
+
+// inspect looks at the pools that can be allocated from.
+func (s *search) inspect(r *request) []inspection {
+	list := make([]inspection, 0, len(s.site.Pools))
+	for i, pool := range s.site.Pools {
+		if pool.State != inventory.Complete {
+			continue
+		}
+		usage, found := s.site.Usage.Pool(pool.ID), s.candidates(r.id, i)
+		list = append(list, inspection{
+			s: s, request: r, index: i, pool: pool, usage: usage,
+			usable: found.usable, selection: found.selection,
+			hidden: s.hidden(pool), unsupported: s.unsupported(s.site.Node, pool), occupied: s.occupied(usage, pool),
+		})
+	}
+	return list
+}
+
+// wantedBy is how many devices a request needs. For allocation mode All these are all
+// that match and are not ignored.
+func (s *search) wantedBy(r *request) int { return s.count[r.id] }
+
+// has is Has for a set that may be nil.
+func has(set bitset.Set, device int) bool { return set != nil && set.Has(device) }
+
+// ofClass returns the devices that match the class, whatever the request says.
+func (in *inspection) ofClass() bitset.Set {
+	r := in.request
+	if len(r.selectors) == 0 {
+		return in.selection.Matches
+	}
+	class := selector.NewSet(r.class, r.claim.api, r.reference(), nil)
+	selection, err := in.s.solver.Evaluator.Select(context.WithoutCancel(in.s.ctx), in.pool, class)
+	if err != nil {
+		return in.selection.Matches
+	}
+	return selection.Matches
+}
+
+// failure says which selector fails on a device, and how.
+func (in *inspection) failure(device int) string {
+	return in.request.wanted.Error(in.pool, in.selection, device).WithoutDevice()
+}
+
+// ignores reports whether the device is left out where all devices are wanted.
+func (in *inspection) ignores(device int) bool {
+	return in.request.all() && (!in.pool.Reachable.Has(device) || has(in.hidden, device) ||
+		in.capacity(&in.pool.Devices[device]) == TooSmall)
+}
+
+// cause says what keeps the request from a device that matches. It asks in the
+// order of the causes.
+func (in *inspection) cause(device int) Cause {
+	published := &in.pool.Devices[device]
+	switch {
+	case !in.pool.Reachable.Has(device):
+		return Unreachable
+	case has(in.unsupported, device), has(in.hidden, device):
+		return Unsupported
+	}
+	capacity := in.capacity(published)
+	switch {
+	case capacity == TooSmall:
+		return TooSmall
+	case in.missingAttribute(published) != "":
+		return AttributeMissing
+	case in.s.solver.Features.DeviceTaints && !in.request.tolerates(published.Taints):
+		return Tainted
+	case !in.request.admin && has(in.occupied, device):
+		return Held
+	case capacity == Full:
+		return Full
+	case in.drawsNothing(published):
+	case in.overdrawn() || len(in.shortCounters(published)) > 0:
+		return CounterShort
+	case !in.joins(device):
+		return Incompatible
+	}
+	if !in.request.all() && !in.usable.Has(device) {
+		return Held // Not any more, but when the search looked at it.
+	}
+	return Available
+}
+
+// capacity is TooSmall, Full or Available.
+func (in *inspection) capacity(device *inventory.Device) Cause {
+	if in.s.takesWhole(in.request, device) {
+		return Available
+	}
+	needed, err := in.s.solver.consume(in.request.capacity, device.Capacity)
+	switch {
+	case err != nil, needed.refused, !needed.amounts.fit(device):
+		return TooSmall
+	case !needed.amounts.fit(device, used(in.usage, device)):
+		return Full
+	}
+	return Available
+}
+
+// shortCapacities are the capacities of which a device has too little left.
+func (in *inspection) shortCapacities(device *inventory.Device) []shortfall {
+	var list []shortfall
+	needed, err := in.s.solver.consume(in.request.capacity, device.Capacity)
+	if err != nil {
+		return nil
+	}
+	taken := used(in.usage, device)
+	for name, capacity := range device.Capacity {
+		left := capacity.Value.DeepCopy()
+		left.Sub(taken[name])
+		if amount := needed.amounts[name]; amount.Cmp(left) > 0 {
+			list = append(list, shortfall{string(name), amount, left})
+		}
+	}
+	slices.SortFunc(list, func(a, b shortfall) int { return cmp.Compare(a.name, b.name) })
+	return list
+}
+
+// unfit is a capacity that a device never has in the amount asked for.
+type unfit struct{ name, text string }
+
+// unfitCapacities are those asked for that a device never has, by name.
+func (in *inspection) unfitCapacities(device *inventory.Device) []unfit {
+	if in.request.capacity == nil {
+		return nil
+	}
+	var list []unfit
+	for name, asked := range in.request.capacity.Requests {
+		if text := in.unfit(device, name, asked); text != "" {
+			list = append(list, unfit{string(name), text})
+		}
+	}
+	slices.SortFunc(list, func(a, b unfit) int { return cmp.Compare(a.name, b.name) })
+	return list
+}
+
+// unfit says why a device never has a capacity in the amount asked for, "" if it has.
+func (in *inspection) unfit(device *inventory.Device, name resourceapi.QualifiedName, asked resource.Quantity) string {
+	published, found := device.Capacity[name]
+	if !found {
+		return fmt.Sprintf("%s, which is not published", name)
+	}
+	needed, err := in.s.solver.consume(
+		&resourceapi.CapacityRequirements{Requests: map[resourceapi.QualifiedName]resource.Quantity{name: asked}},
+		map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{name: published})
+	amount := needed.amounts[name]
+	switch {
+	case err != nil:
+		return err.Error()
+	case needed.refused:
+		return fmt.Sprintf("%s %s, which the request policy does not allow", asked.String(), name)
+	case amount.Cmp(published.Value) > 0:
+		return fmt.Sprintf("%s %s, there is %s", asked.String(), name, published.Value.String())
+	}
+	return ""
+}
+
+// joins reports whether the compatibility groups of a device go together with those
+// of the devices in use.
+func (in *inspection) joins(device int) bool {
+	if !in.s.solver.Features.CompatibilityGroups {
+		return true
+	}
+	undo, ok := in.compatible.join(in.s.site, location{in.index, device}, &in.pool.Devices[device])
+	if ok {
+		in.compatible.restore(in.index, undo)
+	}
+	return ok
+}
+
+// missingAttribute names an attribute that a constraint needs and that the device
+// lacks, or has in a form that the constraint does not understand; "" if there is none.
+func (in *inspection) missingAttribute(device *inventory.Device) string {
+	constraints := in.s.constraintsOf(in.request.claim)
+	for i := range constraints {
+		if c := &constraints[i]; c.appliesTo(in.request) {
+			if _, found := in.values(c, device); !found {
+				return c.name.full
+			}
+		}
+	}
+	return ""
+}
+
+// values are what a constraint sees of a device. found is false if that rules the
+// device out. Without support for lists there may be no values all the same.
+func (in *inspection) values(c *scopedConstraint, device *inventory.Device) (list []value, found bool) {
+	attribute, err := in.s.attribute(in.request, device, c.name)
+	if err != nil {
+		return nil, true // Not known, which is no reason.
+	}
+	if attribute == nil {
+		return nil, false
+	}
+	list = values(attribute, c.lists)
+	return list, len(list) > 0 || !c.lists
+}
+
+// features are the feature gates that a device needs and that are off.
+func (in *inspection) features(device int) []string {
+	var list []string
+	features := in.s.solver.Features
+	if !features.PartitionableDevices && in.pool.Partitions.Has(device) {
+		list = append(list, "DRAPartitionableDevices")
+	}
+	if has(in.hidden, device) {
+		list = append(list, "DRADeviceBindingConditions")
+	}
+	if in.pool.Skipping.Has(device) && has(in.unsupported, device) {
+		const gate = draoptionalnodeoperations.DRAOptionalNodeOperationsFeatureGate
+		if !features.OptionalNodeOperations {
+			list = append(list, gate)
+		} else if !slices.Contains(in.s.site.Node.Status.DeclaredFeatures, gate) {
+			list = append(list, gate+" on the node")
+		}
+	}
+	return list
+}
+
+// taints are those that the request does not tolerate.
+func (in *inspection) taints(device int) []resourceapi.DeviceTaint {
+	return slices.DeleteFunc(slices.Clone(in.pool.Devices[device].Taints), func(taint resourceapi.DeviceTaint) bool {
+		return in.request.tolerates([]resourceapi.DeviceTaint{taint})
+	})
+}
+
+// users are the claims that have a device or a share of it, each once.
+func (in *inspection) users(device string) []ledger.ClaimRef {
+	usage := in.usage.Devices[device]
+	users := make(map[ledger.ClaimRef]bool)
+	for _, holder := range usage.Holders {
+		users[holder] = true
+	}
+	for _, share := range usage.Shares {
+		users[share.Holder] = true
+	}
+	return slices.Collect(maps.Keys(users))
+}

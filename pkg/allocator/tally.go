@@ -1,0 +1,93 @@
+package allocator
+
+import "slices"
+
+// tally counts the devices of a request by what keeps the request from having them.
+type tally struct {
+	published int // on the node and reachable, whether they match or not
+	ofClass   int // match at least the class
+	match     int // reachable ones
+	elsewhere int // match, but are for other nodes
+	counts    [causeCount]int
+	// names are, by cause, the different taints, counters and so on.
+	names [causeCount][]string
+}
+
+func (s *search) tally(r *request) tally {
+	var t tally
+	pools := s.inspect(r)
+	for i := range pools {
+		t.add(&pools[i], s.wantedBy(r))
+	}
+	return t
+}
+
+func (t *tally) add(in *inspection, wanted int) {
+	t.published += in.pool.Reachable.Len()
+	if in.request.selectors != nil {
+		t.ofClass += in.ofClass().Len()
+	}
+	for device := range in.selection.Matches.All() {
+		cause := in.cause(device)
+		switch {
+		case cause == Unreachable:
+			t.elsewhere++
+			continue
+		case wanted > 0 && in.ignores(device):
+			continue
+		}
+		t.match++
+		t.counts[cause]++
+		for _, name := range in.names(device, cause) {
+			if !slices.Contains(t.names[cause], name) {
+				t.names[cause] = append(t.names[cause], name)
+			}
+		}
+	}
+	for cause := range t.names {
+		slices.Sort(t.names[cause])
+	}
+}
+
+// names are what a cause is about for a device: those names that are likely the same
+// on other nodes.
+func (in *inspection) names(device int, cause Cause) []string {
+	var names []string
+	published := &in.pool.Devices[device]
+	switch cause {
+	case Unsupported:
+		return in.features(device)
+	case TooSmall:
+		for _, unfit := range in.unfitCapacities(published) {
+			names = append(names, unfit.name)
+		}
+	case AttributeMissing:
+		return append(names, in.missingAttribute(published))
+	case Tainted:
+		for _, taint := range in.taints(device) {
+			names = append(names, taint.Key)
+		}
+	case Full:
+		for _, short := range in.shortCapacities(published) {
+			names = append(names, short.name)
+		}
+	case CounterShort:
+		for _, short := range in.shortCounters(published) {
+			names = append(names, short.counter())
+		}
+	}
+	return names
+}
+
+func (t *tally) free() int { return t.counts[Available] }
+
+// causes lists those which apply to any device, in their order.
+func (t *tally) causes() []Cause {
+	var list []Cause
+	for cause := Available + 1; int(cause) < causeCount; cause++ {
+		if t.counts[cause] > 0 {
+			list = append(list, cause)
+		}
+	}
+	return list
+}
