@@ -14,6 +14,11 @@ IMAGE ?= ghcr.io/quartermaster-dra/quartermaster:dev
 INTEGRATION_PACKAGES := ./pkg/controlplane/... ./pkg/playground ./cmd/playground ./test/manifests ./test/integration/...
 # Packages with benchmarks.
 BENCH_PACKAGES := ./pkg/allocator
+# What bench-perf runs: workloads by a regular expression, and how often each.
+WORKLOADS ?= .
+ROUNDS ?= 1
+# The pure packages of the benchmarks' module, which are tested with the rest.
+PERF_UNIT_PACKAGES := ./workload ./report ./cluster ./cpuprofile ./timing
 # Test processes at a time.
 TEST_PARALLEL ?= 2
 UNIT_TIMEOUT ?= 10m
@@ -68,14 +73,26 @@ test: test-unit test-integration ## run all tests
 .PHONY: test-unit
 test-unit: ## run the tests that need no API server, with the race detector
 	@GO='$(GO)' hack/test-unit -p $(TEST_PARALLEL) -timeout $(UNIT_TIMEOUT) -- $(INTEGRATION_PACKAGES)
+	@$(GO) -C test/perf test -timeout $(UNIT_TIMEOUT) $(PERF_UNIT_PACKAGES)
 
 .PHONY: test-integration
 test-integration: build bin/kube-scheduler bin/kubectl ## run the tests that start an API server
 	@GO='$(GO)' hack/test-integration -timeout $(INTEGRATION_TIMEOUT) -- $(INTEGRATION_PACKAGES)
 
 .PHONY: bench
-bench: ## run the benchmarks, the allocator's beside upstream's
+bench: bench-allocator bench-perf ## run all benchmarks, beside upstream's code (hours)
+
+.PHONY: bench-short
+bench-short: bin/etcd ## run a small selection of the workloads of bench-perf (minutes)
+	@GO='$(GO)' hack/bench bin/bench -only-short
+
+.PHONY: bench-allocator
+bench-allocator: ## run the allocator's benchmarks, beside upstream's allocator
 	@$(GO) test -run '^$$' -bench . -benchmem $(BENCH_PACKAGES)
+
+.PHONY: bench-perf
+bench-perf: bin/etcd ## run workloads in a cluster with each plugin (WORKLOADS=regexp ROUNDS=3)
+	@GO='$(GO)' hack/bench bin/bench -workloads '$(WORKLOADS)' -rounds $(ROUNDS)
 
 .PHONY: verify
 verify: verify-format verify-modules verify-vet verify-staticcheck verify-manifests ## check formatting, modules, code and manifests
@@ -91,11 +108,14 @@ verify-modules:
 	@echo "verify: go.mod and go.sum (run go mod tidy where there is a difference)"
 	@$(GO) mod tidy -diff
 	@$(GO) -C tools/kwok mod tidy -diff
+	@$(GO) -C test/perf mod tidy -diff
+	@hack/verify-replaces go.mod test/perf/go.mod
 
 .PHONY: verify-vet
 verify-vet:
 	@echo "verify: go vet (minutes, if nothing is cached)"
 	@hack/with-progress $(GO) vet -v ./...
+	@hack/with-progress $(GO) -C test/perf vet -v ./...
 
 .PHONY: verify-staticcheck
 verify-staticcheck:
@@ -134,6 +154,12 @@ bin/scheduler bin/playground: bin/%: $(SOURCES) go.mod go.sum bin/.version | bin
 bin/kube-scheduler bin/kubectl: bin/%: go.mod go.sum | bin
 	@echo "build: $@ $(K8S_VERSION)"
 	@$(GO_BUILD) -v -ldflags '$(STOCK_LDFLAGS)' -o $@ k8s.io/kubernetes/cmd/$*
+	@touch $@
+
+# The etcd that the benchmarks start, of the version that pkg/controlplane embeds.
+bin/etcd: test/perf/go.mod test/perf/go.sum | bin
+	@echo "build: $@"
+	@$(GO_BUILD) -C test/perf -v -ldflags '-s -w' -o ../../$@ go.etcd.io/etcd/server/v3
 	@touch $@
 
 # A module of its own, which keeps its dependencies out of ours.

@@ -1,0 +1,60 @@
+package report
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestMedianTakesEachValueByItself(t *testing.T) {
+	got := Median([]Result{
+		{Workload: "w", Plugin: "p", Count: 1, Throughput: 30, CycleTime: 2 * time.Second},
+		{Workload: "w", Plugin: "p", Count: 2, Throughput: 10, CycleTime: 3 * time.Second},
+		{Workload: "w", Plugin: "p", Count: 3, Throughput: 20, CycleTime: time.Second},
+	})
+	require.Equal(t, Result{Workload: "w", Plugin: "p", Count: 2, Throughput: 20, CycleTime: 2 * time.Second}, got)
+}
+
+func TestMedianOfAnEvenNumberIsTheLowerOne(t *testing.T) {
+	require.EqualValues(t, 5, Median([]Result{{Nodes: 9}, {Nodes: 5}}).Nodes)
+}
+
+func TestWrite(t *testing.T) {
+	ours := Result{
+		Workload: "Case/a", Plugin: "ours", Count: 100, Attempts: 100, Nodes: 1000, Throughput: 60,
+		PluginTime: 10 * time.Millisecond, CycleTime: 50 * time.Millisecond, AttemptP50: 10 * time.Millisecond,
+		PluginCPU: time.Second / 10, SchedulerCPU: time.Second, ProcessCPU: 4 * time.Second, Heap: 100 << 20,
+	}
+	// Per pod, not in total: with twice as many pods it does twice the work.
+	theirs := Result{
+		Workload: "Case/a", Plugin: "theirs", Count: 200, Attempts: 400, Nodes: 2000, Throughput: 30,
+		PluginTime: 400 * time.Millisecond, CycleTime: 400 * time.Millisecond, AttemptP50: 40 * time.Millisecond,
+		PluginCPU: 2 * time.Second, SchedulerCPU: 4 * time.Second, ProcessCPU: 8 * time.Second, Heap: 50 << 20,
+	}
+	alone := Result{Workload: "Case/b", Plugin: "theirs", Count: 1, Throughput: 5}
+	var text strings.Builder
+	require.NoError(t, Write(&text, []Result{ours, theirs, alone},
+		[]Note{{Workload: "Case/b", Plugin: "ours", Reason: "not supported"}}, "ours", "theirs"))
+
+	var got [][]string
+	lines := strings.Split(text.String(), "\n")
+	for _, line := range lines[2:6] {
+		var cells []string
+		for _, cell := range strings.Split(strings.Trim(line, "|"), "|") {
+			cells = append(cells, strings.TrimSpace(cell))
+		}
+		got = append(got, cells)
+	}
+	require.Equal(t, [][]string{
+		{"Case/a", "theirs", "30.0", "2000.0", "10.0", "200.00", "2.000", "2.00", "40.0", "–", "10.000", "20.00", "40.00", "50"},
+		{"Case/a", "ours", "60.0", "100.0", "10.0", "10.00", "0.500", "1.00", "10.0", "–", "1.000", "10.00", "40.00", "100"},
+		{"Case/a", "ratio", "2", "0.05", "1", "0.05", "0.25", "0.5", "0.25", "–", "0.1", "0.5", "1", "2"},
+		{"Case/b", "theirs", "5.0", "–", "–", "–", "–", "–", "–", "–", "–", "–", "–", "–"},
+	}, got)
+	require.Equal(t, "Case/b with ours: not measured: not supported", lines[7])
+	for _, line := range lines[1:6] {
+		require.Len(t, []rune(line), len([]rune(lines[0])), "columns are aligned")
+	}
+}

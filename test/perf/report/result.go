@@ -1,0 +1,77 @@
+// Package report turns measurements into a table that sets our plugin against the
+// in-tree one.
+package report
+
+import (
+	"slices"
+	"time"
+)
+
+// Result is what one run of one workload with one plugin came to. A value that was
+// not measured is 0.
+type Result struct {
+	Workload string `json:"workload"`
+	Plugin   string `json:"plugin"`
+	// Count is the number of pods whose claims were written, or, for a workload
+	// without pods, of the slices published. What follows "per pod" is per these.
+	Count int64 `json:"count"`
+	// Attempts is the number of scheduling cycles that reached the plugin.
+	Attempts int64 `json:"attempts"`
+	// Nodes is the number of Filter calls, over all attempts.
+	Nodes int64 `json:"nodes"`
+	// Throughput is in pods, or slices, per second.
+	Throughput float64 `json:"throughput"`
+	// PluginTime is the plugin's own PreFilter, Filter and Score, summed over pods
+	// and nodes.
+	PluginTime time.Duration `json:"pluginTime"`
+	// CycleTime is that of all plugins from PreFilter to Reserve, summed over pods.
+	CycleTime time.Duration `json:"cycleTime"`
+	// AttemptP50 and AttemptP99 are quantiles of the duration of a successful
+	// attempt, binding included.
+	AttemptP50 time.Duration `json:"attemptP50"`
+	AttemptP99 time.Duration `json:"attemptP99"`
+	// PluginCPU, SchedulerCPU and ProcessCPU are CPU time, from the profile of the
+	// measurement: of the plugin's PreFilter, Filter and Score, of everything that
+	// the scheduler does, and of the process, which runs the API server as well.
+	PluginCPU    time.Duration `json:"pluginCPU"`
+	SchedulerCPU time.Duration `json:"schedulerCPU"`
+	ProcessCPU   time.Duration `json:"processCPU"`
+	// Heap is in bytes: live objects of the process at the end.
+	Heap uint64 `json:"heap"`
+}
+
+// Note is why a workload has not been measured with a plugin.
+type Note struct {
+	Workload string `json:"workload"`
+	Plugin   string `json:"plugin"`
+	Reason   string `json:"reason"`
+}
+
+// Median merges several runs of the same workload and plugin: each value is the
+// median of its own.
+func Median(runs []Result) Result {
+	merged := runs[0]
+	merged.Count = median(runs, func(r Result) int64 { return r.Count })
+	merged.Attempts = median(runs, func(r Result) int64 { return r.Attempts })
+	merged.Nodes = median(runs, func(r Result) int64 { return r.Nodes })
+	merged.Throughput = median(runs, func(r Result) float64 { return r.Throughput })
+	merged.PluginTime = median(runs, func(r Result) time.Duration { return r.PluginTime })
+	merged.CycleTime = median(runs, func(r Result) time.Duration { return r.CycleTime })
+	merged.AttemptP50 = median(runs, func(r Result) time.Duration { return r.AttemptP50 })
+	merged.AttemptP99 = median(runs, func(r Result) time.Duration { return r.AttemptP99 })
+	merged.PluginCPU = median(runs, func(r Result) time.Duration { return r.PluginCPU })
+	merged.SchedulerCPU = median(runs, func(r Result) time.Duration { return r.SchedulerCPU })
+	merged.ProcessCPU = median(runs, func(r Result) time.Duration { return r.ProcessCPU })
+	merged.Heap = median(runs, func(r Result) uint64 { return r.Heap })
+	return merged
+}
+
+// median is the middle value, the lower one of two.
+func median[T int64 | uint64 | float64 | time.Duration](runs []Result, value func(Result) T) T {
+	values := make([]T, 0, len(runs))
+	for _, run := range runs {
+		values = append(values, value(run))
+	}
+	slices.Sort(values)
+	return values[(len(values)-1)/2]
+}

@@ -1,0 +1,155 @@
+package perf
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/kubernetes/pkg/scheduler"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+	scheduler_perf "k8s.io/kubernetes/test/integration/scheduler_perf"
+	"k8s.io/kubernetes/test/utils/client-go/ktesting"
+
+	"github.com/quartermaster-dra/quartermaster/manifests"
+	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
+	"github.com/quartermaster-dra/quartermaster/test/perf/cluster"
+	"github.com/quartermaster-dra/quartermaster/test/perf/cpuprofile"
+	"github.com/quartermaster-dra/quartermaster/test/perf/report"
+	"github.com/quartermaster-dra/quartermaster/test/perf/timing"
+	"github.com/quartermaster-dra/quartermaster/test/perf/workload"
+)
+
+// run measures one workload with one plugin.
+func run(b *testing.B, c workload.Case, w workload.Workload, plugin subject) {
+	start := time.Now()
+	_, _ = fmt.Fprintf(console, "%s with %s: ", workload.FullName(c, w), plugin.label)
+	outcome := "failed"
+	defer func() { _, _ = fmt.Fprintf(console, "%s after %.0f s\n", outcome, time.Since(start).Seconds()) }()
+
+	directory, err := filepath.Abs(filepath.Join(resultsDirectory(), strings.ReplaceAll(workload.FullName(c, w), "/", "_"), plugin.label))
+	if err != nil {
+		b.Fatal(err)
+	}
+	config, err := writeConfigs(directory, c, w, plugin)
+	if err != nil {
+		b.Fatal(err)
+	}
+	// scheduler_perf is told by flags where to put what it measures.
+	for name, value := range map[string]string{"data-items-dir": directory, "with-data-items-unique-id": "false", "perf-cpuprofile": "true"} {
+		if err := flag.Set(name, value); err != nil {
+			b.Fatalf("flag -%s of scheduler_perf: %v", name, err)
+		}
+	}
+
+	recorder := timing.NewRecorder(workload.Namespace)
+	window := &window{recorder: recorder}
+	finished := b.Run("run", func(b *testing.B) {
+		scheduler_perf.RunBenchmarkPerfScheduling(b, config, "quartermaster",
+			frameworkruntime.Registry{plugin.name: timing.Factory(plugin.name, recorder, plugin.factory)},
+			scheduler_perf.WithPrepareFn(window.open),
+			scheduler_perf.WithNodeUpdateFn(func(tCtx ktesting.TContext, _ *scheduler.Scheduler, _ *scheduler_perf.Workload, nodes *v1.NodeList) error {
+				return prepare(tCtx, recorder, c, w, len(nodes.Items))
+			}))
+	})
+	if !finished {
+		b.Fatalf("%s with %s failed; what was logged is above", workload.FullName(c, w), plugin.label)
+	}
+	result, err := collect(directory, w, window)
+	if err != nil {
+		b.Fatalf("%s with %s: %v", workload.FullName(c, w), plugin.label, err)
+	}
+	result.Workload, result.Plugin = workload.FullName(c, w), plugin.label
+	measured.Results = append(measured.Results, result)
+	outcome = fmt.Sprintf("%d done", result.Count)
+}
+
+// writeConfigs empties the directory and writes the configurations of the scheduler
+// and of scheduler_perf. The scheduler's is the one that is shipped for taking the
+// default scheduler's place, in both cases: only the plugin's name is another.
+func writeConfigs(directory string, c workload.Case, w workload.Workload, plugin subject) (string, error) {
+	if err := os.RemoveAll(directory); err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(directory, 0o755); err != nil {
+		return "", err
+	}
+	shipped, err := manifests.SchedulerConfig(manifests.ReplaceDefault)
+	if err != nil {
+		return "", err
+	}
+	schedulerConfig := filepath.Join(directory, "scheduler-config.yaml")
+	exchanged := strings.ReplaceAll(string(shipped), "name: "+quartermaster.Name+"\n", "name: "+plugin.name+"\n")
+	if err := os.WriteFile(schedulerConfig, []byte(exchanged), 0o644); err != nil {
+		return "", err
+	}
+	upstream, err := workload.Upstream(c, w, schedulerConfig)
+	if err != nil {
+		return "", err
+	}
+	config := filepath.Join(directory, "performance-config.yaml")
+	return config, os.WriteFile(config, upstream, 0o644)
+}
+
+// prepare publishes the nodes' devices and takes some of them. It returns when the
+// scheduler knows, so that catching up is not part of the measurement.
+func prepare(tCtx ktesting.TContext, recorder *timing.Recorder, c workload.Case, w workload.Workload, nodes int) error {
+	slices, err := cluster.Slices(c.Slices, nodes)
+	if err != nil {
+		return err
+	}
+	if err := cluster.Publish(tCtx, tCtx.Client(), slices); err != nil {
+		return fmt.Errorf("publish slices: %w", err)
+	}
+	claims, err := cluster.Occupying(slices, w.OccupiedClaims, max(c.Occupied.DevicesPerClaim, 1), c.Occupied.ClaimsPerNode)
+	if err != nil {
+		return err
+	}
+	if err := cluster.Occupy(tCtx, tCtx.Client(), claims); err != nil {
+		return err
+	}
+	return cluster.AwaitInformed(tCtx, recorder.Handle().SharedInformerFactory(), len(slices), len(claims))
+}
+
+// collect reads what scheduler_perf has written and adds what was seen meanwhile.
+func collect(directory string, w workload.Workload, window *window) (report.Result, error) {
+	items, err := readDataItems(directory)
+	if err != nil {
+		return report.Result{}, err
+	}
+	profile, err := onlyFile(directory, "*-cpu.prof")
+	if err != nil {
+		return report.Result{}, err
+	}
+	used, err := cpuprofile.Read(profile)
+	if err != nil {
+		return report.Result{}, err
+	}
+	totals := window.totals
+	result := report.Result{
+		Count:        totals.Committed,
+		Attempts:     totals.PreFilter.Calls,
+		Nodes:        totals.Filter.Calls,
+		Throughput:   items.value("SchedulingThroughput", "Average"),
+		PluginTime:   totals.Plugin(),
+		CycleTime:    window.cycle,
+		AttemptP50:   time.Duration(items.value(workload.AttemptMetric, "Perc50") * float64(time.Millisecond)),
+		AttemptP99:   time.Duration(items.value(workload.AttemptMetric, "Perc99") * float64(time.Millisecond)),
+		PluginCPU:    used.Plugin,
+		SchedulerCPU: used.Scheduler,
+		ProcessCPU:   used.Process,
+		Heap:         window.heap,
+	}
+	if w.PublishedSlices > 0 {
+		result.Count = int64(w.PublishedSlices)
+		result.Throughput = float64(w.PublishedSlices) / items.value("SchedulingDuration", "Duration")
+	}
+	if result.Count == 0 {
+		return report.Result{}, fmt.Errorf("no pod in namespace %q got its claims: nothing was measured", workload.Namespace)
+	}
+	return result, nil
+}

@@ -1,0 +1,130 @@
+package timing
+
+import (
+	"context"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+)
+
+// devicePlugin is what both plugins that allocate devices implement. What the
+// scheduler finds by type assertion is listed in extensionInterfaces.
+type devicePlugin interface {
+	fwk.PreEnqueuePlugin
+	fwk.EnqueueExtensions
+	fwk.SignPlugin
+	fwk.PreFilterPlugin
+	fwk.FilterPlugin
+	fwk.PostFilterPlugin
+	fwk.ScorePlugin
+	fwk.ReservePlugin
+	fwk.PreBindPlugin
+}
+
+// timedPlugin forwards every call to the plugin that it embeds, and adds the time
+// that the extension points under measurement take to the recorder.
+type timedPlugin struct {
+	devicePlugin
+	name     string
+	recorder *Recorder
+}
+
+// timedPodGroupPlugin is a timedPlugin around a plugin that also knows pod groups.
+type timedPodGroupPlugin struct {
+	*timedPlugin
+	fwk.PodGroupPostFilterPlugin
+}
+
+// Name implements fwk.Plugin. The scheduler looks weights up by this name, so it
+// must be the one in the configuration.
+func (p *timedPlugin) Name() string { return p.name }
+
+// Name resolves the ambiguity between the two embedded plugins.
+func (p *timedPodGroupPlugin) Name() string { return p.name }
+
+func (p *timedPlugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+	start := time.Now()
+	result, status := p.devicePlugin.PreFilter(ctx, state, pod, nodes)
+	p.recorder.add(&p.recorder.preFilter, pod, start)
+	return result, status
+}
+
+func (p *timedPlugin) PreFilterExtensions() fwk.PreFilterExtensions {
+	extensions := p.devicePlugin.PreFilterExtensions()
+	if extensions == nil {
+		return nil
+	}
+	return timedPreFilterExtensions{extensions: extensions, recorder: p.recorder}
+}
+
+func (p *timedPlugin) Filter(ctx context.Context, state fwk.CycleState, pod *v1.Pod, node fwk.NodeInfo) *fwk.Status {
+	start := time.Now()
+	status := p.devicePlugin.Filter(ctx, state, pod, node)
+	p.recorder.add(&p.recorder.filter, pod, start)
+	return status
+}
+
+func (p *timedPlugin) Score(ctx context.Context, state fwk.CycleState, pod *v1.Pod, node fwk.NodeInfo) (int64, *fwk.Status) {
+	start := time.Now()
+	score, status := p.devicePlugin.Score(ctx, state, pod, node)
+	p.recorder.add(&p.recorder.score, pod, start)
+	return score, status
+}
+
+func (p *timedPlugin) ScoreExtensions() fwk.ScoreExtensions {
+	extensions := p.devicePlugin.ScoreExtensions()
+	if extensions == nil {
+		return nil
+	}
+	return timedScoreExtensions{extensions: extensions, recorder: p.recorder}
+}
+
+func (p *timedPlugin) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod, node string) *fwk.Status {
+	start := time.Now()
+	status := p.devicePlugin.Reserve(ctx, state, pod, node)
+	p.recorder.add(&p.recorder.reserve, pod, start)
+	return status
+}
+
+func (p *timedPlugin) PreBind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, node string) *fwk.Status {
+	start := time.Now()
+	status := p.devicePlugin.PreBind(ctx, state, pod, node)
+	p.recorder.add(&p.recorder.preBind, pod, start)
+	if status.IsSuccess() && p.recorder.measures(pod) {
+		p.recorder.committed.Add(1)
+	}
+	return status
+}
+
+// timedPreFilterExtensions counts as PreFilter: it keeps that point's result true.
+type timedPreFilterExtensions struct {
+	extensions fwk.PreFilterExtensions
+	recorder   *Recorder
+}
+
+func (e timedPreFilterExtensions) AddPod(ctx context.Context, state fwk.CycleState, pod *v1.Pod, added fwk.PodInfo, node fwk.NodeInfo) *fwk.Status {
+	start := time.Now()
+	status := e.extensions.AddPod(ctx, state, pod, added, node)
+	e.recorder.add(&e.recorder.preFilterExtensions, pod, start)
+	return status
+}
+
+func (e timedPreFilterExtensions) RemovePod(ctx context.Context, state fwk.CycleState, pod *v1.Pod, removed fwk.PodInfo, node fwk.NodeInfo) *fwk.Status {
+	start := time.Now()
+	status := e.extensions.RemovePod(ctx, state, pod, removed, node)
+	e.recorder.add(&e.recorder.preFilterExtensions, pod, start)
+	return status
+}
+
+type timedScoreExtensions struct {
+	extensions fwk.ScoreExtensions
+	recorder   *Recorder
+}
+
+func (e timedScoreExtensions) NormalizeScore(ctx context.Context, state fwk.CycleState, pod *v1.Pod, scores fwk.NodeScoreList) *fwk.Status {
+	start := time.Now()
+	status := e.extensions.NormalizeScore(ctx, state, pod, scores)
+	e.recorder.add(&e.recorder.normalizeScore, pod, start)
+	return status
+}

@@ -1,0 +1,85 @@
+package perf
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+
+	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/kubernetes/pkg/scheduler/metrics"
+	"k8s.io/kubernetes/test/utils/client-go/ktesting"
+
+	"github.com/quartermaster-dra/quartermaster/test/perf/timing"
+)
+
+// extensionPointMetric is the duration of an extension point over all plugins, and
+// for Filter over all nodes, once for each pod.
+const extensionPointMetric = "scheduler_framework_extension_point_duration_seconds"
+
+// cyclePoints are the extension points of a scheduling cycle. Until Reserve has
+// returned, the scheduler cannot begin with the next pod.
+var cyclePoints = []string{
+	metrics.PreFilter, metrics.Filter, metrics.PostFilter, metrics.PreScore, metrics.Score, metrics.Reserve,
+}
+
+// window is what happens in a scheduler from its start until the end of the
+// workload, while it still runs.
+type window struct {
+	recorder *timing.Recorder
+
+	totals timing.Totals
+	cycle  time.Duration
+	heap   uint64
+}
+
+// open runs when the scheduler has started. The cleanup runs before the scheduler is
+// stopped, because what is cleaned up last was set up first.
+func (w *window) open(tCtx ktesting.TContext) error {
+	before, err := cycleTime()
+	if err != nil {
+		return err
+	}
+	tCtx.TB().Cleanup(func() {
+		w.totals = w.recorder.Totals()
+		after, err := cycleTime()
+		if err != nil {
+			tCtx.TB().Errorf("%v", err)
+		}
+		w.cycle = after - before
+		w.heap = liveHeap()
+	})
+	return nil
+}
+
+// liveHeap is what is reachable, in bytes. The second collection finishes what the
+// first one left to finalizers.
+func liveHeap() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
+}
+
+// cycleTime sums up the time of the extension points of the cycle.
+func cycleTime() (time.Duration, error) {
+	families, err := legacyregistry.DefaultGatherer.Gather()
+	if err != nil {
+		return 0, fmt.Errorf("gather the scheduler's metrics: %w", err)
+	}
+	seconds := 0.0
+	for _, family := range families {
+		if family.GetName() != extensionPointMetric {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			for _, label := range metric.GetLabel() {
+				if label.GetName() == "extension_point" && slices.Contains(cyclePoints, label.GetValue()) {
+					seconds += metric.GetHistogram().GetSampleSum()
+				}
+			}
+		}
+	}
+	return time.Duration(seconds * float64(time.Second)), nil
+}

@@ -1,0 +1,112 @@
+package workload
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+)
+
+// shipped are the workloads of the repository. Their paths are relative to the
+// directory above.
+func shipped(t *testing.T) []Case {
+	t.Helper()
+	cases, err := Load(filepath.Join("..", "testdata"))
+	require.NoError(t, err)
+	return cases
+}
+
+func TestShippedWorkloadsReferToTemplatesThatExist(t *testing.T) {
+	for _, c := range shipped(t) {
+		for _, file := range c.Slices {
+			require.FileExists(t, filepath.Join("..", file), c.Name)
+		}
+		for _, operation := range c.WorkloadTemplate {
+			for key, value := range operation {
+				if strings.HasSuffix(key, "emplatePath") {
+					require.FileExists(t, filepath.Join("..", value.(string)), c.Name)
+				}
+			}
+		}
+	}
+}
+
+// A parameter that nobody reads is a typing error.
+func TestShippedWorkloadsSetTheParametersOfTheirCase(t *testing.T) {
+	for _, c := range shipped(t) {
+		used := make(map[string]bool)
+		for _, operation := range c.WorkloadTemplate {
+			for _, value := range operation {
+				if text, ok := value.(string); ok && strings.HasPrefix(text, "$") {
+					used[text[1:]] = true
+				}
+			}
+		}
+		for _, w := range c.Workloads {
+			set := make(map[string]bool)
+			for name := range w.Params {
+				set[name] = true
+			}
+			require.Equal(t, used, set, FullName(c, w))
+		}
+	}
+}
+
+func TestShortWorkloadsAreSmall(t *testing.T) {
+	short := 0
+	for _, c := range shipped(t) {
+		for _, w := range c.Workloads {
+			if w.Short {
+				short++
+				require.LessOrEqual(t, w.Params["nodes"], float64(100), FullName(c, w))
+			}
+		}
+	}
+	require.Positive(t, short)
+}
+
+func TestUpstream(t *testing.T) {
+	c := Case{
+		Name:             "Case",
+		Slices:           []string{"slice.yaml"},
+		FeatureGates:     map[string]bool{"Gate": false},
+		WorkloadTemplate: []map[string]any{{"opcode": "createNodes", "countParam": "$nodes"}},
+	}
+	w := Workload{Name: "small", Short: true, OccupiedClaims: 5, Params: map[string]any{"nodes": 3}}
+	encoded, err := Upstream(c, w, "scheduler.yaml")
+	require.NoError(t, err)
+	var got any
+	require.NoError(t, yaml.Unmarshal(encoded, &got))
+	require.Equal(t, []any{map[string]any{
+		"name":                "Case",
+		"featureGates":        map[string]any{"DynamicResourceAllocation": true, "Gate": false},
+		"schedulerConfigPath": "scheduler.yaml",
+		"metricsCollectorConfig": map[string]any{"metrics": map[string]any{
+			AttemptMetric: []any{map[string]any{"label": "result", "values": []any{"scheduled"}}},
+		}},
+		"workloadTemplate": []any{map[string]any{"opcode": "createNodes", "countParam": "$nodes"}},
+		"workloads": []any{map[string]any{
+			"name": "small", "labels": []any{"performance"}, "params": map[string]any{"nodes": float64(3)},
+		}},
+	}}, got, "what is only for the harness must not be in it: scheduler_perf refuses it")
+}
+
+func TestLoadRefuses(t *testing.T) {
+	for name, test := range map[string]struct{ content, want string }{
+		"an unknown field": {"- name: A\n  slice: [x]\n", "unknown field"},
+		"the same name twice": {
+			"- name: A\n  workloads: [{name: w}]\n- name: A\n  workloads: [{name: w}]\n", "A/w is defined twice"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			directory := t.TempDir()
+			require.NoError(t, os.WriteFile(filepath.Join(directory, "w.yaml"), []byte(test.content), 0o600))
+			_, err := Load(directory)
+			require.ErrorContains(t, err, test.want)
+		})
+	}
+	_, err := Load(t.TempDir())
+	require.ErrorContains(t, err, "has no files")
+}
