@@ -145,5 +145,5 @@ func (w *world) commandExplain(_, _ []string) (string, error) {
 	if w.last.outcome == nil || w.last.outcome.Fits() {
 		return "", errors.New("the last allocate did not fail, or with an error, which it has told")
 	}
-	return wrapLines(w.last.outcome.Reason()), nil
+	return wrapLines(w.last.outcome.Explain().String()), nil
 }
