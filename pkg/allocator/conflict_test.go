@@ -27,6 +27,31 @@ func TestReasonOfConflict(t *testing.T) {
 			claims:  []*b.ClaimBuilder{wants(3).Distinct("gpu.example.com/numa")},
 			want:    "claim train/gpus, request gpu: 3 devices are wanted that all differ in gpu.example.com/numa (distinctAttribute), but at most 2 could be had",
 		},
+		"matchAttribute, devices held": {
+			cluster: nodeWith(2, numbered(gpus(6), "numa", 0, 1)...),
+			claims:  []*b.ClaimBuilder{wants(3).Match("gpu.example.com/numa")},
+			want: "claim train/gpus, request gpu: 3 devices are wanted that agree on gpu.example.com/numa (matchAttribute), " +
+				"but fewer are free",
+		},
+		"matchAttribute with a list": {
+			cluster: nodeWith(0, gpus(3)[0].Attr("root", ints(0, 1)), gpus(3)[1].Attr("root", ints(1, 2)), gpus(3)[2].Attr("root", ints(2))),
+			claims:  []*b.ClaimBuilder{wants(3).Match("gpu.example.com/root")},
+			want: "claim train/gpus, request gpu: 3 devices are wanted that agree on gpu.example.com/root (matchAttribute), " +
+				"but at most 2 could be had",
+		},
+		"matchAttribute over requests that have nothing in common": {
+			cluster: nodeWith(0, numbered(gpus(2), "numa", 0, 1)...),
+			claims: []*b.ClaimBuilder{b.Claim("gpus", b.Request("zero", "gpu").Where(attr+".numa == 0"), b.Request("one", "gpu").Where(attr+".numa == 1")).
+				Match("gpu.example.com/numa")},
+			want: "claim default/gpus, requests zero and one: 2 devices are wanted that agree on gpu.example.com/numa (matchAttribute), " +
+				"but at most 1 could be had",
+		},
+		"requests of a class among others": {
+			cluster: nodeWith(1, b.Device("gpu-0").Attr("model", "big"), b.Device("gpu-1").Attr("model", "big"), b.Device("gpu-2"), b.Device("gpu-3")).
+				withClasses(b.Class("big", isBig)),
+			claims: []*b.ClaimBuilder{b.Claim("gpus", b.Request("one", "big"), b.Request("any", "gpu"), b.Request("two", "big"))},
+			want:   "claim default/gpus, requests one and two: 2 devices are wanted together, but fewer are free",
+		},
 		"both": {
 			cluster: twoNUMANodes,
 			claims:  []*b.ClaimBuilder{wants(2).Match("gpu.example.com/numa").Distinct("gpu.example.com/numa")},
@@ -71,6 +96,10 @@ func TestReasonOfConflict(t *testing.T) {
 			want: "claim default/gpus: there are devices for each of its requests alone, but not for all of them together",
 		},
 	})
+}
+
+func ints(values ...int64) resourceapi.DeviceAttribute {
+	return resourceapi.DeviceAttribute{IntValues: values}
 }
 
 // hard makes a cluster and a claim whose only solutions come after thousands of

@@ -11,7 +11,10 @@
 //	  pruning: counts, classes of interchangeable devices,            (classes.go)
 //	  and once it had to turn back: can it work out at all?           (feasible.go, matching.go)
 //	  what devices share: counters, groups, capacity                  (counters.go, groups.go, share.go, capacity.go)
-//	Outcome  allocation results, or why there are none                (result.go, reason.go)
+//	Outcome  allocation results, or why there are none                (result.go, reason.go, explain.go)
+//	  reasons look back at the search one device at a time            (inspect.go, inspectcounters.go)
+//	  shortages, in one line and at length                            (cause.go, tally.go, explainrequest.go, explaintext.go)
+//	  requests, constraints and claims that compete                   (agreement.go, conflict.go)
 //
 // Of all solutions the search returns the one that the structured allocator of
 // k8s.io/dynamic-resource-allocation meets first: claims and requests in their

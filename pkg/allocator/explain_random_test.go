@@ -88,14 +88,15 @@ func TestExplanationsOfRandomScenarios(t *testing.T) {
 		require.Equal(t, explanation, result.Explain(), "asked again")
 		require.NotContains(t, explanation.String(), "%!", "a verb without its value")
 		for i := range explanation.Claims {
-			s.checkExplainedClaim(t, celCache, s.claims[i], &explanation.Claims[i])
+			s.checkExplainedClaim(t, celCache, s.claims[i], &explanation.Claims[i], explanation.Conflict)
 		}
 		return impossible
 	})
 }
 
 // checkExplainedClaim compares with the solver's answers for single requests.
-func (s scenario) checkExplainedClaim(t *testing.T, celCache *cel.Cache, claim *resourceapi.ResourceClaim, explained *allocator.ExplainedClaim) {
+func (s scenario) checkExplainedClaim(t *testing.T, celCache *cel.Cache, claim *resourceapi.ResourceClaim, explained *allocator.ExplainedClaim, conflict string,
+) {
 	for i := range explained.Requests {
 		checkNumbers(t, s, &explained.Requests[i])
 	}
@@ -114,8 +115,13 @@ func (s scenario) checkExplainedClaim(t *testing.T, celCache *cel.Cache, claim *
 		}
 		require.Positive(t, possible, "request %s has a solution if it is alone\n%s", claim.Spec.Devices.Requests[i].Name, s)
 	}
-	answer, err := s.solve(t, celCache, claim)
-	if err == nil && answer.Fits() {
+	name := "claim default/" + claim.Name
+	switch answer, err := s.solve(t, celCache, claim); {
+	case err != nil:
+	case !answer.Fits():
+		require.NotContains(t, conflict, name+": there are devices for it alone", "%s", s)
+	default:
+		require.NotContains(t, conflict, name+", request", "the claim has a solution if it is alone\n%s", s)
 		for _, c := range explained.Constraints {
 			require.GreaterOrEqual(t, c.Best, c.Wanted, "the claim has a solution if it is alone\n%s", s)
 		}

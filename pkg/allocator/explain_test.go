@@ -5,217 +5,160 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/dynamic-resource-allocation/structured"
-	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	b "github.com/quartermaster-dra/quartermaster/pkg/builder"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// everything has all features on.
-func (c cluster) everything() cluster {
-	features := allocator.Supported
-	return c.withFeatures(&features)
-}
-
-// sharedWith is a claim that has shares of a device in pool p.
-func sharedWith(name, device, capacity string, amounts ...string) *resourceapi.ResourceClaim {
-	claim := b.Claim(name, b.Request("gpu", "gpu")).Allocated("p")
-	for _, amount := range amounts {
-		claim.Status.Allocation.Devices.Results = append(claim.Status.Allocation.Devices.Results,
-			resourceapi.DeviceRequestAllocationResult{
-				Request: "gpu", Driver: b.Driver, Pool: "p", Device: device,
-				ShareID:          ptr.To(types.UID(name + amount)),
-				ConsumedCapacity: map[resourceapi.QualifiedName]resource.Quantity{resourceapi.QualifiedName(capacity): resource.MustParse(amount)},
-			})
-	}
-	return claim
-}
-
-// wantsCapacity makes claim train/gpus with one request for a capacity of one device.
-func wantsCapacity(name, amount string) *b.ClaimBuilder {
-	return b.Claim("gpus", b.Request("gpu", "gpu").Modify(func(r *resourceapi.ExactDeviceRequest) {
-		r.Capacity = &resourceapi.CapacityRequirements{
-			Requests: map[resourceapi.QualifiedName]resource.Quantity{resourceapi.QualifiedName(name): resource.MustParse(amount)},
-		}
-	})).In("train")
-}
-
-// holding makes n claims that have a device each.
-func holding(n int) []*resourceapi.ResourceClaim {
-	var claims []*resourceapi.ResourceClaim
-	for i, name := range names("claim", n) {
-		claims = append(claims, heldBy(name, "p", names("gpu", n)[i]))
-	}
-	return claims
-}
-
-func bandwidth(amounts ...string) []*b.DeviceBuilder {
-	devices := gpus(len(amounts))
-	for i, amount := range amounts {
-		devices[i].Shared().Capacity("bandwidth", amount)
-	}
-	return devices
-}
-
-// grouped makes devices that draw on one counter, with a compatibility group each.
-func grouped(groups ...string) []*b.DeviceBuilder {
-	devices := gpus(len(groups))
-	for i, group := range groups {
-		devices[i].Consumes("device", "memory", "1").Modify(func(d *resourceapi.Device) {
-			d.ConsumesCounters[0].CompatibilityGroups = []string{group}
-		})
-	}
-	return devices
-}
-
-// withCounters is a cluster with devices that draw on a counter set of 80Gi memory.
-func withCounters(devices ...*b.DeviceBuilder) cluster {
-	return cluster{slices: []*b.SliceBuilder{
-		b.Slice("p-counters").InPool("p", 1, 2).OnNode("n").Counters("device", "memory", "80Gi"),
-		b.Slice("p-devices").InPool("p", 1, 2).OnNode("n").Devices(devices...),
-	}}
-}
-
-// TestExplainCauses has a cause a case: what is told of it in one line and at length.
-func TestExplainCauses(t *testing.T) {
+// TestExplanationInFull has whole texts and what they are made of.
+func TestExplanationInFull(t *testing.T) {
 	t.Parallel()
-	skipping := func(s *resourceapi.ResourceSlice) {
-		s.Spec.SkipNodeOperations = []resourceapi.SkipNodeOperation{resourceapi.SkipNodeOperationAll}
-	}
-	inUse := nodeWith(0, bandwidth("10", "8")...).everything()
-	inUse.held = append(inUse.held, sharedWith("a", "gpu-0", "bandwidth", "5", "2"), sharedWith("b", "gpu-1", "bandwidth", "4"))
-	manyHolders := nodeWith(0, gpus(7)...)
-	manyHolders.held = holding(7)
-	overdrawn := withCounters(b.Device("gpu-0").Consumes("device", "memory", "100Gi"), b.Device("gpu-1").Consumes("device", "memory", "0"))
-	overdrawn.held = append(overdrawn.held, heldBy("old", "p", "gpu-0"))
-	incompatible := withCounters(grouped("mig", "vgpu")...).everything()
-	incompatible.held = append(incompatible.held, heldBy("old", "p", "gpu-0"))
+	mixed := nodeWith(0, tainted(1, numbered(gpus(8), "numa", 0, 1))...)
+	mixed.held = append(mixed.held, heldBy("a", "p", "gpu-1", "gpu-2"), heldBy("b", "p", "gpu-3"))
+	mixed = mixed.and(b.Slice("u").InPool("u", 1, 2).OnNode("n").Devices(gpus(2)...), onNode("v", b.Device("x"), b.Device("x")))
+	few := nodeWith(0, gpus(8)...)
+	few.budget = 3
+	failing := nodeWith(0, b.Device("old"), b.Device("new").Attr("model", "big")).withClasses(b.Class("big", isBig))
 	for name, tc := range map[string]struct {
 		cluster cluster
-		claim   *b.ClaimBuilder
-		short   string
-		long    []string // lines about the request
-		cause   allocator.Cause
+		claims  []*b.ClaimBuilder
+		want    []string
 	}{
-		"unreachable": {
-			cluster: cluster{}.and(b.Slice("p").PerDevice().Devices(b.Device("a").OnNode("other"), b.Device("b").OnNode("n"))),
-			claim:   wants(2),
-			short:   "1 device matches, 2 are wanted",
-			long:    []string{"2 devices published for the node, 2 of the class, 2 matching, 1 available: 1 too few", "1 is for other nodes"},
-			cause:   allocator.Unreachable,
-		},
-		"a feature is off on the node": {
-			cluster: cluster{}.and(onNode("p", gpus(2)...).Modify(skipping)).everything(),
-			short:   "2 devices match, but all need a feature that is off (DRAOptionalNodeOperations on the node)",
-			long:    []string{"2 need a feature that is off: DRAOptionalNodeOperations on the node"},
-			cause:   allocator.Unsupported,
-		},
-		"a feature is off": {
-			cluster: cluster{}.and(onNode("p", gpus(2)...).Modify(skipping)),
-			short:   "2 devices match, but all need a feature that is off (DRAOptionalNodeOperations)",
-			long:    []string{"2 need a feature that is off: DRAOptionalNodeOperations"},
-			cause:   allocator.Unsupported,
-		},
-		"two features are off": {
-			cluster: nodeWith(0, b.Device("a").BindingCondition("ready"), b.Device("b").Consumes("device", "memory", "1")).
-				withFeatures(without(func(f *structured.Features) { f.PartitionableDevices = false })),
-			short: "2 devices match, but all need a feature that is off (DRADeviceBindingConditions, DRAPartitionableDevices)",
-			long:  []string{"2 need a feature that is off: DRADeviceBindingConditions (1), DRAPartitionableDevices (1)"},
-			cause: allocator.Unsupported,
-		},
-		"too small": {
-			cluster: nodeWith(0, bandwidth("10", "8")...).everything(), claim: wantsCapacity("bandwidth", "11"),
-			short: "2 devices match, but all lack the capacity asked for (bandwidth)",
-			long:  []string{"2 lack the capacity asked for: 11 bandwidth, there is 10 (1), 11 bandwidth, there is 8 (1)"},
-			cause: allocator.TooSmall,
-		},
-		"no such capacity": {
-			cluster: nodeWith(0, bandwidth("10")...).everything(), claim: wantsCapacity("memory", "1Gi"),
-			short: "1 device matches, but it lacks the capacity asked for (memory)",
-			long:  []string{"1 lacks the capacity asked for: memory, which is not published"},
-			cause: allocator.TooSmall,
-		},
-		"an attribute is missing": {
-			cluster: nodeWith(0, gpus(2)...), claim: wants(1).Match("gpu.example.com/numa"),
-			short: "2 devices match, but all lack an attribute that a constraint needs (gpu.example.com/numa)",
-			long:  []string{"2 lack an attribute that a constraint needs: gpu.example.com/numa"},
-			cause: allocator.AttributeMissing,
-		},
-		"tainted": {
-			cluster: nodeWith(0, tainted(3, gpus(3))...).and(onNode("q", b.Device("x").Modify(func(d *resourceapi.Device) {
-				d.Taints = []resourceapi.DeviceTaint{
-					{Key: "maintenance", Value: "today", Effect: resourceapi.DeviceTaintEffectNoExecute}, {Key: "note", Effect: resourceapi.DeviceTaintEffectNone},
-				}
-			}))),
-			short: "4 devices match, but all have taints that are not tolerated (broken, maintenance)",
-			long:  []string{"4 have taints that are not tolerated: broken:NoSchedule (3), maintenance=today:NoExecute (1)"},
-			cause: allocator.Tainted,
-		},
-		"held by one": {
-			cluster: nodeWith(2, gpus(2)...),
-			short:   "2 devices match, but all are held by other claims",
-			long:    []string{"2 are held by other claims: default/others (2)"},
-			cause:   allocator.Held,
-		},
-		"held by many": {
-			cluster: manyHolders,
-			short:   "7 devices match, but all are held by other claims",
-			long: []string{"7 are held by other claims: default/claim-0 (1), default/claim-1 (1), default/claim-2 (1), " +
-				"default/claim-3 (1), default/claim-4 (1) and 2 more claims"},
-			cause: allocator.Held,
-		},
-		"full": {
-			cluster: inUse, claim: wantsCapacity("bandwidth", "6"),
-			short: "2 devices match, but all have too little capacity left (bandwidth)",
-			long: []string{"2 have too little capacity left: bandwidth (gpu.example.com/p/gpu-1 needs 6, 4 left, 2 short); " +
-				"in use by default/a (1), default/b (1)"},
-			cause: allocator.Full,
-		},
-		"short of a counter": {
-			cluster: partitions(2, 3),
-			short:   "3 devices match, but all are held by other claims or draw on counters of which too little is left (memory)",
-			long: []string{
-				"2 are held by other claims: default/others (2)",
-				"1 draws on counters of which too little is left: gpu.example.com/p/device/memory " +
-					"(gpu.example.com/p/gpu-2 needs 40Gi, 0 left, 40Gi short); in use by default/others (2)",
+		"a constraint, and pools that are left out": {
+			cluster: mixed, claims: []*b.ClaimBuilder{wants(3).Match("gpu.example.com/numa")},
+			want: []string{
+				"node n: claim train/gpus, request gpu: 3 devices are wanted that agree on gpu.example.com/numa (matchAttribute), " +
+					"but fewer are free; resource pool gpu.example.com/u is left out because its driver is updating it; " +
+					"resource pool gpu.example.com/v is left out as invalid (device name x is not unique)",
+				"  claim train/gpus",
+				"    request gpu: 3 devices of class gpu",
+				"      8 devices published for the node, 8 of the class, 8 matching, 4 available",
+				"      1 has a taint that is not tolerated: broken:NoSchedule",
+				"      3 are held by other claims: default/a (2), default/b (1)",
+				"    matchAttribute gpu.example.com/numa of request gpu: 3 devices wanted, at best 2 available with value 0, " +
+					"4 if other claims had none",
+				"  pool gpu.example.com/u is left out, it is incomplete: 1 of 2 slices of generation 1 are published",
+				"  pool gpu.example.com/v is left out, it is invalid: device name x is not unique",
+				"  counted one by one, each request has enough available devices",
 			},
-			cause: allocator.CounterShort,
 		},
-		"overdrawn": {
-			cluster: overdrawn,
-			short:   "2 devices match, but all are held by other claims or draw on counters of which too little is left (memory)",
-			long: []string{"1 draws on counters of which too little is left: gpu.example.com/p/device/memory " +
-				"(gpu.example.com/p/gpu-1 needs 0, -20Gi left, 20Gi short); in use by default/old (1)"},
-			cause: allocator.CounterShort,
+		"counters that devices share": {
+			cluster: partitions(1, 4), claims: []*b.ClaimBuilder{wants(2)},
+			want: []string{
+				"node n: claim train/gpus, request gpu: enough devices match and are free, but too little is left of the counters " +
+					"that they share (memory)",
+				"  claim train/gpus",
+				"    request gpu: 2 devices of class gpu",
+				"      4 devices published for the node, 4 of the class, 4 matching, 3 available",
+				"      1 is held by another claim: default/others (1)",
+				"      not all of those available together: gpu.example.com/p/device/memory (3 draw 120Gi, 40Gi left)",
+				"  counted one by one, each request has enough available devices",
+			},
 		},
-		"incompatible": {
-			cluster: incompatible,
-			short:   "2 devices match, but all are held by other claims or are not compatible with devices in use",
-			long:    []string{"1 is not compatible with devices in use"},
-			cause:   allocator.Incompatible,
+		"alternatives, all devices, admin access, a selector that fails": {
+			cluster: failing,
+			claims: []*b.ClaimBuilder{
+				b.Claim("one", b.FirstAvailable("gpu", b.Request("many", "gpu").Count(3), b.Request("large", "big").Count(2))),
+				b.Claim("two", b.Request("all", "big").All(), b.Request("look", "gpu").Admin(), b.Request("picky", "gpu").Where(isNumaOf)),
+			},
+			want: []string{
+				"node n: claim default/one, request gpu: no alternative fits (many: 2 devices match, 3 are wanted; " +
+					"large: 1 device matches, 2 are wanted)",
+				"  claim default/one",
+				"    request gpu/many: 3 devices of class gpu",
+				"      2 devices published for the node, 2 of the class, 2 matching, 2 available: 1 too few",
+				"    request gpu/large: 2 devices of class big",
+				"      2 devices published for the node, 1 of the class, 1 matching, 1 available: 1 too few",
+				"  claim default/two",
+				"    request all: all devices (1) of class big",
+				"      2 devices published for the node, 1 of the class, 1 matching, 1 available",
+				"    request look: 1 device of class gpu with admin access",
+				"      2 devices published for the node, 2 of the class, 2 matching, 2 available",
+				"    request picky: 1 device of class gpu",
+				"      2 devices published for the node, 2 of the class, 0 matching, 0 available: 1 too few",
+				"      2 devices on which a selector fails: claim default/two, request picky, selector 0: CEL runtime error: no such key: numa. " +
+					"consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() for optional fields",
+			},
+		},
+		"the budget": {
+			cluster: few, claims: []*b.ClaimBuilder{wants(4)},
+			want: []string{
+				"node n: claim train/gpus: gave up looking for devices after 3 tries, there may be a solution; " +
+					"fewer requests or constraints in a claim make it easier to find",
+				"  claim train/gpus",
+				"    request gpu: 4 devices of class gpu",
+				"      8 devices published for the node, 8 of the class, 8 matching, 8 available",
+				"  3 devices were tried, then the budget was used up",
+			},
+		},
+		"two constraints": {
+			cluster: nodeWith(0, numbered(gpus(4), "numa", 0, 1)...),
+			claims: []*b.ClaimBuilder{b.Claim("gpus", b.Request("one", "gpu"), b.Request("two", "gpu")).
+				Match("gpu.example.com/numa").Distinct("gpu.example.com/numa")},
+			want: []string{
+				"node n: claim default/gpus: there are enough free devices, but none that together satisfy " +
+					"matchAttribute gpu.example.com/numa and distinctAttribute gpu.example.com/numa",
+				"  claim default/gpus",
+				"    request one: 1 device of class gpu",
+				"      4 devices published for the node, 4 of the class, 4 matching, 4 available",
+				"    request two: 1 device of class gpu",
+				"      4 devices published for the node, 4 of the class, 4 matching, 4 available",
+				"    matchAttribute gpu.example.com/numa of requests one and two: 2 devices wanted, at best 2 available with value 0",
+				"    distinctAttribute gpu.example.com/numa of requests one and two: 2 devices wanted, " +
+					"at best 2 available with different values",
+				"  counted one by one, each request has enough available devices",
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if tc.claim == nil {
-				tc.claim = wants(1)
-			}
-			explanation := tc.cluster.mustNotFit(t, tc.claim).Explain()
-			require.Equal(t, "claim train/gpus, request gpu: "+tc.short, explanation.Reason)
-			lines := strings.Split(explanation.String(), "\n")
-			for _, line := range tc.long {
-				require.Contains(t, lines, "      "+line)
-			}
-			causes := map[allocator.Cause]bool{}
-			for _, obstacle := range explanation.Claims[0].Requests[0].Obstacles {
-				causes[obstacle.Cause] = true
-			}
-			require.Contains(t, causes, tc.cause)
-			require.Empty(t, explanation.Conflict, "the request lacks devices for itself")
+			explanation := tc.cluster.mustNotFit(t, tc.claims...).Explain()
+			require.Equal(t, tc.want, strings.Split(explanation.String(), "\n"))
 		})
 	}
+}
+
+// TestExplanationIsForPrograms reads numbers from the fields and not from the text.
+func TestExplanationIsForPrograms(t *testing.T) {
+	t.Parallel()
+	c := partitions(1, 3)
+	c.held = append(c.held, heldBy("more", "p", "gpu-1"))
+	explanation := c.mustNotFit(t, wants(1)).Explain()
+	request := explanation.Claims[0].Requests[0]
+	require.Equal(t, "train/gpus", explanation.Claims[0].Claim)
+	require.Equal(t, 3, request.Matching)
+	require.Len(t, request.Obstacles, 2)
+	held, short := request.Obstacles[0], request.Obstacles[1]
+	require.Equal(t, []allocator.Holder{
+		{Claim: ledger.ClaimRef{Namespace: "default", Name: "more", UID: "uid-more"}, Devices: 1},
+		{Claim: ledger.ClaimRef{Namespace: "default", Name: "others", UID: "uid-others"}, Devices: 1},
+	}, held.Claims)
+	require.Equal(t, held.Claims, short.Claims, "the same claims draw on the counter")
+	shortfall := short.Details[0].Shortfall
+	require.Equal(t, "gpu.example.com/p/gpu-2", shortfall.Device)
+	require.Equal(t, []string{"40Gi", "0", "40Gi"}, []string{shortfall.Needed.String(), shortfall.Left.String(), shortfall.By.String()})
+}
+
+// TestExplanationWithoutNames has a view that does not know who holds a device.
+func TestExplanationWithoutNames(t *testing.T) {
+	t.Parallel()
+	c := nodeWith(0, gpus(2)...)
+	site := c.site()
+	holder := ledger.DeviceUsage{Holders: []ledger.ClaimRef{{}}}
+	site.Usage = ledger.Fixed{site.Pools[0].ID: ledger.NewPoolUsage(map[string]ledger.DeviceUsage{"gpu-0": holder, "gpu-1": holder})}
+	outcome, err := c.solver().Prepare(objects([]*b.ClaimBuilder{wants(1)})).Solve(t.Context(), site)
+	require.NoError(t, err)
+	require.Contains(t, strings.Split(outcome.Explain().String(), "\n"), "      2 are held by other claims")
+}
+
+// TestNoReasonWithSolution: whoever asks for a reason all the same gets none.
+func TestNoReasonWithSolution(t *testing.T) {
+	t.Parallel()
+	outcome, err := nodeWith(0, gpus(1)...).solve(t.Context(), wants(1))
+	require.NoError(t, err)
+	require.True(t, outcome.Fits())
+	require.Empty(t, outcome.Reason())
+	require.Nil(t, outcome.Explain())
+	require.Empty(t, outcome.Explain().String())
 }

@@ -2,6 +2,7 @@ package allocator
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -102,7 +103,8 @@ func (o *Obstacle) text() string {
 	if len(o.Details) > 0 {
 		text += ": " + listed(o.Details, "more", func(d Detail) string { return d.text(o.Devices) })
 	}
-	if len(o.Claims) > 0 {
+	// Claims without names would only repeat what the cause says.
+	if slices.ContainsFunc(o.Claims, Holder.named) {
 		separator := ": "
 		if len(o.Details) > 0 {
 			separator = "; in use by "
@@ -124,8 +126,10 @@ func (d Detail) text(all int) string {
 	return text
 }
 
+func (h Holder) named() bool { return h.Claim != ledger.ClaimRef{} }
+
 func (h Holder) text() string {
-	if h.Claim == (ledger.ClaimRef{}) {
+	if !h.named() {
 		return fmt.Sprintf("other claims (%d)", h.Devices)
 	}
 	return fmt.Sprintf("%s (%d)", h.Claim, h.Devices)

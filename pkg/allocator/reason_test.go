@@ -117,6 +117,17 @@ func TestReasonOfOneRequest(t *testing.T) {
 			claims:  []*b.ClaimBuilder{b.Claim("gpus", b.Request("gpu", "big"))},
 			want:    "claim default/gpus, request gpu: no device matches class big",
 		},
+		"the selectors of the request": {
+			cluster: nodeWith(0, gpus(2)...),
+			claims:  []*b.ClaimBuilder{b.Claim("gpus", b.Request("gpu", "gpu").Where(isBig))},
+			want: "claim default/gpus, request gpu: no device matches: there are some of class gpu, " +
+				"but the selectors of the request rule them out",
+		},
+		"matching devices of the pool on another node": {
+			cluster: cluster{}.and(b.Slice("p").PerDevice().Devices(b.Device("a").Attr("model", "big").OnNode("other"), b.Device("b").OnNode("n"))),
+			claims:  []*b.ClaimBuilder{b.Claim("gpus", b.Request("gpu", "gpu").Where(isBig))},
+			want:    "claim default/gpus, request gpu: no device matches on this node: those that match are for other nodes",
+		},
 		"all held, 1": {
 			cluster: nodeWith(1, gpus(1)...),
 			want:    "claim train/gpus, request gpu: 1 device matches, but it is held by another claim",
@@ -164,6 +175,16 @@ func TestReasonOfOneRequest(t *testing.T) {
 			cluster: nodeWith(1, gpus(8)...),
 			claims:  []*b.ClaimBuilder{wantsAll()},
 			want:    "claim train/gpus, request gpu: all 8 matching devices are wanted, but some are held by other claims",
+		},
+		"all wanted, all held": {
+			cluster: nodeWith(8, gpus(8)...),
+			claims:  []*b.ClaimBuilder{wantsAll()},
+			want:    "claim train/gpus, request gpu: all 8 matching devices are wanted, but some are held by other claims",
+		},
+		"all wanted, the only one is held": {
+			cluster: nodeWith(1, gpus(1)...),
+			claims:  []*b.ClaimBuilder{wantsAll()},
+			want:    "claim train/gpus, request gpu: all matching devices are wanted, but the only one is held by another claim",
 		},
 		"all wanted, none there": {
 			claims: []*b.ClaimBuilder{wantsAll()},
@@ -266,6 +287,11 @@ func TestReasonOfPools(t *testing.T) {
 			cluster: nodeWith(1, gpus(1)...).and(unfinished("u"), unfinished("v")),
 			want: "claim train/gpus, request gpu: 1 device matches, but it is held by another claim; " +
 				"2 of the node's resource pools are left out because their drivers are updating them",
+		},
+		"the only pool is named after the node": {
+			cluster: cluster{node: b.Node("node-7")}.and(b.Slice("node-7-gpus").InPool("node-7-gpus", 1, 2).OnNode("node-7").Devices(gpus(1)...)),
+			want: "claim train/gpus, request gpu: the node has no devices that can be used; " +
+				"the node's resource pool of driver gpu.example.com is left out because its driver is updating it",
 		},
 		"the only pool is invalid": {
 			cluster: cluster{}.and(twice),
