@@ -92,6 +92,11 @@ func TestExplainCauses(t *testing.T) {
 	manyHolders.held = holding(7)
 	overdrawn := withCounters(b.Device("gpu-0").Consumes("device", "memory", "100Gi"), b.Device("gpu-1").Consumes("device", "memory", "0"))
 	overdrawn.held = append(overdrawn.held, heldBy("old", "p", "gpu-0"))
+	twoSets := withCounters(
+		b.Device("gpu-0").Consumes("one", "memory", "30Gi", "engines", "2"), b.Device("gpu-1").Consumes("two", "memory", "30Gi"),
+		b.Device("gpu-2").Consumes("one", "memory", "30Gi", "engines", "2"), b.Device("gpu-3").Consumes("two", "memory", "20Gi"))
+	twoSets.slices[0].Counters("one", "memory", "40Gi", "engines", "2").Counters("two", "memory", "40Gi")
+	twoSets.held = append(twoSets.held, heldBy("old", "p", "gpu-0", "gpu-1"))
 	incompatible := withCounters(grouped("mig", "vgpu")...).everything()
 	incompatible.held = append(incompatible.held, heldBy("old", "p", "gpu-0"))
 	for name, tc := range map[string]struct {
@@ -171,8 +176,10 @@ func TestExplainCauses(t *testing.T) {
 		"full": {
 			cluster: inUse, claim: wantsCapacity("bandwidth", "6"),
 			short: "2 devices match, but all have too little capacity left (bandwidth)",
-			long: []string{"2 have too little capacity left: bandwidth (gpu.example.com/p/gpu-1 needs 6, 4 left, 2 short); " +
-				"in use by default/a (1), default/b (1)"},
+			long: []string{
+				"2 have too little capacity left; in use by default/a (1), default/b (1)",
+				"  bandwidth: gpu.example.com/p/gpu-1 needs 6, 4 left, 2 short",
+			},
 			cause: allocator.Full,
 		},
 		"short of a counter": {
@@ -180,16 +187,29 @@ func TestExplainCauses(t *testing.T) {
 			short:   "3 devices match, but all are held by other claims or draw on counters of which too little is left (memory)",
 			long: []string{
 				"2 are held by other claims: default/others (2)",
-				"1 draws on counters of which too little is left: gpu.example.com/p/device/memory " +
-					"(gpu.example.com/p/gpu-2 needs 40Gi, 0 left, 40Gi short); in use by default/others (2)",
+				"1 draws on counters of which too little is left; in use by default/others (2)",
+				"  memory: gpu.example.com/p/gpu-2 needs 40Gi of device, 0 left, 40Gi short",
+			},
+			cause: allocator.CounterShort,
+		},
+		"short of counters with the same name": {
+			cluster: twoSets,
+			short:   "4 devices match, but all are held by other claims or draw on counters of which too little is left (engines, memory)",
+			long: []string{
+				"2 are held by other claims: default/old (2)",
+				"2 draw on counters of which too little is left; in use by default/old (2)",
+				"  memory: gpu.example.com/p/gpu-3 needs 20Gi of two, 10Gi left, 10Gi short",
+				"  engines (1): gpu.example.com/p/gpu-2 needs 2 of one, 0 left, 2 short",
 			},
 			cause: allocator.CounterShort,
 		},
 		"overdrawn": {
 			cluster: overdrawn,
 			short:   "2 devices match, but all are held by other claims or draw on counters of which too little is left (memory)",
-			long: []string{"1 draws on counters of which too little is left: gpu.example.com/p/device/memory " +
-				"(gpu.example.com/p/gpu-1 needs 0, -20Gi left, 20Gi short); in use by default/old (1)"},
+			long: []string{
+				"1 draws on counters of which too little is left; in use by default/old (1)",
+				"  memory: gpu.example.com/p/gpu-1 needs 0 of device, -20Gi left, 20Gi short",
+			},
 			cause: allocator.CounterShort,
 		},
 		"incompatible": {

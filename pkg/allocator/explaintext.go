@@ -58,7 +58,7 @@ func (w *textWriter) request(r *ExplainedRequest) {
 	w.line(3, "%s published for the node, %d of the class, %d matching, %d available%s",
 		plural(r.Published, "device", "devices"), r.OfClass, r.Matching, r.Available, r.verdict())
 	for i := range r.Obstacles {
-		w.line(3, "%s", r.Obstacles[i].text())
+		w.obstacle(&r.Obstacles[i])
 	}
 	for _, failing := range r.Failing {
 		text, _, _ := strings.Cut(failing.Name, "\n") // What follows points into the expression.
@@ -98,32 +98,29 @@ func (r *ExplainedRequest) asks() string {
 	return text
 }
 
-func (o *Obstacle) text() string {
+func (w *textWriter) obstacle(o *Obstacle) {
 	text := fmt.Sprintf("%d %s", o.Devices, o.Cause.predicate(o.Devices, nil))
-	if len(o.Details) > 0 {
+	separator := ": "
+	if len(o.Details) > 0 && o.Details[0].Shortfall == nil {
 		text += ": " + listed(o.Details, "more", func(d Detail) string { return d.text(o.Devices) })
+	}
+	if len(o.Details) > 0 {
+		separator = "; in use by "
 	}
 	// Claims without names would only repeat what the cause says.
 	if slices.ContainsFunc(o.Claims, Holder.named) {
-		separator := ": "
-		if len(o.Details) > 0 {
-			separator = "; in use by "
-		}
 		text += separator + listed(o.Claims, "more claims", Holder.text)
 	}
-	return text
+	w.line(3, "%s", text)
+	w.shortfalls(o)
 }
 
 // text tells the number of devices only if it is not that of the obstacle.
 func (d Detail) text(all int) string {
-	text := d.Name
-	if d.Devices != all {
-		text += fmt.Sprintf(" (%d)", d.Devices)
+	if d.Devices == all {
+		return d.Name
 	}
-	if s := d.Shortfall; s != nil {
-		text += fmt.Sprintf(" (%s needs %s, %s left, %s short)", s.Device, s.Needed.String(), s.Left.String(), s.By.String())
-	}
-	return text
+	return fmt.Sprintf("%s (%d)", d.Name, d.Devices)
 }
 
 func (h Holder) named() bool { return h.Claim != ledger.ClaimRef{} }
