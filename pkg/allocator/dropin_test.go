@@ -6,8 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/dynamic-resource-allocation/structured"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
@@ -94,16 +92,4 @@ func TestDropInGivesUp(t *testing.T) {
 	require.ErrorIs(t, err, allocator.ErrGaveUp)
 	require.Regexp(t, `^search gave up without an answer after \d+ steps$`, err.Error())
 	require.True(t, allocator.IsNodeError(err), "other nodes may do")
-}
-
-// TestSharesAreInUse has a device of which somebody has a share from the time when
-// ConsumableCapacity was on. Upstream, with the feature off, would give the device
-// to another claim; we never give out what is in use.
-func TestSharesAreInUse(t *testing.T) {
-	s := dropInCase(onNode("p", gpus(2)...))
-	share := types.UID("share")
-	s.state.AllocatedSharedDeviceIDs = sets.New(structured.MakeSharedDeviceID(structured.MakeDeviceID(b.Driver, "p", "gpu-0"), &share))
-	results, err := s.run(t.Context(), allocator.New, newCache())
-	require.NoError(t, err)
-	require.Equal(t, []string{"gpu=p/gpu-1"}, chosen(results[0]))
 }

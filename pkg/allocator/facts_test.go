@@ -68,6 +68,13 @@ func selects(selector *v1.NodeSelector, node *v1.Node) bool {
 	return compiled.Match(node)
 }
 
+func inCEL(d device) cel.Device {
+	return cel.Device{
+		Driver: d.slice.Spec.Driver, Attributes: d.Attributes, Capacity: d.Capacity,
+		AllowMultipleAllocations: d.AllowMultipleAllocations,
+	}
+}
+
 // matchesAll evaluates selectors in order until one does not match.
 func matchesAll(ctx context.Context, celCache *cel.Cache, d device, selectors []resourceapi.DeviceSelector) (bool, error) {
 	for _, selector := range selectors {
@@ -75,10 +82,7 @@ func matchesAll(ctx context.Context, celCache *cel.Cache, d device, selectors []
 		if program.Error != nil {
 			return false, program.Error
 		}
-		matches, _, err := program.DeviceMatches(ctx, cel.Device{
-			Driver: d.slice.Spec.Driver, Attributes: d.Attributes, Capacity: d.Capacity,
-			AllowMultipleAllocations: d.AllowMultipleAllocations,
-		})
+		matches, _, err := program.DeviceMatches(ctx, inCEL(d))
 		if err != nil || !matches {
 			return false, err
 		}
@@ -100,18 +104,35 @@ func untolerated(d device, tolerations []resourceapi.DeviceToleration) bool {
 	return false
 }
 
+// attributeFor is an attribute of a device as a wish sees it: what the wish derives
+// under that name, else what the driver published, or nil.
+func attributeFor(ctx context.Context, celCache *cel.Cache, w *wish, d device, name resourceapi.FullyQualifiedName) (*resourceapi.DeviceAttribute, error) {
+	for _, derived := range w.DerivedAttributes {
+		if derived.Name != name {
+			continue
+		}
+		program := celCache.GetOrCompileDerivedAttribute(derived.Expression)
+		if program.Error != nil {
+			return nil, program.Error
+		}
+		attribute, _, err := program.EvaluateDerivedAttribute(ctx, inCEL(d))
+		return attribute, err
+	}
+	return attributeOf(d, name), nil
+}
+
 // attributeOf finds an attribute under its full name, or under the short one that
 // a driver may use for its own.
-func attributeOf(d device, name resourceapi.FullyQualifiedName) (resourceapi.DeviceAttribute, bool) {
+func attributeOf(d device, name resourceapi.FullyQualifiedName) *resourceapi.DeviceAttribute {
 	if attribute, found := d.Attributes[resourceapi.QualifiedName(name)]; found {
-		return attribute, true
+		return &attribute
 	}
 	for short, attribute := range d.Attributes {
 		if d.slice.Spec.Driver+"/"+string(short) == string(name) {
-			return attribute, true
+			return &attribute
 		}
 	}
-	return resourceapi.DeviceAttribute{}, false
+	return nil
 }
 
 // valuesOf writes the values of an attribute with their type, for example "int 5".
@@ -156,20 +177,23 @@ func intersect(a, b []string) []string {
 	return both
 }
 
-// satisfies tells whether devices, in the order in which they were chosen, hold a
-// constraint together.
-func satisfies(constraint resourceapi.DeviceConstraint, devices []device, lists bool) bool {
-	name := constraint.MatchAttribute
-	if name == nil {
-		name = constraint.DistinctAttribute
+// nameIn is the attribute that a constraint is about.
+func nameIn(constraint resourceapi.DeviceConstraint) resourceapi.FullyQualifiedName {
+	if constraint.MatchAttribute != nil {
+		return *constraint.MatchAttribute
 	}
+	return *constraint.DistinctAttribute
+}
+
+// satisfies tells whether devices, of which each has an attribute or nil, in the order
+// in which they were chosen, hold a constraint together.
+func satisfies(constraint resourceapi.DeviceConstraint, attributes []*resourceapi.DeviceAttribute, lists bool) bool {
 	var all [][]string
-	for i, d := range devices {
-		attribute, found := attributeOf(d, *name)
-		if !found {
+	for i, attribute := range attributes {
+		if attribute == nil {
 			return false
 		}
-		values := valuesOf(attribute, lists)
+		values := valuesOf(*attribute, lists)
 		// Upstream looks at the type of the first device's value only if it
 		// understands lists.
 		if len(values) == 0 && (lists || i > 0) {

@@ -1,22 +1,22 @@
 package allocator_test
 
 import (
-	"cmp"
+	"errors"
 	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/dynamic-resource-allocation/structured"
 	"k8s.io/utils/ptr"
 )
 
 // isTaken tells whether somebody has the device who keeps the wish from having it:
-// with admin access only the claim itself, otherwise anybody.
+// with admin access only the claim itself, otherwise anybody. Shares keep nobody away.
 func (o *oracle) isTaken(w *wish, d device) bool {
-	if w.admin {
-		return slices.ContainsFunc(o.chosenFor(w.claim), func(c choice) bool { return c.id() == d.id() })
+	if !w.admin && (o.state.AllocatedDevices.Has(d.id()) || !o.features.ConsumableCapacity && o.inUse(d)) {
+		return true
 	}
-	return o.state.AllocatedDevices.Has(d.id()) ||
-		slices.ContainsFunc(o.chosen, func(c choice) bool { return c.id() == d.id() })
+	return !o.isShared(d) && slices.ContainsFunc(o.chosen, func(c choice) bool {
+		return c.id() == d.id() && (!w.admin || c.wish.claim == w.claim)
+	})
 }
 
 func (o *oracle) chosenFor(claim int) []choice {
@@ -38,162 +38,130 @@ const (
 )
 
 // judge tells whether the last choice can stand beside those before it.
-func (o *oracle) judge() judgement {
+func (o *oracle) judge() (judgement, error) {
 	last := o.chosen[len(o.chosen)-1]
-	if len(last.ConsumesCounters) > 0 && (!o.features.PartitionableDevices || o.overdrawn(last.pool())) {
-		return unusable
-	}
-	if o.features.DeviceTaints && untolerated(last.device, last.wish.Tolerations) {
-		return unusable
+	switch {
+	case len(last.slice.Spec.SkipNodeOperations) > 0 && !o.canSkipOperations():
+		return unusable, nil
+	case len(last.ConsumesCounters) > 0 && (!o.features.PartitionableDevices || !o.mayDraw()):
+		return unusable, nil
+	case o.features.DeviceTaints && untolerated(last.device, last.wish.Tolerations):
+		return unusable, nil
 	}
 	for _, constraint := range o.claims[last.wish.claim].Spec.Devices.Constraints {
-		if !satisfies(constraint, o.concerned(last.wish.claim, constraint), o.features.ListTypeAttributes) {
-			return breaksConstraint
+		attributes, err := o.attributes(last.wish.claim, constraint)
+		if err != nil {
+			return unusable, err
+		}
+		if !satisfies(constraint, attributes, o.features.ListTypeAttributes) {
+			return breaksConstraint, nil
 		}
 	}
-	return fine
+	return fine, nil
 }
 
-// concerned lists the chosen devices that a constraint is about.
-func (o *oracle) concerned(claim int, constraint resourceapi.DeviceConstraint) []device {
-	var list []device
+// attributes lists what a constraint sees of the chosen devices that it is about.
+func (o *oracle) attributes(claim int, constraint resourceapi.DeviceConstraint) ([]*resourceapi.DeviceAttribute, error) {
+	var list []*resourceapi.DeviceAttribute
 	for _, c := range o.chosenFor(claim) {
-		if len(constraint.Requests) == 0 || slices.Contains(constraint.Requests, c.wish.name()) ||
-			c.wish.parent != "" && slices.Contains(constraint.Requests, c.wish.parent) {
-			list = append(list, c.device)
+		if !c.wish.concerns(constraint) {
+			continue
 		}
+		attribute, err := attributeFor(o.ctx, o.celCache, c.wish, c.device, nameIn(constraint))
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, attribute)
 	}
-	return list
+	return list, nil
 }
 
-// overdrawn tells whether a pool's counters do not suffice for what is allocated
-// and what is chosen.
-func (o *oracle) overdrawn(key poolKey) bool {
-	pool := o.pools[slices.IndexFunc(o.pools, func(p oraclePool) bool { return p.key == key })]
-	left := countersIn(slices.Concat(pool.here, pool.elsewhere))
+// concerns tells whether a constraint is about the wish.
+func (w *wish) concerns(constraint resourceapi.DeviceConstraint) bool {
+	return len(constraint.Requests) == 0 || slices.Contains(constraint.Requests, w.name()) ||
+		w.parent != "" && slices.Contains(constraint.Requests, w.parent)
+}
+
+// mayDraw tells whether the last choice may draw from its counter sets. A further
+// share of a device draws nothing.
+func (o *oracle) mayDraw() bool {
+	last := o.chosen[len(o.chosen)-1]
+	pool := o.pools[slices.IndexFunc(o.pools, func(p oraclePool) bool { return p.key == last.pool() })]
+	all := slices.Concat(pool.here, pool.elsewhere)
 	var users []device
-	for _, d := range devicesIn(slices.Concat(pool.here, pool.elsewhere)) {
-		if o.state.AllocatedDevices.Has(d.id()) {
+	for _, d := range devicesIn(all) {
+		if o.inUse(d) {
 			users = append(users, d)
 		}
 	}
-	for _, c := range o.chosen {
-		if c.pool() == key {
+	draws := false
+	for i, c := range o.chosen {
+		further := o.isShared(c.device) && (o.hasShares(c.device) ||
+			slices.ContainsFunc(o.chosen[:i], func(before choice) bool { return before.id() == c.id() }))
+		draws = !further
+		if c.pool() == pool.key && draws {
 			users = append(users, c.device)
 		}
 	}
-	return !left.draw(users...)
+	if !draws {
+		return true
+	}
+	return countersIn(all).draw(users...) && (!o.features.CompatibilityGroups || compatible(users[:len(users)-1], last.device))
 }
 
-// oraclePool is what a node sees of a pool.
-type oraclePool struct {
-	key     poolKey
-	trouble string // "incomplete", "invalid" or ""
-	// here are the slices for the node, elsewhere the others of the generation.
-	here, elsewhere []*resourceapi.ResourceSlice
+// checkFeatures finds what a request asks for although the feature is off.
+func (o *oracle) checkFeatures(request *resourceapi.DeviceRequest) error {
+	if len(request.FirstAvailable) > 0 && !o.features.PrioritizedList {
+		return errors.New("alternatives are off")
+	}
+	if e := request.Exactly; e != nil && e.AdminAccess != nil && !o.features.AdminAccess {
+		return errors.New("admin access is off")
+	}
+	for _, w := range wishesOf(0, 0, request) {
+		if w.Capacity != nil && !o.features.ConsumableCapacity {
+			return errors.New("capacity is off")
+		}
+		if len(w.DerivedAttributes) > 0 && !o.features.DerivedAttributes {
+			return errors.New("derived attributes are off")
+		}
+	}
+	return nil
 }
 
-// poolsOf lists the pools that the node sees, in the order in which they are tried.
-func poolsOf(s scenario) []oraclePool {
-	byKey := make(map[poolKey][]*resourceapi.ResourceSlice)
-	for _, slice := range s.slices {
-		byKey[poolOf(slice)] = append(byKey[poolOf(slice)], slice)
+// hasRoom tells whether the device has the capacity that the wish asks for left,
+// after what claims consume and what was chosen.
+func (o *oracle) hasRoom(w *wish, d device) (bool, error) {
+	if !o.features.ConsumableCapacity {
+		return true, nil
 	}
-	var pools []oraclePool
-	for key, all := range byKey {
-		slices.SortFunc(all, func(a, b *resourceapi.ResourceSlice) int { return cmp.Compare(a.Name, b.Name) })
-		if pool, visible := poolFrom(s, key, all); visible {
-			pools = append(pools, pool)
+	own, refused, err := o.consumed(w.Capacity, d)
+	if err != nil || refused {
+		return false, err
+	}
+	taken := []amounts{own}
+	for _, c := range o.chosen {
+		if c.id() == d.id() && o.isShared(d) {
+			others, _, _ := o.consumed(c.wish.Capacity, d)
+			taken = append(taken, others)
 		}
 	}
-	slices.SortFunc(pools, func(a, b oraclePool) int {
-		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.key.driver, b.key.driver), cmp.Compare(a.key.name, b.key.name))
-	})
-	return pools
+	return o.hasRoomFor(d, taken...), nil
 }
 
-// rank is greater for pools whose devices may have to be attached first.
-func (p oraclePool) rank() int {
-	for _, d := range devicesIn(p.here) {
-		if p.trouble == "" && d.BindingConditions != nil {
-			return 1
+// selectorError is the error of node selectors that cannot be joined, because one of
+// them has several terms. It does not matter after a device that fixes the node.
+func selectorError(chosen []choice) error {
+	for _, c := range chosen {
+		nodeName, selector := c.slice.Spec.NodeName, c.slice.Spec.NodeSelector
+		if ptr.Deref(c.slice.Spec.PerDeviceNodeSelection, false) {
+			nodeName, selector = c.NodeName, c.NodeSelector
+		}
+		if nodeName != nil || ptr.Deref(c.BindsToNode, false) {
+			return nil
+		}
+		if selector != nil && len(selector.NodeSelectorTerms) > 1 {
+			return errors.New("several terms")
 		}
 	}
-	return 0
-}
-
-func poolFrom(s scenario, key poolKey, all []*resourceapi.ResourceSlice) (oraclePool, bool) {
-	pool := oraclePool{key: key}
-	newest := int64(-1)
-	for _, slice := range all {
-		if visible(s, slice) {
-			newest = max(newest, slice.Spec.Pool.Generation)
-		}
-	}
-	newestAnywhere := int64(-1)
-	for _, slice := range all {
-		newestAnywhere = max(newestAnywhere, slice.Spec.Pool.Generation)
-		switch {
-		case slice.Spec.Pool.Generation != newest:
-		case visible(s, slice):
-			pool.here = append(pool.here, slice)
-		default:
-			pool.elsewhere = append(pool.elsewhere, slice)
-		}
-	}
-	if newest < 0 {
-		return pool, false
-	}
-	want := int(pool.here[0].Spec.Pool.ResourceSliceCount)
-	switch {
-	case len(pool.here) == want:
-		pool.elsewhere = nil // Whatever it is, it is not part of the pool.
-	case newestAnywhere > newest:
-		return pool, false // The driver is about to replace what the node still sees.
-	case len(pool.here)+len(pool.elsewhere) != want:
-		pool.trouble = "incomplete"
-		return pool, true
-	}
-	if contradicts(s, pool) {
-		pool.trouble = "invalid"
-	}
-	return pool, true
-}
-
-// visible tells whether a slice is understood and has something for the node.
-func visible(s scenario, slice *resourceapi.ResourceSlice) bool {
-	perDevice := slice.Spec.PerDeviceNodeSelection
-	if !s.features.PartitionableDevices && (perDevice != nil || len(slice.Spec.SharedCounters) > 0) {
-		return false
-	}
-	if ptr.Deref(perDevice, false) {
-		return slices.ContainsFunc(devicesIn([]*resourceapi.ResourceSlice{slice}), func(d device) bool { return reaches(s.node, d) })
-	}
-	return nodeMatches(s.node, slice.Spec.NodeName, slice.Spec.AllNodes, slice.Spec.NodeSelector)
-}
-
-// contradicts tells whether a name is used twice or a counter is not defined.
-func contradicts(s scenario, pool oraclePool) bool {
-	seen := make(map[structured.DeviceID]bool)
-	for _, d := range devicesIn(pool.here) {
-		if seen[d.id()] {
-			return true
-		}
-		seen[d.id()] = true
-	}
-	if !s.features.PartitionableDevices {
-		return false
-	}
-	all := slices.Concat(pool.here, pool.elsewhere)
-	published := countersIn(all)
-	for _, d := range devicesIn(all) {
-		for _, consumption := range d.ConsumesCounters {
-			for name := range consumption.Counters {
-				if _, found := published[consumption.CounterSet][name]; !found {
-					return true
-				}
-			}
-		}
-	}
-	return false
+	return nil
 }

@@ -1,0 +1,97 @@
+package allocator_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/dynamic-resource-allocation/structured"
+	"k8s.io/utils/ptr"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	b "github.com/quartermaster-dra/quartermaster/pkg/builder"
+)
+
+// mismatches are defects of this allocator that random scenarios have brought to
+// light and that are not mended yet. A scenario with such a defect is excused if, and
+// only if, the answers differ; the tests count how often that happens. Whoever
+// mends one removes its entry, and the Skip from its test.
+var mismatches = []mismatch{
+	{"TestAllWithCapacityLeavesOutWhatIsTooSmall", func(s scenario) bool { return s.features.ConsumableCapacity && s.wantsAll() }},
+	{"TestSharesCountWhenTheDeviceIsNotSharedAnyMore", func(s scenario) bool { return s.features.ConsumableCapacity && s.hasFormerShares() }},
+}
+
+type mismatch struct {
+	test    string // that shows the defect
+	applies func(scenario) bool
+}
+
+func (s scenario) excused() bool {
+	return slices.ContainsFunc(mismatches, func(m mismatch) bool { return m.applies(s) })
+}
+
+func (s scenario) wantsAll() bool {
+	for _, claim := range s.claims {
+		for slot := range claim.Spec.Devices.Requests {
+			for _, w := range wishesOf(0, slot, &claim.Spec.Devices.Requests[slot]) {
+				if w.AllocationMode == resourceapi.DeviceAllocationModeAll {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// hasFormerShares tells whether there are shares of a device that is not shared.
+func (s scenario) hasFormerShares() bool {
+	return slices.ContainsFunc(devicesIn(s.slices), func(d device) bool {
+		_, consumed := s.state.AggregatedCapacity[d.id()]
+		return consumed && !ptr.Deref(d.AllowMultipleAllocations, false)
+	})
+}
+
+// asksFor makes a request for an amount of bandwidth.
+func asksFor(name, amount string) *b.RequestBuilder {
+	return b.Request(name, "gpu").Modify(func(r *resourceapi.ExactDeviceRequest) {
+		r.Capacity = &resourceapi.CapacityRequirements{Requests: map[resourceapi.QualifiedName]resource.Quantity{"bandwidth": resource.MustParse(amount)}}
+	})
+}
+
+// TestAllWithCapacityLeavesOutWhatIsTooSmall has two devices that are equal but for
+// their size. "All" means only the large one, so the first request can have the small
+// one; the two are not interchangeable.
+func TestAllWithCapacityLeavesOutWhatIsTooSmall(t *testing.T) {
+	t.Skip("known mismatch: devices count as interchangeable although a request for all devices wants only one of them")
+	s := dropInCase(onNode("p", b.Device("large").Capacity("bandwidth", "4"), b.Device("small").Capacity("bandwidth", "2")))
+	s.features.ConsumableCapacity = true
+	s.claims = objects([]*b.ClaimBuilder{b.Claim("c", b.Request("one", "gpu"), asksFor("all", "3").All())})
+	diff, _ := s.compare(t.Context(), newCache())
+	require.Empty(t, diff)
+	results, err := s.run(t.Context(), allocator.New, newCache())
+	require.NoError(t, err)
+	require.NotNil(t, results)
+	require.Equal(t, []string{"one=p/small", "all=p/large"}, chosen(results[0]))
+}
+
+// TestSharesCountWhenTheDeviceIsNotSharedAnyMore has a device that its driver does not
+// offer for sharing any more while somebody still has a share of it.
+func TestSharesCountWhenTheDeviceIsNotSharedAnyMore(t *testing.T) {
+	t.Skip("known mismatch: what shares consume of a device is not looked at if the device is not shared")
+	s := dropInCase(onNode("p", b.Device("former").Capacity("bandwidth", "4"), b.Device("other").Capacity("bandwidth", "4")))
+	s.features.ConsumableCapacity = true
+	former := structured.MakeDeviceID(b.Driver, "p", "former")
+	s.state.AllocatedSharedDeviceIDs = sets.New(structured.MakeSharedDeviceID(former, ptr.To(types.UID("share"))))
+	s.state.AggregatedCapacity = structured.NewConsumedCapacityCollection()
+	s.state.AggregatedCapacity.Insert(structured.NewDeviceConsumedCapacity(former,
+		map[resourceapi.QualifiedName]resource.Quantity{"bandwidth": resource.MustParse("1")}))
+	diff, _ := s.compare(t.Context(), newCache())
+	require.Empty(t, diff)
+	results, err := s.run(t.Context(), allocator.New, newCache())
+	require.NoError(t, err)
+	require.Equal(t, []string{"gpu=p/other"}, chosen(results[0]))
+}
