@@ -23,6 +23,9 @@ PERF_UNIT_PACKAGES := ./workload ./report ./cluster ./cpuprofile ./timing
 TEST_PARALLEL ?= 2
 UNIT_TIMEOUT ?= 10m
 INTEGRATION_TIMEOUT ?= 20m
+# How many random scenarios the allocator and upstream's must agree on.
+SCENARIOS ?= 100000
+FUZZ_TIME ?= 10m
 
 # The version that the binaries report: that of the Kubernetes libraries, with
 # our commit as build metadata. The date is the commit's, so that a build can be
@@ -68,12 +71,20 @@ playground: build ## keep a cluster running on this machine until Ctrl-C (PLAYGR
 	bin/playground up $(PLAYGROUND_FLAGS)
 
 .PHONY: test
-test: test-unit test-integration ## run all tests
+test: test-unit test-differential test-integration ## run all tests
 
 .PHONY: test-unit
 test-unit: ## run the tests that need no API server, with the race detector
 	@GO='$(GO)' hack/test-unit -p $(TEST_PARALLEL) -timeout $(UNIT_TIMEOUT) -- $(INTEGRATION_PACKAGES)
 	@$(GO) -C test/perf test -timeout $(UNIT_TIMEOUT) $(PERF_UNIT_PACKAGES)
+
+.PHONY: test-differential
+test-differential: ## compare the allocator with upstream's on SCENARIOS random scenarios
+	@GO='$(GO)' hack/test-differential $(SCENARIOS)
+
+.PHONY: fuzz
+fuzz: ## look for scenarios in which the allocator and upstream's differ, for FUZZ_TIME
+	@GO='$(GO)' hack/fuzz $(FUZZ_TIME)
 
 .PHONY: test-integration
 test-integration: build bin/kube-scheduler bin/kubectl ## run the tests that start an API server
