@@ -1,7 +1,6 @@
 package allocator_test
 
 import (
-	"math/rand"
 	"strings"
 	"testing"
 
@@ -68,8 +67,6 @@ func (s scenario) usage() ledger.View {
 func TestExplanationsOfRandomScenarios(t *testing.T) {
 	t.Parallel()
 	forScenarios(t, 6_000_000_000, scenarioCount(t, 5_000), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {
-		g := generator{Rand: rand.New(rand.NewSource(s.seed))}
-		s = g.allFeatures(s)
 		result, err := s.solve(t, celCache, s.claims...)
 		switch {
 		case err != nil:

@@ -74,7 +74,7 @@ func (g *generator) request(name string, mayBeAdmin bool) *b.RequestBuilder {
 		r.Count(pick(g, int64(1), 1, 2))
 	}
 	if g.oddly(60) {
-		r.Count(pick(g, int64(0), 33, 1<<62))
+		r.Count(pick(g, int64(33), 1<<62))
 	}
 	if g.oneIn(7) {
 		r.Where(pick(g, isBig, isSmall, isBig, isSmall, `true`, `device.allowMultipleAllocations`))

@@ -182,10 +182,7 @@ func (i *inspection) checkRequests(claim int) {
 			}
 		}
 		wishes := wishesOf(claim, slot, &i.claims[claim].Spec.Devices.Requests[slot])
-		forNone := slices.ContainsFunc(wishes, func(w *wish) bool {
-			return w.AllocationMode == resourceapi.DeviceAllocationModeExactCount && w.Count == 0
-		})
-		if len(got) != 1 && !(len(got) == 0 && forNone) {
+		if len(got) != 1 {
 			i.problem("claim %d, request %d: devices are for %v", claim, slot, got)
 		}
 		for _, w := range wishes {
