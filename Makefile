@@ -18,7 +18,7 @@ BENCH_PACKAGES := ./pkg/allocator
 WORKLOADS ?= .
 ROUNDS ?= 1
 # The pure packages of the benchmarks' module, which are tested with the rest.
-PERF_UNIT_PACKAGES := ./workload ./report ./cluster ./cpuprofile ./timing
+PERF_UNIT_PACKAGES := ./workload ./report ./cluster ./cpuprofile ./timing ./process
 # Test processes at a time.
 TEST_PARALLEL ?= 2
 UNIT_TIMEOUT ?= 10m
@@ -91,7 +91,7 @@ test-integration: build bin/kube-scheduler bin/kubectl ## run the tests that sta
 	@GO='$(GO)' hack/test-integration -timeout $(INTEGRATION_TIMEOUT) -- $(INTEGRATION_PACKAGES)
 
 .PHONY: bench
-bench: bench-allocator bench-perf ## run all benchmarks, beside upstream's code (hours)
+bench: bench-allocator bench-perf bench-process ## run all benchmarks, beside upstream's code (hours)
 
 .PHONY: bench-short
 bench-short: bin/etcd ## run a small selection of the workloads of bench-perf (minutes)
@@ -104,6 +104,10 @@ bench-allocator: ## run the allocator's benchmarks, beside upstream's allocator
 .PHONY: bench-perf
 bench-perf: bin/etcd ## run workloads in a cluster with each plugin (WORKLOADS=regexp ROUNDS=3)
 	@GO='$(GO)' hack/bench bin/bench -workloads '$(WORKLOADS)' -rounds $(ROUNDS)
+
+.PHONY: bench-process
+bench-process: bin/scheduler bin/kube-scheduler bin/bench-process ## measure heap and CPU of each scheduler's own process (PROCESS_FLAGS="-nodes 100 -claims 500")
+	@cd test/perf && ../../bin/bench-process $(PROCESS_FLAGS)
 
 .PHONY: verify
 verify: verify-format verify-modules verify-vet verify-staticcheck verify-manifests ## check formatting, modules, code and manifests
@@ -166,6 +170,9 @@ bin/kube-scheduler bin/kubectl: bin/%: go.mod go.sum | bin
 	@echo "build: $@ $(K8S_VERSION)"
 	@$(GO_BUILD) -v -ldflags '$(STOCK_LDFLAGS)' -o $@ k8s.io/kubernetes/cmd/$*
 	@touch $@
+
+bin/bench-process: FORCE | bin
+	@$(GO_BUILD) -C test/perf -v -o ../../$@ ./process
 
 # The etcd that the benchmarks start, of the version that pkg/controlplane embeds.
 bin/etcd: test/perf/go.mod test/perf/go.sum | bin

@@ -9,15 +9,11 @@ import (
 	"testing"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
-	"k8s.io/kubernetes/pkg/scheduler"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	scheduler_perf "k8s.io/kubernetes/test/integration/scheduler_perf"
-	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 
 	"github.com/quartermaster-dra/quartermaster/manifests"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
-	"github.com/quartermaster-dra/quartermaster/test/perf/cluster"
 	"github.com/quartermaster-dra/quartermaster/test/perf/cpuprofile"
 	"github.com/quartermaster-dra/quartermaster/test/perf/report"
 	"github.com/quartermaster-dra/quartermaster/test/perf/timing"
@@ -48,18 +44,17 @@ func run(b *testing.B, c workload.Case, w workload.Workload, plugin subject) {
 
 	recorder := timing.NewRecorder(workload.Namespace)
 	window := &window{recorder: recorder}
+	preparation := &preparation{recorder: recorder, c: c, w: w}
 	finished := b.Run("run", func(b *testing.B) {
 		scheduler_perf.RunBenchmarkPerfScheduling(b, config, "quartermaster",
 			frameworkruntime.Registry{plugin.name: timing.Factory(plugin.name, recorder, plugin.factory)},
 			scheduler_perf.WithPrepareFn(window.open),
-			scheduler_perf.WithNodeUpdateFn(func(tCtx ktesting.TContext, _ *scheduler.Scheduler, _ *scheduler_perf.Workload, nodes *v1.NodeList) error {
-				return prepare(tCtx, recorder, c, w, len(nodes.Items))
-			}))
+			scheduler_perf.WithNodeUpdateFn(preparation.nodesCreated))
 	})
 	if !finished {
 		b.Fatalf("%s with %s failed; what was logged is above", workload.FullName(c, w), plugin.label)
 	}
-	result, err := collect(directory, w, window)
+	result, err := collect(directory, window, preparation)
 	if err != nil {
 		b.Fatalf("%s with %s: %v", workload.FullName(c, w), plugin.label, err)
 	}
@@ -95,28 +90,8 @@ func writeConfigs(directory string, c workload.Case, w workload.Workload, plugin
 	return config, os.WriteFile(config, upstream, 0o644)
 }
 
-// prepare publishes the nodes' devices and takes some of them. It returns when the
-// scheduler knows, so that catching up is not part of the measurement.
-func prepare(tCtx ktesting.TContext, recorder *timing.Recorder, c workload.Case, w workload.Workload, nodes int) error {
-	slices, err := cluster.Slices(c.Slices, nodes)
-	if err != nil {
-		return err
-	}
-	if err := cluster.Publish(tCtx, tCtx.Client(), slices); err != nil {
-		return fmt.Errorf("publish slices: %w", err)
-	}
-	claims, err := cluster.Occupying(slices, w.OccupiedClaims, max(c.Occupied.DevicesPerClaim, 1), c.Occupied.ClaimsPerNode)
-	if err != nil {
-		return err
-	}
-	if err := cluster.Occupy(tCtx, tCtx.Client(), claims); err != nil {
-		return err
-	}
-	return cluster.AwaitInformed(tCtx, recorder.Handle().SharedInformerFactory(), len(slices), len(claims))
-}
-
 // collect reads what scheduler_perf has written and adds what was seen meanwhile.
-func collect(directory string, w workload.Workload, window *window) (report.Result, error) {
+func collect(directory string, window *window, preparation *preparation) (report.Result, error) {
 	items, err := readDataItems(directory)
 	if err != nil {
 		return report.Result{}, err
@@ -144,9 +119,9 @@ func collect(directory string, w workload.Workload, window *window) (report.Resu
 		ProcessCPU:   used.Process,
 		Heap:         window.heap,
 	}
-	if w.PublishedSlices > 0 {
-		result.Count = int64(w.PublishedSlices)
-		result.Throughput = float64(w.PublishedSlices) / items.value("SchedulingDuration", "Duration")
+	if preparation.c.MeasurePublishing {
+		result.Count = int64(preparation.slices)
+		result.Throughput = float64(preparation.slices) / preparation.took.Seconds()
 	}
 	if result.Count == 0 {
 		return report.Result{}, fmt.Errorf("no pod in namespace %q got its claims: nothing was measured", workload.Namespace)

@@ -30,7 +30,8 @@ type window struct {
 
 	totals timing.Totals
 	cycle  time.Duration
-	heap   uint64
+	// heap is by how much live objects grew, in bytes.
+	heap int64
 }
 
 // open runs when the scheduler has started. The cleanup runs before the scheduler is
@@ -40,6 +41,7 @@ func (w *window) open(tCtx ktesting.TContext) error {
 	if err != nil {
 		return err
 	}
+	heapBefore := liveHeap()
 	tCtx.TB().Cleanup(func() {
 		w.totals = w.recorder.Totals()
 		after, err := cycleTime()
@@ -47,19 +49,19 @@ func (w *window) open(tCtx ktesting.TContext) error {
 			tCtx.TB().Errorf("%v", err)
 		}
 		w.cycle = after - before
-		w.heap = liveHeap()
+		w.heap = liveHeap() - heapBefore
 	})
 	return nil
 }
 
 // liveHeap is what is reachable, in bytes. The second collection finishes what the
 // first one left to finalizers.
-func liveHeap() uint64 {
+func liveHeap() int64 {
 	runtime.GC()
 	runtime.GC()
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
-	return stats.HeapAlloc
+	return int64(stats.HeapAlloc)
 }
 
 // cycleTime sums up the time of the extension points of the cycle.

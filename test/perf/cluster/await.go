@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	awaitInterval = 100 * time.Millisecond
+	awaitInterval = 20 * time.Millisecond
 	awaitTimeout  = 5 * time.Minute
 )
 

@@ -36,8 +36,9 @@ type Result struct {
 	PluginCPU    time.Duration `json:"pluginCPU"`
 	SchedulerCPU time.Duration `json:"schedulerCPU"`
 	ProcessCPU   time.Duration `json:"processCPU"`
-	// Heap is in bytes: live objects of the process at the end.
-	Heap uint64 `json:"heap"`
+	// Heap is in bytes: by how much the live objects of the process, which runs the
+	// API server as well, grew from an empty cluster to the end of the workload.
+	Heap int64 `json:"heap"`
 }
 
 // Note is why a workload has not been measured with a plugin.
@@ -62,12 +63,12 @@ func Median(runs []Result) Result {
 	merged.PluginCPU = median(runs, func(r Result) time.Duration { return r.PluginCPU })
 	merged.SchedulerCPU = median(runs, func(r Result) time.Duration { return r.SchedulerCPU })
 	merged.ProcessCPU = median(runs, func(r Result) time.Duration { return r.ProcessCPU })
-	merged.Heap = median(runs, func(r Result) uint64 { return r.Heap })
+	merged.Heap = median(runs, func(r Result) int64 { return r.Heap })
 	return merged
 }
 
 // median is the middle value, the lower one of two.
-func median[T int64 | uint64 | float64 | time.Duration](runs []Result, value func(Result) T) T {
+func median[T int64 | float64 | time.Duration](runs []Result, value func(Result) T) T {
 	values := make([]T, 0, len(runs))
 	for _, run := range runs {
 		values = append(values, value(run))

@@ -26,7 +26,7 @@ var columns = []column{
 	{"plugin CPU ms/pod", func(r Result) float64 { return perPod(r, r.PluginCPU, time.Millisecond) }, "%.3f"},
 	{"scheduler CPU ms/pod", func(r Result) float64 { return perPod(r, r.SchedulerCPU, time.Millisecond) }, "%.2f"},
 	{"process CPU ms/pod", func(r Result) float64 { return perPod(r, r.ProcessCPU, time.Millisecond) }, "%.2f"},
-	{"heap MiB", func(r Result) float64 { return float64(r.Heap) / (1 << 20) }, "%.0f"},
+	{"heap growth MiB", func(r Result) float64 { return float64(r.Heap) / (1 << 20) }, "%.0f"},
 }
 
 func in(d, unit time.Duration) float64 { return float64(d) / float64(unit) }

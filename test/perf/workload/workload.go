@@ -28,6 +28,10 @@ type Case struct {
 	FeatureGates     map[string]bool  `json:"featureGates,omitempty"`
 	WorkloadTemplate []map[string]any `json:"workloadTemplate"`
 	Workloads        []Workload       `json:"workloads"`
+	// MeasurePublishing has the slices published not after the first createNodes, but
+	// after the second one, and that measured. There are no pods then, and the second
+	// createNodes creates no node.
+	MeasurePublishing bool `json:"measurePublishing,omitempty"`
 	// NotYet says why Quartermaster cannot run this case, if so. The in-tree plugin
 	// is measured alone then.
 	NotYet string `json:"notYet,omitempty"`
@@ -51,9 +55,6 @@ type Workload struct {
 	Short bool `json:"short,omitempty"`
 	// OccupiedClaims is the number of claims that hold devices beforehand.
 	OccupiedClaims int `json:"occupiedClaims,omitempty"`
-	// PublishedSlices is the number of slices that the workload publishes while it
-	// is measured, for one that schedules no pods.
-	PublishedSlices int `json:"publishedSlices,omitempty"`
 	// Params are values for WorkloadTemplate.
 	Params map[string]any `json:"params,omitempty"`
 }

@@ -1,0 +1,81 @@
+// Package cluster brings a cluster into the state in which a measurement starts:
+// drivers have published their devices, and some of these are taken.
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"text/template"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
+)
+
+// writers is the number of requests at a time. The cluster is the same whatever the
+// order in which they arrive.
+const writers = 16
+
+// Execute executes the template of an object for 0 to count-1 as .Index, as
+// scheduler_perf executes templates, but for its functions.
+func Execute[T any](file string, count int) ([]*T, error) {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("template of a %T: %w", *new(T), err)
+	}
+	parsed, err := template.New(file).Parse(string(content))
+	if err != nil {
+		return nil, fmt.Errorf("template of a %T: %w", *new(T), err)
+	}
+	objects := make([]*T, count)
+	for index := range objects {
+		var text bytes.Buffer
+		if err := parsed.Execute(&text, map[string]any{"Index": index, "Count": count}); err != nil {
+			return nil, fmt.Errorf("template %s for number %d: %w", file, index, err)
+		}
+		objects[index] = new(T)
+		if err := yaml.UnmarshalStrict(text.Bytes(), objects[index]); err != nil {
+			return nil, fmt.Errorf("template %s for number %d does not make a %T: %w", file, index, *new(T), err)
+		}
+	}
+	return objects, nil
+}
+
+// Slices executes templates of ResourceSlices for each of count nodes. The result
+// is in the order of the nodes, and of the templates for each node.
+func Slices(files []string, count int) ([]*resourceapi.ResourceSlice, error) {
+	byTemplate := make([][]*resourceapi.ResourceSlice, len(files))
+	for i, file := range files {
+		var err error
+		if byTemplate[i], err = Execute[resourceapi.ResourceSlice](file, count); err != nil {
+			return nil, err
+		}
+	}
+	var slices []*resourceapi.ResourceSlice
+	for index := range count {
+		for _, made := range byTemplate {
+			slices = append(slices, made[index])
+		}
+	}
+	return slices, nil
+}
+
+// CreateNodes creates the nodes.
+func CreateNodes(ctx context.Context, client kubernetes.Interface, nodes []*v1.Node) error {
+	return inParallel(ctx, len(nodes), func(i int) error {
+		_, err := client.CoreV1().Nodes().Create(ctx, nodes[i], metav1.CreateOptions{})
+		return err
+	})
+}
+
+// Publish creates the slices.
+func Publish(ctx context.Context, client kubernetes.Interface, slices []*resourceapi.ResourceSlice) error {
+	return inParallel(ctx, len(slices), func(i int) error {
+		_, err := client.ResourceV1().ResourceSlices().Create(ctx, slices[i], metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
+		return err
+	})
+}

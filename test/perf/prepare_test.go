@@ -1,0 +1,66 @@
+package perf
+
+import (
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/kubernetes/pkg/scheduler"
+	scheduler_perf "k8s.io/kubernetes/test/integration/scheduler_perf"
+	"k8s.io/kubernetes/test/utils/client-go/ktesting"
+
+	"github.com/quartermaster-dra/quartermaster/test/perf/cluster"
+	"github.com/quartermaster-dra/quartermaster/test/perf/timing"
+	"github.com/quartermaster-dra/quartermaster/test/perf/workload"
+)
+
+// preparation is what happens to a cluster between its nodes and its pods: devices
+// are published, and some of them taken. Upstream's operations for that work on one
+// object after the other, which takes hours for the largest clusters.
+type preparation struct {
+	recorder *timing.Recorder
+	c        workload.Case
+	w        workload.Workload
+
+	// calls is the number of createNodes operations so far.
+	calls int
+	// slices is the number of slices published, took the time that it took until the
+	// scheduler's informers had them.
+	slices int
+	took   time.Duration
+}
+
+// nodesCreated runs after each createNodes operation of a workload. It returns when
+// the scheduler knows of everything, so that catching up is not measured later.
+func (p *preparation) nodesCreated(tCtx ktesting.TContext, _ *scheduler.Scheduler, _ *scheduler_perf.Workload, nodes *v1.NodeList) error {
+	p.calls++
+	publishAt := 1
+	if p.c.MeasurePublishing {
+		publishAt = 2
+	}
+	if p.calls != publishAt {
+		return nil
+	}
+	slices, err := cluster.Slices(p.c.Slices, len(nodes.Items))
+	if err != nil {
+		return err
+	}
+	informers := p.recorder.Handle().SharedInformerFactory()
+	start := time.Now()
+	if err := cluster.Publish(tCtx, tCtx.Client(), slices); err != nil {
+		return fmt.Errorf("publish slices: %w", err)
+	}
+	if err := cluster.AwaitInformed(tCtx, informers, len(slices), 0); err != nil {
+		return err
+	}
+	p.slices, p.took = len(slices), time.Since(start)
+
+	claims, err := cluster.Occupying(slices, p.w.OccupiedClaims, max(p.c.Occupied.DevicesPerClaim, 1), p.c.Occupied.ClaimsPerNode)
+	if err != nil || len(claims) == 0 {
+		return err
+	}
+	if err := cluster.Occupy(tCtx, tCtx.Client(), claims); err != nil {
+		return err
+	}
+	return cluster.AwaitInformed(tCtx, informers, len(slices), len(claims))
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ticksPerSecond is the unit of CPU times in /proc; Linux has the same for all
+// architectures.
+const ticksPerSecond = 100
+
+// cpuTime is the CPU time of a process so far, user's and kernel's (fields 14 and 15
+// of /proc/PID/stat, see proc_pid_stat(5)).
+func cpuTime(pid int) (time.Duration, error) {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, fmt.Errorf("CPU time of process %d: %w", pid, err)
+	}
+	return parseCPUTime(content)
+}
+
+func parseCPUTime(stat []byte) (time.Duration, error) {
+	// The second field is a name in parentheses, which may contain anything.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	const user, system = 14 - 3, 15 - 3
+	if len(fields) <= system {
+		return 0, fmt.Errorf("CPU time of a process: %q has not the fields of /proc/PID/stat", stat)
+	}
+	total := int64(0)
+	for _, field := range []string{fields[user], fields[system]} {
+		ticks, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("CPU time of a process: %w", err)
+		}
+		total += ticks
+	}
+	return time.Duration(total) * (time.Second / ticksPerSecond), nil
+}
+
+// residentMemory is what a process occupies in memory, in bytes.
+func residentMemory(pid int) (uint64, error) {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, fmt.Errorf("memory of process %d: %w", pid, err)
+	}
+	match := regexp.MustCompile(`(?m)^VmRSS:\s+(\d+) kB$`).FindSubmatch(content)
+	if match == nil {
+		return 0, fmt.Errorf("memory of process %d: its status in /proc has no line VmRSS", pid)
+	}
+	kibibytes, err := strconv.ParseUint(string(match[1]), 10, 64)
+	return kibibytes << 10, err
+}
+
+// liveHeap has a scheduler collect its garbage and returns what remains, in bytes.
+// What the objects are is written to file.
+func liveHeap(ctx context.Context, address, file string) (uint64, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+"/debug/pprof/heap?gc=1&debug=1", nil)
+	if err != nil {
+		return 0, err
+	}
+	// The scheduler makes itself a certificate that nobody knows.
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, fmt.Errorf("heap of the scheduler: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	profile, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, fmt.Errorf("heap of the scheduler: %w", err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return 0, fmt.Errorf("heap of the scheduler: GET %s: %s: %s", request.URL, response.Status, profile)
+	}
+	if err := os.WriteFile(file, profile, 0o644); err != nil {
+		return 0, err
+	}
+	return parseHeap(profile)
+}
+
+// parseHeap finds the size of live objects in a heap profile as text.
+func parseHeap(profile []byte) (uint64, error) {
+	match := regexp.MustCompile(`(?m)^# HeapAlloc = (\d+)$`).FindSubmatch(profile)
+	if match == nil {
+		return 0, fmt.Errorf("heap of the scheduler: the profile has no line \"# HeapAlloc = \"")
+	}
+	return strconv.ParseUint(string(match[1]), 10, 64)
+}

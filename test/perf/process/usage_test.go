@@ -1,0 +1,41 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestParseCPUTime(t *testing.T) {
+	for name, test := range map[string]struct {
+		stat string
+		want time.Duration
+	}{
+		"a plain name":             {"7 (scheduler) S 1 7 7 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 9 0 100\n", 3 * time.Second},
+		"a name with parentheses":  {"7 (a) b) S 1 7 7 0 -1 4194560 100 0 0 0 1 2 0 0 20 0 9 0 100\n", 30 * time.Millisecond},
+		"children do not count in": {"7 (scheduler) S 1 7 7 0 -1 4194560 100 0 0 0 100 0 700 800 20 0 9 0 100\n", time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := parseCPUTime([]byte(test.stat))
+			require.NoError(t, err)
+			require.Equal(t, test.want, got)
+		})
+	}
+	_, err := parseCPUTime([]byte("7 (scheduler) S 1"))
+	require.ErrorContains(t, err, "has not the fields")
+}
+
+func TestParseHeap(t *testing.T) {
+	got, err := parseHeap([]byte("heap profile: 1: 2 [3: 4] @ heap/1048576\n\n# runtime.MemStats\n# Alloc = 5\n# HeapAlloc = 123456\n# HeapSys = 7\n"))
+	require.NoError(t, err)
+	require.EqualValues(t, 123456, got)
+	_, err = parseHeap([]byte("heap profile"))
+	require.ErrorContains(t, err, "HeapAlloc")
+}
+
+func TestWithoutPlugins(t *testing.T) {
+	config := map[string]any{"a": 1, "profiles": []any{map[string]any{"schedulerName": "s", "plugins": 2}}}
+	withoutPlugins(config)
+	require.Equal(t, map[string]any{"a": 1, "profiles": []any{map[string]any{"schedulerName": "s"}}}, config)
+}
