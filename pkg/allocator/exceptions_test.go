@@ -1,12 +1,15 @@
 package allocator_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/dynamic-resource-allocation/structured"
+	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	b "github.com/quartermaster-dra/quartermaster/pkg/builder"
@@ -23,6 +26,11 @@ var exceptions = []struct {
 		name:        "shares are in use although DRAConsumableCapacity is off",
 		reference:   "KEP-5075, TestSharesAreInUseWithoutTheFeature",
 		forUpstream: sharedDevicesAsAllocated,
+	},
+	{
+		name:        "a node selector that cannot be parsed makes its pool invalid, not all allocations fail",
+		reference:   "kubernetes/kubernetes 141338 in spirit, TestMalformedNodeSelector",
+		forUpstream: malformedAsInvalid,
 	},
 }
 
@@ -46,6 +54,45 @@ func sharedDevicesAsAllocated(s scenario) scenario {
 		s.state.AllocatedDevices.Insert(id)
 	}
 	return s
+}
+
+// malformedAsInvalid lets slices contradict themselves instead, on all nodes.
+func malformedAsInvalid(s scenario) scenario {
+	s.slices = slices.Clone(s.slices)
+	for i, slice := range s.slices {
+		if !malformed(slice) || !s.features.PartitionableDevices && len(slice.Spec.SharedCounters) > 0 {
+			continue // Nobody looks at it.
+		}
+		slice = slice.DeepCopy()
+		slice.Spec.NodeSelector, slice.Spec.PerDeviceNodeSelection, slice.Spec.AllNodes = nil, nil, ptr.To(true)
+		if sets := slice.Spec.SharedCounters; len(sets) > 0 {
+			slice.Spec.SharedCounters = append(sets, sets[0])
+		} else {
+			slice.Spec.Devices = append(slice.Spec.Devices, slice.Spec.Devices[0])
+		}
+		s.slices[i] = slice
+	}
+	return s
+}
+
+// TestMalformedNodeSelector has a slice whose node selector cannot be parsed. Upstream
+// then allocates nothing on any node, whoever asks for what; ours leaves out its pool.
+func TestMalformedNodeSelector(t *testing.T) {
+	slice := b.Slice("q").OnLabeled("zone", "1").Devices(gpus(1)...).Modify(func(s *resourceapi.ResourceSlice) { makeMalformed(s.Spec.NodeSelector) })
+	s := dropInCase(onNode("p", gpus(1)...), slice)
+	_, err := s.run(t.Context(), structured.NewAllocator, newCache())
+	require.Equal(t, "fatal", errorClass(err))
+
+	ours, err := s.run(t.Context(), allocator.New, newCache())
+	require.NoError(t, err)
+	require.Equal(t, []string{"gpu=p/gpu-0"}, chosen(ours[0]))
+
+	s.claims = objects([]*b.ClaimBuilder{wants(2)})
+	_, err = s.run(t.Context(), allocator.New, newCache())
+	require.Equal(t, "only this node", errorClass(err))
+
+	diff, _ := s.compare(t.Context(), newCache())
+	require.Empty(t, diff)
 }
 
 // TestSharesAreInUseWithoutTheFeature has a device of which somebody has a share from

@@ -60,6 +60,15 @@ func nodeMatches(node *v1.Node, name *string, all *bool, selector *v1.NodeSelect
 	return ptr.Deref(name, "") == node.Name || ptr.Deref(all, false) || selector != nil && selects(selector, node)
 }
 
+// malformed tells whether nobody knows which nodes a slice is for.
+func malformed(slice *resourceapi.ResourceSlice) bool {
+	if slice.Spec.NodeSelector == nil {
+		return false
+	}
+	_, err := nodeaffinity.NewNodeSelector(slice.Spec.NodeSelector)
+	return err != nil
+}
+
 func selects(selector *v1.NodeSelector, node *v1.Node) bool {
 	compiled, err := nodeaffinity.NewNodeSelector(selector)
 	if err != nil {

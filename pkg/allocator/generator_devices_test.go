@@ -79,6 +79,11 @@ func addTerm(selector *v1.NodeSelector) {
 	selector.NodeSelectorTerms = append(selector.NodeSelectorTerms, b.NodeSelector("zone", "2").NodeSelectorTerms...)
 }
 
+// makeMalformed makes a selector one that cannot be parsed.
+func makeMalformed(selector *v1.NodeSelector) {
+	selector.NodeSelectorTerms[0].MatchExpressions[0].Operator = "Like"
+}
+
 func (g *generator) attributes(d *b.DeviceBuilder) {
 	if !g.oneIn(8) {
 		d.Attr("model", pick(g, "big", "small"))

@@ -216,6 +216,9 @@ func (g *generator) reach(s *b.SliceBuilder) {
 		if g.oddly(10) {
 			s.Modify(func(s *resourceapi.ResourceSlice) { addTerm(s.Spec.NodeSelector) })
 		}
+		if g.oddly(20) {
+			s.Modify(func(s *resourceapi.ResourceSlice) { makeMalformed(s.Spec.NodeSelector) })
+		}
 	case 5:
 		s.OnLabeled("rack", "a")
 	case 6, 7:

@@ -90,6 +90,9 @@ func visible(s scenario, slice *resourceapi.ResourceSlice) bool {
 	if hasUnknownGroups(s, slice) || !s.features.PartitionableDevices && (perDevice != nil || len(slice.Spec.SharedCounters) > 0) {
 		return false
 	}
+	if malformed(slice) {
+		return true // Perhaps.
+	}
 	if ptr.Deref(perDevice, false) {
 		return slices.ContainsFunc(devicesIn([]*resourceapi.ResourceSlice{slice}), func(d device) bool { return reaches(s.node, d) })
 	}
@@ -104,8 +107,12 @@ func hasUnknownGroups(s scenario, slice *resourceapi.ResourceSlice) bool {
 	})
 }
 
-// contradicts tells whether a name is used twice or a counter is not defined.
+// contradicts tells whether a name is used twice, a counter is not defined or a node
+// selector cannot be parsed.
 func contradicts(s scenario, pool oraclePool) bool {
+	if slices.ContainsFunc(pool.here, malformed) {
+		return true
+	}
 	seen := make(map[structured.DeviceID]bool)
 	for _, d := range devicesIn(pool.here) {
 		if seen[d.id()] {
