@@ -8,11 +8,13 @@ import (
 	"sync"
 	"testing"
 
+	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/dynamic-resource-allocation/structured"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	b "github.com/quartermaster-dra/quartermaster/pkg/builder"
 )
 
 // clone returns a copy that shares nothing with s.
@@ -45,13 +47,17 @@ type answerText struct {
 	Error   string
 }
 
-func (s scenario) ask(t *testing.T, celCache *cel.Cache) (answerText, outcome) {
-	results, err := s.run(t.Context(), allocator.New, celCache)
+func answerFrom(results []resourceapi.AllocationResult, err error) answerText {
 	a := answerText{Results: results}
 	if err != nil {
 		a.Error = err.Error()
 	}
-	return a, outcomeOf(results, err)
+	return a
+}
+
+func (s scenario) ask(t *testing.T, celCache *cel.Cache) (answerText, outcome) {
+	results, err := s.run(t.Context(), allocator.New, celCache)
+	return answerFrom(results, err), outcomeOf(results, err)
 }
 
 // TestInputIsNotMutated compares the input before and after, down to what a
@@ -83,11 +89,37 @@ func TestSameInputSameAnswer(t *testing.T) {
 	})
 }
 
+// TestSameAllocatorSameAnswer asks one allocator about several nodes, twice and in
+// another order: what it remembers must not show.
+func TestSameAllocatorSameAnswer(t *testing.T) {
+	others := []*v1.Node{b.Node("node-1", "zone", "2", "rack", "a"), b.Node("node-2", "zone", "1", "rack", "b")}
+	forScenarios(t, 9_000_000_000, scenarioCount(t, 2_000), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {
+		shared, err := allocator.New(t.Context(), s.features, s.state, s.classes, s.slices, celCache)
+		if err != nil {
+			t.Error(err)
+			return failed
+		}
+		nodes := append(slices.Clone(others), s.node)
+		nodes = append(nodes, nodes...)
+		slices.Reverse(nodes[:len(others)+1])
+		for _, node := range nodes {
+			alone := s
+			alone.node = node
+			want, _ := alone.ask(t, newCache())
+			if diff := diffOf(want, answerFrom(shared.Allocate(t.Context(), node, s.claims))); diff != "" {
+				t.Errorf("node %s: an allocator that was used before answers otherwise (-new +used):\n%s\n%s", node.Name, diff, s)
+			}
+		}
+		_, result := s.ask(t, celCache)
+		return result
+	})
+}
+
 // TestConcurrentUse lets several goroutines use one allocator. It is most useful
 // with the race detector.
 func TestConcurrentUse(t *testing.T) {
 	celCache := newCache()
-	for seed := range int64(100) {
+	for seed := range int64(300) {
 		s := fromSeed(5_000_000_000 + seed)
 		shared, err := allocator.New(t.Context(), s.features, s.state, s.classes, s.slices, celCache)
 		if err != nil {
@@ -96,13 +128,7 @@ func TestConcurrentUse(t *testing.T) {
 		var wg sync.WaitGroup
 		answers := make([]answerText, 4)
 		for i := range answers {
-			wg.Go(func() {
-				results, err := shared.Allocate(t.Context(), s.node, s.claims)
-				answers[i].Results = results
-				if err != nil {
-					answers[i].Error = err.Error()
-				}
-			})
+			wg.Go(func() { answers[i] = answerFrom(shared.Allocate(t.Context(), s.node, s.claims)) })
 		}
 		wg.Wait()
 		for _, answer := range answers[1:] {
