@@ -111,13 +111,15 @@ func collect(directory string, window *window, preparation *preparation) (report
 		Nodes:        totals.Filter.Calls,
 		Throughput:   items.value("SchedulingThroughput", "Average"),
 		PluginTime:   totals.Plugin(),
-		CycleTime:    window.cycle,
+		CycleTime:    window.cycle(),
 		AttemptP50:   time.Duration(items.value(workload.AttemptMetric, "Perc50") * float64(time.Millisecond)),
 		AttemptP99:   time.Duration(items.value(workload.AttemptMetric, "Perc99") * float64(time.Millisecond)),
 		PluginCPU:    used.Plugin,
 		SchedulerCPU: used.Scheduler,
 		ProcessCPU:   used.Process,
 		Heap:         window.heap,
+		Points:       window.points,
+		PluginPoints: totals,
 	}
 	if preparation.c.MeasurePublishing {
 		result.Count = int64(preparation.slices)

@@ -3,7 +3,6 @@ package perf
 import (
 	"fmt"
 	"runtime"
-	"slices"
 	"time"
 
 	"k8s.io/component-base/metrics/legacyregistry"
@@ -29,7 +28,8 @@ type window struct {
 	recorder *timing.Recorder
 
 	totals timing.Totals
-	cycle  time.Duration
+	// points is the time of each extension point, of all plugins.
+	points map[string]time.Duration
 	// heap is by how much live objects grew, in bytes.
 	heap int64
 }
@@ -37,18 +37,21 @@ type window struct {
 // open runs when the scheduler has started. The cleanup runs before the scheduler is
 // stopped, because what is cleaned up last was set up first.
 func (w *window) open(tCtx ktesting.TContext) error {
-	before, err := cycleTime()
+	before, err := extensionPoints()
 	if err != nil {
 		return err
 	}
 	heapBefore := liveHeap()
 	tCtx.TB().Cleanup(func() {
 		w.totals = w.recorder.Totals()
-		after, err := cycleTime()
+		after, err := extensionPoints()
 		if err != nil {
 			tCtx.TB().Errorf("%v", err)
 		}
-		w.cycle = after - before
+		w.points = make(map[string]time.Duration)
+		for point, took := range after {
+			w.points[point] = took - before[point]
+		}
 		w.heap = liveHeap() - heapBefore
 	})
 	return nil
@@ -64,24 +67,33 @@ func liveHeap() int64 {
 	return int64(stats.HeapAlloc)
 }
 
-// cycleTime sums up the time of the extension points of the cycle.
-func cycleTime() (time.Duration, error) {
+// cycle is the time of the extension points of the scheduling cycle.
+func (w *window) cycle() time.Duration {
+	var total time.Duration
+	for _, point := range cyclePoints {
+		total += w.points[point]
+	}
+	return total
+}
+
+// extensionPoints is the time of each extension point since the metrics were reset.
+func extensionPoints() (map[string]time.Duration, error) {
 	families, err := legacyregistry.DefaultGatherer.Gather()
 	if err != nil {
-		return 0, fmt.Errorf("gather the scheduler's metrics: %w", err)
+		return nil, fmt.Errorf("gather the scheduler's metrics: %w", err)
 	}
-	seconds := 0.0
+	points := make(map[string]time.Duration)
 	for _, family := range families {
 		if family.GetName() != extensionPointMetric {
 			continue
 		}
 		for _, metric := range family.GetMetric() {
 			for _, label := range metric.GetLabel() {
-				if label.GetName() == "extension_point" && slices.Contains(cyclePoints, label.GetValue()) {
-					seconds += metric.GetHistogram().GetSampleSum()
+				if label.GetName() == "extension_point" {
+					points[label.GetValue()] += time.Duration(metric.GetHistogram().GetSampleSum() * float64(time.Second))
 				}
 			}
 		}
 	}
-	return time.Duration(seconds * float64(time.Second)), nil
+	return points, nil
 }

@@ -39,6 +39,11 @@ type Result struct {
 	// Heap is in bytes: by how much the live objects of the process, which runs the
 	// API server as well, grew from an empty cluster to the end of the workload.
 	Heap int64 `json:"heap"`
+	// Points is the time of each extension point of all plugins, PluginPoints that of
+	// the measured plugin alone. They are not in the table: they help to find out where
+	// time goes.
+	Points       map[string]time.Duration `json:"points"`
+	PluginPoints any                      `json:"pluginPoints"`
 }
 
 // Note is why a workload has not been measured with a plugin.
@@ -49,7 +54,7 @@ type Note struct {
 }
 
 // Median merges several runs of the same workload and plugin: each value is the
-// median of its own.
+// median of its own, except for Points and PluginPoints, which are the first run's.
 func Median(runs []Result) Result {
 	merged := runs[0]
 	merged.Count = median(runs, func(r Result) int64 { return r.Count })
