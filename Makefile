@@ -14,6 +14,9 @@ IMAGE ?= ghcr.io/quartermaster-dra/quartermaster:dev
 INTEGRATION_PACKAGES := ./pkg/controlplane/... ./pkg/playground ./cmd/playground ./test/manifests ./test/integration/...
 # Packages with benchmarks.
 BENCH_PACKAGES := ./pkg/allocator
+# How long and how often bench-allocator runs each benchmark. It reports medians.
+BENCH_TIME ?= 100ms
+BENCH_COUNT ?= 10
 # What bench-perf runs: workloads by a regular expression, and how often each.
 WORKLOADS ?= .
 ROUNDS ?= 1
@@ -98,8 +101,11 @@ bench-short: bin/etcd ## run a small selection of the workloads of bench-perf (m
 	@GO='$(GO)' hack/bench bin/bench -only-short
 
 .PHONY: bench-allocator
-bench-allocator: ## run the allocator's benchmarks, beside upstream's allocator
-	@$(GO) test -run '^$$' -bench . -benchmem $(BENCH_PACKAGES)
+bench-allocator: ## print a table of the allocator's benchmarks, beside upstream's allocator (a minute)
+	@mkdir -p bin/bench
+	@$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCH_TIME) -count $(BENCH_COUNT) $(BENCH_PACKAGES) >bin/bench/allocator.txt || \
+		{ cat bin/bench/allocator.txt; exit 1; }
+	@$(GO) run ./hack/benchtable <bin/bench/allocator.txt
 
 .PHONY: bench-perf
 bench-perf: bin/etcd ## run workloads in a cluster with each plugin (WORKLOADS=regexp ROUNDS=3)

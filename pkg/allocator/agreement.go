@@ -73,7 +73,7 @@ func (a *agreement) greatest(ignored func(Cause) bool) group {
 	counts := newGroupCounts()
 	for pool, first := range a.covered[0].alternatives[0] {
 		for device := range first.pool.Devices {
-			shared := first.s.shared(&first.pool.Devices[device])
+			shared := first.s.shared(location{first.index, device})
 			var all []value
 			for i := range a.covered {
 				offered := a.offered(a.covered[i].alternatives, pool, device, ignored)
@@ -87,7 +87,7 @@ func (a *agreement) greatest(ignored func(Cause) bool) group {
 			}
 		}
 	}
-	if a.constraint != nil && a.constraint.api.DistinctAttribute != nil {
+	if a.constraint != nil && a.constraint.distinct {
 		return group{devices: len(counts.order)}
 	}
 	return counts.greatest(a.constraint != nil)
@@ -115,7 +115,7 @@ func (a *agreement) seen(in *inspection, device int) []value {
 	if a.constraint == nil {
 		return []value{{}}
 	}
-	list, found := in.values(a.constraint, &in.pool.Devices[device])
+	list, found := in.values(a.constraint, device)
 	if found && len(list) == 0 {
 		return []value{{}}
 	}

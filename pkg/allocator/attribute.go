@@ -1,11 +1,9 @@
 package allocator
 
 import (
-	"fmt"
 	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/klog/v2"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
@@ -40,7 +38,7 @@ func newAttributeName(name resourceapi.FullyQualifiedName) attributeName {
 }
 
 // lookup returns the attribute of a device, or nil.
-func (n attributeName) lookup(device *inventory.Device) *resourceapi.DeviceAttribute {
+func (n *attributeName) lookup(device *inventory.Device) *resourceapi.DeviceAttribute {
 	if attribute, found := device.Attributes[resourceapi.QualifiedName(n.full)]; found {
 		return &attribute
 	}
@@ -50,24 +48,6 @@ func (n attributeName) lookup(device *inventory.Device) *resourceapi.DeviceAttri
 		}
 	}
 	return nil
-}
-
-// attribute returns an attribute of a device as a request sees it: what the request
-// derives under that name, else what the driver published. It is nil if the device
-// does not have it.
-func (s *search) attribute(r *request, device *inventory.Device, name attributeName) (*resourceapi.DeviceAttribute, error) {
-	for _, derived := range r.derived {
-		if string(derived.Name) != name.full {
-			continue
-		}
-		attribute, err := s.solver.Evaluator.Derive(s.ctx, device, derived.Expression)
-		if err != nil {
-			return nil, fmt.Errorf("claim %s, request %s, derived attribute %s, on device %s: %w",
-				klog.KObj(r.claim.api), r.reference(), name.full, device.Name, err)
-		}
-		return attribute, nil
-	}
-	return name.lookup(device), nil
 }
 
 // values returns the values of an attribute: one, or those of a list if lists are
@@ -113,18 +93,4 @@ func boolValue(v bool) value {
 		return value{kind: boolKind, num: 1}
 	}
 	return value{kind: boolKind}
-}
-
-// common returns the values that are in both lists.
-func common(a, b []value) []value {
-	var both []value
-	for _, v := range a {
-		for _, w := range b {
-			if v == w {
-				both = append(both, v)
-				break
-			}
-		}
-	}
-	return both
 }

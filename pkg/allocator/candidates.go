@@ -16,41 +16,46 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// candidates are the devices of one pool as one request sees them. A device is in
-// at most one of the two sets.
+// candidates are the devices of one pool as requests of one kind see them. A device
+// is in at most one of the two sets.
 type candidates struct {
 	// usable devices can be tried: they match, the node reaches them, nobody holds
-	// them (unless for admin access) and their taints are tolerated.
+	// them (unless for admin access), their taints are tolerated and there is enough
+	// left of their counters.
 	usable bitset.Set
 	// failing devices cannot be judged because a selector fails on them or the
 	// capacity asked for makes no sense for them. A search that gets to one of them
 	// must stop with that error, as upstream does.
 	failing   bitset.Set
 	selection *selector.Selection
-	// measurable are the devices whose capacity is looked at; consumptions and
-	// capacityErrors are what that gave, by position (DRAConsumableCapacity).
-	measurable     bitset.Set
+	// order is the policy's: the position by rank; nil if it is the same.
+	order []int
+	// consumptions and capacityErrors are what a look at the capacities gave, by
+	// position (DRAConsumableCapacity).
 	consumptions   map[int]consumption
 	capacityErrors map[int]error
 }
 
+// candidates of a request in a pool.
+func (s *search) candidates(r *request, pool int) *candidates {
+	return &s.table[r.kind*len(s.pools)+pool]
+}
+
 // findCandidatesIn determines the candidates of a request in a pool.
-func (s *search) findCandidatesIn(r *request, pool *inventory.NodePool, c *candidates) error {
+func (s *search) findCandidatesIn(r *request, index int) error {
+	c, state, pool := s.candidates(r, index), &s.pools[index], s.site.Pools[index]
 	selection, err := s.solver.Evaluator.Select(s.ctx, pool, r.wanted)
 	if err != nil {
 		return interrupted(s.ctx)
 	}
-	usage := s.site.Usage.Pool(pool.ID)
-	c.usable, c.failing, c.selection = s.bits.New(len(pool.Devices)), selection.Failed, selection
+	c.usable, c.failing, c.selection = s.memory.bits.New(len(pool.Devices)), selection.Failed, selection
 	c.usable.Copy(selection.Matches)
 	c.usable.And(pool.Reachable)
 	c.exclude(s.hidden(pool))
 	if !r.admin {
-		c.exclude(s.occupied(usage, pool))
+		c.exclude(s.occupied(state.usage, pool))
 	}
-	if s.measures(r) {
-		c.measurable = c.usable.Clone()
-	}
+	measured := s.toMeasure(r, state, c)
 	c.usable.AndNot(s.unsupported(s.site.Node, pool))
 	if s.solver.Features.DeviceTaints && !pool.Tainted.Empty() {
 		for i := range pool.Tainted.All() {
@@ -59,8 +64,12 @@ func (s *search) findCandidatesIn(r *request, pool *inventory.NodePool, c *candi
 			}
 		}
 	}
-	if s.measures(r) {
-		s.measure(r, pool, usage, c)
+	if measured != nil {
+		s.measure(r, state, measured, c)
+	}
+	c.usable.AndNot(state.usage.Exhausted(pool))
+	if s.solver.Policy != nil {
+		c.order = s.solver.Policy.Order(pool, state.usage, c.usable)
 	}
 	return nil
 }
@@ -86,7 +95,7 @@ func (t *Task) occupied(usage *ledger.PoolUsage, pool *inventory.NodePool) bitse
 
 // candidateError is the error of a failing device.
 func (s *search) candidateError(r *request, at location) error {
-	c, pool := s.candidates(r.id, at.pool), s.site.Pools[at.pool]
+	c, pool := s.candidates(r, at.pool), s.site.Pools[at.pool]
 	if err := c.capacityErrors[at.device]; err != nil {
 		return s.capacityError(r, pool, at.device, err)
 	}

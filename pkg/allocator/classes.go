@@ -2,23 +2,23 @@ package allocator
 
 import (
 	"encoding/binary"
-	"maps"
 	"slices"
-	"strings"
-
-	resourceapi "k8s.io/api/resource/v1"
 )
 
 // tooFew is a cheap bound: there are not as many candidates left as devices are
 // missing. It does not apply if a failing device lies ahead, because then the
 // answer is that device's error.
-func (s *search) tooFew(r *request, missing int, start location) bool {
+func (s *search) tooFew(r *request, missing int, start cursor) bool {
 	if s.unpruned {
 		return false
 	}
-	free, takenDevices := 0, s.taken.against(r)
-	for pool := start.pool; pool < len(s.site.Pools); pool++ {
-		c, taken, from := s.candidates(r.id, pool), takenDevices[pool], start.in(pool)
+	free := 0
+	for pool := start.pool; pool < len(s.pools); pool++ {
+		c, taken := s.candidates(r, pool), s.taken.against(r, pool)
+		from := start.in(pool)
+		if c.order != nil {
+			from = 0 // Ranks are no positions. This leaves a weaker bound.
+		}
 		if c.failing.LenWithout(taken, from) > 0 {
 			return false
 		}
@@ -31,14 +31,20 @@ func (s *search) tooFew(r *request, missing int, start location) bool {
 
 // classes groups devices that are interchangeable in a search: the same requests
 // can use them, they look the same to all constraints and draw the same from the
-// same counters. If a search with one of them in some place has no solution, it
-// has none with another: in a solution the two could be swapped. So each class
-// needs to be tried only once in each place.
+// same counters, or from counter sets that are interchangeable themselves. If a
+// search with one of them in some place has no solution, it has none with another:
+// in a solution the two could be swapped. So each class needs to be tried only once
+// in each place.
 //
 // Class numbers are computed when a search first turns back, which most never do.
 type classes struct {
 	numbers map[string]int
-	of      map[location]int
+	of      [][]int // by pool and device: the number plus 1
+}
+
+func (c *classes) reset(pools int) {
+	clear(c.numbers)
+	c.of = emptied(c.of, pools)
 }
 
 // deadClasses are the classes which were tried in one place of the search. Devices
@@ -53,52 +59,56 @@ type deadClass struct {
 
 func (d *deadClasses) add(s *search, at location) {
 	if s.interchangeable() {
-		*d = append(*d, deadClass{s.classes.number(s, at), at})
+		*d = append(*d, deadClass{s.classNumber(at), at})
 	}
 }
 
-func (d *deadClasses) contains(s *search, at location) bool {
+// contains reports whether a device of the same class was tried. start is where the
+// place begins: no device before it is tried there.
+func (d *deadClasses) contains(s *search, at location, start cursor) bool {
 	if len(*d) == 0 {
 		return false
 	}
-	number := s.classes.number(s, at)
+	number := s.classNumber(at)
 	return slices.ContainsFunc(*d, func(dead deadClass) bool {
-		return dead.number == number && s.taken.bySameClaims(dead.tried, at)
+		return dead.number == number && s.taken.bySameClaims(dead.tried, at) && s.drawAlike(dead.tried, at, start)
 	})
 }
 
 // interchangeable reports whether classes say all there is to say. They do not if
 // a request wants all devices and its claim has constraints: breaking a constraint
 // then is an error, so it matters which device is met first.
-func (s *search) interchangeable() bool {
-	return !s.unpruned && !slices.ContainsFunc(s.requests, func(r *request) bool {
-		return r.all() && len(r.claim.constraints) > 0
-	})
-}
+func (s *search) interchangeable() bool { return !s.unpruned && !s.allConstrained }
 
-func (c *classes) number(s *search, at location) int {
-	if number, found := c.of[at]; found {
-		return number
+// classNumber returns the number of the class of a device. Devices of one number
+// draw the same amounts, but maybe from different counter sets, see drawAlike.
+func (s *search) classNumber(at location) int {
+	if len(s.classes.of[at.pool]) == 0 {
+		s.classes.of[at.pool] = resized(s.classes.of[at.pool], len(s.site.Pools[at.pool].Devices))
 	}
-	if c.of == nil {
-		c.of, c.numbers = make(map[location]int), make(map[string]int)
+	known := &s.classes.of[at.pool][at.device]
+	if *known > 0 {
+		return *known - 1
 	}
-	signature := s.signature(at)
-	number, found := c.numbers[signature]
+	s.memory.key = s.appendSignature(s.memory.key[:0], at)
+	number, found := s.classes.numbers[string(s.memory.key)]
 	if !found {
-		number = len(c.numbers)
-		c.numbers[signature] = number
+		number = len(s.classes.numbers)
+		if s.classes.numbers == nil {
+			s.classes.numbers = make(map[string]int)
+		}
+		s.classes.numbers[string(s.memory.key)] = number
 	}
-	c.of[at] = number
+	*known = number + 1
 	return number
 }
 
-// signature encodes everything about a device that the rest of a search can see.
-func (s *search) signature(at location) string {
-	var b []byte
-	for id := range s.requests {
+// appendSignature encodes everything about a device that the rest of a search can
+// see, except the counter set if there is just one.
+func (s *search) appendSignature(b []byte, at location) []byte {
+	for kind := range s.kinds {
 		var bits byte
-		if c := s.candidates(id, at.pool); c.usable != nil {
+		if c := &s.table[kind*len(s.pools)+at.pool]; c.usable != nil {
 			if c.usable.Has(at.device) {
 				bits |= 1
 			}
@@ -108,53 +118,39 @@ func (s *search) signature(at location) string {
 		}
 		b = append(b, bits)
 	}
-	device := s.device(at)
-	if s.shared(device) {
-		return string(appendLocation(append(b, '!'), at)) // Each has a fill level of its own.
+	if s.shared(at) {
+		return appendLocation(append(b, '!'), at) // Each has a fill level of its own.
 	}
-	for i, constraints := range s.constraints {
-		for j := range constraints {
-			b = s.appendConstraint(append(b, '|'), s.claims[i], &constraints[j], at)
-		}
+	for i := range s.constraints {
+		b = s.appendConstraint(append(b, '|'), &s.constraints[i], at)
 	}
-	if len(device.ConsumesCounters) == 0 {
-		return string(b)
+	if pool := s.site.Pools[at.pool]; pool.Counters != nil && pool.Partitions.Has(at.device) {
+		b = binary.AppendVarint(append(b, '#'), int64(at.pool))
+		b = binary.AppendVarint(b, int64(partitionsOf(pool).pattern[at.device]))
 	}
-	b = binary.AppendVarint(append(b, '#'), int64(at.pool))
-	for _, consumption := range device.ConsumesCounters {
-		b = appendText(b, consumption.CounterSet)
-		b = appendText(b, strings.Join(slices.Sorted(slices.Values(consumption.CompatibilityGroups)), " "))
-		b = binary.AppendVarint(b, int64(len(consumption.Counters)))
-		for _, name := range slices.Sorted(maps.Keys(consumption.Counters)) {
-			amount := consumption.Counters[name]
-			b = appendText(b, name)
-			b = appendText(b, amount.Value.String())
-		}
-	}
-	return string(b)
+	return b
 }
 
-// appendConstraint encodes what a constraint of a claim sees of a device: the
-// published attribute, and what requests derive instead.
-func (s *search) appendConstraint(b []byte, claim *claim, c *scopedConstraint, at location) []byte {
-	device := s.device(at)
-	b = c.appendAttribute(b, c.name.lookup(device), at)
-	for _, r := range claim.requestsWithDerived() {
+// appendConstraint encodes what a constraint sees of a device: the published
+// attribute, and what requests derive instead.
+func (s *search) appendConstraint(b []byte, c *scopedConstraint, at location) []byte {
+	own, found := c.numbering.of(at)
+	b = c.appendValues(b, own, found, at)
+	for _, r := range c.claim.requestsWithDerived() {
 		if c.appliesTo(r) {
 			// Errors are no concern: with any of them the search is not pruned.
-			attribute, _ := s.attribute(r, device, c.name)
-			b = c.appendAttribute(append(b, '/'), attribute, at)
+			own, found, _ := s.valuesFor(r, c, at)
+			b = c.appendValues(append(b, '/'), own, found, at)
 		}
 	}
 	return b
 }
 
-func (c *scopedConstraint) appendAttribute(b []byte, attribute *resourceapi.DeviceAttribute, at location) []byte {
-	if attribute == nil {
+func (c *scopedConstraint) appendValues(b []byte, own []valueID, found bool, at location) []byte {
+	if !found {
 		return b
 	}
-	own := values(attribute, c.lists)
-	if len(own) == 0 && c.api.DistinctAttribute != nil {
+	if len(own) == 0 && c.distinct {
 		// distinctAttribute accepts a value of unknown type from the first device,
 		// but not from a later one. So the order matters, and no other device can
 		// stand in for this one.
@@ -162,18 +158,11 @@ func (c *scopedConstraint) appendAttribute(b []byte, attribute *resourceapi.Devi
 	}
 	b = append(b, '=')
 	for _, v := range own {
-		b = append(b, byte(v.kind))
-		b = binary.AppendVarint(b, v.num)
-		b = appendText(b, v.text)
+		b = binary.AppendVarint(b, int64(v))
 	}
-	return b
+	return append(b, ';')
 }
 
 func appendLocation(b []byte, at location) []byte {
 	return binary.AppendVarint(binary.AppendVarint(b, int64(at.pool)), int64(at.device))
-}
-
-// appendText appends a string so that no two sequences of strings look the same.
-func appendText(b []byte, text string) []byte {
-	return append(binary.AppendVarint(b, int64(len(text))), text...)
 }

@@ -1,6 +1,7 @@
 package allocator_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -44,41 +45,45 @@ func TestDevicesThatCannotBeSwapped(t *testing.T) {
 	require.Equal(t, []string{"free=p/list-1", "bound=p/list-0", "bound=p/single"}, chosen(results[0]))
 }
 
+// poweredGPUs makes a node with a number of boards, each with power for some of its
+// devices. The devices of a board are alike, and so are the boards.
+func poweredGPUs(boards, devices, power int) cluster {
+	counters := b.Slice("counters").InPool("p", 1, 2).OnNode("n")
+	slice := b.Slice("devices").InPool("p", 1, 2).OnNode("n")
+	for board := range boards {
+		set := fmt.Sprintf("board-%d", board)
+		counters.Counters(set, "power", fmt.Sprint(power))
+		for i := range devices {
+			slice.Devices(b.Device(fmt.Sprintf("%s-gpu-%d", set, i)).Consumes(set, "power", "1"))
+		}
+	}
+	return cluster{slices: []*b.SliceBuilder{counters, slice}}
+}
+
 // TestEachClassOnce pins that interchangeable devices are not tried one after the
-// other. Each device of class "same" is like any other; the request for "nothing"
-// comes last, so that without classes all combinations would be tried first.
+// other, in claims that want one device more than there is power for. Without classes
+// all combinations would be tried. At the last place each device is tried, because
+// that none of them can be placed costs no search.
 func TestEachClassOnce(t *testing.T) {
-	hopeless := nothing()
 	tests := map[string]struct {
-		devices []*b.DeviceBuilder
+		cluster cluster
 		claims  []*b.ClaimBuilder
 		steps   int
 	}{
-		"one request": {
-			devices: gpus(16),
-			claims:  []*b.ClaimBuilder{b.Claim("a", b.Request("gpu", "gpu").Count(8), hopeless)},
-			steps:   8,
-		},
-		"two kinds of devices": {
-			devices: numbered(gpus(16), "numa", 0, 1),
-			claims:  []*b.ClaimBuilder{b.Claim("a", b.Request("gpu", "gpu").Count(4), hopeless).Match("gpu.example.com/numa")},
-			steps:   4 + 3 + 4 + 3,
-		},
-		"two claims": {
-			devices: gpus(16),
-			claims:  []*b.ClaimBuilder{b.Claim("a", b.Request("gpu", "gpu").Count(8)), b.Claim("b", b.Request("gpu", "gpu").Count(8), hopeless)},
-			steps:   16,
-		},
+		"one request":  {poweredGPUs(1, 16, 7), []*b.ClaimBuilder{counts(8)}, 7 + 9},
+		"two requests": {poweredGPUs(1, 16, 7), []*b.ClaimBuilder{counts(4, 4)}, 4 + 3 + 9},
+		"two claims":   {poweredGPUs(1, 16, 7), []*b.ClaimBuilder{wants(4), wants(4)}, 4 + 3 + 9},
+		// The other board is in the same state when the first one was no good.
+		"two boards":               {poweredGPUs(2, 8, 3), []*b.ClaimBuilder{counts(7)}, 6 + 10},
+		"eight boards":             {poweredGPUs(8, 8, 3), []*b.ClaimBuilder{counts(25)}, 24 + 40},
+		"two boards, two requests": {poweredGPUs(2, 8, 3), []*b.ClaimBuilder{counts(4, 3)}, 21},
 		"admin access, where a device is new or taken by the other claim": {
-			devices: gpus(16),
-			claims:  []*b.ClaimBuilder{b.Claim("a", b.Request("gpu", "gpu").Count(8)), b.Claim("b", b.Request("gpu", "gpu").Count(2).Admin(), hopeless)},
-			steps:   8 + 1 + 2 + 1 + 1,
+			poweredGPUs(1, 16, 7), []*b.ClaimBuilder{wants(4), b.Claim("b", b.Request("gpu", "gpu").Count(4).Admin())}, 56,
 		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			c := cluster{slices: []*b.SliceBuilder{onNode("p", tc.devices...)}, classes: []*resourceapi.DeviceClass{b.Class("nothing", "false")}}
-			require.Equal(t, tc.steps, c.mustNotFit(t, tc.claims...).Steps)
+			require.Equal(t, tc.steps, tc.cluster.mustNotFit(t, tc.claims...).Steps)
 		})
 	}
 }

@@ -4,25 +4,46 @@ import (
 	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// constraint judges the devices of a claim together. The contract:
-//   - add takes the device's attribute and reports whether the device may join those
-//     added so far, and if so, counts it in. Adding more devices never turns a false
-//     into a true.
+// scopedConstraint is a constraint of a claim during a search: it judges the devices
+// of the claim together. The contract:
+//   - add takes the values that a device has and reports whether the device may join
+//     those added so far, and if so, counts it in. Adding more devices never turns a
+//     false into a true.
 //   - remove undoes the last add that has not been undone and returned true.
-type constraint interface {
-	add(attribute *resourceapi.DeviceAttribute) bool
-	remove()
+//
+// What matchAttribute demands: all devices have a value in common. distinctAttribute:
+// no two devices have a value in common.
+type scopedConstraint struct {
+	api      *resourceapi.DeviceConstraint
+	claim    *claim
+	name     attributeName
+	lists    bool // whether lists of values are understood
+	distinct bool
+
+	numbering numbering
+	// stack has for matchAttribute what the devices up to each one have in common,
+	// for distinctAttribute what each has; ends says where that of each device ends.
+	stack []valueID
+	ends  []int
+	// used counts, for distinctAttribute, how many devices have a value, by valueID.
+	used []int32
 }
 
-// scopedConstraint is a constraint together with the requests that it is for.
-type scopedConstraint struct {
-	constraint
-	api   *resourceapi.DeviceConstraint
-	name  attributeName
-	lists bool // whether lists of values are understood
-	claim *claim
+// start prepares a constraint for a search, in the memory of an earlier one.
+func (c *scopedConstraint) start(s *search, claim *claim, api *resourceapi.DeviceConstraint) {
+	c.api, c.claim, c.lists, c.distinct = api, claim, s.solver.Features.ListTypeAttributes, api.MatchAttribute == nil
+	if c.distinct {
+		c.name = newAttributeName(*api.DistinctAttribute)
+	} else {
+		c.name = newAttributeName(*api.MatchAttribute)
+	}
+	c.stack, c.ends = c.stack[:0], c.ends[:0]
+	c.numbering.start(s.site.Pools, &c.name, c.lists)
+	c.used = resized(c.used, len(c.numbering.values))
 }
 
 // coversClaimOf reports whether the constraint is one of the request's claim.
@@ -36,66 +57,151 @@ func (c *scopedConstraint) appliesTo(r *request) bool {
 		r.parent != "" && slices.Contains(requests, r.parent)
 }
 
-func (t *Task) newConstraints(c *claim) []scopedConstraint {
-	lists := t.solver.Features.ListTypeAttributes
-	result := make([]scopedConstraint, len(c.constraints))
-	for i := range c.constraints {
-		api := &c.constraints[i]
-		if api.MatchAttribute != nil {
-			name := newAttributeName(*api.MatchAttribute)
-			result[i] = scopedConstraint{&matchAttribute{lists: lists}, api, name, lists, c}
-		} else {
-			name := newAttributeName(*api.DistinctAttribute)
-			result[i] = scopedConstraint{&distinctAttribute{lists: lists}, api, name, lists, c}
+// devices is how many have been added.
+func (c *scopedConstraint) devices() int { return len(c.ends) }
+
+// agreed returns what the devices added so far have in common. It is only of use for
+// matchAttribute and if there are any.
+func (c *scopedConstraint) agreed() []valueID {
+	start := 0
+	if n := len(c.ends); n > 1 {
+		start = c.ends[n-2]
+	}
+	return c.stack[start:]
+}
+
+func (c *scopedConstraint) add(own []valueID) bool {
+	if c.distinct {
+		return c.addDistinct(own)
+	}
+	return c.addMatching(own)
+}
+
+func (c *scopedConstraint) remove() {
+	last := len(c.ends) - 1
+	start := 0
+	if last > 0 {
+		start = c.ends[last-1]
+	}
+	if c.distinct {
+		for _, v := range c.stack[start:] {
+			c.used[v]--
 		}
 	}
-	return result
+	c.stack, c.ends = c.stack[:start], c.ends[:last]
 }
 
-// matchAttribute demands that all devices have a value in common. agreed[i] is
-// what the first i+1 devices have in common.
-type matchAttribute struct {
-	lists  bool
-	agreed [][]value
-}
-
-func (m *matchAttribute) add(attribute *resourceapi.DeviceAttribute) bool {
-	own := values(attribute, m.lists)
-	if len(m.agreed) > 0 {
-		own = common(m.agreed[len(m.agreed)-1], own)
-	} else if !m.lists {
-		// Without support for lists, a single device with a value of an unknown
-		// type is accepted: there is nothing that it would have to match.
-		m.agreed = append(m.agreed, own)
-		return true
+func (c *scopedConstraint) addMatching(own []valueID) bool {
+	start := len(c.stack)
+	switch {
+	case len(c.ends) > 0:
+		for _, v := range c.agreed() {
+			if slices.Contains(own, v) {
+				c.stack = append(c.stack, v)
+			}
+		}
+	default:
+		c.stack = append(c.stack, own...)
+		// Without support for lists, a single device with a value of an unknown type
+		// is accepted: there is nothing that it would have to match.
+		if !c.lists {
+			c.ends = append(c.ends, len(c.stack))
+			return true
+		}
 	}
-	if len(own) == 0 {
+	if len(c.stack) == start {
 		return false
 	}
-	m.agreed = append(m.agreed, own)
+	c.ends = append(c.ends, len(c.stack))
 	return true
 }
 
-func (m *matchAttribute) remove() { m.agreed = m.agreed[:len(m.agreed)-1] }
-
-// distinctAttribute demands that no two devices have a value in common.
-type distinctAttribute struct {
-	lists bool
-	taken [][]value
-}
-
-func (d *distinctAttribute) add(attribute *resourceapi.DeviceAttribute) bool {
-	own := values(attribute, d.lists)
-	if len(own) == 0 && (d.lists || len(d.taken) > 0) {
+func (c *scopedConstraint) addDistinct(own []valueID) bool {
+	if len(own) == 0 && (c.lists || len(c.ends) > 0) {
 		return false
 	}
-	for _, taken := range d.taken {
-		if len(common(taken, own)) > 0 {
+	for len(c.used) < len(c.numbering.values) {
+		c.used = append(c.used, 0) // Derived attributes bring new values.
+	}
+	for _, v := range own {
+		if c.used[v] > 0 {
 			return false
 		}
 	}
-	d.taken = append(d.taken, own)
+	for _, v := range own {
+		c.used[v]++
+	}
+	c.stack = append(c.stack, own...)
+	c.ends = append(c.ends, len(c.stack))
 	return true
 }
 
-func (d *distinctAttribute) remove() { d.taken = d.taken[:len(d.taken)-1] }
+// valueID is a value of an attribute by its number.
+type valueID int32
+
+// numbering gives the values of an attribute numbers that are the same in all pools
+// of a search.
+type numbering struct {
+	columns []*column // by pool, nil for those that cannot be allocated from
+	// ids are, by pool, the numbers of the column's values; nil if they are the same
+	// as in the column.
+	ids     [][]valueID
+	values  []value
+	numbers map[value]valueID
+	scratch []valueID
+}
+
+func (n *numbering) start(pools []*inventory.NodePool, name *attributeName, lists bool) {
+	n.columns, n.ids = resized(n.columns, len(pools)), resized(n.ids, len(pools))
+	n.values = nil
+	clear(n.numbers)
+	for i, pool := range pools {
+		if pool.State != inventory.Complete {
+			continue
+		}
+		column := columnOf(pool, name, lists)
+		n.columns[i] = column
+		if len(n.values) == 0 {
+			// Clipped, so that nothing is ever appended to what the column has.
+			n.values = slices.Clip(column.values)
+			continue
+		}
+		for _, v := range column.values {
+			n.ids[i] = append(n.ids[i], n.number(v))
+		}
+	}
+}
+
+// number returns the number of a value, which may be new.
+func (n *numbering) number(v value) valueID {
+	if len(n.numbers) == 0 {
+		if n.numbers == nil {
+			n.numbers = make(map[value]valueID)
+		}
+		for i, known := range n.values {
+			n.numbers[known] = valueID(i)
+		}
+	}
+	number, found := n.numbers[v]
+	if !found {
+		number = valueID(len(n.values))
+		n.values = append(n.values, v)
+		n.numbers[v] = number
+	}
+	return number
+}
+
+// of returns the values that a device publishes, until the next call, and whether it
+// has the attribute.
+func (n *numbering) of(at location) ([]valueID, bool) {
+	column := n.columns[at.pool]
+	own := column.of[at.device]
+	if ids := n.ids[at.pool]; ids != nil && len(own) > 0 {
+		n.scratch = n.scratch[:0]
+		for _, v := range own {
+			n.scratch = append(n.scratch, ids[v])
+		}
+		own = n.scratch
+	}
+	return own, column.published.Has(at.device)
+}

@@ -48,9 +48,11 @@ type dropIn struct {
 func (d *dropIn) Allocate(ctx context.Context, node *v1.Node, claims []*resourceapi.ResourceClaim) ([]resourceapi.AllocationResult, error) {
 	site := Site{Node: node, Pools: d.store.OnNode(node), Usage: d.usage}
 	outcome, err := d.solver.Prepare(claims).Solve(ctx, site)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
+	}
+	outcome.Release()
+	switch {
 	case outcome.GaveUp:
 		return nil, fmt.Errorf("%w after %d steps", ErrGaveUp, outcome.Steps)
 	case outcome.InvalidPools:

@@ -68,7 +68,7 @@ func (b *obstacleBuilder) add(in *inspection, device int, cause Cause) {
 			b.details.add(unfit.text, nil)
 		}
 	case AttributeMissing:
-		b.details.add(in.missingAttribute(published), nil)
+		b.details.add(in.missingAttribute(device), nil)
 	case Tainted:
 		for _, taint := range in.taints(device) {
 			b.details.add(taintText(taint), nil)
@@ -79,7 +79,7 @@ func (b *obstacleBuilder) add(in *inspection, device int, cause Cause) {
 		}
 		b.addUsers(in, published.Name)
 	case CounterShort:
-		for _, short := range in.shortCounters(published) {
+		for _, short := range in.shortCounters(device) {
 			b.details.add(in.pool.ID.String()+"/"+short.name, short.of(name))
 			for _, drawing := range in.drawing(short.name) {
 				b.addUsers(in, drawing)

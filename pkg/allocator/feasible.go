@@ -1,236 +1,192 @@
 package allocator
 
-import "slices"
+import (
+	"math/bits"
 
-// maxDemands is how many requests a feasibility check can look at: a bit each.
-const maxDemands = 64
+	"github.com/quartermaster-dra/quartermaster/pkg/bitset"
+)
 
 const (
-	// checkSteps is what a feasibility check that found something impossible counts
-	// in a search's budget. It looks at all devices, where a step looks at one.
+	// maxDemands is how many requests a check can look at: a bit each.
+	maxDemands = 64
+	// checkSteps is what a check that found something impossible counts in a search's
+	// budget. It looks at all devices, where a step looks at one.
 	checkSteps = 10
 	// maxPause is the greatest number of steps between two checks.
 	maxPause = 63
 )
 
-// demand is a request that still needs devices.
-type demand struct {
-	request *request
-	missing int
-	start   location // devices before it are out of the question
+// prospects says when a search asks whether there can be a solution. As long as the
+// answer is "yes" and yet it has to turn back, the reason is something else, and it
+// asks less and less often.
+type prospects struct {
+	hopeless  int // how often the answer was no
+	pause     int // in steps
+	nextCheck int // in steps
 }
 
-// supply is a number of devices which the same demands can use.
-type supply struct {
-	users uint64 // a bit for each demand
-	count int
-}
+// cost is what the checks count in the budget.
+func (p *prospects) cost() int { return p.hopeless * checkSteps }
 
-// feasible reports whether all that is missing could still be had if counters,
-// capacity and alternatives were no concern: for a request that is missing some
-// devices from start on, and for everything after it. It asks this for no
-// constraint, and for each matchAttribute alone with each value that the devices
-// could agree on. "No" is certain; where none of these things matters, so is "yes".
-//
-// A search asks once it had to turn back: only then it is likely that it is about
-// to go in circles. As long as the answer is "yes" and yet it has to turn back, the
-// reason is something else, and it asks less and less often.
-func (s *search) feasible(r *request, slot, missing int, start location) bool {
-	if s.steps < s.nextCheck || !s.interchangeable() {
-		return true // With errors ahead, these are the better answer.
-	}
-	demands, ok := s.demands(r, slot, missing, start)
-	if !ok {
+// feasible reports whether all that is missing could still be had if capacity and
+// counters in combination were no concern: for a request that is missing some devices
+// from start on, and for everything after it. It asks this for no constraint, and for
+// each constraint alone. "No" is certain; where none of these things matters, so is
+// "yes".
+func (s *search) feasible(r *request, slot, missing int, start cursor) bool {
+	if s.steps < s.prospects.nextCheck {
 		return true
 	}
-	if s.impossible(demands) {
-		s.hopeless++
-		s.pause = 0
+	if s.impossible(demand{r, missing, start}, r.claim, slot) {
+		s.prospects.hopeless++
+		s.prospects.pause = 0
 		return false
 	}
-	s.pause = min(2*s.pause+1, maxPause)
-	s.nextCheck = s.steps + s.pause
+	s.prospects.pause = min(2*s.prospects.pause+1, maxPause)
+	s.prospects.nextCheck = s.steps + s.prospects.pause
 	return true
 }
 
-func (s *search) impossible(demands []demand) bool {
-	if !s.canSupply(demands, nil, value{}) {
-		return true
+// hopeless reports whether there cannot be a solution at all. A search asks before it
+// begins, unless it has only one request without constraints, of which tooFew says as
+// much.
+func (s *search) hopeless() bool {
+	if len(s.claims) == 0 || s.slotCount < 2 && len(s.constraints) == 0 {
+		return false
 	}
-	for _, constraints := range s.constraints {
-		for i := range constraints {
-			if constraints[i].api.MatchAttribute != nil && !s.canAgree(demands, &constraints[i]) {
-				return true
-			}
-		}
-	}
-	return false
+	return s.impossible(demand{}, s.claims[0], -1)
 }
 
-// demands lists what is missing: of a request, and of all later ones that have no
-// alternatives. ok is false if a device ahead is failing, because the search then
-// has to get there.
-func (s *search) demands(r *request, slot, missing int, start location) (demands []demand, ok bool) {
-	add := func(d demand, alone bool) bool {
-		if s.hasFailing(d.request) {
-			return false
-		}
-		// With admin access nothing is taken away from others. For allocation mode
-		// All there is no choice. Which alternative it will be, nobody knows.
-		if alone && !d.request.admin && !d.request.all() {
-			demands = append(demands, d)
-		}
-		return len(demands) <= maxDemands
-	}
-	if !add(demand{r, missing, start}, true) {
-		return nil, false
-	}
-	for _, c := range s.claims[r.claim.index:] {
-		for i := range c.slots {
-			if c == r.claim && i <= slot {
-				continue
-			}
-			for _, next := range c.slots[i].alternatives {
-				if !add(demand{request: next, missing: s.count[next.id]}, len(c.slots[i].alternatives) == 1) {
-					return nil, false
-				}
-			}
-		}
-	}
-	return demands, true
+// flow is the memory of canSupply.
+type flow struct {
+	rows     []row
+	words    []bitset.Set
+	supplies []supply
+	surplus  int      // how many of the supplies cannot be had all at once
+	users    []uint64 // by value
+	matching matching
+	capping  capping
 }
 
-// hasFailing reports whether the search could come to a failing device for a request.
-func (s *search) hasFailing(r *request) bool {
-	for pool := range s.site.Pools {
-		failing, taken := s.candidates(r.id, pool).failing, s.taken.byAny[pool]
-		if r.admin {
-			taken = nil
-		}
-		if failing.LenWithout(taken, 0) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// canAgree reports whether there is a value on which all devices of a
-// matchAttribute can agree so that there are enough.
-func (s *search) canAgree(demands []demand, c *scopedConstraint) bool {
-	covered := false
-	for i := range demands {
-		if r := demands[i].request; demands[i].missing > 0 && c.coversClaimOf(r) && c.appliesTo(r) {
-			if len(r.derived) > 0 {
-				return true // Sees other values than the published ones.
-			}
-			covered = true
-		}
-	}
-	if !covered {
-		return true
-	}
-	tried := make(map[value]bool)
-	for pool := range s.site.Pools {
-		for device := range s.site.Pools[pool].Devices {
-			values, known := s.agreeable(c, location{pool, device})
-			if !known {
-				return true
-			}
-			for _, v := range values {
-				if tried[v] {
-					continue
-				}
-				tried[v] = true
-				if s.canSupply(demands, c, v) {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
-// agreeable returns the values of a device on which it and those chosen already
-// can agree. known is false for a value of a type that is not understood: a first
-// device may have one.
-func (s *search) agreeable(c *scopedConstraint, at location) (agreed []value, known bool) {
-	attribute := c.name.lookup(s.device(at))
-	if attribute == nil {
-		return nil, true
-	}
-	own := values(attribute, c.lists)
-	if m := c.constraint.(*matchAttribute); len(m.agreed) > 0 {
-		return common(m.agreed[len(m.agreed)-1], own), true
-	}
-	return own, c.lists || len(own) > 0
+// row is one demand, or several that the same devices can meet.
+type row struct {
+	demand
+	need    int  // of all demands, less what shares can cover
+	covered bool // by the constraint in question
 }
 
 // canSupply reports whether there are devices for all demands at once. If a
 // constraint is given, the requests that it covers only get devices with a value.
-func (s *search) canSupply(demands []demand, c *scopedConstraint, v value) bool {
-	var covered uint64
-	needs := make([]int, len(demands))
-	for i := range demands {
-		needs[i] = demands[i].missing
-		if c != nil && c.coversClaimOf(demands[i].request) && c.appliesTo(demands[i].request) {
-			covered |= 1 << i
+func (s *search) canSupply(demands []demand, c *scopedConstraint, v valueID) bool {
+	f := &s.memory.flow
+	s.fillRows(demands, c)
+	f.supplies, f.surplus = f.supplies[:0], 0
+	for pool := range s.pools {
+		s.fillWords(pool, c, v)
+		if s.turnedBack {
+			s.addCapped(pool)
+		}
+		shareable := s.pools[pool].shareable
+		for word := range s.taken.byAny[pool] {
+			f.addSupplies(word, shareable)
 		}
 	}
-	var supplies []supply
-	for pool := range s.site.Pools {
-		for device := range s.site.Pools[pool].Devices {
-			at := location{pool, device}
-			users := s.users(demands, at)
-			if users&covered != 0 && !s.hasValue(c, v, at) {
-				users &^= covered
-			}
-			switch {
-			case users == 0:
-			case s.shared(s.device(at)):
-				for i := range needs {
-					if users&(1<<i) != 0 {
-						needs[i]-- // Each request can have a share of it.
-					}
+	return f.satisfiable()
+}
+
+// fillRows joins demands that the same devices can meet. With shares it does not,
+// because each request can have its own share of a device.
+func (s *search) fillRows(demands []demand, c *scopedConstraint) {
+	f := &s.memory.flow
+	f.rows = f.rows[:0]
+next:
+	for _, d := range demands {
+		covered := c != nil && c.coversClaimOf(d.request) && c.appliesTo(d.request)
+		if d.start == (cursor{}) && !s.sharable {
+			for i := range f.rows {
+				r := &f.rows[i]
+				if r.start == (cursor{}) && r.request.kind == d.request.kind && r.covered == covered {
+					r.need += d.missing
+					continue next
 				}
-			default:
-				supplies = addSupply(supplies, users)
 			}
 		}
+		f.rows = append(f.rows, row{d, d.missing, covered})
 	}
-	return satisfiable(needs, supplies)
 }
 
-func (s *search) hasValue(c *scopedConstraint, v value, at location) bool {
-	agreed, _ := s.agreeable(c, at)
-	return slices.Contains(agreed, v)
-}
-
-// users returns which demands can use a device.
-func (s *search) users(demands []demand, at location) uint64 {
-	if s.taken.byAny[at.pool].Has(at.device) {
-		return 0
+// fillWords determines which devices of a pool can meet each row.
+func (s *search) fillWords(pool int, c *scopedConstraint, v valueID) {
+	f, having := &s.memory.flow, bitset.Set(nil)
+	if c != nil {
+		having = c.numbering.having(pool, v)
 	}
-	var users uint64
-	for i := range demands {
-		d := &demands[i]
-		c := s.candidates(d.request.id, at.pool)
-		if c.usable != nil && c.usable.Has(at.device) && !at.before(d.start) {
-			users |= 1 << i
+	f.words = kept(f.words, len(f.rows))
+	for i := range f.rows {
+		f.words[i] = s.available(f.words[i], &f.rows[i].demand, pool)
+		switch {
+		case c == nil || !f.rows[i].covered:
+		case having == nil:
+			clear(f.words[i])
+		default:
+			f.words[i].And(having)
 		}
 	}
-	return users
 }
 
-func (l location) before(other location) bool {
-	return l.pool < other.pool || l.pool == other.pool && l.device < other.device
+// addSupplies counts the devices of one word by the rows that they can meet.
+func (f *flow) addSupplies(word int, shareable bitset.Set) {
+	var all uint64
+	for i := range f.rows {
+		if shareable != nil && shareable[word] != 0 {
+			f.rows[i].need -= bits.OnesCount64(f.words[i][word] & shareable[word])
+			f.words[i][word] &^= shareable[word]
+		}
+		all |= f.words[i][word]
+	}
+	for all != 0 {
+		// All devices that can meet the same rows as the first.
+		alike, users := all, uint64(0)
+		first := all & -all
+		for i := range f.rows {
+			if w := f.words[i][word]; w&first != 0 {
+				alike &= w
+				users |= 1 << i
+			} else {
+				alike &^= w
+			}
+		}
+		f.addSupply(users, bits.OnesCount64(alike))
+		all &^= alike
+	}
 }
 
-func addSupply(supplies []supply, users uint64) []supply {
-	for i := range supplies {
-		if supplies[i].users == users {
-			supplies[i].count++
-			return supplies
+func (f *flow) addSupply(users uint64, count int) {
+	for i := range f.supplies {
+		if f.supplies[i].users == users {
+			f.supplies[i].count += count
+			return
 		}
 	}
-	return append(supplies, supply{users, 1})
+	f.supplies = append(f.supplies, supply{users, count})
+}
+
+// having returns the devices of a pool with a value, nil if there are none.
+func (n *numbering) having(pool int, v valueID) bitset.Set {
+	column := n.columns[pool]
+	if column == nil {
+		return nil
+	}
+	if n.ids[pool] == nil {
+		if int(v) < len(column.having) {
+			return column.having[v]
+		}
+		return nil
+	}
+	for local, id := range n.ids[pool] {
+		if id == v {
+			return column.having[local]
+		}
+	}
+	return nil
 }

@@ -49,19 +49,19 @@ func (g groupState) force(groups []string) groupState {
 }
 
 // compatibility is the state of each counter set of each pool. What the search
-// changes is undone with the values that join returns.
+// changes is undone with the values that joinGroups returns.
 type compatibility map[int]map[string]groupState
 
-// join adds a device to the counter sets that it draws from, all or nothing. undo
-// is what to give to restore.
-func (c *compatibility) join(site Site, at location, device *inventory.Device) (undo map[string]groupState, ok bool) {
-	states := c.of(site, at.pool)
+// joinGroups adds a device to the counter sets that it draws from, all or nothing.
+// undo is what to give to restore.
+func (s *search) joinGroups(at location) (undo map[string]groupState, ok bool) {
+	states, device := s.groupsIn(at.pool), s.device(at)
 	undo = make(map[string]groupState, len(device.ConsumesCounters))
 	for _, consumption := range device.ConsumesCounters {
 		before := states[consumption.CounterSet]
 		after, ok := before.join(consumption.CompatibilityGroups)
 		if !ok {
-			c.restore(at.pool, undo)
+			s.compatibility.restore(at.pool, undo)
 			return nil, false
 		}
 		undo[consumption.CounterSet] = before
@@ -70,26 +70,25 @@ func (c *compatibility) join(site Site, at location, device *inventory.Device) (
 	return undo, true
 }
 
-func (c *compatibility) restore(pool int, undo map[string]groupState) {
+func (c compatibility) restore(pool int, undo map[string]groupState) {
 	for set, before := range undo {
-		(*c)[pool][set] = before
+		c[pool][set] = before
 	}
 }
 
-// of returns the states of a pool, initially those of the devices in use.
-func (c *compatibility) of(site Site, index int) map[string]groupState {
-	if states, found := (*c)[index]; found {
+// groupsIn returns the states of a pool, initially those of the devices in use.
+func (s *search) groupsIn(index int) map[string]groupState {
+	if states, found := s.compatibility[index]; found {
 		return states
 	}
-	if *c == nil {
-		*c = make(compatibility)
+	if s.compatibility == nil {
+		s.compatibility = make(compatibility)
 	}
 	states := make(map[string]groupState)
-	pool := site.Pools[index]
-	usage := site.Usage.Pool(pool.ID)
+	pool := s.site.Pools[index]
 	for _, devices := range [][]inventory.Device{pool.Devices, pool.Elsewhere} {
 		for _, device := range devices {
-			if _, used := usage.Devices[device.Name]; !used {
+			if _, used := s.pools[index].usage.Devices[device.Name]; !used {
 				continue
 			}
 			for _, consumption := range device.ConsumesCounters {
@@ -97,6 +96,6 @@ func (c *compatibility) of(site Site, index int) map[string]groupState {
 			}
 		}
 	}
-	(*c)[index] = states
+	s.compatibility[index] = states
 	return states
 }

@@ -32,8 +32,6 @@ type inspection struct {
 	usable                        bitset.Set
 	selection                     *selector.Selection
 	hidden, unsupported, occupied bitset.Set
-	// compatible has the state of the pool's counter sets before the search.
-	compatible compatibility
 }
 
 // inspect looks at the pools that can be allocated from.
@@ -43,7 +41,7 @@ func (s *search) inspect(r *request) []inspection {
 		if pool.State != inventory.Complete {
 			continue
 		}
-		usage, found := s.site.Usage.Pool(pool.ID), s.candidates(r.id, i)
+		usage, found := s.pools[i].usage, s.candidates(r, i)
 		list = append(list, inspection{
 			s: s, request: r, index: i, pool: pool, usage: usage,
 			usable: found.usable, selection: found.selection,
@@ -82,33 +80,32 @@ func (in *inspection) failure(device int) string {
 // ignores reports whether the device is left out where all devices are wanted.
 func (in *inspection) ignores(device int) bool {
 	return in.request.all() && (!in.pool.Reachable.Has(device) || has(in.hidden, device) ||
-		in.capacity(&in.pool.Devices[device]) == TooSmall)
+		in.capacity(device) == TooSmall)
 }
 
 // cause says what keeps the request from a device that matches. It asks in the
 // order of the causes.
 func (in *inspection) cause(device int) Cause {
-	published := &in.pool.Devices[device]
 	switch {
 	case !in.pool.Reachable.Has(device):
 		return Unreachable
 	case has(in.unsupported, device), has(in.hidden, device):
 		return Unsupported
 	}
-	capacity := in.capacity(published)
+	capacity := in.capacity(device)
 	switch {
 	case capacity == TooSmall:
 		return TooSmall
-	case in.missingAttribute(published) != "":
+	case in.missingAttribute(device) != "":
 		return AttributeMissing
-	case in.s.solver.Features.DeviceTaints && !in.request.tolerates(published.Taints):
+	case in.s.solver.Features.DeviceTaints && !in.request.tolerates(in.pool.Devices[device].Taints):
 		return Tainted
 	case !in.request.admin && has(in.occupied, device):
 		return Held
 	case capacity == Full:
 		return Full
-	case in.drawsNothing(published):
-	case in.overdrawn() || len(in.shortCounters(published)) > 0:
+	case in.drawsNothing(device):
+	case in.overdrawn() || len(in.shortCounters(device)) > 0:
 		return CounterShort
 	case !in.joins(device):
 		return Incompatible
@@ -120,10 +117,11 @@ func (in *inspection) cause(device int) Cause {
 }
 
 // capacity is TooSmall, Full or Available.
-func (in *inspection) capacity(device *inventory.Device) Cause {
-	if in.s.takesWhole(in.request, device) {
+func (in *inspection) capacity(position int) Cause {
+	if in.s.takesWhole(in.request, location{in.index, position}) {
 		return Available
 	}
+	device := &in.pool.Devices[position]
 	needed, err := in.s.solver.consume(in.request.capacity, device.Capacity)
 	switch {
 	case err != nil, needed.refused, !needed.amounts.fit(device):
@@ -198,16 +196,17 @@ func (in *inspection) joins(device int) bool {
 	if !in.s.solver.Features.CompatibilityGroups {
 		return true
 	}
-	undo, ok := in.compatible.join(in.s.site, location{in.index, device}, &in.pool.Devices[device])
+	// The search has given everything back, so this is the state before it.
+	undo, ok := in.s.joinGroups(location{in.index, device})
 	if ok {
-		in.compatible.restore(in.index, undo)
+		in.s.compatibility.restore(in.index, undo)
 	}
 	return ok
 }
 
 // missingAttribute names an attribute that a constraint needs and that the device
 // lacks, or has in a form that the constraint does not understand; "" if there is none.
-func (in *inspection) missingAttribute(device *inventory.Device) string {
+func (in *inspection) missingAttribute(device int) string {
 	constraints := in.s.constraintsOf(in.request.claim)
 	for i := range constraints {
 		if c := &constraints[i]; c.appliesTo(in.request) {
@@ -221,15 +220,17 @@ func (in *inspection) missingAttribute(device *inventory.Device) string {
 
 // values are what a constraint sees of a device. found is false if that rules the
 // device out. Without support for lists there may be no values all the same.
-func (in *inspection) values(c *scopedConstraint, device *inventory.Device) (list []value, found bool) {
-	attribute, err := in.s.attribute(in.request, device, c.name)
+func (in *inspection) values(c *scopedConstraint, device int) (list []value, found bool) {
+	own, found, err := in.s.valuesFor(in.request, c, location{in.index, device})
 	if err != nil {
 		return nil, true // Not known, which is no reason.
 	}
-	if attribute == nil {
+	if !found {
 		return nil, false
 	}
-	list = values(attribute, c.lists)
+	for _, v := range own {
+		list = append(list, c.numbering.values[v])
+	}
 	return list, len(list) > 0 || !c.lists
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/quartermaster-dra/quartermaster/pkg/amount"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -26,9 +27,9 @@ func (s *shortfall) counter() string {
 
 // drawsNothing reports whether counters do not matter for a device: it has none, or
 // others share it already.
-func (in *inspection) drawsNothing(device *inventory.Device) bool {
-	return len(device.ConsumesCounters) == 0 ||
-		in.s.shared(device) && len(in.usage.Devices[device.Name].Shares) > 0
+func (in *inspection) drawsNothing(device int) bool {
+	return !in.pool.Partitions.Has(device) ||
+		in.s.shared(location{in.index, device}) && len(in.usage.Devices[in.pool.Devices[device].Name].Shares) > 0
 }
 
 // overdrawn reports whether a counter of the pool is below zero. Then nothing can be
@@ -37,27 +38,39 @@ func (in *inspection) overdrawn() bool { return in.usage.Remaining(in.pool).Over
 
 // shortCounters are the counters, as set/counter, of which too little is left for a
 // device. If the pool is overdrawn, the counters below zero are among them.
-func (in *inspection) shortCounters(device *inventory.Device) []shortfall {
+func (in *inspection) shortCounters(device int) []shortfall {
 	var list []shortfall
-	left := in.usage.Remaining(in.pool)
-	for _, consumption := range device.ConsumesCounters {
-		for name, needed := range consumption.Counters {
-			if have := left.Counters[consumption.CounterSet][name]; have.Cmp(needed.Value) < 0 {
-				list = append(list, shortfall{consumption.CounterSet + "/" + name, needed.Value, have})
+	counters, left := in.pool.Counters, in.usage.Remaining(in.pool)
+	for _, draw := range counters.Draws(device) {
+		for number, needed := range draw.All() {
+			if have := left.Amounts[number]; !have.Covers(needed) {
+				list = append(list, in.shortfall(draw.Set, number, needed))
 			}
 		}
 	}
 	if left.Overdrawn && len(list) == 0 {
-		for set, counters := range left.Counters {
-			for name, have := range counters {
-				if have.Sign() < 0 {
-					list = append(list, shortfall{set + "/" + name, resource.Quantity{Format: have.Format}, have})
+		for set := range counters.Sets {
+			for number, end := counters.Range(set); number < end; number++ {
+				if left.Amounts[number].IsNegative() {
+					list = append(list, in.shortfall(set, number, amount.Amount{}))
 				}
 			}
 		}
 	}
 	slices.SortFunc(list, func(a, b shortfall) int { return cmp.Compare(a.name, b.name) })
 	return list
+}
+
+// shortfall of a counter, given by its number.
+func (in *inspection) shortfall(set, number int, needed amount.Amount) shortfall {
+	counters := in.pool.Counters
+	return shortfall{counters.Sets[set] + "/" + counters.Names[number],
+		needed.Quantity(counters.Formats[number]), in.left(number)}
+}
+
+// left is what is left of a counter.
+func (in *inspection) left(number int) resource.Quantity {
+	return in.usage.Remaining(in.pool).Amounts[number].Quantity(in.pool.Counters.Formats[number])
 }
 
 // drawing names the devices in use, on whatever node, that draw on a counter, given
@@ -88,24 +101,23 @@ func drawsOn(device *inventory.Device, counter string) bool {
 type contention map[string]*Contention
 
 func (c *contention) add(in *inspection, device int) {
-	published := &in.pool.Devices[device]
-	if in.drawsNothing(published) {
+	if in.drawsNothing(device) {
 		return
 	}
 	if *c == nil {
 		*c = make(contention)
 	}
-	left := in.usage.Remaining(in.pool).Counters
-	for _, consumption := range published.ConsumesCounters {
-		for name, needed := range consumption.Counters {
-			counter := in.pool.ID.String() + "/" + consumption.CounterSet + "/" + name
+	counters := in.pool.Counters
+	for _, draw := range counters.Draws(device) {
+		for number, needed := range draw.All() {
+			counter := in.pool.ID.String() + "/" + counters.Sets[draw.Set] + "/" + counters.Names[number]
 			known := (*c)[counter]
 			if known == nil {
-				known = &Contention{Counter: counter, Left: left[consumption.CounterSet][name].DeepCopy()}
+				known = &Contention{Counter: counter, Left: in.left(number)}
 				(*c)[counter] = known
 			}
 			known.Devices++
-			known.Needed.Add(needed.Value)
+			known.Needed.Add(needed.Quantity(counters.Formats[number]))
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
@@ -44,7 +45,9 @@ func alternativeSpec(api *resourceapi.DeviceRequest, i int) spec {
 // request is a request or an alternative of one, resolved.
 type request struct {
 	spec
-	id     int // index in Task.requests
+	id int // index in Task.requests
+	// kind is the same for requests that have the same candidates on every node.
+	kind   int
 	claim  *claim
 	class  *resourceapi.DeviceClass
 	admin  bool
@@ -71,6 +74,28 @@ func (t *Task) newRequest(c *claim, s spec, storage []request) {
 	if err := t.resolve(r); err != nil {
 		r.err = fmt.Errorf("claim %s, request %s: %w", klog.KObj(c.api), r.reference(), err)
 	}
+	t.setKind(r)
+	t.all, t.admin = t.all || r.all(), t.admin || r.admin
+	t.allConstrained = t.allConstrained || r.all() && len(c.constraints) > 0
+}
+
+// setKind finds an earlier request of the same kind, or makes the request the first
+// of its kind.
+func (t *Task) setKind(r *request) {
+	for _, first := range t.kinds {
+		if first.sameKind(r) {
+			r.kind = first.kind
+			return
+		}
+	}
+	r.kind = len(t.kinds)
+	t.kinds = append(t.kinds, r)
+}
+
+// sameKind reports whether two requests have the same candidates on every node.
+func (r *request) sameKind(other *request) bool {
+	return r.err == nil && other.err == nil && r.wanted.Same(&other.wanted) && r.admin == other.admin &&
+		r.mode == other.mode && sameTolerations(r.tolerations, other.tolerations) && sameCapacity(r.capacity, other.capacity)
 }
 
 // resolve checks the request against what the allocator can do and looks up its class.
@@ -112,4 +137,13 @@ func (t *Task) resolve(r *request) error {
 	r.class = class
 	r.wanted = selector.NewSet(class, r.claim.api, r.reference(), r.selectors)
 	return nil
+}
+
+// sameTolerations and sameCapacity are cheap for the usual case that there are none.
+func sameTolerations(a, b []resourceapi.DeviceToleration) bool {
+	return len(a) == 0 && len(b) == 0 || equality.Semantic.DeepEqual(a, b)
+}
+
+func sameCapacity(a, b *resourceapi.CapacityRequirements) bool {
+	return a == b || a != nil && b != nil && equality.Semantic.DeepEqual(a, b)
 }

@@ -13,33 +13,33 @@ func (s *search) results() ([]resourceapi.AllocationResult, error) {
 	results := make([]resourceapi.AllocationResult, len(s.claims))
 	for i, c := range s.claims {
 		devices := make([]resourceapi.DeviceRequestAllocationResult, len(s.placed[i]))
-		for j, p := range s.placed[i] {
-			devices[j] = s.deviceResult(p)
+		for j := range s.placed[i] {
+			s.fillDevice(&devices[j], &s.placed[i][j])
 		}
 		nodeSelector, err := s.nodeSelector(s.placed[i])
 		if err != nil {
 			return nil, fmt.Errorf("claim %s: %w", klog.KObj(c.api), err)
 		}
-		results[i] = resourceapi.AllocationResult{
-			Devices: resourceapi.DeviceAllocationResult{
-				Results: devices,
-				Config:  s.config(c),
-			},
-			NodeSelector: nodeSelector,
-		}
+		results[i].Devices.Results = devices
+		results[i].Devices.Config = s.config(c)
+		results[i].NodeSelector = nodeSelector
 	}
 	return results, nil
 }
 
-func (s *search) deviceResult(p placement) resourceapi.DeviceRequestAllocationResult {
+// fillDevice sets what is known of a device that was chosen. It writes only fields
+// that are not empty: there are many, and most are.
+func (s *search) fillDevice(result *resourceapi.DeviceRequestAllocationResult, p *placement) {
 	device := s.device(p.at)
-	result := resourceapi.DeviceRequestAllocationResult{
-		Request:            p.request.reference(),
-		Driver:             device.Slice.Spec.Driver,
-		Pool:               device.Slice.Spec.Pool.Name,
-		Device:             device.Name,
-		Tolerations:        p.request.tolerations,
-		SkipNodeOperations: device.Slice.Spec.SkipNodeOperations,
+	result.Request = p.request.reference()
+	result.Driver = device.Slice.Spec.Driver
+	result.Pool = device.Slice.Spec.Pool.Name
+	result.Device = device.Name
+	if p.request.tolerations != nil {
+		result.Tolerations = p.request.tolerations
+	}
+	if device.Slice.Spec.SkipNodeOperations != nil {
+		result.SkipNodeOperations = device.Slice.Spec.SkipNodeOperations
 	}
 	if p.shared {
 		result.ShareID = ptr.To(s.solver.shareID())
@@ -50,11 +50,12 @@ func (s *search) deviceResult(p placement) resourceapi.DeviceRequestAllocationRe
 	if p.request.admin {
 		result.AdminAccess = ptr.To(true)
 	}
-	if s.solver.Features.DeviceBindingAndStatus {
+	if s.solver.Features.DeviceBindingAndStatus && device.BindingConditions != nil {
 		result.BindingConditions = device.BindingConditions
+	}
+	if s.solver.Features.DeviceBindingAndStatus && device.BindingFailureConditions != nil {
 		result.BindingFailureConditions = device.BindingFailureConditions
 	}
-	return result
 }
 
 // selected returns the request or alternative that was chosen for a slot.

@@ -8,7 +8,6 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/bitset"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -23,11 +22,18 @@ type location struct {
 	pool, device int
 }
 
-// in returns the first position of a pool that is not before the location, for a
-// pool that is not before it either.
-func (l location) in(pool int) int {
-	if pool == l.pool {
-		return l.device
+// cursor is a place in the order in which the candidates of a request are tried: the
+// pool in the site, and the rank of a device in the pool. Unless the policy says
+// otherwise, the rank is the device's position.
+type cursor struct {
+	pool, rank int
+}
+
+// in returns the first rank in a pool that is not before the cursor, for a pool that
+// is not before it either.
+func (c cursor) in(pool int) int {
+	if pool == c.pool {
+		return c.rank
 	}
 	return 0
 }
@@ -35,194 +41,48 @@ func (l location) in(pool int) int {
 // search is the state of one depth-first search. It is used by one goroutine.
 type search struct {
 	*Task
-	ctx   context.Context
-	site  Site
-	steps int // devices tried
-	// hopeless is how often a feasibility check said no. After a yes there is a pause
-	// until nextCheck, in steps.
-	hopeless, pause, nextCheck int
-	budget                     int
+	ctx  context.Context
+	site Site
+	// pools are the search's view of the site's pools, by position.
+	pools  []poolState
+	steps  int // devices tried
+	budget int
 
-	// table has the candidates of each request in each pool, a row a request. Only
-	// filled for pools that can be allocated from.
+	// table has the candidates of each kind of request in each pool, a row a kind.
+	// Only filled for pools that can be allocated from.
 	table []candidates
 	// wanted are, by request id, all devices for requests with allocation mode All;
-	// nil without such requests.
+	// empty without such requests.
 	wanted [][]location
 	// count is, by request id, how many devices are needed.
 	count []int
 
-	constraints [][]scopedConstraint // by claim, nil if none has any
-	chosen      []int                // by id of the slot: the alternative that is tried
-	placed      [][]placement        // by claim: devices in the order of being chosen
+	constraints []scopedConstraint // of all claims, see constraintsOf
+	chosen      []int              // by id of the slot: the alternative that is tried
+	placed      [][]placement      // by claim: devices in the order of being chosen
 	taken       takenDevices
-	drawn       drawnCounters
 	sharing     sharing
 	// compatibility is only kept if the feature is on.
 	compatibility compatibility
+	// sharable is set if there are devices that can be allocated several times.
+	sharable bool
+
 	// unpruned is set if a derived attribute fails for some candidate. The search
 	// then has to meet that error just where upstream does.
 	unpruned bool
-	classes  classes
 	// turnedBack is set when the first choice led nowhere. From then on the search
 	// asks whether there can be a solution at all before it goes deeper.
 	turnedBack bool
+	prospects  prospects
+	classes    classes
+	failed     failedStates
 
-	bits    bitset.Arena
-	outcome Outcome
-}
-
-// newSearch takes memory in few pieces: a search runs for every pod and node.
-func newSearch(ctx context.Context, t *Task, site Site) (*search, error) {
-	if ctx.Err() != nil {
-		return nil, interrupted(ctx)
-	}
-	numbers := make([]int, len(t.requests)+t.slotCount)
-	s := &search{
-		Task: t, ctx: ctx, site: site, budget: t.solver.StepBudget,
-		table:  make([]candidates, len(t.requests)*len(site.Pools)),
-		count:  numbers[:len(t.requests)],
-		chosen: numbers[len(t.requests):],
-		placed: make([][]placement, len(t.claims)),
-		bits:   bitset.NewArena(arenaWords(t, site)),
-	}
-	s.taken = newTakenDevices(len(t.claims), site.Pools, &s.bits)
-	if s.budget == 0 {
-		s.budget = DefaultStepBudget
-	}
-	for _, c := range t.claims {
-		if err := s.checkClaim(c); err != nil {
-			return nil, err
-		}
-		if len(c.constraints) > 0 {
-			if s.constraints == nil {
-				s.constraints = make([][]scopedConstraint, len(t.claims))
-			}
-			s.constraints[c.index] = t.newConstraints(c)
-			s.unpruned = s.unpruned || s.derivationFails(c, s.constraints[c.index])
-		}
-	}
-	return s, nil
-}
-
-// arenaWords is how much memory the sets of a search need: one a request for its
-// candidates, one a claim for what it has taken, and one for what all have.
-func arenaWords(t *Task, site Site) int {
-	words := 0
-	for _, pool := range site.Pools {
-		words += bitset.Words(len(pool.Devices))
-	}
-	sets := len(t.requests) + 1
-	if len(t.claims) > 1 {
-		sets += len(t.claims)
-	}
-	return sets * words
-}
-
-// candidates of a request in a pool.
-func (s *search) candidates(request, pool int) *candidates {
-	return &s.table[request*len(s.site.Pools)+pool]
+	memory memory
 }
 
 // constraintsOf returns the constraints of a claim.
 func (s *search) constraintsOf(c *claim) []scopedConstraint {
-	if s.constraints == nil {
-		return nil
-	}
-	return s.constraints[c.index]
-}
-
-// checkClaim finds what makes a claim impossible for good, and how many devices
-// its requests need.
-func (s *search) checkClaim(c *claim) error {
-	total := 0
-	for _, slot := range c.slots {
-		if slot.err != nil {
-			return slot.err
-		}
-		least := -1
-		for _, r := range slot.alternatives {
-			if r.err != nil {
-				return r.err
-			}
-			if err := s.findCandidates(r); err != nil {
-				return err
-			}
-			if least < 0 || s.count[r.id] < least {
-				least = s.count[r.id]
-			}
-		}
-		if least > resourceapi.AllocationResultsMaxSize-total {
-			return fmt.Errorf("claim %s, request %s: asks for %d devices, but a claim can have at most %d and "+
-				"its other requests ask for %d; split the claim", klog.KObj(c.api), slot.name, least,
-				resourceapi.AllocationResultsMaxSize, total)
-		}
-		total += max(least, 0)
-	}
-	s.placed[c.index] = make([]placement, 0, total)
-	return c.constraintErr()
-}
-
-func (s *search) findCandidates(r *request) error {
-	if r.all() && s.wanted == nil {
-		s.wanted = make([][]location, len(s.requests))
-	}
-	s.count[r.id] = int(r.spec.count)
-	for i, pool := range s.site.Pools {
-		if pool.State != inventory.Complete {
-			if r.all() {
-				// Without the pool's name, which usually is another one on each node.
-				return fmt.Errorf("claim %s, request %s: asks for all devices, but a resource pool of driver %s is %s (%s)",
-					klog.KObj(r.claim.api), r.reference(), pool.ID.Driver, pool.State, pool.Reason)
-			}
-			continue
-		}
-		found := s.candidates(r.id, i)
-		if err := s.findCandidatesIn(r, pool, found); err != nil {
-			return err
-		}
-		if r.all() {
-			if err := s.addAll(r, i, found); err != nil {
-				return err
-			}
-		}
-	}
-	if r.all() {
-		s.count[r.id] = len(s.wanted[r.id])
-	}
-	return nil
-}
-
-// addAll collects the devices of a pool for allocation mode All: all that match,
-// whether they can be had or not.
-func (s *search) addAll(r *request, index int, found *candidates) error {
-	pool := s.site.Pools[index]
-	hidden := s.hidden(pool)
-	for device := range pool.Devices {
-		switch {
-		case has(hidden, device):
-		case found.selection.Failed.Has(device):
-			return r.wanted.Error(pool, found.selection, device)
-		case found.selection.Matches.Has(device) && pool.Reachable.Has(device):
-			fits, err := s.fitsWhole(r, &pool.Devices[device])
-			if err != nil {
-				return s.capacityError(r, pool, device, err)
-			}
-			if fits {
-				s.wanted[r.id] = append(s.wanted[r.id], location{index, device})
-			}
-		}
-	}
-	return nil
-}
-
-// hidden returns the devices which, because of a feature that is off, do not count
-// among all devices of a pool; nil if there are none.
-func (t *Task) hidden(pool *inventory.NodePool) bitset.Set {
-	if t.solver.Features.DeviceBindingAndStatus || pool.Conditional.Empty() {
-		return nil
-	}
-	return pool.Conditional
+	return s.constraints[c.firstConstraint : c.firstConstraint+len(c.constraints)]
 }
 
 // claim finds devices for the claims from index on.
@@ -239,6 +99,11 @@ func (s *search) slot(c *claim, index int) (bool, error) {
 	if index == len(c.slots) {
 		return s.claim(c.index + 1)
 	}
+	state := s.stateBefore(c, index)
+	if s.failed.has(state) {
+		return false, nil
+	}
+	before := s.steps
 	for i, r := range c.slots[index].alternatives {
 		s.chosen[c.slots[index].id] = i
 		var found bool
@@ -246,19 +111,20 @@ func (s *search) slot(c *claim, index int) (bool, error) {
 		if r.all() {
 			found, err = s.allDevices(r, index, 0)
 		} else {
-			found, err = s.devices(r, index, s.count[r.id], location{})
+			found, err = s.devices(r, index, s.count[r.id], cursor{})
 		}
 		if found || err != nil {
 			return found, err
 		}
 	}
+	s.failed.add(state, s.steps-before)
 	return false, nil
 }
 
 // devices finds the missing number of devices for a request, none of them before
 // start, and then everything after the request. Order within a request does not
-// matter, so only ascending positions are tried.
-func (s *search) devices(r *request, slot, missing int, start location) (bool, error) {
+// matter, so only ascending ranks are tried.
+func (s *search) devices(r *request, slot, missing int, start cursor) (bool, error) {
 	if missing <= 0 {
 		return s.slot(r.claim, slot+1)
 	}
@@ -266,19 +132,25 @@ func (s *search) devices(r *request, slot, missing int, start location) (bool, e
 		return false, nil
 	}
 	var dead deadClasses
-	for pool := start.pool; pool < len(s.site.Pools); pool++ {
-		for device := s.next(r, pool, start.in(pool)); device >= 0; device = s.next(r, pool, device+1) {
-			at := location{pool, device}
-			if s.taken.forRequest(r, at) || dead.contains(s, at) {
+	for pool := start.pool; pool < len(s.pools); pool++ {
+		c := s.candidates(r, pool)
+		for rank := c.next(start.in(pool)); rank >= 0; rank = c.next(rank + 1) {
+			at := location{pool, c.device(rank)}
+			if s.taken.forRequest(r, at) || dead.contains(s, at, start) {
 				continue
 			}
-			found, err := s.try(r, slot, missing, at)
-			if found || err != nil {
-				return found, err
+			switch tried, err := s.try(r, slot, missing, at, cursor{pool, rank + 1}); {
+			case err != nil:
+				return false, err
+			case tried == solved:
+				return true, nil
+			case tried == notPlaced:
+				continue
 			}
 			s.turnedBack = true
 			dead.add(s, at)
-			if !s.feasible(r, slot, missing, location{pool, device + 1}) {
+			next := cursor{pool, rank + 1}
+			if s.tooFew(r, missing, next) || !s.feasible(r, slot, missing, next) {
 				return false, nil
 			}
 		}
@@ -286,40 +158,39 @@ func (s *search) devices(r *request, slot, missing int, start location) (bool, e
 	return false, nil
 }
 
-// next returns the next candidate of a pool at or after from, or -1.
-func (s *search) next(r *request, pool, from int) int {
-	c := s.candidates(r.id, pool)
-	usable, failing := c.usable.Next(from), c.failing.Next(from)
-	if usable < 0 || failing >= 0 && failing < usable {
-		return failing
-	}
-	return usable
-}
+// trial is what came of trying a device.
+type trial int
 
-// try takes one device and goes on from there; if that leads nowhere, it gives
-// the device back.
-func (s *search) try(r *request, slot, missing int, at location) (bool, error) {
+const (
+	notPlaced trial = iota // nothing was searched
+	deadEnd
+	solved
+)
+
+// try takes one device and goes on with those from next on; if that leads nowhere, it
+// gives the device back.
+func (s *search) try(r *request, slot, missing int, at location, next cursor) (trial, error) {
 	if err := s.step(); err != nil {
-		return false, err
+		return notPlaced, err
 	}
-	if s.candidates(r.id, at.pool).failing.Has(at.device) {
-		return false, s.candidateError(r, at)
+	if s.candidates(r, at.pool).failing.Has(at.device) {
+		return notPlaced, s.candidateError(r, at)
 	}
-	if !s.hasRoom(r, at, s.device(at)) {
-		return false, nil
+	if !s.hasRoom(r, at) {
+		return notPlaced, nil
 	}
 	if placed, err := s.place(r, at); err != nil || placed != placedOK {
-		return false, err
+		return notPlaced, err
 	}
-	next := location{at.pool, at.device + 1}
 	found, err := false, error(nil)
 	if !s.turnedBack || s.feasible(r, slot, missing-1, next) {
 		found, err = s.devices(r, slot, missing-1, next)
 	}
-	if !found {
-		s.unplace(r)
+	if found {
+		return solved, nil
 	}
-	return found, err
+	s.unplace(r)
+	return deadEnd, err
 }
 
 // allDevices places the devices of a request with allocation mode All from index
@@ -338,7 +209,7 @@ func (s *search) allDevices(r *request, slot, index int) (bool, error) {
 	if err := s.step(); err != nil {
 		return false, err
 	}
-	if !s.candidates(r.id, at.pool).usable.Has(at.device) || s.taken.forRequest(r, at) {
+	if !s.candidates(r, at.pool).usable.Has(at.device) || s.taken.forRequest(r, at) {
 		return false, nil
 	}
 	switch placed, err := s.place(r, at); {
@@ -365,7 +236,7 @@ func (s *search) fitsResult(r *request, more int) bool {
 
 func (s *search) step() error {
 	s.steps++
-	if s.steps+s.hopeless*checkSteps > s.budget {
+	if s.steps+s.prospects.cost() > s.budget {
 		return errBudget
 	}
 	if s.steps%stepsPerCheck == 0 && s.ctx.Err() != nil {

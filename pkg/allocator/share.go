@@ -3,7 +3,6 @@ package allocator
 import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/bitset"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -11,37 +10,39 @@ import (
 )
 
 // shared reports whether the device can be allocated several times.
-func (s *search) shared(device *inventory.Device) bool {
-	return s.solver.Features.ConsumableCapacity && ptr.Deref(device.AllowMultipleAllocations, false)
-}
+func (s *search) shared(at location) bool { return has(s.pools[at.pool].shareable, at.device) }
 
-// measures reports whether capacity decides about the candidates of a request. For
-// allocation mode All it does not: such a request wants a device even if it cannot
-// have it.
-func (s *search) measures(r *request) bool {
-	return s.solver.Features.ConsumableCapacity && !r.all()
+// toMeasure returns the candidates of which the capacity decides whether a request
+// can have them, nil if there are none. For allocation mode All it does not decide:
+// such a request wants a device even if it cannot have it.
+func (s *search) toMeasure(r *request, p *poolState, c *candidates) bitset.Set {
+	if p.measured == nil || r.all() || r.capacity == nil && p.measured.Empty() {
+		return nil
+	}
+	set := c.usable.Clone()
+	if r.capacity == nil {
+		set.And(p.measured)
+	}
+	return set
 }
 
 // measure sorts out devices whose capacities do not suffice for a request, given
 // what is in use of them, and marks those as failing for which the request makes
 // no sense.
-func (s *search) measure(r *request, pool *inventory.NodePool, usage *ledger.PoolUsage, c *candidates) {
+func (s *search) measure(r *request, p *poolState, devices bitset.Set, c *candidates) {
 	var failing bitset.Set
-	for i := range c.measurable.All() {
-		device := &pool.Devices[i]
-		if s.takesWhole(r, device) {
-			continue
-		}
+	for i := range devices.All() {
+		device := &p.pool.Devices[i]
 		needed, err := s.solver.consume(r.capacity, device.Capacity)
 		switch {
 		case err != nil:
 			if failing == nil {
-				failing, c.capacityErrors = bitset.New(len(pool.Devices)), make(map[int]error)
+				failing, c.capacityErrors = bitset.New(len(p.pool.Devices)), make(map[int]error)
 			}
 			c.capacityErrors[i] = err
 			failing.Add(i)
 			c.usable.Remove(i)
-		case needed.refused || !needed.amounts.fit(device, used(usage, device)):
+		case needed.refused || !needed.amounts.fit(device, used(p.usage, device)):
 			c.usable.Remove(i)
 		default:
 			if c.consumptions == nil {
@@ -57,31 +58,19 @@ func (s *search) measure(r *request, pool *inventory.NodePool, usage *ledger.Poo
 }
 
 // fitsWhole reports whether the request fits a device of which nothing is in use.
-func (s *search) fitsWhole(r *request, device *inventory.Device) (bool, error) {
-	if s.takesWhole(r, device) {
+func (s *search) fitsWhole(r *request, at location) (bool, error) {
+	if s.takesWhole(r, at) {
 		return true, nil
 	}
+	device := s.device(at)
 	needed, err := s.solver.consume(r.capacity, device.Capacity)
 	return err == nil && !needed.refused && needed.amounts.fit(device), err
 }
 
 // takesWhole reports whether there is no need to look at a device's capacities.
-func (s *search) takesWhole(r *request, device *inventory.Device) bool {
-	return !s.solver.Features.ConsumableCapacity || r.capacity == nil && plainCapacity(device)
-}
-
-// plainCapacity is true for devices of which a request that asks for no capacity
-// always takes everything, and for which nothing can be wrong with that.
-func plainCapacity(device *inventory.Device) bool {
-	if ptr.Deref(device.AllowMultipleAllocations, false) {
-		return false
-	}
-	for _, capacity := range device.Capacity {
-		if capacity.RequestPolicy != nil || capacity.Value.Sign() < 0 {
-			return false
-		}
-	}
-	return true
+func (s *search) takesWhole(r *request, at location) bool {
+	measured := s.pools[at.pool].measured
+	return measured == nil || r.capacity == nil && !measured.Has(at.device)
 }
 
 // used returns what claims consume of a device's capacities.
@@ -138,26 +127,26 @@ type deviceSharing struct {
 
 // inUse reports whether anybody, also the search itself, has a share of the device.
 // Its counters are then accounted for.
-func (s *search) inUse(at location, device *inventory.Device) bool {
+func (s *search) inUse(at location) bool {
 	if d := s.sharing[at]; d != nil && d.shares > 0 {
 		return true
 	}
-	return len(s.site.Usage.Pool(s.site.Pools[at.pool].ID).Devices[device.Name].Shares) > 0
+	return len(s.pools[at.pool].usage.Devices[s.device(at).Name].Shares) > 0
 }
 
 // consumption returns what a request takes of a device.
-func (s *search) consumption(r *request, at location, device *inventory.Device) consumption {
-	if known, found := s.candidates(r.id, at.pool).consumptions[at.device]; found {
+func (s *search) consumption(r *request, at location) consumption {
+	if known, found := s.candidates(r, at.pool).consumptions[at.device]; found {
 		return known
 	}
 	// Errors were found before: by measure, or for allocation mode All by addAll.
-	needed, _ := s.solver.consume(r.capacity, device.Capacity)
+	needed, _ := s.solver.consume(r.capacity, s.device(at).Capacity)
 	return needed
 }
 
 // hasRoom reports whether the device has enough capacity left for the request.
-func (s *search) hasRoom(r *request, at location, device *inventory.Device) bool {
-	if s.takesWhole(r, device) {
+func (s *search) hasRoom(r *request, at location) bool {
+	if s.takesWhole(r, at) {
 		return true
 	}
 	var own amounts
@@ -166,13 +155,12 @@ func (s *search) hasRoom(r *request, at location, device *inventory.Device) bool
 	} else if !r.all() {
 		return true // Nothing changed since measure.
 	}
-	needed := s.consumption(r, at, device)
-	usage := s.site.Usage.Pool(s.site.Pools[at.pool].ID)
-	return !needed.refused && needed.amounts.fit(device, used(usage, device), own)
+	needed, device := s.consumption(r, at), s.device(at)
+	return !needed.refused && needed.amounts.fit(device, used(s.pools[at.pool].usage, device), own)
 }
 
 // addShare takes a share of a device and returns what that consumes.
-func (s *search) addShare(r *request, at location, device *inventory.Device) amounts {
+func (s *search) addShare(r *request, at location) amounts {
 	if s.sharing == nil {
 		s.sharing = make(sharing)
 	}
@@ -181,7 +169,7 @@ func (s *search) addShare(r *request, at location, device *inventory.Device) amo
 		d = &deviceSharing{taken: make(amounts)}
 		s.sharing[at] = d
 	}
-	consumed := s.consumption(r, at, device).amounts
+	consumed := s.consumption(r, at).amounts
 	d.shares++
 	d.taken.add(consumed)
 	return consumed

@@ -42,6 +42,9 @@ type Solver struct {
 	Evaluator *selector.Evaluator
 	// StepBudget bounds a single search; 0 means DefaultStepBudget.
 	StepBudget int
+	// Policy decides which of several solutions is found; nil means the one that
+	// upstream finds first.
+	Policy Policy
 	// NewShareID makes the IDs of shares, the one thing in a plan that is not
 	// determined by the input. nil means random UUIDs, as the API asks for.
 	NewShareID func() types.UID
@@ -85,7 +88,16 @@ type Outcome struct {
 	// could not be allocated from because they contradict themselves.
 	InvalidPools bool
 
-	search *search // for Reason
+	search *search // for Reason, until Release
+}
+
+// Release gives the memory of a search that found nothing back, so that the next one
+// can use it. There are no reasons after that. It is optional.
+func (o *Outcome) Release() {
+	if o.search != nil {
+		o.search.release()
+		o.search = nil
+	}
 }
 
 // Fits reports whether a solution was found.
@@ -103,22 +115,24 @@ func (t *Task) Solve(ctx context.Context, site Site) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := search.claim(0)
-	outcome := &search.outcome
-	outcome.Steps = search.steps
+	found := false
+	if !search.hopeless() {
+		found, err = search.claim(0)
+	}
+	outcome := &Outcome{Steps: search.steps}
 	switch {
 	case errors.Is(err, errBudget):
 		outcome.GaveUp, outcome.search = true, search
-	case err != nil:
-		return nil, err
-	case !found:
+		return outcome, nil
+	case err == nil && !found:
 		outcome.InvalidPools, outcome.search = hasInvalidPools(site.Pools), search
-	default:
-		if outcome.Results, err = search.results(); err != nil {
-			return nil, err
-		}
-		// The outcome is part of the search: let go of what is not needed any more.
-		search.table, search.site, search.classes = nil, Site{}, classes{}
+		return outcome, nil
+	case err == nil:
+		outcome.Results, err = search.results()
+	}
+	search.release()
+	if err != nil {
+		return nil, err
 	}
 	return outcome, nil
 }

@@ -62,7 +62,7 @@ func (in *inspection) names(device int, cause Cause) []string {
 			names = append(names, unfit.name)
 		}
 	case AttributeMissing:
-		return append(names, in.missingAttribute(published))
+		return append(names, in.missingAttribute(device))
 	case Tainted:
 		for _, taint := range in.taints(device) {
 			names = append(names, taint.Key)
@@ -72,7 +72,7 @@ func (in *inspection) names(device int, cause Cause) []string {
 			names = append(names, short.name)
 		}
 	case CounterShort:
-		for _, short := range in.shortCounters(published) {
+		for _, short := range in.shortCounters(device) {
 			names = append(names, short.counter())
 		}
 	}

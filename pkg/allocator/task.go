@@ -20,8 +20,15 @@ type Task struct {
 	claims []*claim
 	// requests are all requests and alternatives, by their id.
 	requests []*request
-	// slotCount is the number of slots of all claims.
-	slotCount int
+	// kinds has the first request of each kind.
+	kinds []*request
+	// slotCount and constraintCount are the numbers of slots and constraints of all claims.
+	slotCount, constraintCount int
+	// all is set if any request has allocation mode All, admin if any has admin access.
+	all, admin bool
+	// allConstrained is set if the claim of a request with allocation mode All has
+	// constraints.
+	allConstrained bool
 }
 
 // claim is a ResourceClaim of a task.
@@ -30,6 +37,8 @@ type claim struct {
 	api         *resourceapi.ResourceClaim
 	slots       []slot
 	constraints []resourceapi.DeviceConstraint
+	// firstConstraint is how many constraints the claims before this one have.
+	firstConstraint int
 }
 
 // slot is a DeviceRequest: alternatives of which exactly one gets devices. A
@@ -52,14 +61,12 @@ func (s *Solver) Prepare(claims []*resourceapi.ResourceClaim) *Task {
 			requestCount += max(1, len(api.Spec.Devices.Requests[i].FirstAvailable))
 		}
 	}
-	// One piece of memory for all of a kind: this runs for every pod.
-	t := &Task{solver: s, claims: make([]*claim, len(claims)), requests: make([]*request, 0, requestCount), slotCount: slotCount}
-	storage := make([]claim, len(claims))
-	slots := make([]slot, 0, slotCount)
-	requests := make([]request, requestCount)
+	t, storage, slots, requests := newTask(len(claims), slotCount, requestCount)
+	t.solver = s
 	for index, api := range claims {
 		c := &storage[index]
-		*c = claim{index: index, api: api, constraints: api.Spec.Devices.Constraints}
+		*c = claim{index: index, api: api, constraints: api.Spec.Devices.Constraints, firstConstraint: t.constraintCount}
+		t.constraintCount += len(c.constraints)
 		start := len(slots)
 		for i := range api.Spec.Devices.Requests {
 			slots = append(slots, t.newSlot(c, len(slots), &api.Spec.Devices.Requests[i], requests))
@@ -68,6 +75,33 @@ func (s *Solver) Prepare(claims []*resourceapi.ResourceClaim) *Task {
 		t.claims[index] = c
 	}
 	return t
+}
+
+// smallTask is the memory of a task with one claim that has one request, which is
+// what most pods have. This runs for every pod, and the time goes into taking memory.
+type smallTask struct {
+	Task
+	claimPointers   [1]*claim
+	claims          [1]claim
+	slots           [1]slot
+	requestPointers [2]*request
+	requests        [1]request
+}
+
+// newTask takes the memory for a task: one piece of each kind.
+func newTask(claims, slots, requests int) (*Task, []claim, []slot, []request) {
+	if claims == 1 && slots == 1 && requests == 1 {
+		m := &smallTask{}
+		m.Task.claims, m.Task.slotCount = m.claimPointers[:], 1
+		m.Task.requests, m.kinds = m.requestPointers[:0:1], m.requestPointers[1:1]
+		return &m.Task, m.claims[:], m.slots[:0], m.requests[:]
+	}
+	pointers := make([]*request, 2*requests)
+	t := &Task{
+		claims: make([]*claim, claims), slotCount: slots,
+		requests: pointers[:0:requests], kinds: pointers[requests:requests],
+	}
+	return t, make([]claim, claims), make([]slot, 0, slots), make([]request, requests)
 }
 
 // newSlot resolves a request. New requests take the next place in storage.
@@ -119,7 +153,7 @@ func (t *Task) Err() error {
 // interested in every pool that is not complete, because it has to wait for it. If
 // the context ends first, the answer is true.
 func (t *Task) Interested(ctx context.Context, pool *inventory.NodePool, devices ...string) bool {
-	if len(pool.Counters) > 0 {
+	if !pool.Partitions.Empty() {
 		devices = nil
 	}
 	for _, r := range t.requests {

@@ -154,3 +154,34 @@ func (s Set) LenWithout(other Set, from int) int {
 	}
 	return n
 }
+
+// RemoveBefore removes all members less than from.
+func (s Set) RemoveBefore(from int) {
+	word := min(from/wordBits, len(s))
+	clear(s[:word])
+	if word < len(s) {
+		s[word] &= ^uint64(0) << (from % wordBits)
+	}
+}
+
+// Sized returns an empty set for members in [0, n), in the memory of s if that is
+// large enough.
+func (s Set) Sized(n int) Set {
+	words := Words(n)
+	if cap(s) < words {
+		return New(n)
+	}
+	s = s[:words]
+	clear(s)
+	return s
+}
+
+// Intersects reports whether any member is also in other.
+func (s Set) Intersects(other Set) bool {
+	for i := range s {
+		if s[i]&other[i] != 0 {
+			return true
+		}
+	}
+	return false
+}

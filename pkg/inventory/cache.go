@@ -1,6 +1,10 @@
 package inventory
 
-import "sync"
+import (
+	"maps"
+	"sync"
+	"sync/atomic"
+)
 
 // Cache attaches values that others derive from an immutable value to that
 // value, so that they live exactly as long as it does. The zero value is ready.
@@ -19,4 +23,39 @@ func (c *Cache) Get(key any) (any, bool) {
 func (c *Cache) Put(key, value any) any {
 	stored, _ := c.entries.LoadOrStore(key, value)
 	return stored
+}
+
+// maxEntries bounds a Table: users choose expressions, and could choose a new one
+// for each pod.
+const maxEntries = 1000
+
+// Table is a Cache under texts. Reading takes no lock and no memory; there are few
+// texts and each is stored once. The zero value is ready.
+type Table struct {
+	mutex   sync.Mutex
+	entries atomic.Pointer[map[string]any]
+}
+
+// Get returns the value stored under key, or nil.
+func (t *Table) Get(key string) any {
+	if entries := t.entries.Load(); entries != nil {
+		return (*entries)[key]
+	}
+	return nil
+}
+
+// Put is like Cache.Put. A table that is full starts anew.
+func (t *Table) Put(key string, value any) any {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	if stored := t.Get(key); stored != nil {
+		return stored
+	}
+	entries := make(map[string]any)
+	if before := t.entries.Load(); before != nil && len(*before) < maxEntries {
+		entries = maps.Clone(*before)
+	}
+	entries[key] = value
+	t.entries.Store(&entries)
+	return value
 }

@@ -5,6 +5,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/bitset"
 )
@@ -59,13 +60,18 @@ type NodePool struct {
 	// Elsewhere are the pool's devices in slices for other nodes. They matter
 	// because they draw from the same counters.
 	Elsewhere []Device
-	// Counters are the pool's counter sets by name (KEP-4815), as published.
-	Counters map[string]*resourceapi.CounterSet
+	// Shareable are the devices that can be allocated several times (KEP-5075).
+	Shareable bitset.Set
+	// Counters are the pool's counters (KEP-4815); nil if they are not understood.
+	Counters *Counters
 	// BindingConditions is true if any device has binding conditions. Such pools
 	// are tried after all others (KEP-5007).
 	BindingConditions bool
-	// Verdicts holds what was derived from Devices.
-	Verdicts Cache
+	// Selections and Attributes hold what was derived from Devices, by selectors and
+	// by name of the attribute, Derived whatever else was.
+	Selections Table
+	Attributes Table
+	Derived    Cache
 
 	positions map[string]int
 }
@@ -113,10 +119,9 @@ func (p *NodePool) addDevices(pool *Pool, targeting []*Slice, node *v1.Node) {
 // classify fills the sets of devices with something special.
 func (p *NodePool) classify(node *v1.Node) {
 	p.Reachable = bitset.Full(len(p.Devices))
-	p.Tainted = bitset.New(len(p.Devices))
-	p.Partitions = bitset.New(len(p.Devices))
-	p.Conditional = bitset.New(len(p.Devices))
-	p.Skipping = bitset.New(len(p.Devices))
+	for _, set := range []*bitset.Set{&p.Tainted, &p.Partitions, &p.Conditional, &p.Skipping, &p.Shareable} {
+		*set = bitset.New(len(p.Devices))
+	}
 	first := 0 // position of the first device of the current device's slice
 	for i, device := range p.Devices {
 		if i > 0 && p.Devices[i-1].Slice != device.Slice {
@@ -133,6 +138,9 @@ func (p *NodePool) classify(node *v1.Node) {
 		}
 		if len(device.BindingConditions) > 0 {
 			p.Conditional.Add(i)
+		}
+		if ptr.Deref(device.AllowMultipleAllocations, false) {
+			p.Shareable.Add(i)
 		}
 		if len(device.Slice.Spec.SkipNodeOperations) > 0 {
 			p.Skipping.Add(i)
@@ -169,48 +177,10 @@ func (p *NodePool) validate(pool *Pool, targeting, others []*Slice) error {
 	if !pool.opts.PartitionableDevices {
 		return nil
 	}
-	if err := p.collectCounters(targeting, others); err != nil {
+	counters, err := newCounters(targeting, others)
+	if err != nil {
 		return err
 	}
-	for _, group := range [][]Device{p.Devices, p.Elsewhere} {
-		for _, device := range group {
-			if err := p.validateConsumption(device); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (p *NodePool) collectCounters(groups ...[]*Slice) error {
-	p.Counters = make(map[string]*resourceapi.CounterSet)
-	for _, group := range groups {
-		for _, slice := range group {
-			for i := range slice.Spec.SharedCounters {
-				set := &slice.Spec.SharedCounters[i]
-				if _, found := p.Counters[set.Name]; found {
-					return fmt.Errorf("counter set %s is defined twice", set.Name)
-				}
-				p.Counters[set.Name] = set
-			}
-		}
-	}
-	return nil
-}
-
-func (p *NodePool) validateConsumption(device Device) error {
-	for _, consumption := range device.ConsumesCounters {
-		set, found := p.Counters[consumption.CounterSet]
-		if !found {
-			return fmt.Errorf("device %s consumes from counter set %s, which the pool does not define",
-				device.Name, consumption.CounterSet)
-		}
-		for name := range consumption.Counters {
-			if _, found := set.Counters[name]; !found {
-				return fmt.Errorf("device %s consumes counter %s, which counter set %s does not define",
-					device.Name, name, consumption.CounterSet)
-			}
-		}
-	}
-	return nil
+	p.Counters = counters
+	return counters.addDraws(p.Devices, p.Elsewhere)
 }

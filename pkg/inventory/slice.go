@@ -14,9 +14,11 @@ import (
 type Slice struct {
 	*resourceapi.ResourceSlice
 
-	// Verdicts holds what was derived from the published devices alone, and so
-	// survives changes of other slices of the pool and of taint rules.
-	Verdicts Cache
+	// Verdicts holds what selectors say of the published devices, Derived what
+	// expressions derive from them. Both survive changes of other slices of the pool
+	// and of taint rules.
+	Verdicts Table
+	Derived  Table
 
 	reach reach
 	// deviceReach has one entry a device if the slice selects nodes per device

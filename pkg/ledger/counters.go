@@ -1,17 +1,17 @@
 package ledger
 
 import (
-	"k8s.io/apimachinery/pkg/api/resource"
+	"slices"
 
+	"github.com/quartermaster-dra/quartermaster/pkg/amount"
+	"github.com/quartermaster-dra/quartermaster/pkg/bitset"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// Counters are quantities by counter set and counter (KEP-4815).
-type Counters map[string]map[string]resource.Quantity
-
-// Remaining is what is left of a pool's counters. It is immutable.
+// Remaining is what is left of a pool's counters (KEP-4815). It is immutable.
 type Remaining struct {
-	Counters Counters
+	// Amounts are by number of the counter, see inventory.Counters.
+	Amounts []amount.Amount
 	// Overdrawn is true if any counter is negative: a driver published less than was
 	// already in use. Nothing that draws on counters can be allocated from the pool
 	// until that is settled.
@@ -26,50 +26,71 @@ type unusedKey struct{}
 // is in use but not published any more draws nothing: nobody knows how much.
 func (u *PoolUsage) Remaining(pool *inventory.NodePool) *Remaining {
 	if len(u.Devices) == 0 {
-		if cached, found := pool.Verdicts.Get(unusedKey{}); found {
+		if cached, found := pool.Derived.Get(unusedKey{}); found {
 			return cached.(*Remaining)
 		}
-		return pool.Verdicts.Put(unusedKey{}, u.remainingOf(pool)).(*Remaining)
+		return pool.Derived.Put(unusedKey{}, u.remainingOf(pool)).(*Remaining)
 	}
 	return project(&u.remaining, pool, func() *Remaining { return u.remainingOf(pool) })
 }
 
 func (u *PoolUsage) remainingOf(pool *inventory.NodePool) *Remaining {
-	left := make(Counters, len(pool.Counters))
-	for name, set := range pool.Counters {
-		left[name] = make(map[string]resource.Quantity, len(set.Counters))
-		for counter, published := range set.Counters {
-			left[name][counter] = published.Value.DeepCopy()
+	if pool.Counters == nil {
+		return &Remaining{}
+	}
+	left := slices.Clone(pool.Counters.Published)
+	for name := range u.Devices {
+		if position, found := pool.Position(name); found {
+			take(left, pool.Counters.Draws(position))
 		}
 	}
-	for _, devices := range [][]inventory.Device{pool.Devices, pool.Elsewhere} {
-		for _, device := range devices {
-			if _, used := u.Devices[device.Name]; used {
-				left.subtract(device)
-			}
+	for i := range pool.Elsewhere {
+		if _, used := u.Devices[pool.Elsewhere[i].Name]; used {
+			take(left, pool.Counters.DrawsElsewhere(i))
 		}
 	}
-	return &Remaining{Counters: left, Overdrawn: left.negative()}
+	return &Remaining{Amounts: left, Overdrawn: slices.ContainsFunc(left, amount.Amount.IsNegative)}
 }
 
-func (c Counters) subtract(device inventory.Device) {
-	for _, consumption := range device.ConsumesCounters {
-		set := c[consumption.CounterSet]
-		for counter, consumed := range consumption.Counters {
-			value := set[counter]
-			value.Sub(consumed.Value)
-			set[counter] = value
-		}
+// exhaustedKey is where a pool keeps Exhausted if nothing is in use.
+type exhaustedKey struct{}
+
+// Exhausted returns the devices of the pool (by position) for which too little is
+// left of a counter. Devices of which somebody has a share are not among them: one
+// more share draws nothing. The set is shared and must not be changed.
+func (u *PoolUsage) Exhausted(pool *inventory.NodePool) bitset.Set {
+	if pool.Counters == nil || pool.Partitions.Empty() {
+		return nil
 	}
+	if len(u.Devices) == 0 {
+		if cached, found := pool.Derived.Get(exhaustedKey{}); found {
+			return cached.(bitset.Set)
+		}
+		return pool.Derived.Put(exhaustedKey{}, u.exhaustedOf(pool)).(bitset.Set)
+	}
+	return project(&u.exhausted, pool, func() bitset.Set { return u.exhaustedOf(pool) })
 }
 
-func (c Counters) negative() bool {
-	for _, set := range c {
-		for _, value := range set {
-			if value.Sign() < 0 {
-				return true
-			}
+func (u *PoolUsage) exhaustedOf(pool *inventory.NodePool) bitset.Set {
+	set, remaining := bitset.New(len(pool.Devices)), u.Remaining(pool)
+	for i := range pool.Partitions.All() {
+		if len(u.Devices[pool.Devices[i].Name].Shares) > 0 {
+			continue
+		}
+		covered := func(d inventory.Draw) bool { return d.CoveredBy(remaining.Amounts) }
+		if draws := pool.Counters.Draws(i); remaining.Overdrawn || !all(draws, covered) {
+			set.Add(i)
 		}
 	}
-	return false
+	return set
+}
+
+func all[T any](list []T, holds func(T) bool) bool {
+	return !slices.ContainsFunc(list, func(t T) bool { return !holds(t) })
+}
+
+func take(left []amount.Amount, draws []inventory.Draw) {
+	for _, draw := range draws {
+		draw.TakeFrom(left)
+	}
 }

@@ -71,6 +71,7 @@ type PoolUsage struct {
 
 	occupied  atomic.Pointer[projection[bitset.Set]]
 	held      atomic.Pointer[projection[bitset.Set]]
+	exhausted atomic.Pointer[projection[bitset.Set]]
 	remaining atomic.Pointer[projection[*Remaining]]
 }
 

@@ -43,8 +43,9 @@ func TestRemaining(t *testing.T) {
 	)
 	remaining := func(l *ledger.Ledger) map[string]string {
 		result := map[string]string{}
-		for name, value := range l.Pool(pool.ID).Remaining(pool).Counters["gpu-0"] {
-			result[name] = value.String()
+		for number, left := range l.Pool(pool.ID).Remaining(pool).Amounts {
+			value := left.Quantity(pool.Counters.Formats[number])
+			result[pool.Counters.Names[number]] = value.String()
 		}
 		return result
 	}
@@ -56,6 +57,6 @@ func TestRemaining(t *testing.T) {
 	require.Equal(t, map[string]string{"memory": "30Gi", "engines": "4"}, remaining(l), "devices for other nodes count")
 	refresh(l, "z", b.Claim("z").Allocated("a", "large"))
 	require.Equal(t, map[string]string{"memory": "-10Gi", "engines": "4"}, remaining(l))
-	published := pool.Counters["gpu-0"].Counters["memory"].Value
+	published := pool.Counters.Published[1].Quantity(pool.Counters.Formats[1])
 	require.Equal(t, "40Gi", published.String(), "published counters must not change")
 }

@@ -10,9 +10,6 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// derivedKey identifies what an expression derives from the devices of a slice.
-type derivedKey struct{ expression string }
-
 // derived is an attribute that was derived for a device, nil if it has none.
 type derived struct {
 	attribute *resourceapi.DeviceAttribute
@@ -23,14 +20,13 @@ type derived struct {
 // (DeviceDerivedAttribute), nil if it derives none. Like selectors it is evaluated
 // once for each version of the device. The error wraps ErrCompile or ErrRuntime.
 func (e *Evaluator) Derive(ctx context.Context, device *inventory.Device, expression string) (*resourceapi.DeviceAttribute, error) {
-	key := derivedKey{expression}
-	cached, found := device.Slice.Verdicts.Get(key)
-	if !found {
+	cached := device.Slice.Derived.Get(expression)
+	if cached == nil {
 		all := e.deriveAll(ctx, device.Slice, expression)
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		cached = device.Slice.Verdicts.Put(key, all)
+		cached = device.Slice.Derived.Put(expression, all)
 	}
 	result := cached.(map[string]derived)[device.Name]
 	return result.attribute, result.err

@@ -38,18 +38,10 @@ type verdict struct {
 	errors  map[int]error // by position of the device; wraps ErrCompile or ErrRuntime
 }
 
-// sliceKey and poolKey keep the entries of this package apart from others' in the
-// caches of slices and pools.
-type (
-	sliceKey struct{ expression string }
-	poolKey  struct{ expressions string }
-)
-
 // overSlice evaluates an expression for all devices of a slice. It fails only if
 // the context ends.
 func (e *Evaluator) overSlice(ctx context.Context, slice *inventory.Slice, expression string) (*verdict, error) {
-	key := sliceKey{expression}
-	if cached, found := slice.Verdicts.Get(key); found {
+	if cached := slice.Verdicts.Get(expression); cached != nil {
 		return cached.(*verdict), nil
 	}
 	v := &verdict{matches: bitset.New(len(slice.Spec.Devices))}
@@ -75,7 +67,7 @@ func (e *Evaluator) overSlice(ctx context.Context, slice *inventory.Slice, expre
 			v.matches.Add(i)
 		}
 	}
-	return slice.Verdicts.Put(key, v).(*verdict), nil
+	return slice.Verdicts.Put(expression, v).(*verdict), nil
 }
 
 func (v *verdict) fail(position int, err error) {

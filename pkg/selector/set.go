@@ -3,6 +3,7 @@ package selector
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -15,36 +16,54 @@ import (
 // Set is what a device has to match for a request: all selectors of the class,
 // then all of the request itself, in this order.
 type Set struct {
-	expressions []string
-	// Who wrote them: the first ones the class, the others the request of the claim.
-	class   *resourceapi.DeviceClass
-	claim   *resourceapi.ResourceClaim
-	request string
-	// key is the poolKey of the set.
-	key any
+	// selectors are those of the request; the class has its own.
+	selectors []resourceapi.DeviceSelector
+	class     *resourceapi.DeviceClass
+	claim     *resourceapi.ResourceClaim
+	request   string
+	// key is the same for sets of the same expressions.
+	key string
 }
 
 // NewSet collects the selectors. All of them must be CEL selectors.
 func NewSet(class *resourceapi.DeviceClass, claim *resourceapi.ResourceClaim, request string, selectors []resourceapi.DeviceSelector) Set {
-	s := Set{class: class, claim: claim, request: request}
-	if n := len(class.Spec.Selectors) + len(selectors); n > 0 {
-		s.expressions = make([]string, 0, n)
-	}
-	for _, list := range [][]resourceapi.DeviceSelector{class.Spec.Selectors, selectors} {
-		for i := range list {
-			s.expressions = append(s.expressions, list[i].CEL.Expression)
-		}
-	}
-	switch len(s.expressions) {
-	case 0:
-		s.key = poolKey{"\x00"} // Apart from a single empty expression.
-	case 1:
-		s.key = poolKey{s.expressions[0]}
-	default:
-		s.key = poolKey{strings.Join(s.expressions, "\x00")}
-	}
+	s := Set{class: class, claim: claim, request: request, selectors: selectors}
+	s.key = s.join()
 	return s
 }
+
+// join makes one text of the expressions so that no two sets have the same: that of
+// a single expression is the expression, all others begin with a byte that no
+// expression begins with, and give the length of each.
+func (s *Set) join() string {
+	const mark = "\x00"
+	length := len(mark)
+	for i := range s.size() {
+		length += len(s.expression(i)) + len("12345:")
+	}
+	if s.size() == 1 && !strings.HasPrefix(s.expression(0), mark) {
+		return s.expression(0)
+	}
+	b := append(make([]byte, 0, length), mark...)
+	for i := range s.size() {
+		b = strconv.AppendInt(b, int64(len(s.expression(i))), 10)
+		b = append(append(b, ':'), s.expression(i)...)
+	}
+	return string(b)
+}
+
+func (s *Set) size() int { return len(s.class.Spec.Selectors) + len(s.selectors) }
+
+// expression returns the i-th one: first those of the class, then the request's.
+func (s *Set) expression(i int) string {
+	if n := len(s.class.Spec.Selectors); i >= n {
+		return s.selectors[i-n].CEL.Expression
+	}
+	return s.class.Spec.Selectors[i].CEL.Expression
+}
+
+// Same reports whether two sets consist of the same expressions.
+func (s *Set) Same(other *Set) bool { return s.key == other.key }
 
 // origin says where an expression comes from.
 func (s *Set) origin(expression int) string {
@@ -65,7 +84,7 @@ type Selection struct {
 }
 
 type failure struct {
-	expression int // index into Set.expressions
+	expression int // which of the set's
 	err        error
 }
 
@@ -104,12 +123,12 @@ func (s Set) Error(pool *inventory.NodePool, selection *Selection, device int) *
 // order and a device is done with the first that it does not match, so a later
 // selector may rely on an earlier one. Select fails only if the context ends.
 func (e *Evaluator) Select(ctx context.Context, pool *inventory.NodePool, s Set) (*Selection, error) {
-	if cached, found := pool.Verdicts.Get(s.key); found {
+	if cached := pool.Selections.Get(s.key); cached != nil {
 		return cached.(*Selection), nil
 	}
 	selection := &Selection{Matches: bitset.Full(len(pool.Devices)), Failed: bitset.New(len(pool.Devices))}
-	for i, expression := range s.expressions {
-		v, err := e.overPool(ctx, pool, expression)
+	for i := range s.size() {
+		v, err := e.overPool(ctx, pool, s.expression(i))
 		if err != nil {
 			return nil, err
 		}
@@ -124,5 +143,5 @@ func (e *Evaluator) Select(ctx context.Context, pool *inventory.NodePool, s Set)
 		}
 		selection.Matches.And(v.matches)
 	}
-	return pool.Verdicts.Put(s.key, selection).(*Selection), nil
+	return pool.Selections.Put(s.key, selection).(*Selection), nil
 }

@@ -148,3 +148,17 @@ func TestTheEndOfTheContextIsNoVerdict(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, selection.Matches.Has(0), "an interrupted evaluation must not be remembered")
 }
+
+func TestSameExpressions(t *testing.T) {
+	one, other := b.Class("one", isOurs), b.Class("other")
+	sets := []selector.Set{
+		setOf(one), setOf(other, isOurs), // the same
+		setOf(other), setOf(other, ""), setOf(other, "", ""),
+		setOf(one, isA100), setOf(other, isOurs+isA100), setOf(other, "\x00"+isOurs),
+	}
+	for i := range sets {
+		for j := range sets {
+			require.Equal(t, i == j || i+j == 1, sets[i].Same(&sets[j]), "%d and %d", i, j)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+// Command benchtable reads the output of `go test -bench` and prints a table that
+// compares two implementations: benchmarks whose names say case=NAME and
+// impl=upstream or impl=ours, each run several times. Times and ratios are of medians.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"golang.org/x/perf/benchfmt"
+	"golang.org/x/perf/benchmath"
+)
+
+const (
+	upstream = "upstream"
+	ours     = "ours"
+)
+
+// measurements are the values of one unit, by case and implementation.
+type measurements map[string]map[string][]float64
+
+func (m measurements) add(name, implementation string, value float64) {
+	if m[name] == nil {
+		m[name] = make(map[string][]float64)
+	}
+	m[name][implementation] = append(m[name][implementation], value)
+}
+
+// median is not ok if nothing was measured.
+func (m measurements) median(name, implementation string) (value float64, ok bool) {
+	values := m[name][implementation]
+	if len(values) == 0 {
+		return 0, false
+	}
+	const confidence = 0.95 // Only for the interval, which is not shown.
+	sample := benchmath.NewSample(values, &benchmath.DefaultThresholds)
+	return benchmath.AssumeNothing.Summary(sample, confidence).Center, true
+}
+
+// table collects what is printed, cases in the order in which they were run.
+type table struct {
+	order         []string
+	times, allocs measurements // seconds and numbers, each by operation
+}
+
+func (t *table) add(result *benchfmt.Result) {
+	name, implementation := configuration(result.Name, "case"), configuration(result.Name, "impl")
+	if name == "" || implementation == "" {
+		return
+	}
+	if t.times[name] == nil {
+		t.order = append(t.order, name)
+	}
+	if seconds, found := result.Value("sec/op"); found {
+		t.times.add(name, implementation, seconds)
+	}
+	if number, found := result.Value("allocs/op"); found {
+		t.allocs.add(name, implementation, number)
+	}
+}
+
+// configuration returns the value of a key in the name of a benchmark.
+func configuration(name benchfmt.Name, key string) string {
+	_, parts := name.Parts()
+	for _, part := range parts {
+		if value, found := strings.CutPrefix(string(part), "/"+key+"="); found {
+			return value
+		}
+	}
+	return ""
+}
+
+func (t *table) print(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 1, ' ', tabwriter.Debug)
+	fmt.Fprintln(w, "| case\tupstream\tours\tratio\tupstream allocs\tour allocs\t")
+	fmt.Fprintln(w, "|---\t---:\t---:\t---:\t---:\t---:\t")
+	for _, name := range t.order {
+		ratio := "–"
+		theirTime, known := t.times.median(name, upstream)
+		ourTime, measured := t.times.median(name, ours)
+		if known && measured {
+			ratio = fmt.Sprintf("%.1f ×", theirTime/ourTime)
+		}
+		fmt.Fprintf(w, "| %s\t%s\t%s\t%s\t%s\t%s\t\n", strings.ReplaceAll(name, "_", " "), micros(theirTime, known),
+			micros(ourTime, measured), ratio, t.count(name, upstream), t.count(name, ours))
+	}
+	return w.Flush()
+}
+
+func micros(seconds float64, measured bool) string {
+	if !measured {
+		return "left out"
+	}
+	return fmt.Sprintf("%.1f µs", seconds*1e6)
+}
+
+func (t *table) count(name, implementation string) string {
+	number, measured := t.allocs.median(name, implementation)
+	if !measured {
+		return "–"
+	}
+	return fmt.Sprintf("%.0f", number)
+}
+
+func run(in io.Reader, out io.Writer) error {
+	t := table{times: make(measurements), allocs: make(measurements)}
+	reader := benchfmt.NewReader(in, "standard input")
+	for reader.Scan() {
+		switch record := reader.Result().(type) {
+		case *benchfmt.Result:
+			t.add(record)
+		case *benchfmt.SyntaxError:
+			return record
+		}
+	}
+	if err := reader.Err(); err != nil {
+		return fmt.Errorf("read benchmarks: %w", err)
+	}
+	if len(t.order) == 0 {
+		return errors.New("no benchmark with case= and impl= in its name; give the output of `go test -bench`")
+	}
+	return t.print(out)
+}
+
+func main() {
+	if err := run(os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "benchtable:", err)
+		os.Exit(1)
+	}
+}

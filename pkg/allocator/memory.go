@@ -1,0 +1,96 @@
+package allocator
+
+import (
+	"sync"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/bitset"
+)
+
+// searches are used again: a search runs for every pod and node, and what it needs
+// is much the same each time.
+var searches = sync.Pool{New: func() any { return new(search) }}
+
+// memory is what a search keeps from one use to the next besides its own fields.
+type memory struct {
+	words   []uint64
+	bits    bitset.Arena
+	numbers []int
+	sets    []bitset.Set
+	flow    flow
+	demands []demand
+	key     []byte
+	members []uint64
+}
+
+// takeSearch returns a search without any traces of its last use.
+func takeSearch(t *Task, site Site) *search {
+	s := searches.Get().(*search)
+	s.Task, s.site = t, site
+	s.steps, s.unpruned, s.turnedBack, s.prospects = 0, false, false, prospects{}
+	s.sharing, s.compatibility, s.sharable = nil, nil, false
+	s.classes.reset(len(site.Pools))
+	s.failed.reset()
+
+	words := 0
+	for _, pool := range site.Pools {
+		words += bitset.Words(len(pool.Devices))
+	}
+	s.memory.words = resized(s.memory.words, words*setsOf(t))
+	s.memory.bits = s.memory.words
+	s.memory.numbers = resized(s.memory.numbers, len(t.requests)+t.slotCount)
+	s.count, s.chosen = s.memory.numbers[:len(t.requests)], s.memory.numbers[len(t.requests):]
+	s.table = resized(s.table, len(t.kinds)*len(site.Pools))
+	s.pools = kept(s.pools, len(site.Pools))
+	s.constraints = kept(s.constraints, t.constraintCount)
+	s.placed = emptied(s.placed, len(t.claims))
+	if t.all {
+		s.wanted = emptied(s.wanted, len(t.requests))
+	}
+	s.taken.reset(len(t.claims), site.Pools, &s.memory)
+	return s
+}
+
+// release lets another search use the memory. The search must not be used any more.
+func (s *search) release() {
+	s.Task, s.site, s.ctx = nil, Site{}, nil
+	clear(s.table)
+	for i := range s.pools {
+		s.pools[i].release()
+	}
+	searches.Put(s)
+}
+
+// setsOf is how many sets a search needs of each pool: the candidates of each kind
+// of request, the devices that each claim has taken, and those that all have.
+func setsOf(t *Task) int {
+	sets := len(t.kinds) + 1
+	if len(t.claims) > 1 {
+		sets += len(t.claims)
+	}
+	return sets
+}
+
+// kept returns a list of the given length in the same memory. Its elements are
+// whatever they were.
+func kept[T any](list []T, length int) []T {
+	if cap(list) < length {
+		return append(list[:cap(list)], make([]T, length-cap(list))...)
+	}
+	return list[:length]
+}
+
+// resized is kept with elements that are zero.
+func resized[T any](list []T, length int) []T {
+	list = kept(list, length)
+	clear(list)
+	return list
+}
+
+// emptied is kept for lists, which become empty but keep their memory.
+func emptied[T any](lists [][]T, length int) [][]T {
+	lists = kept(lists, length)
+	for i := range lists {
+		lists[i] = lists[i][:0]
+	}
+	return lists
+}

@@ -1,0 +1,135 @@
+package allocator
+
+import (
+	"context"
+	"fmt"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/bitset"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+)
+
+// newSearch prepares a search: candidates, counts, constraints.
+func newSearch(ctx context.Context, t *Task, site Site) (*search, error) {
+	if ctx.Err() != nil {
+		return nil, interrupted(ctx)
+	}
+	s := takeSearch(t, site)
+	s.ctx, s.budget = ctx, t.solver.StepBudget
+	if s.budget == 0 {
+		s.budget = DefaultStepBudget
+	}
+	for i, pool := range site.Pools {
+		s.pools[i].start(t, pool, site.Usage.Pool(pool.ID))
+		s.sharable = s.sharable || !s.pools[i].shareable.Empty()
+	}
+	for _, c := range t.claims {
+		if err := s.setUpClaim(c); err != nil {
+			s.release()
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// setUpClaim finds what makes a claim impossible for good, the candidates of its
+// requests, and how many devices they need.
+func (s *search) setUpClaim(c *claim) error {
+	total := 0
+	for _, slot := range c.slots {
+		if slot.err != nil {
+			return slot.err
+		}
+		least := -1
+		for _, r := range slot.alternatives {
+			if r.err != nil {
+				return r.err
+			}
+			if err := s.findCandidates(r); err != nil {
+				return err
+			}
+			if least < 0 || s.count[r.id] < least {
+				least = s.count[r.id]
+			}
+		}
+		if least > resourceapi.AllocationResultsMaxSize-total {
+			return fmt.Errorf("claim %s, request %s: asks for %d devices, but a claim can have at most %d and "+
+				"its other requests ask for %d; split the claim", klog.KObj(c.api), slot.name, least,
+				resourceapi.AllocationResultsMaxSize, total)
+		}
+		total += max(least, 0)
+	}
+	if err := c.constraintErr(); err != nil {
+		return err
+	}
+	constraints := s.constraintsOf(c)
+	for i := range constraints {
+		constraints[i].start(s, c, &c.constraints[i])
+	}
+	s.unpruned = s.unpruned || s.derivationFails(c)
+	return nil
+}
+
+func (s *search) findCandidates(r *request) error {
+	s.count[r.id] = int(r.spec.count)
+	first := s.kinds[r.kind] == r
+	for i, pool := range s.site.Pools {
+		if pool.State != inventory.Complete {
+			if r.all() {
+				// Without the pool's name, which usually is another one on each node.
+				return fmt.Errorf("claim %s, request %s: asks for all devices, but a resource pool of driver %s is %s (%s)",
+					klog.KObj(r.claim.api), r.reference(), pool.ID.Driver, pool.State, pool.Reason)
+			}
+			continue
+		}
+		if first {
+			if err := s.findCandidatesIn(r, i); err != nil {
+				return err
+			}
+		}
+		if r.all() {
+			if err := s.addAll(r, i); err != nil {
+				return err
+			}
+		}
+	}
+	if r.all() {
+		s.count[r.id] = len(s.wanted[r.id])
+	}
+	return nil
+}
+
+// addAll collects the devices of a pool for allocation mode All: all that match,
+// whether they can be had or not.
+func (s *search) addAll(r *request, index int) error {
+	pool, found := s.site.Pools[index], s.candidates(r, index)
+	hidden := s.hidden(pool)
+	for device := range pool.Devices {
+		switch {
+		case has(hidden, device):
+		case found.selection.Failed.Has(device):
+			return r.wanted.Error(pool, found.selection, device)
+		case found.selection.Matches.Has(device) && pool.Reachable.Has(device):
+			at := location{index, device}
+			fits, err := s.fitsWhole(r, at)
+			if err != nil {
+				return s.capacityError(r, pool, device, err)
+			}
+			if fits {
+				s.wanted[r.id] = append(s.wanted[r.id], at)
+			}
+		}
+	}
+	return nil
+}
+
+// hidden returns the devices which, because of a feature that is off, do not count
+// among all devices of a pool; nil if there are none.
+func (t *Task) hidden(pool *inventory.NodePool) bitset.Set {
+	if t.solver.Features.DeviceBindingAndStatus || pool.Conditional.Empty() {
+		return nil
+	}
+	return pool.Conditional
+}

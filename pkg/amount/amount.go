@@ -1,0 +1,115 @@
+// Package amount has numbers for quantities that are compared and added up often:
+// the counters of a pool. They take a few nanoseconds where resource.Quantity, in
+// a map, takes a hundred.
+package amount
+
+import (
+	"encoding/binary"
+	"math"
+	"math/big"
+	"math/bits"
+
+	"gopkg.in/inf.v0"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Amount is a number of billionths, the smallest unit that a quantity in the API can
+// have. It is exact up to 10^26; what is beyond counts as 10^26. The zero value is 0.
+type Amount struct {
+	hi int64
+	lo uint64
+}
+
+const (
+	perUnit = 1_000_000_000
+	// decimals is how many digits after the point a billionth is.
+	decimals = 9
+)
+
+// limit, in billionths, leaves room for adding up a thousand amounts without overflow.
+var limit = new(big.Int).Exp(big.NewInt(10), big.NewInt(26+decimals), nil)
+
+// Of returns the amount of a quantity.
+func Of(q resource.Quantity) Amount {
+	if units, ok := q.AsInt64(); ok {
+		return ofUnits(units)
+	}
+	copied := q.DeepCopy()
+	dec := copied.AsDec()
+	n := new(big.Int).Set(dec.UnscaledBig())
+	power := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(max(decimals-dec.Scale(), dec.Scale()-decimals))), nil)
+	if dec.Scale() <= decimals {
+		n.Mul(n, power)
+	} else {
+		n.Quo(n, power)
+	}
+	return ofBig(n)
+}
+
+func ofUnits(units int64) Amount {
+	magnitude := uint64(units)
+	if units < 0 {
+		magnitude = -magnitude
+	}
+	hi, lo := bits.Mul64(magnitude, perUnit)
+	a := Amount{int64(hi), lo}
+	if units < 0 {
+		return Amount{}.Minus(a)
+	}
+	return a
+}
+
+func ofBig(n *big.Int) Amount {
+	magnitude := new(big.Int).Abs(n)
+	if magnitude.Cmp(limit) > 0 {
+		magnitude = limit
+	}
+	lo := new(big.Int).And(magnitude, new(big.Int).SetUint64(math.MaxUint64)).Uint64()
+	a := Amount{new(big.Int).Rsh(magnitude, 64).Int64(), lo}
+	if n.Sign() < 0 {
+		return Amount{}.Minus(a)
+	}
+	return a
+}
+
+// Plus returns a + b.
+func (a Amount) Plus(b Amount) Amount {
+	lo, carry := bits.Add64(a.lo, b.lo, 0)
+	return Amount{a.hi + b.hi + int64(carry), lo}
+}
+
+// Minus returns a - b.
+func (a Amount) Minus(b Amount) Amount {
+	lo, borrow := bits.Sub64(a.lo, b.lo, 0)
+	return Amount{a.hi - b.hi - int64(borrow), lo}
+}
+
+// Covers reports whether a >= b.
+func (a Amount) Covers(b Amount) bool {
+	return a.hi > b.hi || a.hi == b.hi && a.lo >= b.lo
+}
+
+// IsNegative reports whether a < 0.
+func (a Amount) IsNegative() bool { return a.hi < 0 }
+
+// Times returns how often b can be taken from a, at most most. Both must not be
+// negative, and b not zero.
+func (a Amount) Times(b Amount, most int) int {
+	n := 0
+	for ; n < most && a.Covers(b); n++ {
+		a = a.Minus(b)
+	}
+	return n
+}
+
+// AppendTo appends the amount in a form of fixed length: equal amounts look the same.
+func (a Amount) AppendTo(b []byte) []byte {
+	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(b, uint64(a.hi)), a.lo)
+}
+
+// Quantity returns the amount as the API would write it.
+func (a Amount) Quantity(format resource.Format) resource.Quantity {
+	n := new(big.Int).Lsh(big.NewInt(a.hi), 64)
+	n.Add(n, new(big.Int).SetUint64(a.lo))
+	return *resource.NewDecimalQuantity(*inf.NewDecBig(n, decimals), format)
+}
