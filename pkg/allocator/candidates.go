@@ -28,6 +28,8 @@ type candidates struct {
 	// must stop with that error, as upstream does.
 	failing   bitset.Set
 	selection *selector.Selection
+	// wanted are, for allocation mode All, the devices that are meant.
+	wanted bitset.Set
 	// order is the policy's: the position by rank; nil if it is the same.
 	order []int
 	// consumptions and capacityErrors are what a look at the capacities gave, by

@@ -115,6 +115,9 @@ func (s *search) appendSignature(b []byte, at location) []byte {
 			if c.failing.Has(at.device) {
 				bits |= 2
 			}
+			if has(c.wanted, at.device) {
+				bits |= 4
+			}
 		}
 		b = append(b, bits)
 	}

@@ -21,8 +21,6 @@ import (
 // only if, the answers differ; the tests count how often that happens. Whoever
 // mends one removes its entry, and the Skip from its test.
 var mismatches = []mismatch{
-	{"TestAllWithCapacityLeavesOutWhatIsTooSmall", func(s scenario) bool { return s.features.ConsumableCapacity && s.wantsAll() }},
-	{"TestSharesCountWhenTheDeviceIsNotSharedAnyMore", func(s scenario) bool { return s.features.ConsumableCapacity && s.hasFormerShares() }},
 	{"TestMalformedSliceThatIsNotUnderstood", func(s scenario) bool {
 		return !s.features.PartitionableDevices && slices.ContainsFunc(s.slices, malformed)
 	}},
@@ -69,7 +67,6 @@ func asksFor(name, amount string) *b.RequestBuilder {
 // their size. "All" means only the large one, so the first request can have the small
 // one; the two are not interchangeable.
 func TestAllWithCapacityLeavesOutWhatIsTooSmall(t *testing.T) {
-	t.Skip("known mismatch: devices count as interchangeable although a request for all devices wants only one of them")
 	s := dropInCase(onNode("p", b.Device("large").Capacity("bandwidth", "4"), b.Device("small").Capacity("bandwidth", "2")))
 	s.features.ConsumableCapacity = true
 	s.claims = objects([]*b.ClaimBuilder{b.Claim("c", b.Request("one", "gpu"), asksFor("all", "3").All())})
@@ -84,7 +81,6 @@ func TestAllWithCapacityLeavesOutWhatIsTooSmall(t *testing.T) {
 // TestSharesCountWhenTheDeviceIsNotSharedAnyMore has a device that its driver does not
 // offer for sharing any more while somebody still has a share of it.
 func TestSharesCountWhenTheDeviceIsNotSharedAnyMore(t *testing.T) {
-	t.Skip("known mismatch: what shares consume of a device is not looked at if the device is not shared")
 	s := dropInCase(onNode("p", b.Device("former").Capacity("bandwidth", "4"), b.Device("other").Capacity("bandwidth", "4")))
 	s.features.ConsumableCapacity = true
 	former := structured.MakeDeviceID(b.Driver, "p", "former")

@@ -40,11 +40,11 @@ func TestPolicyDecidesWhichSolution(t *testing.T) {
 func TestPolicyDoesNotDecideWhetherThereIsOne(t *testing.T) {
 	forScenarios(t, 3_000_000_000, scenarioCount(t, 6_000), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {
 		s.features.ListTypeAttributes = true // Otherwise lists are values of unknown type, see Policy.
-		want, wantErr := s.run(t.Context(), structured.NewAllocator, celCache)
+		want, wantErr := s.forUpstream().run(t.Context(), structured.NewAllocator, celCache)
 		solver := allocator.Solver{
 			Features: s.features, Classes: s.classes, Evaluator: selector.NewEvaluator(celCache), Policy: lastFirst{},
 		}
-		usage := ledgerOf(s)
+		usage := s.usage()
 		store := inventory.FromSlices(s.slices, allocator.InventoryOptions(s.features))
 		got, err := solver.Prepare(s.claims).Solve(t.Context(), allocator.Site{Node: s.node, Pools: store.OnNode(s.node), Usage: usage})
 		switch {
@@ -60,21 +60,4 @@ func TestPolicyDoesNotDecideWhetherThereIsOne(t *testing.T) {
 		}
 		return outcomeOf(got.Results, nil)
 	})
-}
-
-// ledgerOf returns a view of what is allocated in a scenario without shares.
-func ledgerOf(s scenario) ledger.View {
-	pools := make(map[inventory.PoolID]map[string]ledger.DeviceUsage)
-	for id := range s.state.AllocatedDevices {
-		pool := inventory.PoolID{Driver: id.Driver.String(), Name: id.Pool.String()}
-		if pools[pool] == nil {
-			pools[pool] = make(map[string]ledger.DeviceUsage)
-		}
-		pools[pool][id.Device.String()] = ledger.DeviceUsage{Holders: []ledger.ClaimRef{{}}}
-	}
-	view := make(ledger.Fixed)
-	for id, devices := range pools {
-		view[id] = ledger.NewPoolUsage(devices)
-	}
-	return view
 }

@@ -35,6 +35,12 @@ func (p *poolState) start(t *Task, pool *inventory.NodePool, usage *ledger.PoolU
 	p.shareable, p.measured = nil, nil
 	if t.solver.Features.ConsumableCapacity && pool.State == inventory.Complete {
 		p.shareable, p.measured = pool.Shareable, measuredDevices(pool)
+		// Somebody may still have a share of a device that is not offered for sharing
+		// any more.
+		if shared := usage.Shared(pool); !shared.Empty() {
+			p.measured = p.measured.Clone()
+			p.measured.Or(shared)
+		}
 	}
 }
 

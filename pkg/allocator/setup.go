@@ -105,6 +105,9 @@ func (s *search) findCandidates(r *request) error {
 // whether they can be had or not.
 func (s *search) addAll(r *request, index int) error {
 	pool, found := s.site.Pools[index], s.candidates(r, index)
+	if found.wanted == nil {
+		found.wanted = bitset.New(len(pool.Devices))
+	}
 	hidden := s.hidden(pool)
 	for device := range pool.Devices {
 		switch {
@@ -118,6 +121,7 @@ func (s *search) addAll(r *request, index int) error {
 				return s.capacityError(r, pool, device, err)
 			}
 			if fits {
+				found.wanted.Add(device)
 				s.wanted[r.id] = append(s.wanted[r.id], at)
 			}
 		}

@@ -17,7 +17,7 @@ import (
 // different sizes. The claim wants so many of them that it often just fits, or just
 // does not.
 func symmetric(rng *rand.Rand) scenario {
-	g := generator{Rand: rng}
+	oneIn := func(n int) bool { return rng.Intn(n) == 0 }
 	s := scenario{
 		features: defaultFeatures, node: b.Node("n"), classes: classList(b.Class("any")),
 		state: structured.AllocatedState{
@@ -29,7 +29,7 @@ func symmetric(rng *rand.Rand) scenario {
 	for i := range sizes {
 		sizes[i] = 1 + rng.Intn(3)
 	}
-	interleaved := g.oneIn(3)
+	interleaved := oneIn(3)
 	counters, slice := b.Slice("counters").InPool("p", 1, 2).OnNode("n"), b.Slice("devices").InPool("p", 1, 2).OnNode("n")
 	gpus := 2 + rng.Intn(2)
 	var devices []*b.DeviceBuilder
@@ -39,7 +39,7 @@ func symmetric(rng *rand.Rand) scenario {
 			name := fmt.Sprintf("gpu-%d-%d", gpu, i)
 			devices = append(devices, b.Device(name).Attr("size", size).Attr("parent", gpu).
 				Consumes(fmt.Sprint("gpu-", gpu), "memory", fmt.Sprint(size), "engines", fmt.Sprint(1+i%2)))
-			if g.oneIn(8) {
+			if oneIn(8) {
 				s.state.AllocatedDevices.Insert(structured.MakeDeviceID(b.Driver, "p", name))
 			}
 		}
@@ -51,13 +51,13 @@ func symmetric(rng *rand.Rand) scenario {
 	var requests []*b.RequestBuilder
 	for i := range 1 + rng.Intn(3) {
 		request := b.Request(fmt.Sprint("r", i), "any").Count(int64(1 + rng.Intn(3)))
-		if !g.oneIn(4) {
+		if !oneIn(4) {
 			request.Where(fmt.Sprintf("%s.size == %d", attr, 1+rng.Intn(3)))
 		}
 		requests = append(requests, request)
 	}
 	claim := b.Claim("claim", requests...)
-	if g.oneIn(5) {
+	if oneIn(5) {
 		claim.Match("gpu.example.com/parent", "r0")
 	}
 	s.claims = []*resourceapi.ResourceClaim{claim.Obj()}

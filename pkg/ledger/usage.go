@@ -71,6 +71,7 @@ type PoolUsage struct {
 
 	occupied  atomic.Pointer[projection[bitset.Set]]
 	held      atomic.Pointer[projection[bitset.Set]]
+	shared    atomic.Pointer[projection[bitset.Set]]
 	exhausted atomic.Pointer[projection[bitset.Set]]
 	remaining atomic.Pointer[projection[*Remaining]]
 }
@@ -95,15 +96,7 @@ func (u *PoolUsage) Occupied(pool *inventory.NodePool) bitset.Set {
 	if len(u.Devices) == 0 {
 		return nil
 	}
-	return project(&u.occupied, pool, func() bitset.Set {
-		set := bitset.New(len(pool.Devices))
-		for name := range u.Devices {
-			if position, found := pool.Position(name); found {
-				set.Add(position)
-			}
-		}
-		return set
-	})
+	return u.positions(&u.occupied, pool, func(DeviceUsage) bool { return true })
 }
 
 // Held returns the devices that a claim has for itself. The set is shared and must
@@ -112,10 +105,23 @@ func (u *PoolUsage) Held(pool *inventory.NodePool) bitset.Set {
 	if len(u.Devices) == 0 {
 		return nil
 	}
-	return project(&u.held, pool, func() bitset.Set {
+	return u.positions(&u.held, pool, func(usage DeviceUsage) bool { return len(usage.Holders) > 0 })
+}
+
+// Shared returns the devices of which somebody has a share, like Held.
+func (u *PoolUsage) Shared(pool *inventory.NodePool) bitset.Set {
+	if len(u.Devices) == 0 {
+		return nil
+	}
+	return u.positions(&u.shared, pool, func(usage DeviceUsage) bool { return len(usage.Shares) > 0 })
+}
+
+// positions returns the devices whose usage has a property.
+func (u *PoolUsage) positions(cached *atomic.Pointer[projection[bitset.Set]], pool *inventory.NodePool, has func(DeviceUsage) bool) bitset.Set {
+	return project(cached, pool, func() bitset.Set {
 		set := bitset.New(len(pool.Devices))
 		for name, usage := range u.Devices {
-			if position, found := pool.Position(name); found && len(usage.Holders) > 0 {
+			if position, found := pool.Position(name); found && has(usage) {
 				set.Add(position)
 			}
 		}
