@@ -162,7 +162,7 @@ func (p *Pool) device(slice *Slice, index int) Device {
 func (p *NodePool) validate(pool *Pool, targeting, others []*Slice) error {
 	for _, group := range [][]*Slice{targeting, others} {
 		for _, slice := range group {
-			if slice.broken != nil {
+			if slice.broken != nil && !pool.ignores(slice) {
 				return slice.broken
 			}
 		}
