@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"k8s.io/dynamic-resource-allocation/cel"
 
@@ -19,6 +20,25 @@ var (
 	// exceeded the cost limit.
 	ErrRuntime = errors.New("CEL runtime error")
 )
+
+// compileError is an expression that is none. It is an ErrCompile.
+type compileError struct{ cause error }
+
+func (e *compileError) Error() string { return ErrCompile.Error() + ": " + e.message() }
+
+func (e *compileError) Unwrap() []error { return []error{ErrCompile, e.cause} }
+
+// message is what the compiler says, without the lines in which it repeats the
+// expression to point into it. The first gives the position as line:column anyway.
+func (e *compileError) message() string {
+	var said []string
+	for line := range strings.Lines(strings.TrimPrefix(e.cause.Error(), "compilation failed: ")) {
+		if line = strings.TrimSpace(line); !strings.HasPrefix(line, "|") {
+			said = append(said, strings.TrimPrefix(line, "ERROR: <input>:"))
+		}
+	}
+	return strings.Join(said, "; ")
+}
 
 // Evaluator evaluates CEL expressions over pools. It is safe for concurrent use.
 type Evaluator struct {
@@ -48,7 +68,7 @@ func (e *Evaluator) overSlice(ctx context.Context, slice *inventory.Slice, expre
 	program := e.compiled.GetOrCompile(expression)
 	for i := range slice.Spec.Devices {
 		if program.Error != nil {
-			v.fail(i, fmt.Errorf("%w: %w", ErrCompile, program.Error))
+			v.fail(i, &compileError{program.Error})
 			continue
 		}
 		device := &slice.Spec.Devices[i]

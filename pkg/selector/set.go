@@ -2,6 +2,7 @@ package selector
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -88,8 +89,8 @@ type failure struct {
 	err        error
 }
 
-// Error says that a set could not be evaluated for a device. It wraps ErrCompile
-// or ErrRuntime.
+// Error says that a set could not be evaluated for a device, or for any if it wraps
+// ErrCompile. Otherwise it wraps ErrRuntime.
 type Error struct {
 	// Origin is the claim, the request and the number of the selector, in the claim
 	// itself or in its class.
@@ -100,12 +101,21 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
+	if errors.Is(e.Err, ErrCompile) {
+		return e.WithoutDevice()
+	}
 	return fmt.Sprintf("%s, on device %s: %v", e.Origin, e.Device, e.Err)
 }
 
 // WithoutDevice is the text without the device, which is the same for all nodes
 // whose devices have the same problem.
-func (e *Error) WithoutDevice() string { return fmt.Sprintf("%s: %v", e.Origin, e.Err) }
+func (e *Error) WithoutDevice() string {
+	var broken *compileError
+	if errors.As(e.Err, &broken) {
+		return fmt.Sprintf("%s does not compile: %s", e.Origin, broken.message())
+	}
+	return fmt.Sprintf("%s: %v", e.Origin, e.Err)
+}
 
 func (e *Error) Unwrap() error { return e.Err }
 
