@@ -108,7 +108,7 @@ func TestErrorsOfClaims(t *testing.T) {
 		"33 devices in two requests": {
 			cluster: nodeWith(0, gpus(40)...),
 			claim:   b.Claim("c", b.Request("q", "gpu").Count(32), b.Request("r", "gpu")),
-			want:    "claim default/c, request r: asks for 1 devices, but a claim can have at most 32 and its other requests ask for 32; split the claim",
+			want:    "claim default/c, request r: asks for 1 device, but a claim can have at most 32 and its other requests ask for 32; split the claim",
 		},
 		"35 devices in three requests": {
 			cluster: nodeWith(0, gpus(40)...),
@@ -179,7 +179,7 @@ func TestErrorsOfNodes(t *testing.T) {
 			cluster: nodeWith(0, gpus(1)...).and(b.Slice("q").InPool("q", 1, 2).OnNode("n").Devices(gpus(1)...)),
 			claim:   b.Claim("c", b.Request("r", "gpu").All()),
 			want: "claim default/c, request r: asks for all devices, but a resource pool of driver gpu.example.com is incomplete " +
-				"(1 of 2 slices of generation 1 are published)",
+				"(1 of 2 slices of generation 1 is published)",
 		},
 		"all devices, but a pool is invalid": {
 			cluster: nodeWith(0, gpus(1)...).and(onNode("q", b.Device("same"), b.Device("same"))),
@@ -231,7 +231,7 @@ func TestSelectorErrors(t *testing.T) {
 		c := nodeWith(0, devices...).withClasses(b.Class("broken", `device.driver ==`))
 		_, err := c.solve(t.Context(), b.Claim("c", b.Request("r", "broken")))
 		require.ErrorIs(t, err, selector.ErrCompile)
-		require.ErrorContains(t, err, "selector 0 of device class broken, on device gpu.example.com/p/gpu-0: ")
+		require.ErrorContains(t, err, "selector 0 of device class broken does not compile: 1:17: ")
 	})
 	t.Run("not for other claims", func(t *testing.T) {
 		c := nodeWith(0, devices...).withClasses(b.Class("broken", `device.driver ==`))

@@ -38,7 +38,7 @@ func TestExplanationInFull(t *testing.T) {
 				"      3 are held by other claims: default/a (2), default/b (1)",
 				"    matchAttribute gpu.example.com/numa of request gpu: 3 devices wanted, at best 2 available with value 0, " +
 					"4 if other claims had none",
-				"  pool gpu.example.com/u is left out, it is incomplete: 1 of 2 slices of generation 1 are published",
+				"  pool gpu.example.com/u is left out, it is incomplete: 1 of 2 slices of generation 1 is published",
 				"  pool gpu.example.com/v is left out, it is invalid: device name x is not unique",
 				"  counted one by one, each request has enough available devices",
 			},

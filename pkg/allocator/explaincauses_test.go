@@ -61,6 +61,35 @@ func bandwidth(amounts ...string) []*b.DeviceBuilder {
 	return devices
 }
 
+// withPolicy gives all capacities of devices a request policy.
+func withPolicy(policy resourceapi.CapacityRequestPolicy, devices ...*b.DeviceBuilder) []*b.DeviceBuilder {
+	for _, device := range devices {
+		device.Modify(func(d *resourceapi.Device) {
+			for name, capacity := range d.Capacity {
+				capacity.RequestPolicy = &policy
+				d.Capacity[name] = capacity
+			}
+		})
+	}
+	return devices
+}
+
+// ranged is a policy with a default of its minimum.
+func ranged(least, most, step string) resourceapi.CapacityRequestPolicy {
+	return resourceapi.CapacityRequestPolicy{Default: ptr.To(resource.MustParse(least)), ValidRange: &resourceapi.CapacityRequestPolicyRange{
+		Min: ptr.To(resource.MustParse(least)), Max: ptr.To(resource.MustParse(most)), Step: ptr.To(resource.MustParse(step)),
+	}}
+}
+
+// valued is a policy with a default of the first value.
+func valued(values ...string) resourceapi.CapacityRequestPolicy {
+	policy := resourceapi.CapacityRequestPolicy{Default: ptr.To(resource.MustParse(values[0]))}
+	for _, value := range values {
+		policy.ValidValues = append(policy.ValidValues, resource.MustParse(value))
+	}
+	return policy
+}
+
 // grouped makes devices that draw on one counter, with a compatibility group each.
 func grouped(groups ...string) []*b.DeviceBuilder {
 	devices := gpus(len(groups))
@@ -142,6 +171,18 @@ func TestExplainCauses(t *testing.T) {
 			cluster: nodeWith(0, bandwidth("10")...).everything(), claim: wantsCapacity("memory", "1Gi"),
 			short: "1 device matches, but it lacks the capacity asked for (memory)",
 			long:  []string{"1 lacks the capacity asked for: memory, which is not published"},
+			cause: allocator.TooSmall,
+		},
+		"more than the greatest step of a request policy": {
+			cluster: nodeWith(0, withPolicy(ranged("1", "8", "2"), bandwidth("10", "8")...)...).everything(), claim: wantsCapacity("bandwidth", "9"),
+			short: "2 devices match, but all lack the capacity asked for (bandwidth)",
+			long:  []string{"2 lack the capacity asked for: 9 bandwidth, the request policy allows at most 8"},
+			cause: allocator.TooSmall,
+		},
+		"more than the greatest value of a request policy": {
+			cluster: nodeWith(0, withPolicy(valued("4", "16"), bandwidth("20")...)...).everything(), claim: wantsCapacity("bandwidth", "17"),
+			short: "1 device matches, but it lacks the capacity asked for (bandwidth)",
+			long:  []string{"1 lacks the capacity asked for: 17 bandwidth, the request policy allows at most 16"},
 			cause: allocator.TooSmall,
 		},
 		"an attribute is missing": {

@@ -183,11 +183,27 @@ func (in *inspection) unfit(device *inventory.Device, name resourceapi.Qualified
 	case err != nil:
 		return err.Error()
 	case needed.refused:
+		if most := mostAllowed(published.RequestPolicy); most != nil && amount.Cmp(*most) > 0 {
+			return fmt.Sprintf("%s %s, the request policy allows at most %s", asked.String(), name, most.String())
+		}
 		return fmt.Sprintf("%s %s, which the request policy does not allow", asked.String(), name)
 	case amount.Cmp(published.Value) > 0:
 		return fmt.Sprintf("%s %s, there is %s", asked.String(), name, published.Value.String())
 	}
 	return ""
+}
+
+// mostAllowed is the greatest amount that a policy allows, nil if it sets no limit. The
+// default is allowed in any case, but nobody exceeds a limit with that.
+func mostAllowed(policy *resourceapi.CapacityRequestPolicy) *resource.Quantity {
+	switch {
+	case policy.ValidRange != nil:
+		return policy.ValidRange.Max
+	case len(policy.ValidValues) == 0:
+		return nil
+	}
+	most := slices.MaxFunc(policy.ValidValues, func(a, b resource.Quantity) int { return a.Cmp(b) })
+	return &most
 }
 
 // joins reports whether the compatibility groups of a device go together with those

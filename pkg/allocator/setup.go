@@ -55,8 +55,8 @@ func (s *search) setUpClaim(c *claim) error {
 			}
 		}
 		if least > resourceapi.AllocationResultsMaxSize-total {
-			return fmt.Errorf("claim %s, request %s: asks for %d devices, but a claim can have at most %d and "+
-				"its other requests ask for %d; split the claim", klog.KObj(c.api), slot.name, least,
+			return fmt.Errorf("claim %s, request %s: asks for %s, but a claim can have at most %d and "+
+				"its other requests ask for %d; split the claim", klog.KObj(c.api), slot.name, plural(least, "device", "devices"),
 				resourceapi.AllocationResultsMaxSize, total)
 		}
 		total += max(least, 0)

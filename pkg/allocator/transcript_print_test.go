@@ -23,7 +23,8 @@ func describeOutcome(claims []*resourceapi.ResourceClaim, outcome *allocator.Out
 	all, steps := strings.Join(names, ", "), plural(outcome.Steps, "step")
 	switch {
 	case outcome.GaveUp:
-		return fmt.Sprintf("%s: gave up (%s)\n%s", all, steps, wrap("reason: ", outcome.Reason()))
+		// The reason tells the number of tries.
+		return fmt.Sprintf("%s: gave up\n%s", all, wrap("reason: ", outcome.Reason()))
 	case !outcome.Fits() && len(claims) > 1:
 		return fmt.Sprintf("%s: do not fit together (%s)\n%s", all, steps, wrap("reason: ", outcome.Reason()))
 	case !outcome.Fits():

@@ -176,8 +176,12 @@ func (p *Pool) build(reachable []*Slice, node *v1.Node) *NodePool {
 			}
 		}
 		if int64(found) != want {
+			verb := "are"
+			if found == 1 {
+				verb = "is"
+			}
 			return &NodePool{ID: p.ID, State: Incomplete, Reason: fmt.Sprintf(
-				"%d of %d slices of generation %d are published", found, want, generation)}
+				"%d of %d slices of generation %d %s published", found, want, generation, verb)}
 		}
 	}
 	return newNodePool(p, targeting, others, node)
