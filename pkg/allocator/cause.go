@@ -61,6 +61,8 @@ func (c Cause) String() string { return causeWords[c].name }
 // what they have.
 func (c Cause) endsByItself() bool { return c >= Held }
 
+func (c Cause) lasts() bool { return !c.endsByItself() }
+
 // predicate is what the cause says about a number of devices. The names are those
 // of the taints, counters and so on that it is about. Many are not told: each node
 // would have another choice of them.

@@ -3,7 +3,6 @@ package allocator
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -14,13 +13,8 @@ import (
 // constraints are to blame.
 const explainBudget = 2000
 
-// conflict says what is wrong if none of the requests lacks devices for itself.
-func (s *search) conflict() string {
-	for _, c := range s.claims {
-		if reason := s.tooFewTogether(c); reason != "" {
-			return reason
-		}
-	}
+// conflict says what is wrong if counting does not tell.
+func (s *search) conflict() finding {
 	for i, c := range s.claims {
 		if s.ask(s.apiClaims()[:i+1]...) != no {
 			continue
@@ -31,48 +25,15 @@ func (s *search) conflict() string {
 		}
 		switch alone {
 		case yes:
-			return fmt.Sprintf("claim %s: there are devices for it alone, but not together with those for %s",
-				klog.KObj(c.api), claimNames(s.claims[:i]))
+			return finding{text: fmt.Sprintf("claim %s: there are devices for it alone, but not together with those for %s",
+				klog.KObj(c.api), claimNames(s.claims[:i]))}
 		case no:
 			if reason := s.conflictIn(c); reason != "" {
-				return reason
+				return finding{text: reason}
 			}
 		}
 	}
-	return s.names() + ": no combination of devices satisfies all requests and constraints"
-}
-
-// tooFewTogether counts what the requests of a claim ask for together, and what each
-// constraint leaves of it, "" if that does not rule the claim out.
-func (s *search) tooFewTogether(c *claim) string {
-	for _, class := range c.classes() {
-		if reason := s.agreement(c, nil, func(r *request) bool { return r.className == class }).tooFew(); reason != "" {
-			return reason
-		}
-	}
-	if reason := s.agreement(c, nil, func(*request) bool { return true }).tooFew(); reason != "" {
-		return reason
-	}
-	constraints := s.constraintsOf(c)
-	for i := range constraints {
-		if reason := s.agreement(c, &constraints[i], constraints[i].appliesTo).tooFew(); reason != "" {
-			return reason
-		}
-	}
-	return ""
-}
-
-// classes are the names of the device classes of the claim's requests, each once.
-func (c *claim) classes() []string {
-	var list []string
-	for _, slot := range c.slots {
-		for _, r := range slot.alternatives {
-			if !slices.Contains(list, r.className) {
-				list = append(list, r.className)
-			}
-		}
-	}
-	return list
+	return finding{text: s.names() + ": no combination of devices satisfies all requests and constraints"}
 }
 
 // conflictIn says why there is no solution for a claim even if it is alone, "" if that

@@ -43,13 +43,14 @@ func TestReasonOfConflict(t *testing.T) {
 			claims: []*b.ClaimBuilder{b.Claim("gpus", b.Request("zero", "gpu").Where(attr+".numa == 0"), b.Request("one", "gpu").Where(attr+".numa == 1")).
 				Match("gpu.example.com/numa")},
 			want: "claim default/gpus, requests zero and one: 2 devices are wanted that agree on gpu.example.com/numa (matchAttribute), " +
-				"but at most 1 could be had",
+				"but no value has enough devices for each of them",
 		},
 		"requests of a class among others": {
 			cluster: nodeWith(1, b.Device("gpu-0").Attr("model", "big"), b.Device("gpu-1").Attr("model", "big"), b.Device("gpu-2"), b.Device("gpu-3")).
 				withClasses(b.Class("big", isBig)),
 			claims: []*b.ClaimBuilder{b.Claim("gpus", b.Request("one", "big"), b.Request("any", "gpu"), b.Request("two", "big"))},
-			want:   "claim default/gpus, requests one and two: 2 devices are wanted together, but fewer are free",
+			want: "claim default/gpus, requests one and two want 2 devices of class big together; 2 match, but fewer are free, " +
+				"the rest are held by other claims",
 		},
 		"both": {
 			cluster: twoNUMANodes,
@@ -70,23 +71,23 @@ func TestReasonOfConflict(t *testing.T) {
 		"two claims": {
 			cluster: nodeWith(0, gpus(3)...),
 			claims:  []*b.ClaimBuilder{one("first", 2), one("second", 2)},
-			want:    "claim default/second: there are devices for it alone, but not together with those for claim default/first",
+			want:    "claims default/first and default/second want 4 devices of class gpu together, 3 match",
 		},
 		"the second of three claims": {
 			cluster: nodeWith(0, gpus(3)...),
 			claims:  []*b.ClaimBuilder{one("first", 2), one("second", 2), one("third", 1)},
-			want:    "claim default/second: there are devices for it alone, but not together with those for claim default/first",
+			want:    "claims default/first, default/second and default/third want 5 devices of class gpu together, 3 match",
 		},
 		"requests of a claim": {
 			cluster: nodeWith(0, gpus(3)...),
 			claims:  []*b.ClaimBuilder{b.Claim("gpus", b.Request("one", "gpu").Count(2), b.Request("two", "gpu").Count(2))},
-			want:    "claim default/gpus, requests one and two: 4 devices are wanted together, but at most 3 could be had",
+			want:    "claim default/gpus, requests one and two want 4 devices of class gpu together, 3 match",
 		},
 		"requests of a claim, also without its constraint": {
 			cluster: twoNUMANodes,
 			claims: []*b.ClaimBuilder{b.Claim("gpus", b.Request("one", "gpu").Count(2), b.Request("two", "gpu").Count(3)).
 				Match("gpu.example.com/numa", "one")},
-			want: "claim default/gpus, requests one and two: 5 devices are wanted together, but at most 4 could be had",
+			want: "claim default/gpus, requests one and two want 5 devices of class gpu together, 4 match",
 		},
 		"more devices than a claim can have, with one alternative": {
 			cluster: nodeWith(0, gpus(40)...).withClasses(b.Class("big", isBig)),
@@ -142,7 +143,7 @@ func TestReasonOutlivesTheContext(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, outcome.Fits())
 	cancel()
-	require.Equal(t, "claim default/more: there are devices for it alone, but not together with those for claim train/gpus",
+	require.Equal(t, "claims train/gpus and default/more want 4 devices of class gpu together, 3 match",
 		outcome.Reason())
 }
 

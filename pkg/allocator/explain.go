@@ -2,6 +2,7 @@ package allocator
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/klog/v2"
@@ -23,9 +24,11 @@ type Explanation struct {
 	GaveUp bool
 	// Claims are those that were to be allocated, in their order.
 	Claims []ExplainedClaim
-	// Conflict says what is wrong between devices, requests or claims. It is only
-	// looked for if every request has enough available devices, otherwise it is "".
+	// Conflict says what is wrong between devices, requests or claims. It is "" if what
+	// the Reason says concerns only one request.
 	Conflict string
+	// Together says what is missing for the requests together, "" without a Conflict.
+	Together string
 	// LeftOut are the node's pools that could not be allocated from.
 	LeftOut []ExplainedPool
 }
@@ -141,8 +144,25 @@ type ExplainedConstraint struct {
 	// distinctAttribute Value is "" and Best the number of different values.
 	Value string
 	Best  int
-	// Possible is what Best could be if no other claim had devices.
-	Possible int
+	// Possible is what Best could be if no other claim had devices, PossibleValue what
+	// these agree on.
+	Possible      int
+	PossibleValue string
+	// Enough reports whether Best satisfies all requests, PossiblyEnough whether Possible
+	// does. For several requests the number alone does not tell.
+	Enough, PossiblyEnough bool
+	// Lacking are, if no value has enough available devices for each of several requests,
+	// the requests that lack some.
+	Lacking []LackingRequest
+	// Lists is how many matching devices have a list as value although lists are not
+	// understood (DRAListTypeAttributes).
+	Lists int
+}
+
+// LackingRequest is a request with the values of which it lacks available devices.
+type LackingRequest struct {
+	Request string
+	Values  []string
 }
 
 // ExplainedPool is a pool of the node that nothing can be allocated from.
@@ -165,16 +185,30 @@ func (o *Outcome) Explain() *Explanation {
 	if o.GaveUp {
 		e.Reason = s.gaveUp(o.Steps)
 	} else {
-		if e.Reason = s.firstShortage(); e.Reason == "" {
-			e.Conflict = s.conflict()
-			e.Reason = e.Conflict
+		found, alone := s.why(), s.firstShortage()
+		if found.text != alone.text {
+			e.Conflict, e.Together = found.text, s.together(found, alone)
 		}
-		e.Reason += s.poolTrouble()
+		e.Reason = found.text + s.poolTrouble()
 	}
 	for _, c := range s.claims {
 		e.Claims = append(e.Claims, s.explainClaim(c))
 	}
 	return e
+}
+
+// together says what is missing although single requests have what they need.
+func (s *search) together(found, alone finding) string {
+	var parts []string
+	if alone.text == "" {
+		parts = append(parts, "counted one by one, each request has enough available devices")
+	}
+	if found.detail != nil {
+		if detail := found.detail(); detail != "" {
+			parts = append(parts, detail)
+		}
+	}
+	return strings.Join(parts, "; ")
 }
 
 func (s *search) explainClaim(c *claim) ExplainedClaim {
@@ -186,7 +220,7 @@ func (s *search) explainClaim(c *claim) ExplainedClaim {
 	}
 	constraints := s.constraintsOf(c)
 	for i := range constraints {
-		e.Constraints = append(e.Constraints, s.agreement(c, &constraints[i], constraints[i].appliesTo).explain())
+		e.Constraints = append(e.Constraints, s.agreement([]*claim{c}, &constraints[i], constraints[i].appliesTo).explain())
 	}
 	return e
 }
@@ -203,10 +237,11 @@ func (s *search) explainPools() []ExplainedPool {
 }
 
 func (a *agreement) explain() ExplainedConstraint {
-	usable := a.usable()
+	usable, possible := a.count(none).greatest(a), a.count(Cause.endsByItself).greatest(a)
 	e := ExplainedConstraint{
 		Kind: "matchAttribute", Attribute: a.constraint.name.full, Requests: a.names(), Wanted: a.wanted,
-		Value: usable.value.String(), Best: usable.devices, Possible: a.possible().devices,
+		Value: usable.value.String(), Best: usable.devices, Possible: possible.devices, PossibleValue: possible.value.String(),
+		Enough: a.enough(&usable), PossiblyEnough: a.enough(&possible), Lacking: a.lacking(), Lists: a.lists(),
 	}
 	if a.constraint.api.DistinctAttribute != nil {
 		e.Kind = "distinctAttribute"

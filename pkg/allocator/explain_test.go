@@ -40,7 +40,8 @@ func TestExplanationInFull(t *testing.T) {
 					"4 if other claims had none",
 				"  pool gpu.example.com/u is left out, it is incomplete: 1 of 2 slices of generation 1 is published",
 				"  pool gpu.example.com/v is left out, it is invalid: device name x is not unique",
-				"  counted one by one, each request has enough available devices",
+				"  counted one by one, each request has enough available devices; together 3 are wanted that agree on " +
+					"gpu.example.com/numa, and at best 2 do",
 			},
 		},
 		"counters that devices share": {

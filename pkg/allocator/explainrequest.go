@@ -14,7 +14,7 @@ import (
 func (s *search) explainRequest(r *request) ExplainedRequest {
 	e := ExplainedRequest{
 		Request: r.reference(), Class: r.className, All: r.all(), Admin: r.admin,
-		Wanted: s.wantedBy(r), Shortage: s.shortage(r),
+		Wanted: s.wantedBy(r), Shortage: s.shortage(r).text,
 	}
 	var obstacles [causeCount]obstacleBuilder
 	var failing details

@@ -25,8 +25,8 @@ func (e *Explanation) String() string {
 	for _, pool := range e.LeftOut {
 		w.line(1, "pool %s is left out, it is %s: %s", pool.ID, pool.State, pool.Reason)
 	}
-	if e.Conflict != "" {
-		w.line(1, "counted one by one, each request has enough available devices")
+	if e.Together != "" {
+		w.line(1, "%s", e.Together)
 	}
 	if e.GaveUp {
 		w.line(1, "%s tried, then the budget was used up", plural(e.Steps-1, "device was", "devices were"))
@@ -152,6 +152,9 @@ func (w *textWriter) constraint(c *ExplainedConstraint) {
 
 // best says how many devices there are at best.
 func (c *ExplainedConstraint) best() string {
+	if len(c.Lacking) > 0 {
+		return c.lacking()
+	}
 	text := fmt.Sprintf("at best %d available", c.Best)
 	if c.Kind == "distinctAttribute" {
 		text = fmt.Sprintf("at best %d available with different values", c.Best)
@@ -162,5 +165,25 @@ func (c *ExplainedConstraint) best() string {
 	if c.Possible != c.Best {
 		text += fmt.Sprintf(", %d if other claims had none", c.Possible)
 	}
-	return text
+	return text + c.lists()
+}
+
+// lacking says that no value has enough devices for each request.
+func (c *ExplainedConstraint) lacking() string {
+	text := listed(c.Lacking, "more requests", func(l LackingRequest) string {
+		return fmt.Sprintf("too few for %s with %s", l.Request, join(l.Values))
+	})
+	text = "no value has enough available for each: " + text
+	if c.PossiblyEnough {
+		text += "; if other claims had none, " + c.PossibleValue + " would do"
+	}
+	return text + c.lists()
+}
+
+func (c *ExplainedConstraint) lists() string {
+	if c.Lists == 0 {
+		return ""
+	}
+	_, id, _ := strings.Cut(c.Attribute, "/")
+	return "; " + haveLists(c.Lists, id)
 }

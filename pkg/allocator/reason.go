@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -23,23 +22,57 @@ func (o *Outcome) Reason() string {
 	case o.GaveUp:
 		return s.gaveUp(o.Steps)
 	}
-	if reason := s.firstShortage(); reason != "" {
-		return reason + s.poolTrouble()
+	return s.why().text + s.poolTrouble()
+}
+
+// finding says what is wrong. The zero value stands for nothing.
+type finding struct {
+	text string
+	// lasting is set if it does not end when other claims release what they have.
+	lasting bool
+	// detail has the numbers of the moment, for an Explanation. It may be nil.
+	detail func() string
+}
+
+// why finds what is wrong. What lasts comes before what waiting cures, and what
+// concerns one request before what concerns several together.
+func (s *search) why() finding {
+	alone := s.firstShortage()
+	if alone.lasting {
+		return alone
 	}
-	return s.conflict() + s.poolTrouble()
+	together := s.tooFewTogether()
+	switch {
+	case together.lasting:
+		return together
+	case alone.text != "":
+		return alone
+	case together.text != "":
+		return together
+	}
+	return s.conflict()
 }
 
 // firstShortage is about the first request that cannot be satisfied even if it is
-// alone, "" if there is none.
-func (s *search) firstShortage() string {
+// alone, and if possible about one that could not be if other claims had nothing.
+func (s *search) firstShortage() finding {
+	var first finding
 	for _, c := range s.claims {
 		for i := range c.slots {
-			if shortage := s.slotShortage(&c.slots[i]); shortage != "" {
-				return fmt.Sprintf("claim %s, request %s: %s", klog.KObj(c.api), c.slots[i].name, shortage)
+			found := s.slotShortage(&c.slots[i])
+			if found.text == "" {
+				continue
+			}
+			text := fmt.Sprintf("claim %s, request %s: %s", klog.KObj(c.api), c.slots[i].name, found.text)
+			if found.lasting {
+				return finding{text: text, lasting: true}
+			}
+			if first.text == "" {
+				first.text = text
 			}
 		}
 	}
-	return ""
+	return first
 }
 
 // gaveUp is the reason of a search that ran out of its budget, which says nothing
@@ -77,87 +110,6 @@ func areWanted(n int) string {
 		return "1 is wanted"
 	}
 	return fmt.Sprintf("%d are wanted", n)
-}
-
-// slotShortage says why a request cannot be satisfied even if it is alone, or "".
-func (s *search) slotShortage(slot *slot) string {
-	if len(slot.alternatives) == 1 && slot.alternatives[0].parent == "" {
-		return s.shortage(slot.alternatives[0])
-	}
-	var reasons []string
-	for _, r := range slot.alternatives {
-		reason := s.shortage(r)
-		if reason == "" {
-			return ""
-		}
-		reasons = append(reasons, r.name+": "+reason)
-	}
-	return "no alternative fits (" + strings.Join(reasons, "; ") + ")"
-}
-
-// shortage says why there are too few devices for a request, or "".
-func (s *search) shortage(r *request) string {
-	t, wanted := s.tally(r), s.wantedBy(r)
-	switch {
-	case t.published == 0:
-		return "the node has no devices that can be used"
-	case wanted > resourceapi.AllocationResultsMaxSize:
-		return fmt.Sprintf("%d devices are wanted, but a claim can have at most %d", wanted, resourceapi.AllocationResultsMaxSize)
-	case wanted <= 0 && !r.all():
-		return ""
-	case t.match == 0:
-		return t.noMatch(r)
-	case r.all() && (t.free() < t.match || wanted == 0):
-		return t.notAll()
-	case t.match < wanted:
-		return fmt.Sprintf("%s, %s", t.matches(), areWanted(wanted))
-	case t.free() == 0:
-		return t.none()
-	case t.free() < wanted:
-		return fmt.Sprintf("%s, but fewer than the %d wanted are free, the rest %s", t.matches(), wanted, t.words(several))
-	}
-	return ""
-}
-
-// noMatch tells a class without devices from selectors that are too strict.
-func (t *tally) noMatch(r *request) string {
-	switch {
-	case t.elsewhere > 0:
-		return "no device matches on this node: those that match are for other nodes"
-	case t.ofClass > 0:
-		return fmt.Sprintf("no device matches: there are some of class %s, but the selectors of the request rule them out", r.className)
-	}
-	return "no device matches class " + r.className
-}
-
-func (t *tally) matches() string { return plural(t.match, "device matches", "devices match") }
-
-// none says why no device is free.
-func (t *tally) none() string {
-	if t.match == 1 {
-		return t.matches() + ", but it " + t.words(1)
-	}
-	return t.matches() + ", but all " + t.words(t.match)
-}
-
-// notAll says why not all devices can be had.
-func (t *tally) notAll() string {
-	if t.match == 1 {
-		return "all matching devices are wanted, but the only one " + t.words(1)
-	}
-	return fmt.Sprintf("all %d matching devices are wanted, but some %s", t.match, t.words(several))
-}
-
-// several stands for a number of devices other than one.
-const several = 2
-
-// words joins the causes, for a number of devices of which the reader knows.
-func (t *tally) words(devices int) string {
-	var words []string
-	for _, cause := range t.causes() {
-		words = append(words, cause.predicate(devices, t.names[cause]))
-	}
-	return strings.Join(words, " or ")
 }
 
 // poolTrouble mentions pools that were left out of the search, "" if there are none.

@@ -266,7 +266,8 @@ func TestReasonOfPartitionsAndFeatures(t *testing.T) {
 		"all wanted: devices do not count if the feature is off": {
 			cluster: nodeWith(0, conditional, b.Device("gpu-1")),
 			claims:  []*b.ClaimBuilder{wantsAll(), b.Claim("more", b.Request("gpu", "gpu"))},
-			want:    "claim default/more: there are devices for it alone, but not together with those for claim train/gpus",
+			want: "claims train/gpus and default/more want 2 devices of class gpu together; 2 match, but at most 1 could be had, " +
+				"the rest need a feature that is off (DRADeviceBindingConditions)",
 		},
 	})
 }
@@ -305,7 +306,7 @@ func TestReasonOfPools(t *testing.T) {
 		"a pool is invalid, and claims compete": {
 			cluster: nodeWith(0, gpus(1)...).and(twice),
 			claims:  []*b.ClaimBuilder{wants(1), b.Claim("more", b.Request("gpu", "gpu"))},
-			want:    "claim default/more: there are devices for it alone, but not together with those for claim train/gpus" + invalid,
+			want:    "claims train/gpus and default/more want 2 devices of class gpu together, 1 matches" + invalid,
 		},
 	})
 }

@@ -81,6 +81,17 @@ func (in *inspection) names(device int, cause Cause) []string {
 
 func (t *tally) free() int { return t.counts[Available] }
 
+// lasting is how many of the devices could not be had even if other claims had none.
+func (t *tally) lasting() int {
+	n := 0
+	for _, cause := range t.causes() {
+		if cause.lasts() {
+			n += t.counts[cause]
+		}
+	}
+	return n
+}
+
 // causes lists those which apply to any device, in their order.
 func (t *tally) causes() []Cause {
 	var list []Cause

@@ -38,7 +38,7 @@ func (e *Evaluator) deriveAll(ctx context.Context, slice *inventory.Slice, expre
 	for i := range slice.Spec.Devices {
 		device := &slice.Spec.Devices[i]
 		if program.Error != nil {
-			results[device.Name] = derived{err: fmt.Errorf("%w: %w", ErrCompile, program.Error)}
+			results[device.Name] = derived{err: &compileError{program.Error}}
 			continue
 		}
 		attribute, _, err := program.EvaluateDerivedAttribute(ctx, cel.Device{

@@ -47,7 +47,7 @@ func TestFilter(t *testing.T) {
 		"several claims": {
 			objects: plus(gpuNodes(2, "n1"), gpus("a", 1).Obj(), gpus("b", 2).Obj()),
 			pod:     newPod("p", uses("a"), uses("b")),
-			reasons: map[string]string{"n1": "claim default/b: there are devices for it alone, but not together with those for claim default/a"},
+			reasons: map[string]string{"n1": "claims default/a and default/b want 3 devices of class gpu together, 2 match"},
 		},
 		"allocated on one node": {
 			objects: plus(gpuNodes(1, "n1", "n2"), with(gpus("c", 1).Allocated("n2", "gpu-0"), onNode("n2"))),

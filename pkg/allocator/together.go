@@ -1,0 +1,184 @@
+package allocator
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/klog/v2"
+)
+
+// tooFewTogether counts what requests ask for together, of each claim and of all, and
+// what each constraint leaves of it. It only finds what rules a solution out, and the
+// first of that which would rule it out even if other claims had nothing, if any.
+func (s *search) tooFewTogether() finding {
+	var first finding
+	for a := range s.agreements {
+		found := a.tooFew()
+		if found.lasting {
+			return found
+		}
+		if first.text == "" {
+			first = found
+		}
+	}
+	return first
+}
+
+// agreements yields all that can be counted, what concerns fewer requests first.
+func (s *search) agreements(yield func(*agreement) bool) {
+	for _, c := range s.claims {
+		if len(c.slots) > 1 && !s.countedTogether([]*claim{c}, func(*request) bool { return true }, yield) {
+			return
+		}
+		constraints := s.constraintsOf(c)
+		for i := range constraints {
+			if !yield(s.agreement([]*claim{c}, &constraints[i], constraints[i].appliesTo)) {
+				return
+			}
+		}
+	}
+	if len(s.claims) > 1 {
+		// With admin access nothing is taken away from other claims.
+		s.countedTogether(s.claims, func(r *request) bool { return !r.admin }, yield)
+	}
+}
+
+// countedTogether yields the requests that compete for the devices that one of them
+// matches, those for devices of one class, and all together.
+func (s *search) countedTogether(claims []*claim, counts func(*request) bool, yield func(*agreement) bool) bool {
+	kinds, classes := kindsAndClasses(claims, counts)
+	for _, kind := range kinds {
+		if !yield(s.agreement(claims, nil, func(r *request) bool { return counts(r) && s.within(r, kind) })) {
+			return false
+		}
+	}
+	if len(kinds) < 2 {
+		return true // All requests want the same devices.
+	}
+	for _, class := range classes {
+		if !yield(s.agreement(claims, nil, func(r *request) bool { return counts(r) && r.className == class })) {
+			return false
+		}
+	}
+	return len(classes) < 2 || yield(s.agreement(claims, nil, counts))
+}
+
+// kindsAndClasses has a request of each kind, and the names of the device classes.
+func kindsAndClasses(claims []*claim, counts func(*request) bool) (kinds []*request, classes []string) {
+	for _, c := range claims {
+		for i := range c.slots {
+			for _, r := range c.slots[i].alternatives {
+				if !counts(r) {
+					continue
+				}
+				if !slices.ContainsFunc(kinds, func(k *request) bool { return k.kind == r.kind }) {
+					kinds = append(kinds, r)
+				}
+				if !slices.Contains(classes, r.className) {
+					classes = append(classes, r.className)
+				}
+			}
+		}
+	}
+	return kinds, classes
+}
+
+// within reports whether all devices that match a request match another one, too.
+func (s *search) within(r, other *request) bool {
+	if r.kind == other.kind {
+		return true
+	}
+	for pool := range s.pools {
+		mine, others := s.candidates(r, pool).selection, s.candidates(other, pool).selection
+		if mine != nil && mine.Matches.LenWithout(others.Matches, 0) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// tooFew says that there cannot be enough devices. The number of devices is told if
+// it is that of the node's hardware and not of the moment.
+func (a *agreement) tooFew() finding {
+	if a.constraint != nil {
+		return a.unsatisfied()
+	}
+	usable := a.devices(none)
+	if len(a.covered) < 2 || usable >= a.wanted {
+		return finding{}
+	}
+	matching := a.devices(reachable)
+	detail := func() string {
+		return fmt.Sprintf("together they want %d; %s, %d available", a.wanted, matches(matching), usable)
+	}
+	if matching < a.wanted {
+		text := fmt.Sprintf("%s, %s", a.subject(), matches(matching))
+		return finding{text: text, lasting: true, detail: detail}
+	}
+	text := fmt.Sprintf("%s; %s, but ", a.subject(), matches(matching))
+	t := a.tally()
+	if possible := a.devices(Cause.endsByItself); possible < a.wanted {
+		text += fmt.Sprintf("at most %d could be had, the rest %s", possible, t.wordsIf(Cause.lasts, several))
+		return finding{text: text, lasting: true, detail: detail}
+	}
+	return finding{text: text + "fewer are free, the rest " + t.words(several), detail: detail}
+}
+
+func matches(n int) string {
+	if n == 1 {
+		return "1 matches"
+	}
+	return fmt.Sprintf("%d match", n)
+}
+
+// tally counts each device once for each request. It is for the causes.
+func (a *agreement) tally() tally {
+	var t tally
+	for i := range a.covered {
+		for _, pools := range a.covered[i].alternatives {
+			for j := range pools {
+				t.add(&pools[j], a.wanted)
+			}
+		}
+	}
+	return t
+}
+
+// subject says who wants how many devices together.
+func (a *agreement) subject() string {
+	return fmt.Sprintf("%s want %s%s together", a.who(), plural(a.wanted, "device", "devices"), a.ofClass())
+}
+
+// who names the requests of one claim, or the claims.
+func (a *agreement) who() string {
+	var claims []*claim
+	for i := range a.covered {
+		if c := a.covered[i].claim; !slices.Contains(claims, c) {
+			claims = append(claims, c)
+		}
+	}
+	switch {
+	case len(claims) == 1:
+		return fmt.Sprintf("claim %s, %s", klog.KObj(claims[0].api), a.requests())
+	case len(claims) == len(a.claims) && len(claims) > namedAtMost:
+		return "the pod's claims"
+	}
+	return claimNames(claims)
+}
+
+// ofClass names the class of the devices if all are of one.
+func (a *agreement) ofClass() string {
+	class := ""
+	for i := range a.covered {
+		for _, pools := range a.covered[i].alternatives {
+			for j := range pools {
+				if name := pools[j].request.className; class == "" || class == name {
+					class = name
+				} else {
+					return ""
+				}
+			}
+		}
+	}
+	return " of class " + class
+}
