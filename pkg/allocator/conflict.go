@@ -1,7 +1,6 @@
 package allocator
 
 import (
-	"context"
 	"fmt"
 	"strings"
 
@@ -15,8 +14,10 @@ const explainBudget = 2000
 
 // conflict says what is wrong if counting does not tell.
 func (s *search) conflict() finding {
+	sure := true // that the claims before this one can be had
 	for i, c := range s.claims {
-		if s.ask(s.apiClaims()[:i+1]...) != no {
+		if answer := s.ask(s.apiClaims()[:i+1]...); answer != no {
+			sure = sure && answer == yes
 			continue
 		}
 		alone := no
@@ -25,27 +26,30 @@ func (s *search) conflict() finding {
 		}
 		switch alone {
 		case yes:
+			if found := s.drainedCounters(s.claims[:i+1]); sure && found.text != "" {
+				return found
+			}
 			return finding{text: fmt.Sprintf("claim %s: there are devices for it alone, but not together with those for %s",
 				klog.KObj(c.api), claimNames(s.claims[:i]))}
 		case no:
-			if reason := s.conflictIn(c); reason != "" {
-				return finding{text: reason}
+			if found := s.conflictIn(c); found.text != "" {
+				return found
 			}
 		}
 	}
 	return finding{text: s.names() + ": no combination of devices satisfies all requests and constraints"}
 }
 
-// conflictIn says why there is no solution for a claim even if it is alone, "" if that
-// would take too long to find out.
-func (s *search) conflictIn(c *claim) string {
+// conflictIn says why there is no solution for a claim even if it is alone; nothing if
+// that would take too long to find out.
+func (s *search) conflictIn(c *claim) finding {
 	each := yes
 	for i := range c.slots {
 		cut := unconstrained(c)
 		cut.Spec.Devices.Requests = cut.Spec.Devices.Requests[i : i+1]
 		switch s.ask(cut) {
 		case no:
-			return fmt.Sprintf("claim %s, request %s: %s", klog.KObj(c.api), c.slots[i].name, s.limited(&c.slots[i]))
+			return s.limited(c, i)
 		case unknown:
 			each = unknown
 		}
@@ -53,19 +57,46 @@ func (s *search) conflictIn(c *claim) string {
 	together := s.ask(unconstrained(c))
 	switch {
 	case together == yes && len(c.constraints) > 0:
-		return fmt.Sprintf("claim %s: there are enough free devices, but none that together satisfy %s",
-			klog.KObj(c.api), describe(c.constraints))
+		return finding{text: fmt.Sprintf("claim %s: there are enough free devices, but none that together satisfy %s",
+			klog.KObj(c.api), describe(c.constraints))}
 	case together == no && each == yes:
-		return fmt.Sprintf("claim %s: there are devices for each of its requests alone, but not for all of them together", klog.KObj(c.api))
+		if found := s.drainedCounters([]*claim{c}); found.text != "" {
+			return found
+		}
+		return finding{text: fmt.Sprintf("claim %s: there are devices for each of its requests alone, but not for all of them together",
+			klog.KObj(c.api))}
 	}
-	return ""
+	return finding{}
+}
+
+// drainedCounters says that claims, or the requests of a single claim, could each have
+// their devices, but that the counters which these share do not suffice for all;
+// nothing if that is not what is wrong.
+func (s *search) drainedCounters(claims []*claim) finding {
+	have := s.serve(claims)
+	if have == nil {
+		return finding{}
+	}
+	counters, ok := s.drainedBy(have)
+	if !ok {
+		return finding{}
+	}
+	of := "its requests"
+	if len(claims) > 1 {
+		of = "them"
+	}
+	return finding{
+		text: fmt.Sprintf("%s: there are devices for each of %s alone, but the counters that they share do not suffice for all (%s)",
+			claimNames(claims), of, join(counterNames(counters))),
+		detail: func() string { return have.detail(counters) },
+	}
 }
 
 // limited says what keeps a request from enough of its devices, each of which it could
 // have: without constraints, counters and compatibility groups are all that devices
 // have in common.
-func (s *search) limited(slot *slot) string {
-	counters, groups := s.sharedCounters(slot)
+func (s *search) limited(c *claim, index int) finding {
+	counters, groups := s.sharedCounters(&c.slots[index])
 	text := "enough devices match and are free, but too little is left of the counters that they share"
 	if len(counters) > 0 && len(counters) <= namedAtMost {
 		text += " (" + strings.Join(counters, ", ") + ")"
@@ -73,7 +104,21 @@ func (s *search) limited(slot *slot) string {
 	if groups {
 		text += ", or their compatibility groups do not go together"
 	}
-	return text
+	return finding{
+		text: fmt.Sprintf("claim %s, request %s: %s", klog.KObj(c.api), c.slots[index].name, text),
+		detail: func() string {
+			only := *c
+			only.slots = c.slots[index : index+1]
+			only.api = c.api.DeepCopy()
+			only.api.Spec.Devices.Requests = only.api.Spec.Devices.Requests[index : index+1]
+			if have := s.serve([]*claim{&only}); have != nil {
+				if drained, ok := s.drainedBy(have); ok {
+					return have.detail(drained)
+				}
+			}
+			return ""
+		},
+	}
 }
 
 // unconstrained returns a copy of the claim without its constraints.
@@ -113,13 +158,9 @@ const (
 )
 
 // ask finds out whether there are devices for claims on the site of the search.
-// It does not depend on the search's context, which may have ended by now.
 func (s *search) ask(claims ...*resourceapi.ResourceClaim) solvability {
-	small := *s.solver
-	small.StepBudget = explainBudget
-	outcome, err := small.Prepare(claims).Solve(context.WithoutCancel(s.ctx), s.site)
-	switch {
-	case err != nil, outcome.GaveUp:
+	switch outcome := s.attempt(claims...); {
+	case outcome == nil:
 		return unknown
 	case outcome.Fits():
 		return yes

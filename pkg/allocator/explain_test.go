@@ -54,7 +54,28 @@ func TestExplanationInFull(t *testing.T) {
 				"      4 devices published for the node, 4 of the class, 4 matching, 3 available",
 				"      1 is held by another claim: default/others (1)",
 				"      not all of those available together: gpu.example.com/p/device/memory (3 draw 120Gi, 40Gi left)",
-				"  counted one by one, each request has enough available devices",
+				"  counted one by one, each request has enough available devices; " +
+					"with 1 device of its own served, request gpu is short of memory (40Gi needed, at most 0 left)",
+			},
+		},
+		"counters that claims share": {
+			cluster: partitions(0, 4), claims: []*b.ClaimBuilder{wants(1), b.Claim("more", b.Request("one", "gpu"), b.Request("two", "gpu"))},
+			want: []string{
+				"node n: claims train/gpus and default/more: there are devices for each of them alone, " +
+					"but the counters that they share do not suffice for all (memory)",
+				"  claim train/gpus",
+				"    request gpu: 1 device of class gpu",
+				"      4 devices published for the node, 4 of the class, 4 matching, 4 available",
+				"      not all of those available together: gpu.example.com/p/device/memory (4 draw 160Gi, 80Gi left)",
+				"  claim default/more",
+				"    request one: 1 device of class gpu",
+				"      4 devices published for the node, 4 of the class, 4 matching, 4 available",
+				"      not all of those available together: gpu.example.com/p/device/memory (4 draw 160Gi, 80Gi left)",
+				"    request two: 1 device of class gpu",
+				"      4 devices published for the node, 4 of the class, 4 matching, 4 available",
+				"      not all of those available together: gpu.example.com/p/device/memory (4 draw 160Gi, 80Gi left)",
+				"  counted one by one, each request has enough available devices; " +
+					"with claim train/gpus and request one served, request two is short of memory (40Gi needed, at most 0 left)",
 			},
 		},
 		"alternatives, all devices, admin access, a selector that fails": {

@@ -157,7 +157,5 @@ func (d *details) sorted() []Detail {
 
 // of is the shortfall as that of a device.
 func (s *shortfall) of(device string) *Shortfall {
-	by := s.needed.DeepCopy()
-	by.Sub(s.left)
-	return &Shortfall{Device: device, Needed: s.needed, Left: s.left, By: by}
+	return &Shortfall{Device: device, Needed: s.needed, Left: s.left, By: s.by()}
 }

@@ -25,6 +25,13 @@ func (s *shortfall) counter() string {
 	return counter
 }
 
+// by is how much is missing.
+func (s *shortfall) by() resource.Quantity {
+	by := s.needed.DeepCopy()
+	by.Sub(s.left)
+	return by
+}
+
 // drawsNothing reports whether counters do not matter for a device: it has none, or
 // others share it already.
 func (in *inspection) drawsNothing(device int) bool {

@@ -246,7 +246,14 @@ func TestReasonOfPartitionsAndFeatures(t *testing.T) {
 		"counters do not suffice for both requests": {
 			cluster: partitions(0, 4),
 			claims:  []*b.ClaimBuilder{b.Claim("gpus", b.Request("one", "gpu"), b.Request("two", "gpu").Count(2))},
-			want:    "claim default/gpus: there are devices for each of its requests alone, but not for all of them together",
+			want: "claim default/gpus: there are devices for each of its requests alone, but the counters that they share " +
+				"do not suffice for all (memory)",
+		},
+		"counters do not suffice for both claims": {
+			cluster: partitions(1, 4),
+			claims:  []*b.ClaimBuilder{wants(1), b.Claim("more", b.Request("gpu", "gpu"))},
+			want: "claims train/gpus and default/more: there are devices for each of them alone, but the counters that they share " +
+				"do not suffice for all (memory)",
 		},
 		"partitions are off": {
 			// The slice with counters is not understood, so the devices are all that counts.
