@@ -39,6 +39,12 @@ func (s *search) nodeSelector(devices []placement) (*v1.NodeSelector, error) {
 	return &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{joined}}, nil
 }
 
+// onlyOnThisNode reports whether the first device is local to the node, which makes
+// the selector of the claim one that cannot fail.
+func (s *search) onlyOnThisNode(devices []placement) bool {
+	return len(devices) > 0 && s.device(devices[0].at).Slice.Spec.NodeName != nil
+}
+
 // onlyNode selects a node by name. All parts of the selector share one piece of memory.
 func onlyNode(name string) *v1.NodeSelector {
 	parts := &struct {

@@ -27,6 +27,19 @@ func (s *search) results() ([]resourceapi.AllocationResult, error) {
 	return results, nil
 }
 
+// checkResults finds what would keep results from being made, without making them.
+func (s *search) checkResults() ([]resourceapi.AllocationResult, error) {
+	for i, c := range s.claims {
+		if s.onlyOnThisNode(s.placed[i]) {
+			continue
+		}
+		if _, err := s.nodeSelector(s.placed[i]); err != nil {
+			return nil, fmt.Errorf("claim %s: %w", klog.KObj(c.api), err)
+		}
+	}
+	return nil, nil
+}
+
 // fillDevice sets what is known of a device that was chosen. It writes only fields
 // that are not empty: there are many, and most are.
 func (s *search) fillDevice(result *resourceapi.DeviceRequestAllocationResult, p *placement) {

@@ -78,7 +78,7 @@ type Site struct {
 // Outcome is the answer of a search that came to its end, one way or the other.
 type Outcome struct {
 	// Results has one entry for each claim, or is nil if there is no solution or
-	// none was found within the budget.
+	// none was found within the budget. It is also nil after Check.
 	Results []resourceapi.AllocationResult
 	// Steps is how many devices were tried.
 	Steps int
@@ -88,6 +88,7 @@ type Outcome struct {
 	// could not be allocated from because they contradict themselves.
 	InvalidPools bool
 
+	found  bool
 	search *search // for Reason, until Release
 }
 
@@ -101,7 +102,7 @@ func (o *Outcome) Release() {
 }
 
 // Fits reports whether a solution was found.
-func (o *Outcome) Fits() bool { return o.Results != nil }
+func (o *Outcome) Fits() bool { return o.found }
 
 // ErrInterrupted marks the error of a search whose context ended.
 var ErrInterrupted = errors.New("looking for devices was interrupted")
@@ -111,6 +112,16 @@ var ErrInterrupted = errors.New("looking for devices was interrupted")
 // selector cannot be evaluated, a feature is off. They are not "does not fit".
 // If the context ends, the error wraps ErrInterrupted and the context's cause.
 func (t *Task) Solve(ctx context.Context, site Site) (*Outcome, error) {
+	return t.solve(ctx, site, (*search).results)
+}
+
+// Check is Solve for those who only want to know whether there is a solution. It
+// takes half the time.
+func (t *Task) Check(ctx context.Context, site Site) (*Outcome, error) {
+	return t.solve(ctx, site, (*search).checkResults)
+}
+
+func (t *Task) solve(ctx context.Context, site Site, results func(*search) ([]resourceapi.AllocationResult, error)) (*Outcome, error) {
 	search, err := newSearch(ctx, t, site)
 	if err != nil {
 		return nil, err
@@ -119,7 +130,7 @@ func (t *Task) Solve(ctx context.Context, site Site) (*Outcome, error) {
 	if !search.hopeless() {
 		found, err = search.claim(0)
 	}
-	outcome := &Outcome{Steps: search.steps}
+	outcome := &Outcome{Steps: search.steps, found: found}
 	switch {
 	case errors.Is(err, errBudget):
 		outcome.GaveUp, outcome.search = true, search
@@ -128,7 +139,7 @@ func (t *Task) Solve(ctx context.Context, site Site) (*Outcome, error) {
 		outcome.InvalidPools, outcome.search = hasInvalidPools(site.Pools), search
 		return outcome, nil
 	case err == nil:
-		outcome.Results, err = search.results()
+		outcome.Results, err = results(search)
 	}
 	search.release()
 	if err != nil {

@@ -146,6 +146,17 @@ func (t *Task) Err() error {
 	return nil
 }
 
+// HasAlternatives reports whether any request has alternatives, so that solutions may
+// be better or worse.
+func (t *Task) HasAlternatives() bool {
+	for _, r := range t.requests {
+		if r.parent != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // Interested reports whether any request of the task could ever use a device of a
 // pool: it matches, or nobody can say because a selector fails on it. Who holds the
 // device and which node reaches it does not matter. If devices are named, only

@@ -26,8 +26,10 @@ type cycle struct {
 
 	// mutex protects what Filter writes for several nodes at once.
 	mutex sync.Mutex
-	// plans has what the task found, by node: one result for each claim without
-	// allocation, in their order.
+	// scored is set if it matters to Score which devices a node has for the task.
+	scored bool
+	// plans has what the task found for nodes to be scored: one result for each claim
+	// without allocation, in their order.
 	plans map[string][]resourceapi.AllocationResult
 	// unavailable are the allocated claims that kept the pod from some node.
 	unavailable map[*podClaim]bool

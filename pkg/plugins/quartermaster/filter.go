@@ -47,6 +47,9 @@ func (c *cycle) filterAllocated(node *v1.Node) *fwk.Status {
 			continue
 		}
 		c.mutex.Lock()
+		if c.unavailable == nil {
+			c.unavailable = make(map[*podClaim]bool)
+		}
 		c.unavailable[claim] = true
 		c.mutex.Unlock()
 		if status == nil {
@@ -72,23 +75,33 @@ func skipsNodeOperations(allocation *resourceapi.AllocationResult) bool {
 	})
 }
 
-// filterUnallocated looks for devices and keeps what it found for Score and Reserve.
+// filterUnallocated finds out whether there are devices on a node. Which ones is only
+// worked out for Score, if some would be better than others, and by Reserve.
 func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, node *v1.Node) *fwk.Status {
-	outcome, err := c.task.Solve(ctx, allocator.Site{
-		Node:  node,
-		Pools: pl.state.inventory.OnNode(node),
-		Usage: pl.state.ledger,
-	})
+	look := c.task.Check
+	if c.scored {
+		look = c.task.Solve
+	}
+	outcome, err := look(ctx, pl.site(node))
 	switch {
 	case err != nil:
 		return solveError(ctx, err)
 	case !outcome.Fits():
-		return waiting("%s", outcome.Reason())
+		reason := outcome.Reason()
+		outcome.Release()
+		return waiting("%s", reason)
 	}
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	c.plans[node.Name] = outcome.Results
+	if c.scored {
+		c.mutex.Lock()
+		defer c.mutex.Unlock()
+		c.plans[node.Name] = outcome.Results
+	}
 	return nil
+}
+
+// site is what the allocator is to know about a node.
+func (pl *Quartermaster) site(node *v1.Node) allocator.Site {
+	return allocator.Site{Node: node, Pools: pl.state.inventory.OnNode(node), Usage: pl.state.ledger}
 }
 
 // solveError is the status for a node on which the claims could not be judged. It

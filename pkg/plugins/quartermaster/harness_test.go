@@ -166,6 +166,8 @@ func (f *fixture) indexerOf(obj runtime.Object) cache.Indexer {
 		return f.factory.Resource().V1().DeviceClasses().Informer().GetIndexer()
 	case *v1.Pod:
 		return f.factory.Core().V1().Pods().Informer().GetIndexer()
+	case *v1.Node:
+		return f.factory.Core().V1().Nodes().Informer().GetIndexer()
 	}
 	f.t.Fatalf("no informer for %T", obj)
 	return nil

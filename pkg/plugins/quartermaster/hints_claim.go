@@ -8,6 +8,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -93,6 +94,9 @@ func (pl *Quartermaster) isSchedulableAfterClaimChange(_ klog.Logger, pod *v1.Po
 	}
 	// Needed here as well: without its feature gate there is no PreQueueingHintFn.
 	pl.state.refreshClaim(claim.Namespace + "/" + claim.Name)
+	if !e.frees() && !names(pod, claim) {
+		return fwk.QueueSkip, nil // The usual case, so it comes first: this is called for every waiting pod.
+	}
 	claims, err := pl.claimsOf(pod)
 	if err != nil {
 		return fwk.QueueSkip, nil // Cannot be scheduled anyway, and another event will change that.
@@ -105,6 +109,19 @@ func (pl *Quartermaster) isSchedulableAfterClaimChange(_ klog.Logger, pod *v1.Po
 		}
 	}
 	return hint(e.frees() && pl.couldUse(claims, e.freed()))
+}
+
+// names reports whether a pod refers to a claim by its name.
+func names(pod *v1.Pod, claim *resourceapi.ResourceClaim) bool {
+	if pod.Namespace != claim.Namespace {
+		return false
+	}
+	for i := range pod.Spec.ResourceClaims {
+		if name, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i]); err == nil && name != nil && *name == claim.Name {
+			return true
+		}
+	}
+	return false
 }
 
 // devicesByPool returns the names of the devices that the claim has, by pool.

@@ -180,7 +180,7 @@ func TestClaimHintKeepsNewerState(t *testing.T) {
 		f.claimWorld()
 		f.create(gpus("c", 1).Obj())
 		stored := f.claim("c")
-		f.arrive(stored)
+		f.arrive(stored, builder.Node("n1"))
 		require.Empty(t, f.schedule(newPod("p", uses("c"))).phase)
 		require.Equal(t, []string{"gpu-0"}, f.inUse("n1"))
 

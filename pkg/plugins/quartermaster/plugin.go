@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/dynamic-resource-allocation/structured"
@@ -38,6 +39,7 @@ type Quartermaster struct {
 	lastSlice atomic.Pointer[sliceEvent]
 	gate      *gateReporter
 
+	nodes corelisters.NodeLister
 	// podsByClaim finds pods by "namespace/name" of a claim.
 	pods        cache.Indexer
 	podsByClaim string
@@ -81,6 +83,7 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 		state:       state,
 		released:    newRecentPods(),
 		undoing:     newPendingUndos(),
+		nodes:       handle.SharedInformerFactory().Core().V1().Nodes().Lister(),
 		pods:        podInformer.GetIndexer(),
 		podsByClaim: "quartermasterPodsByClaim-" + handle.ProfileName(),
 	}

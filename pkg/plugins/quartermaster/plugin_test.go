@@ -37,16 +37,6 @@ func TestAllocatorFeatures(t *testing.T) {
 	}
 }
 
-func TestSignPod(t *testing.T) {
-	t.Parallel()
-	pl := &Quartermaster{}
-	fragments, status := pl.SignPod(t.Context(), newPod("p"))
-	require.True(t, status.IsSuccess())
-	require.Empty(t, fragments)
-	_, status = pl.SignPod(t.Context(), newPod("p", uses("c")))
-	require.True(t, status.IsRejected(), "what fits one pod with claims says nothing about the next")
-}
-
 func TestRecentPods(t *testing.T) {
 	t.Parallel()
 	pods := newRecentPods()

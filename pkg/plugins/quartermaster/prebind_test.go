@@ -118,7 +118,7 @@ func TestPreBindIsKnownAtOnce(t *testing.T) {
 			f.create(obj)
 		}
 		slice, class := f.objects("resourceslices", "n1"), f.objects("deviceclasses", "gpu")
-		f.arrive(slice, class, f.claim("a"), f.claim("b"))
+		f.arrive(builder.Node("n1"), slice, class, f.claim("a"), f.claim("b"))
 		f.pl.state.refreshSlice("n1")
 
 		result := f.schedule(newPod("first", uses("a")))

@@ -23,8 +23,6 @@ func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *
 		return nil, waiting("%v", err)
 	}
 	c := &cycle{
-		plans:             make(map[string][]resourceapi.AllocationResult),
-		unavailable:       make(map[*podClaim]bool),
 		extendedResources: pl.extendedResources(pod),
 	}
 	if len(claims) == 0 && len(c.extendedResources) == 0 {
@@ -112,6 +110,9 @@ func (pl *Quartermaster) prepare(c *cycle) *fwk.Status {
 	c.task = pl.solver.Prepare(claims)
 	if err := c.task.Err(); err != nil {
 		return waiting("%v", err)
+	}
+	if c.scored = pl.features.EnableDRAPrioritizedList && c.task.HasAlternatives(); c.scored {
+		c.plans = make(map[string][]resourceapi.AllocationResult)
 	}
 	return nil
 }

@@ -2,10 +2,11 @@ package quartermaster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/klog/v2"
+	resourceapi "k8s.io/api/resource/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -14,7 +15,7 @@ import (
 // Reserve puts the plan for the chosen node into the ledger, so that no other pod
 // gets these devices while PreBind writes them. Nothing is written yet. If it
 // fails, the scheduler calls Unreserve.
-func (pl *Quartermaster) Reserve(_ context.Context, cs fwk.CycleState, pod *v1.Pod, nodeName string) *fwk.Status {
+func (pl *Quartermaster) Reserve(ctx context.Context, cs fwk.CycleState, _ *v1.Pod, nodeName string) *fwk.Status {
 	c, err := cycleOf(cs)
 	if err != nil {
 		return failed(err)
@@ -22,17 +23,36 @@ func (pl *Quartermaster) Reserve(_ context.Context, cs fwk.CycleState, pod *v1.P
 	if c == nil || c.task == nil {
 		return nil
 	}
-	claims, plan := c.unallocated(), c.plans[nodeName]
-	if len(plan) != len(claims) {
-		return failed(fmt.Errorf("pod %s: there are allocations for %d of its claims on node %s, but %d need one; "+
-			"this is a bug in plugin %s", klog.KObj(pod), len(plan), nodeName, len(claims), Name))
+	plan, status := pl.plan(ctx, c, nodeName)
+	if status != nil {
+		return status
 	}
-	for i, podClaim := range claims {
-		allocation := plan[i].DeepCopy()
+	for i, podClaim := range c.unallocated() {
+		allocation := &plan[i]
 		if err := pl.state.ledger.AddInFlight(ledger.RefTo(podClaim.claim), allocation); err != nil {
 			return failed(err)
 		}
 		podClaim.planned = allocation
 	}
 	return nil
+}
+
+// plan returns the devices for the task on the chosen node: those that it was scored
+// for, or those that are there now.
+func (pl *Quartermaster) plan(ctx context.Context, c *cycle, nodeName string) ([]resourceapi.AllocationResult, *fwk.Status) {
+	if plan, found := c.plans[nodeName]; found {
+		return plan, nil
+	}
+	node, err := pl.nodes.Get(nodeName)
+	if err != nil {
+		return nil, failed(fmt.Errorf("look for devices on node %s: %w", nodeName, err))
+	}
+	outcome, err := c.task.Solve(ctx, pl.site(node))
+	switch {
+	case err != nil:
+		return nil, failed(fmt.Errorf("look for devices on node %s: %w", nodeName, err))
+	case !outcome.Fits():
+		return nil, failed(errors.New("the devices on node " + nodeName + " changed since it was chosen: " + outcome.Reason()))
+	}
+	return outcome.Results, nil
 }

@@ -34,8 +34,8 @@ func TestReserveConflict(t *testing.T) {
 
 		status := second.reserve("n1")
 		require.Equal(t, fwk.Error, status.Code(), "to be tried again soon")
-		require.Equal(t, "claim default/b was to get device gpu.example.com/n1/gpu-0, but claim default/a holds it by now; "+
-			"looking for other devices", status.Message())
+		require.Equal(t, "the devices on node n1 changed since it was chosen: "+
+			"claim default/b, request gpu: 1 device matches, but it is held by another claim", status.Message())
 		require.Equal(t, 1, f.pl.state.ledger.InFlightCount(), "only that of the first")
 
 		require.NoError(t, first.preBind("n1").AsError())
@@ -48,12 +48,12 @@ func TestReserveConflictInOneOfSeveralClaims(t *testing.T) {
 	t.Parallel()
 	objects := plus(gpuNodes(2, "n1"), gpus("a", 1).Obj(), gpus("b", 1).Obj(), gpus("c", 1).Obj())
 	inCluster(t, objects, func(t *testing.T, f *fixture) {
-		// The pod plans gpu-0 for a and gpu-1 for b. Meanwhile the second is taken.
+		// There are two devices for the two claims. Meanwhile one is taken.
 		a := f.mustBegin(newPod("p", uses("a"), uses("b"))).filter()
 		f.changeClaim("c", allocate("n1", "gpu-1"))
 		f.settle()
 
-		require.Contains(t, a.reserve("n1").Message(), "claim default/c holds it by now")
+		require.Contains(t, a.reserve("n1").Message(), "the devices on node n1 changed since it was chosen")
 		require.Zero(t, f.pl.state.ledger.InFlightCount())
 		require.Equal(t, []string{"gpu-1"}, f.inUse("n1"), "gpu-0 is free again")
 	})
@@ -81,7 +81,7 @@ func TestReserveOnNodeThatDidNotFit(t *testing.T) {
 		a := f.mustBegin(newPod("p", uses("a"))).filter()
 		status := a.reserve("n2")
 		require.Equal(t, fwk.Error, status.Code())
-		require.Contains(t, status.Message(), "allocations for 0 of its claims on node n2, but 1 need one")
+		require.Contains(t, status.Message(), `look for devices on node n2: node "n2" not found`)
 	})
 }
 

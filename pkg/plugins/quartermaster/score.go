@@ -17,7 +17,8 @@ func (pl *Quartermaster) Score(_ context.Context, cs fwk.CycleState, _ *v1.Pod, 
 	if err != nil {
 		return 0, failed(err)
 	}
-	if c == nil || !pl.features.EnableDRAPrioritizedList {
+	// Without alternatives in the task, the node makes no difference.
+	if c == nil || !pl.features.EnableDRAPrioritizedList || c.task != nil && !c.scored {
 		return 0, nil
 	}
 	plan := c.plans[nodeInfo.Node().Name]

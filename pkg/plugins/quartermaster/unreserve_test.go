@@ -11,6 +11,8 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/commit"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/builder"
 )
 
 var errLost = errors.New("connection lost")
@@ -151,7 +153,7 @@ func TestUnreserveLearnsWhatWasWritten(t *testing.T) {
 		for _, obj := range plus(gpuNodes(1, "n1"), gpus("a", 1).Obj()) {
 			f.create(obj)
 		}
-		f.arrive(f.objects("resourceslices", "n1"), f.objects("deviceclasses", "gpu"), f.claim("a"))
+		f.arrive(builder.Node("n1"), f.objects("resourceslices", "n1"), f.objects("deviceclasses", "gpu"), f.claim("a"))
 		f.pl.state.refreshSlice("n1")
 		f.fail(fault{on: "update/status", applied: true, err: errLost})
 		for range 6 {
