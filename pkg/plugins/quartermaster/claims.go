@@ -31,8 +31,8 @@ func (pl *Quartermaster) claimsOf(pod *v1.Pod) ([]*resourceapi.ResourceClaim, er
 			continue
 		}
 		seen.Insert(*name)
-		claim, err := pl.handle.SharedDRAManager().ResourceClaims().Get(pod.Namespace, *name)
-		if err != nil {
+		claim := pl.claim(pod.Namespace, *name)
+		if claim == nil {
 			return nil, fmt.Errorf("claim %s/%s (%s in the pod) does not exist; waiting for it to be created",
 				pod.Namespace, *name, podClaim.Name)
 		}
@@ -47,6 +47,16 @@ func (pl *Quartermaster) claimsOf(pod *v1.Pod) ([]*resourceapi.ResourceClaim, er
 		claims = append(claims, claim)
 	}
 	return claims, nil
+}
+
+// claim returns the latest known state of a claim, nil if it does not exist. The
+// scheduler's manager knows what was written before the informer does, but may hear
+// late of a claim that is new.
+func (pl *Quartermaster) claim(namespace, name string) *resourceapi.ResourceClaim {
+	if claim, err := pl.handle.SharedDRAManager().ResourceClaims().Get(namespace, name); err == nil {
+		return claim
+	}
+	return fromStore[resourceapi.ResourceClaim](pl.state.claims, namespace+"/"+name)
 }
 
 // checkClaims is claimsOf without the claims.

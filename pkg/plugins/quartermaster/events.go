@@ -17,9 +17,9 @@ func (pl *Quartermaster) EventsToRegister(context.Context) ([]fwk.ClusterEventWi
 		return fwk.ClusterEvent{Resource: resource, ActionType: action}
 	}
 	return []fwk.ClusterEventWithHint{
-		// A claim gets created, allocated, reserved, deallocated or deleted.
+		// A claim gets allocated, reserved, deallocated or deleted. For new ones see newClaims.
 		{
-			Event:             event(fwk.ResourceClaim, fwk.Add|fwk.Update|fwk.Delete),
+			Event:             event(fwk.ResourceClaim, fwk.Update|fwk.Delete),
 			PreQueueingHintFn: pl.podsAffectedByClaim,
 			QueueingHintFn:    pl.isSchedulableAfterClaimChange,
 		},

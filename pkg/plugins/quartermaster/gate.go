@@ -14,9 +14,15 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/util"
 )
 
-// gateReportDelay is how long a pod may lack a claim before that counts as worth
-// telling. Claims from templates usually exist after some milliseconds.
-const gateReportDelay = 3 * time.Second
+const (
+	// gateReportDelay is how long a pod may lack a claim before that counts as worth
+	// telling. Claims from templates usually exist after some milliseconds.
+	gateReportDelay = 3 * time.Second
+	// gatePatience is how long a pod may lack a claim while claims are being made for
+	// others. Of thousands of pods created at once, the last ones wait for minutes;
+	// telling each of them why would only make it worse.
+	gatePatience = 2 * time.Minute
+)
 
 // gateReporter tells the users of a pod why it does not get into the scheduling
 // queue. The scheduler itself keeps what PreEnqueue says to itself, so a pod whose
@@ -27,15 +33,18 @@ type gateReporter struct {
 	handle fwk.Handle
 	pods   corelisters.PodLister
 	check  func(*v1.Pod) error
-	queue  workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	// progress reports whether a claim was made in the given time before now.
+	progress func(time.Duration) bool
+	queue    workqueue.TypedRateLimitingInterface[types.NamespacedName]
 }
 
-func newGateReporter(handle fwk.Handle, check func(*v1.Pod) error) *gateReporter {
+func newGateReporter(handle fwk.Handle, check func(*v1.Pod) error, progress func(time.Duration) bool) *gateReporter {
 	return &gateReporter{
-		handle: handle,
-		pods:   handle.SharedInformerFactory().Core().V1().Pods().Lister(),
-		check:  check,
-		queue:  workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[types.NamespacedName]()),
+		handle:   handle,
+		pods:     handle.SharedInformerFactory().Core().V1().Pods().Lister(),
+		check:    check,
+		progress: progress,
+		queue:    workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[types.NamespacedName]()),
 	}
 }
 
@@ -73,6 +82,10 @@ func (g *gateReporter) report(ctx context.Context, key types.NamespacedName) err
 	}
 	missing := g.check(pod)
 	if missing == nil {
+		return nil
+	}
+	if g.progress(2*gateReportDelay) && time.Since(pod.CreationTimestamp.Time) < gatePatience {
+		g.add(pod)
 		return nil
 	}
 	status := pod.Status.DeepCopy()

@@ -1,12 +1,14 @@
 package quartermaster
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 )
@@ -67,6 +69,24 @@ func TestGateReportsMissingTemplate(t *testing.T) {
 		f.gated("p")
 		f.afterDelay()
 		require.Empty(t, f.recorded(), "nothing new")
+	})
+}
+
+// TestGateWaitsWhileClaimsAreMade: of many pods created at once, most wait for their
+// claims for a while. That is not worth an update of each of them.
+func TestGateWaitsWhileClaimsAreMade(t *testing.T) {
+	t.Parallel()
+	inCluster(t, []runtime.Object{newPod("p", template("gpu"), func(pod *v1.Pod) { pod.CreationTimestamp = metav1.Now() })}, func(t *testing.T, f *fixture) {
+		f.gated("p")
+		for i := range 5 {
+			f.create(gpus(fmt.Sprintf("other-%d", i), 1).Obj())
+			f.afterDelay()
+			require.Nil(t, scheduled(f.pod("p")), "claims are being made for others")
+		}
+		for range 3 {
+			f.afterDelay()
+		}
+		require.Equal(t, missingText, scheduled(f.pod("p")).Message, "nobody makes claims any more")
 	})
 }
 

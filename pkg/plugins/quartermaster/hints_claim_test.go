@@ -1,6 +1,7 @@
 package quartermaster
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -134,12 +135,23 @@ func TestClaimHints(t *testing.T) {
 					}
 					e := f.claimHappens(test)
 					e.withoutPreHints = mode != ""
-					require.Equal(t, test.want, f.wakes(e, test.pod))
+					woken := f.wakes(e, test.pod)
+					if test.before == nil {
+						require.False(t, woken, "the queue must not be asked about each new claim")
+						woken = f.wakesByCreation(test)
+					}
+					require.Equal(t, test.want, woken)
 					require.Equal(t, test.fits, test.want && f.fits(test.pod), "the pod fits now")
 				})
 			})
 		}
 	}
+}
+
+// wakesByCreation reports whether the pod gets into the queue when the claim is created.
+func (f *fixture) wakesByCreation(test claimCase) bool {
+	f.pl.newClaims.created(f.ctx, test.after)
+	return slices.Contains(f.activated, test.pod.Namespace+"/"+test.pod.Name) && f.pl.PreEnqueue(f.ctx, test.pod).IsSuccess()
 }
 
 // claimHappens brings the claim into its last state and returns the event.

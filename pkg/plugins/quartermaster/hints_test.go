@@ -77,6 +77,7 @@ func TestEventsCoverUpstream(t *testing.T) {
 			require.NotNil(t, registered.QueueingHintFn, "%s", registered.Event.Resource)
 			actions[registered.Event.Resource] |= registered.Event.ActionType
 		}
+		actions[fwk.ResourceClaim] |= fwk.Add // This is what newClaims does.
 		for _, registered := range theirs {
 			require.Equal(t, registered.Event.ActionType, registered.Event.ActionType&actions[registered.Event.Resource],
 				"actions for %s", registered.Event.Resource)

@@ -38,6 +38,7 @@ type Quartermaster struct {
 	// lastSlice is the last event about a slice that hints were asked about.
 	lastSlice atomic.Pointer[sliceEvent]
 	gate      *gateReporter
+	newClaims *newClaims
 
 	nodes corelisters.NodeLister
 	// podsByClaim finds pods by "namespace/name" of a claim.
@@ -90,7 +91,10 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 	if err := podInformer.AddIndexers(cache.Indexers{pl.podsByClaim: claimKeysOfPod}); err != nil {
 		return nil, fmt.Errorf("plugin %s: index pods by their claims: %w", Name, err)
 	}
-	pl.gate = newGateReporter(handle, pl.checkClaims)
+	if pl.newClaims, err = pl.watchNewClaims(ctx, handle.SharedInformerFactory().Resource().V1().ResourceClaims().Informer()); err != nil {
+		return nil, fmt.Errorf("plugin %s: %w", Name, err)
+	}
+	pl.gate = newGateReporter(handle, pl.checkClaims, pl.newClaims.within)
 	go pl.gate.run(ctx)
 	return pl, nil
 }

@@ -129,6 +129,7 @@ func TestUnreserveDoesNotUndoTheNextAttempt(t *testing.T) {
 		f.fail(fault{on: "update/status", applied: true, err: errLost, before: f.down})
 		require.Equal(t, "PreBind", f.schedule(pod).phase)
 		f.recoverNow()
+		f.activated = nil
 
 		// The scheduler tries again at once, and later when the pod is activated.
 		early := f.schedule(pod)
