@@ -57,8 +57,11 @@ func (s *search) conflictIn(c *claim) finding {
 	together := s.ask(unconstrained(c))
 	switch {
 	case together == yes && len(c.constraints) > 0:
-		return finding{text: fmt.Sprintf("claim %s: there are enough free devices, but none that together satisfy %s",
-			klog.KObj(c.api), describe(c.constraints))}
+		return finding{
+			text: fmt.Sprintf("claim %s: there are enough free devices, but none that together satisfy %s",
+				klog.KObj(c.api), describe(c.constraints)),
+			detail: func() string { return "without constraints they could be had together" },
+		}
 	case together == no && each == yes:
 		if found := s.drainedCounters([]*claim{c}); found.text != "" {
 			return found

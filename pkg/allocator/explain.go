@@ -88,6 +88,33 @@ type Obstacle struct {
 	// devices, for Full those with shares of them, for CounterShort those with devices
 	// that draw on the same counters. For other causes it is empty.
 	Claims []Holder
+	// CounterSets are, for CounterShort, the counter sets of which too little is left, by
+	// driver, pool and set.
+	CounterSets []CounterSet
+}
+
+// CounterSet is a counter set of which too little is left for some devices.
+type CounterSet struct {
+	// Pool is driver/pool, Set the name of the set in it.
+	Pool, Set string
+	// Counters are those of which too little is left, each with the least that a device
+	// needs and has too little of. That of which the least part is left comes first.
+	Counters []DrainedCounter
+	// Claims are those with devices that draw on these counters, by name.
+	Claims []Drawer
+}
+
+// DrainedCounter is a counter of which Left is less than Needed.
+type DrainedCounter struct {
+	Name         string
+	Needed, Left resource.Quantity
+}
+
+// Drawer is a claim with the devices of the pool that draw on a counter set.
+type Drawer struct {
+	// Claim is the zero value if the ledger view knows no names.
+	Claim   ledger.ClaimRef
+	Devices []string
 }
 
 // Detail is one thing that an obstacle is about: a taint as key=value:effect, a

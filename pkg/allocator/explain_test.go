@@ -53,7 +53,7 @@ func TestExplanationInFull(t *testing.T) {
 				"    request gpu: 2 devices of class gpu",
 				"      4 devices published for the node, 4 of the class, 4 matching, 3 available",
 				"      1 is held by another claim: default/others (1)",
-				"      not all of those available together: gpu.example.com/p/device/memory (3 draw 120Gi, 40Gi left)",
+				"      not all of those available together: device: memory (3 draw 120Gi, 40Gi left)",
 				"  counted one by one, each request has enough available devices; " +
 					"with 1 device of its own served, request gpu is short of memory (40Gi needed, at most 0 left)",
 			},
@@ -66,14 +66,11 @@ func TestExplanationInFull(t *testing.T) {
 				"  claim train/gpus",
 				"    request gpu: 1 device of class gpu",
 				"      4 devices published for the node, 4 of the class, 4 matching, 4 available",
-				"      not all of those available together: gpu.example.com/p/device/memory (4 draw 160Gi, 80Gi left)",
+				"      not all of those available together: device: memory (4 draw 160Gi, 80Gi left)",
 				"  claim default/more",
-				"    request one: 1 device of class gpu",
+				"    requests one and two, each: 1 device of class gpu",
 				"      4 devices published for the node, 4 of the class, 4 matching, 4 available",
-				"      not all of those available together: gpu.example.com/p/device/memory (4 draw 160Gi, 80Gi left)",
-				"    request two: 1 device of class gpu",
-				"      4 devices published for the node, 4 of the class, 4 matching, 4 available",
-				"      not all of those available together: gpu.example.com/p/device/memory (4 draw 160Gi, 80Gi left)",
+				"      not all of those available together: device: memory (4 draw 160Gi, 80Gi left)",
 				"  counted one by one, each request has enough available devices; " +
 					"with claim train/gpus and request one served, request two is short of memory (40Gi needed, at most 0 left)",
 			},
@@ -122,14 +119,12 @@ func TestExplanationInFull(t *testing.T) {
 				"node n: claim default/gpus: there are enough free devices, but none that together satisfy " +
 					"matchAttribute gpu.example.com/numa and distinctAttribute gpu.example.com/numa",
 				"  claim default/gpus",
-				"    request one: 1 device of class gpu",
-				"      4 devices published for the node, 4 of the class, 4 matching, 4 available",
-				"    request two: 1 device of class gpu",
+				"    requests one and two, each: 1 device of class gpu",
 				"      4 devices published for the node, 4 of the class, 4 matching, 4 available",
 				"    matchAttribute gpu.example.com/numa of requests one and two: 2 devices wanted, at best 2 available with value 0",
 				"    distinctAttribute gpu.example.com/numa of requests one and two: 2 devices wanted, " +
 					"at best 2 available with different values",
-				"  counted one by one, each request has enough available devices",
+				"  counted one by one, each request has enough available devices; without constraints they could be had together",
 			},
 		},
 	} {

@@ -40,7 +40,7 @@ func (s *search) explainRequest(r *request) ExplainedRequest {
 	e.Available, e.Failing = obstacles[Available].devices, failing.sorted()
 	for cause := Available + 1; int(cause) < causeCount; cause++ {
 		if b := &obstacles[cause]; b.devices > 0 {
-			e.Obstacles = append(e.Obstacles, Obstacle{cause, b.devices, b.details.sorted(), b.holders()})
+			e.Obstacles = append(e.Obstacles, Obstacle{cause, b.devices, b.details.sorted(), b.holders(), b.sets.sorted()})
 		}
 	}
 	return e
@@ -52,6 +52,7 @@ type obstacleBuilder struct {
 	details details
 	// claims are by how many devices of which pool each claim is in the way.
 	claims map[ledger.ClaimRef]map[string]bool
+	sets   counterSets
 }
 
 func (b *obstacleBuilder) add(in *inspection, device int, cause Cause) {
@@ -81,8 +82,10 @@ func (b *obstacleBuilder) add(in *inspection, device int, cause Cause) {
 	case CounterShort:
 		for _, short := range in.shortCounters(device) {
 			b.details.add(in.pool.ID.String()+"/"+short.name, short.of(name))
-			for _, drawing := range in.drawing(short.name) {
-				b.addUsers(in, drawing)
+			drawing := in.drawing(short.name)
+			b.sets.add(in, &short, drawing)
+			for _, other := range drawing {
+				b.addUsers(in, other)
 			}
 		}
 	case Held:
@@ -110,8 +113,7 @@ func (b *obstacleBuilder) holders() []Holder {
 		list = append(list, Holder{claim, len(devices)})
 	}
 	slices.SortFunc(list, func(a, b Holder) int {
-		return cmp.Or(cmp.Compare(b.Devices, a.Devices), cmp.Compare(a.Claim.Namespace, b.Claim.Namespace),
-			cmp.Compare(a.Claim.Name, b.Claim.Name), cmp.Compare(a.Claim.UID, b.Claim.UID))
+		return cmp.Or(cmp.Compare(b.Devices, a.Devices), compareClaims(a.Claim, b.Claim))
 	})
 	return list
 }

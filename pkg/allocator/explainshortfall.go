@@ -1,69 +1,143 @@
 package allocator
 
 import (
-	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 )
 
-// shortfalls has a line for each capacity or counter of which too little is left.
+// shortfalls has a line for each capacity of which too little is left.
 func (w *textWriter) shortfalls(o *Obstacle) {
-	list := byCounter(o.Details)
-	for i := range list {
+	for i, detail := range o.Details {
 		if i == listedAtMost {
-			w.line(4, "%d more", len(list)-listedAtMost)
+			w.line(4, "%d more", len(o.Details)-listedAtMost)
 			return
 		}
-		if s := list[i].Shortfall; s != nil {
-			w.line(4, "%s: %s needs %s%s, %s left, %s short", list[i].text(o.Devices), s.Device, s.Needed.String(),
-				list[i].of(), s.Left.String(), s.By.String())
+		if s := detail.Shortfall; s != nil {
+			w.line(4, "%s: %s needs %s, %s left, %s short", detail.text(o.Devices), s.Device, s.Needed.String(), s.Left.String(), s.By.String())
 		}
 	}
 }
 
-// counterDetail is a detail together with the set that its counter is from, "" if it
-// is about something else.
-type counterDetail struct {
-	Detail
-	set string
+// setText is what is told of a counter set, or of several with the same text.
+type setText struct {
+	sets    []string
+	text    string
+	drawers []Drawer
 }
 
-// of is the set from which the device draws.
-func (d *counterDetail) of() string {
-	if d.set == "" {
-		return ""
+// counterSets has a line for each counter set of which too little is left; one for those
+// that lack the same because of the same claims.
+func (w *textWriter) counterSets(all []CounterSet) {
+	lines := mergedSets(all)
+	for i := range lines {
+		if i == listedAtMost {
+			w.line(4, "%d more", len(lines)-listedAtMost)
+			return
+		}
+		w.line(4, "%s: %s%s", join(lines[i].sets), lines[i].text, drawersText(lines[i].drawers))
 	}
-	return " of " + d.set
 }
 
-// byCounter merges counters of the same name, of which each device often has its own
-// set. The one that lacks the least stands for all.
-func byCounter(all []Detail) []counterDetail {
-	var list []counterDetail
-	for _, detail := range all {
-		path := strings.Split(detail.Name, "/")
-		if last := len(path) - 1; last >= 3 { // A capacity has no more than a domain and a name.
-			one := counterDetail{detail, path[last-1]}
-			one.Name = path[last]
-			list = mergeCounter(list, one)
-		} else {
-			list = append(list, counterDetail{Detail: detail})
+func mergedSets(all []CounterSet) []setText {
+	var lines []setText
+	for i := range all {
+		set := &all[i]
+		text, name := set.text(), setName(all, set)
+		same := slices.IndexFunc(lines, func(l setText) bool {
+			return l.text == text && slices.EqualFunc(l.drawers, set.Claims, func(a, b Drawer) bool { return a.Claim == b.Claim })
+		})
+		if same < 0 {
+			lines = append(lines, setText{[]string{name}, text, cloneDrawers(set.Claims)})
+			continue
+		}
+		lines[same].sets = append(lines[same].sets, name)
+		for j := range set.Claims {
+			d := &lines[same].drawers[j]
+			d.Devices = append(d.Devices, set.Claims[j].Devices...)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b counterDetail) int { return cmp.Compare(b.Devices, a.Devices) })
+	return lines
+}
+
+func cloneDrawers(all []Drawer) []Drawer {
+	list := slices.Clone(all)
+	for i := range list {
+		list[i].Devices = slices.Clone(list[i].Devices)
+	}
 	return list
 }
 
-func mergeCounter(list []counterDetail, one counterDetail) []counterDetail {
-	for i := range list {
-		if known := &list[i]; known.set != "" && known.Name == one.Name {
-			one.Devices += known.Devices
-			if one.Shortfall.By.Cmp(known.Shortfall.By) >= 0 {
-				one.Shortfall, one.set = known.Shortfall, known.set
+// setName names the pool only if there are several.
+func setName(all []CounterSet, set *CounterSet) string {
+	if all[0].Pool == all[len(all)-1].Pool {
+		return set.Set
+	}
+	return set.Pool + "/" + set.Set
+}
+
+// text says of which counters too little is left.
+func (c *CounterSet) text() string {
+	var words []string
+	for i := range c.Counters {
+		d := &c.Counters[i]
+		words = append(words, fmt.Sprintf("%s (%s needed, %s left)", d.Name, d.Needed.String(), d.Left.String()))
+	}
+	return join(words)
+}
+
+func drawersText(all []Drawer) string {
+	if len(all) == 0 {
+		return ""
+	}
+	return "; in use by " + listed(all, "more claims", func(d Drawer) string {
+		if !d.named() {
+			return fmt.Sprintf("other claims (%s)", join(d.Devices))
+		}
+		return fmt.Sprintf("%s (%s)", d.Claim, join(d.Devices))
+	})
+}
+
+func (d Drawer) named() bool { return Holder{Claim: d.Claim}.named() }
+
+// contended says, set by set, which counters do not suffice for all available devices;
+// sets of which the same is to be said are named together.
+func contended(all []Contention) string {
+	var lines []setText
+	for _, set := range setsOfContention(all) {
+		var words []string
+		for i := range all {
+			if pool, counter := splitCounter(all[i].Counter); pool == set {
+				words = append(words, all[i].text(counter))
 			}
-			*known = one
-			return list
+		}
+		text, name := join(words), set[strings.LastIndex(set, "/")+1:]
+		if same := slices.IndexFunc(lines, func(l setText) bool { return l.text == text }); same >= 0 {
+			lines[same].sets = append(lines[same].sets, name)
+		} else {
+			lines = append(lines, setText{sets: []string{name}, text: text})
 		}
 	}
-	return append(list, one)
+	return listed(lines, "more counter sets", func(l setText) string { return join(l.sets) + ": " + l.text })
+}
+
+// setsOfContention are the sets, as driver/pool/set, each once.
+func setsOfContention(all []Contention) []string {
+	var sets []string
+	for i := range all {
+		if set, _ := splitCounter(all[i].Counter); !slices.Contains(sets, set) {
+			sets = append(sets, set)
+		}
+	}
+	return sets
+}
+
+// splitCounter takes driver/pool/set/counter apart. The pool may have slashes, too.
+func splitCounter(path string) (set, counter string) {
+	last := strings.LastIndex(path, "/")
+	return path[:last], path[last+1:]
+}
+
+func (c Contention) text(counter string) string {
+	return fmt.Sprintf("%s (%s %s, %s left)", counter, plural(c.Devices, "draws", "draw"), c.Needed.String(), c.Left.String())
 }

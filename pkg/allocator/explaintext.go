@@ -19,9 +19,7 @@ func (e *Explanation) String() string {
 	}
 	w := &textWriter{}
 	w.line(0, "node %s: %s", e.Node, e.Reason)
-	for i := range e.Claims {
-		w.claim(&e.Claims[i])
-	}
+	w.claims(e.Claims)
 	for _, pool := range e.LeftOut {
 		w.line(1, "pool %s is left out, it is %s: %s", pool.ID, pool.State, pool.Reason)
 	}
@@ -43,18 +41,7 @@ func (w *textWriter) line(depth int, format string, args ...any) {
 	w.WriteString("\n")
 }
 
-func (w *textWriter) claim(c *ExplainedClaim) {
-	w.line(1, "claim %s", c.Claim)
-	for i := range c.Requests {
-		w.request(&c.Requests[i])
-	}
-	for i := range c.Constraints {
-		w.constraint(&c.Constraints[i])
-	}
-}
-
 func (w *textWriter) request(r *ExplainedRequest) {
-	w.line(2, "request %s: %s", r.Request, r.asks())
 	w.line(3, "%s published for the node, %d of the class, %d matching, %d available%s",
 		plural(r.Published, "device", "devices"), r.OfClass, r.Matching, r.Available, r.verdict())
 	for i := range r.Obstacles {
@@ -65,7 +52,7 @@ func (w *textWriter) request(r *ExplainedRequest) {
 		w.line(3, "%s on which a selector fails: %s", plural(failing.Devices, "device", "devices"), text)
 	}
 	if len(r.Contended) > 0 {
-		w.line(3, "not all of those available together: %s", listed(r.Contended, "more counters", Contention.text))
+		w.line(3, "not all of those available together: %s", contended(r.Contended))
 	}
 }
 
@@ -79,10 +66,6 @@ func (r *ExplainedRequest) verdict() string {
 	default:
 		return ": " + r.Shortage
 	}
-}
-
-func (c Contention) text() string {
-	return fmt.Sprintf("%s (%s %s, %s left)", c.Counter, plural(c.Devices, "draws", "draw"), c.Needed.String(), c.Left.String())
 }
 
 // asks is what the request asks for.
@@ -100,6 +83,11 @@ func (r *ExplainedRequest) asks() string {
 
 func (w *textWriter) obstacle(o *Obstacle) {
 	text := fmt.Sprintf("%d %s", o.Devices, o.Cause.predicate(o.Devices, nil))
+	if len(o.CounterSets) > 0 {
+		w.line(3, "%s", text)
+		w.counterSets(o.CounterSets)
+		return
+	}
 	separator := ": "
 	if len(o.Details) > 0 && o.Details[0].Shortfall == nil {
 		text += ": " + listed(o.Details, "more", func(d Detail) string { return d.text(o.Devices) })
@@ -143,11 +131,6 @@ func listed[T any](all []T, more string, text func(T) string) string {
 		joined += fmt.Sprintf(" and %d %s", n, more)
 	}
 	return joined
-}
-
-func (w *textWriter) constraint(c *ExplainedConstraint) {
-	w.line(2, "%s %s of %s: %s wanted, %s", c.Kind, c.Attribute, requestNames(c.Requests),
-		plural(c.Wanted, "device", "devices"), c.best())
 }
 
 // best says how many devices there are at best.
