@@ -27,13 +27,28 @@ type coveredSlot struct {
 	alternatives [][]inspection
 }
 
+// survey makes agreements. It looks at the devices for each request only once.
+type survey struct {
+	s    *search
+	seen map[*request][]inspection
+}
+
+func (s *search) survey() *survey { return &survey{s, make(map[*request][]inspection)} }
+
+func (n *survey) inspect(r *request) []inspection {
+	if n.seen[r] == nil {
+		n.seen[r] = n.s.inspect(r)
+	}
+	return n.seen[r]
+}
+
 // agreement looks at those requests of claims that are covered. The constraint, if
 // any, must cover them too.
-func (s *search) agreement(claims []*claim, constraint *scopedConstraint, covers func(*request) bool) *agreement {
+func (n *survey) agreement(claims []*claim, constraint *scopedConstraint, covers func(*request) bool) *agreement {
 	a := &agreement{claims: claims, constraint: constraint}
 	for _, c := range claims {
 		for i := range c.slots {
-			slot := s.coveredSlot(c, &c.slots[i], covers)
+			slot := n.coveredSlot(c, &c.slots[i], covers)
 			// What need not come from these devices does not compete for them.
 			if slot.alternatives != nil && (slot.wanted > 0 || constraint != nil) {
 				a.covered, a.wanted = append(a.covered, slot), a.wanted+slot.wanted
@@ -43,13 +58,13 @@ func (s *search) agreement(claims []*claim, constraint *scopedConstraint, covers
 	return a
 }
 
-func (s *search) coveredSlot(c *claim, slot *slot, covers func(*request) bool) coveredSlot {
+func (n *survey) coveredSlot(c *claim, slot *slot, covers func(*request) bool) coveredSlot {
 	least, covered := -1, coveredSlot{claim: c, name: slot.name}
 	for _, r := range slot.alternatives {
 		wanted := 0
 		if covers(r) {
-			wanted = s.wantedBy(r)
-			covered.alternatives = append(covered.alternatives, s.inspect(r))
+			wanted = n.s.wantedBy(r)
+			covered.alternatives = append(covered.alternatives, n.inspect(r))
 		}
 		if least < 0 || wanted < least {
 			least = wanted

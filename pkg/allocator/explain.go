@@ -245,9 +245,9 @@ func (s *search) explainClaim(c *claim) ExplainedClaim {
 			e.Requests = append(e.Requests, s.explainRequest(r))
 		}
 	}
-	constraints := s.constraintsOf(c)
+	constraints, survey := s.constraintsOf(c), s.survey()
 	for i := range constraints {
-		e.Constraints = append(e.Constraints, s.agreement([]*claim{c}, &constraints[i], constraints[i].appliesTo).explain())
+		e.Constraints = append(e.Constraints, survey.agreement([]*claim{c}, &constraints[i], constraints[i].appliesTo).explain())
 	}
 	return e
 }

@@ -32,7 +32,11 @@ type inspection struct {
 	usable                        bitset.Set
 	selection                     *selector.Selection
 	hidden, unsupported, occupied bitset.Set
+	// known has the cause for each device that was judged, notJudged for others.
+	known []Cause
 }
+
+const notJudged Cause = -1
 
 // inspect looks at the pools that can be allocated from.
 func (s *search) inspect(r *request) []inspection {
@@ -83,9 +87,19 @@ func (in *inspection) ignores(device int) bool {
 		in.capacity(device) == TooSmall)
 }
 
-// cause says what keeps the request from a device that matches. It asks in the
-// order of the causes.
+// cause says what keeps the request from a device that matches.
 func (in *inspection) cause(device int) Cause {
+	if in.known == nil {
+		in.known = slices.Repeat([]Cause{notJudged}, len(in.pool.Devices))
+	}
+	if in.known[device] == notJudged {
+		in.known[device] = in.judge(device)
+	}
+	return in.known[device]
+}
+
+// judge asks in the order of the causes.
+func (in *inspection) judge(device int) Cause {
 	switch {
 	case !in.pool.Reachable.Has(device):
 		return Unreachable

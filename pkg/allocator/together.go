@@ -12,7 +12,7 @@ import (
 // first of that which would rule it out even if other claims had nothing, if any.
 func (s *search) tooFewTogether() finding {
 	var first finding
-	for a := range s.agreements {
+	for a := range s.survey().agreements {
 		found := a.tooFew()
 		if found.lasting {
 			return found
@@ -25,30 +25,30 @@ func (s *search) tooFewTogether() finding {
 }
 
 // agreements yields all that can be counted, what concerns fewer requests first.
-func (s *search) agreements(yield func(*agreement) bool) {
-	for _, c := range s.claims {
-		if len(c.slots) > 1 && !s.countedTogether([]*claim{c}, func(*request) bool { return true }, yield) {
+func (n *survey) agreements(yield func(*agreement) bool) {
+	for _, c := range n.s.claims {
+		if len(c.slots) > 1 && !n.countedTogether([]*claim{c}, func(*request) bool { return true }, yield) {
 			return
 		}
-		constraints := s.constraintsOf(c)
+		constraints := n.s.constraintsOf(c)
 		for i := range constraints {
-			if !yield(s.agreement([]*claim{c}, &constraints[i], constraints[i].appliesTo)) {
+			if !yield(n.agreement([]*claim{c}, &constraints[i], constraints[i].appliesTo)) {
 				return
 			}
 		}
 	}
-	if len(s.claims) > 1 {
+	if len(n.s.claims) > 1 {
 		// With admin access nothing is taken away from other claims.
-		s.countedTogether(s.claims, func(r *request) bool { return !r.admin }, yield)
+		n.countedTogether(n.s.claims, func(r *request) bool { return !r.admin }, yield)
 	}
 }
 
 // countedTogether yields the requests that compete for the devices that one of them
 // matches, those for devices of one class, and all together.
-func (s *search) countedTogether(claims []*claim, counts func(*request) bool, yield func(*agreement) bool) bool {
+func (n *survey) countedTogether(claims []*claim, counts func(*request) bool, yield func(*agreement) bool) bool {
 	kinds, classes := kindsAndClasses(claims, counts)
 	for _, kind := range kinds {
-		if !yield(s.agreement(claims, nil, func(r *request) bool { return counts(r) && s.within(r, kind) })) {
+		if !yield(n.agreement(claims, nil, func(r *request) bool { return counts(r) && n.s.within(r, kind) })) {
 			return false
 		}
 	}
@@ -56,11 +56,11 @@ func (s *search) countedTogether(claims []*claim, counts func(*request) bool, yi
 		return true // All requests want the same devices.
 	}
 	for _, class := range classes {
-		if !yield(s.agreement(claims, nil, func(r *request) bool { return counts(r) && r.className == class })) {
+		if !yield(n.agreement(claims, nil, func(r *request) bool { return counts(r) && r.className == class })) {
 			return false
 		}
 	}
-	return len(classes) < 2 || yield(s.agreement(claims, nil, counts))
+	return len(classes) < 2 || yield(n.agreement(claims, nil, counts))
 }
 
 // kindsAndClasses has a request of each kind, and the names of the device classes.
