@@ -2,6 +2,7 @@ package allocator
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"iter"
 	"slices"
@@ -144,6 +145,24 @@ func (t *Task) Err() error {
 		}
 	}
 	return nil
+}
+
+// AppendKey appends a text that is the same for tasks which have the same solutions on
+// every node: the same requests, constraints and classes, for whichever claims.
+func (t *Task) AppendKey(b []byte) []byte {
+	for _, c := range t.claims {
+		spec, err := c.api.Spec.Marshal()
+		if err != nil {
+			return append(b, c.api.UID...) // Its own, then.
+		}
+		b = append(binary.AppendUvarint(b, uint64(len(spec))), spec...)
+	}
+	for _, r := range t.requests {
+		if r.class != nil {
+			b = append(append(append(b, r.class.UID...), r.class.ResourceVersion...), '/')
+		}
+	}
+	return b
 }
 
 // HasAlternatives reports whether any request has alternatives, so that solutions may

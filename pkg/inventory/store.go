@@ -25,6 +25,10 @@ type Store struct {
 
 	pools sync.Map // PoolID to *Pool
 	nodes nodeIndex
+
+	// Changed has the nodes of which pools changed that they have for themselves, or
+	// with others.
+	Changed Changes[string]
 }
 
 // NewStore returns an empty store.
@@ -83,6 +87,7 @@ func (s *Store) replace(old *Slice, published *resourceapi.ResourceSlice) {
 		if added == nil || added.poolID() != old.poolID() {
 			s.publish(old.poolID())
 		}
+		s.noteChange(old)
 		s.nodes.remove(old.localTo(), old.poolID())
 	}
 }
@@ -155,10 +160,46 @@ func (s *Store) forget(slice *Slice) {
 }
 
 func (s *Store) publish(id PoolID) {
-	members := s.members[id]
-	if len(members) == 0 {
+	if members := s.members[id]; len(members) == 0 {
 		s.pools.Delete(id)
-		return
+	} else {
+		s.pools.Store(id, newPool(id, members, s.rules, s.opts))
 	}
-	s.pools.Store(id, newPool(id, members, s.rules, s.opts))
+	for _, slice := range s.members[id] {
+		s.noteChange(slice)
+	}
+}
+
+// noteChange logs that the node of a slice may see something else than before.
+func (s *Store) noteChange(slice *Slice) {
+	if node := slice.localTo(); node != "" {
+		s.Changed.Add(node)
+	}
+}
+
+// SharedPools returns the pools that are not for one node alone, as far as it is known
+// from each slice by itself.
+func (s *Store) SharedPools() []PoolID { return *s.nodes.shared.Load() }
+
+// NodesOf returns the nodes that the pool has slices for, one for each slice that is for
+// one node alone.
+func (s *Store) NodesOf(id PoolID) []string {
+	pool := s.Pool(id)
+	if pool == nil {
+		return nil
+	}
+	nodes := make([]string, 0, len(pool.slices))
+	for _, slice := range pool.slices {
+		if node := slice.localTo(); node != "" && (len(nodes) == 0 || nodes[len(nodes)-1] != node) {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes
+}
+
+// LocalNodes yields the names of all nodes that have pools for themselves.
+func (s *Store) LocalNodes() func(func(string) bool) {
+	return func(yield func(string) bool) {
+		s.nodes.local.Range(func(node, _ any) bool { return yield(node.(string)) })
+	}
 }

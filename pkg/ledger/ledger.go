@@ -21,6 +21,9 @@ type Ledger struct {
 	byName map[string]types.UID // namespace/name to UID of the committed claim
 
 	pools sync.Map // inventory.PoolID to *PoolUsage
+
+	// Changed has the pools of which the usage changed.
+	Changed inventory.Changes[inventory.PoolID]
 }
 
 // record is what is known about one claim.
@@ -150,6 +153,7 @@ func (l *Ledger) publish(holder ClaimRef, before, after *resourceapi.AllocationR
 		} else {
 			l.pools.Store(id, usage)
 		}
+		l.Changed.Add(id)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -26,6 +27,8 @@ type cycle struct {
 
 	// mutex protects what Filter writes for several nodes at once.
 	mutex sync.Mutex
+	// narrowedTo are the nodes that PreFilter named; nil if it named none.
+	narrowedTo sets.Set[string]
 	// scored is set if it matters to Score which devices a node has for the task.
 	scored bool
 	// plans has what the task found for nodes to be scored: one result for each claim

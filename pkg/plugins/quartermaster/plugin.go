@@ -15,6 +15,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/candidates"
 	"github.com/quartermaster-dra/quartermaster/pkg/commit"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
@@ -28,13 +29,15 @@ const compiledExpressions = 200
 
 // Quartermaster is the plugin. It is safe for concurrent use.
 type Quartermaster struct {
-	handle   fwk.Handle
-	features feature.Features
-	solver   *allocator.Solver
-	writer   *commit.Writer
-	state    *clusterState
-	released *recentPods
-	undoing  *pendingUndos
+	handle     fwk.Handle
+	features   feature.Features
+	solver     *allocator.Solver
+	writer     *commit.Writer
+	state      *clusterState
+	released   *recentPods
+	undoing    *pendingUndos
+	narrowing  *narrowing
+	candidates *candidates.Index
 	// lastSlice is the last event about a slice that hints were asked about.
 	lastSlice atomic.Pointer[sliceEvent]
 	gate      *gateReporter
@@ -84,6 +87,8 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 		state:       state,
 		released:    newRecentPods(),
 		undoing:     newPendingUndos(),
+		narrowing:   &narrowing{handle: handle},
+		candidates:  state.candidates,
 		nodes:       handle.SharedInformerFactory().Core().V1().Nodes().Lister(),
 		pods:        podInformer.GetIndexer(),
 		podsByClaim: "quartermasterPodsByClaim-" + handle.ProfileName(),

@@ -14,13 +14,17 @@ import (
 // the pod cannot run, and nobody else uses the claim, then the claim is
 // deallocated: the next attempt can allocate it elsewhere. One claim is enough for
 // an attempt. Its update is the event that wakes the pod.
-func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, _ fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
+func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, statuses fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	c, err := cycleOf(cs)
 	if err != nil {
 		return nil, failed(err)
 	}
 	if c == nil {
 		return nil, fwk.NewStatus(fwk.Unschedulable)
+	}
+	if c.narrowedTo != nil && pl.judgeOthers(ctx, cs, pod, c, statuses) {
+		pl.handle.Activate(klog.FromContext(ctx), map[string]*v1.Pod{pod.Namespace + "/" + pod.Name: pod})
+		return nil, fwk.NewStatus(fwk.Unschedulable, "devices became free meanwhile; looking again")
 	}
 	for _, podClaim := range c.claims {
 		if !c.unavailable[podClaim] || !onlyFor(podClaim, pod.UID) {

@@ -13,8 +13,9 @@ import (
 )
 
 // PreFilter looks up the pod's claims and resolves those without allocation into
-// a task. It rejects the pod if no node can help.
-func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+// a task. It rejects the pod if no node can help, and names those that can if they
+// are few.
+func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	if pl.isResize(pod) {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
@@ -46,7 +47,7 @@ func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *
 		return nil, status
 	}
 	cs.Write(cycleKey, c)
-	return nil, nil
+	return pl.narrow(ctx, c, pod, len(nodes)), nil
 }
 
 // PreFilterExtensions implements fwk.PreFilterPlugin. Adding or removing pods on a

@@ -3,9 +3,12 @@ package quartermaster
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
+	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
@@ -15,6 +18,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/candidates"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -31,6 +35,9 @@ import (
 type clusterState struct {
 	inventory *inventory.Store
 	ledger    *ledger.Ledger
+
+	// candidates is shared by all profiles like the rest.
+	candidates *candidates.Index
 
 	claims cache.Indexer
 	slices cache.Indexer
@@ -69,6 +76,9 @@ func newClusterState(factory informers.SharedInformerFactory, supported structur
 		inventory: inventory.NewStore(allocator.InventoryOptions(supported)),
 		ledger:    ledger.New(),
 	}
+	if err := s.followNodes(factory); err != nil {
+		return nil, err
+	}
 	watch := func(informer cache.SharedIndexInformer, refresh func(key string)) (cache.Indexer, error) {
 		handle := func(obj any) {
 			if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
@@ -97,6 +107,39 @@ func newClusterState(factory informers.SharedInformerFactory, supported structur
 		s.rules, err = watch(api.DeviceTaintRules().Informer(), func(string) { s.refreshRules() })
 	}
 	return s, err
+}
+
+// followNodes tells the index of candidates about nodes.
+func (s *clusterState) followNodes(factory informers.SharedInformerFactory) error {
+	nodes := factory.Core().V1().Nodes()
+	s.candidates = candidates.New(s.inventory, s.ledger, func(name string) *v1.Node {
+		node, err := nodes.Lister().Get(name)
+		if err != nil {
+			return nil
+		}
+		return node
+	})
+	changed := func(obj any) {
+		if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
+			s.candidates.NodeChanged(key)
+		}
+	}
+	_, err := nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: changed,
+		UpdateFunc: func(before, after any) {
+			old, wasNode := before.(*v1.Node)
+			node, isNode := after.(*v1.Node)
+			if !wasNode || !isNode || !maps.Equal(old.Labels, node.Labels) ||
+				!slices.Equal(old.Status.DeclaredFeatures, node.Status.DeclaredFeatures) {
+				changed(after)
+			}
+		},
+		DeleteFunc: changed,
+	})
+	if err != nil {
+		return fmt.Errorf("watch nodes: %w", err)
+	}
+	return nil
 }
 
 // waitForSync blocks until everything that existed at the start is in the state.
