@@ -82,6 +82,15 @@ func (s *search) gaveUp(steps int) string {
 		"fewer requests or constraints in a claim make it easier to find", s.names(), plural(steps-1, "try", "tries"))
 }
 
+// Brief is Reason for callers that cannot wait for more: it names the claims, and not
+// what is to blame.
+func (o *Outcome) Brief() string {
+	if o.search == nil {
+		return ""
+	}
+	return o.search.names() + ": no devices for this on the node; of nodes like this one, others say why"
+}
+
 // names lists the claims of the task.
 func (s *search) names() string { return claimNames(s.claims) }
 

@@ -3,6 +3,7 @@ package quartermaster
 import (
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -24,6 +25,9 @@ type cycle struct {
 	task *allocator.Task
 	// extendedResources are those that a device class stands for.
 	extendedResources []v1.ResourceName
+
+	// reasonTime is how long it took so far to find reasons, see reasonBudget.
+	reasonTime atomic.Int64
 
 	// mutex protects what Filter writes for several nodes at once.
 	mutex sync.Mutex

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -87,7 +88,7 @@ func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, node *
 	case err != nil:
 		return solveError(ctx, err)
 	case !outcome.Fits():
-		reason := outcome.Reason()
+		reason := c.reason(outcome)
 		outcome.Release()
 		return waiting("%s", reason)
 	}
@@ -97,6 +98,21 @@ func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, node *
 		c.plans[node.Name] = outcome.Results
 	}
 	return nil
+}
+
+// reasonBudget is how much time, summed over nodes, an attempt may take to find out why
+// nodes have no devices. What is to blame in large claims can take a while to find, and
+// most nodes say the same.
+const reasonBudget = 50 * time.Millisecond
+
+// reason says why there are no devices on a node.
+func (c *cycle) reason(outcome *allocator.Outcome) string {
+	if time.Duration(c.reasonTime.Load()) > reasonBudget {
+		return outcome.Brief()
+	}
+	start := time.Now()
+	defer func() { c.reasonTime.Add(int64(time.Since(start))) }()
+	return outcome.Reason()
 }
 
 // site is what the allocator is to know about a node.
