@@ -9,6 +9,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/pkg/bitset"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
 // newSearch prepares a search: candidates, counts, constraints.
@@ -22,7 +23,7 @@ func newSearch(ctx context.Context, t *Task, site Site) (*search, error) {
 		s.budget = DefaultStepBudget
 	}
 	for i, pool := range site.Pools {
-		s.pools[i].start(t, pool, site.Usage.Pool(pool.ID))
+		s.pools[i].start(t, pool, ledger.Of(site.Usage, pool))
 		s.sharable = s.sharable || !s.pools[i].shareable.Empty()
 	}
 	for _, c := range t.claims {

@@ -29,15 +29,15 @@ func (c *Cache) Put(key, value any) any {
 // for each pod.
 const maxEntries = 1000
 
-// Table is a Cache under texts. Reading takes no lock and no memory; there are few
-// texts and each is stored once. The zero value is ready.
-type Table struct {
+// Table is a Cache for few keys, each of which is stored once. Reading takes no lock and
+// no memory. The zero value is ready.
+type Table[K comparable] struct {
 	mutex   sync.Mutex
-	entries atomic.Pointer[map[string]any]
+	entries atomic.Pointer[map[K]any]
 }
 
 // Get returns the value stored under key, or nil.
-func (t *Table) Get(key string) any {
+func (t *Table[K]) Get(key K) any {
 	if entries := t.entries.Load(); entries != nil {
 		return (*entries)[key]
 	}
@@ -45,13 +45,13 @@ func (t *Table) Get(key string) any {
 }
 
 // Put is like Cache.Put. A table that is full starts anew.
-func (t *Table) Put(key string, value any) any {
+func (t *Table[K]) Put(key K, value any) any {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	if stored := t.Get(key); stored != nil {
 		return stored
 	}
-	entries := make(map[string]any)
+	entries := make(map[K]any)
 	if before := t.entries.Load(); before != nil && len(*before) < maxEntries {
 		entries = maps.Clone(*before)
 	}

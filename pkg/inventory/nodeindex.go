@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"unique"
 )
 
 // nodeIndex answers which pools a node may see: those with a slice for only that
@@ -15,8 +16,8 @@ type nodeIndex struct {
 	localCounts  map[string]map[PoolID]int
 	sharedCounts map[PoolID]int
 
-	local  *sync.Map // node name to []PoolID, never empty
-	shared *atomic.Pointer[[]PoolID]
+	local  *sync.Map // node name to []PoolKey, never empty
+	shared *atomic.Pointer[[]PoolKey]
 }
 
 func newNodeIndex() nodeIndex {
@@ -24,17 +25,17 @@ func newNodeIndex() nodeIndex {
 		localCounts:  make(map[string]map[PoolID]int),
 		sharedCounts: make(map[PoolID]int),
 		local:        &sync.Map{},
-		shared:       &atomic.Pointer[[]PoolID]{},
+		shared:       &atomic.Pointer[[]PoolKey]{},
 	}
-	index.shared.Store(&[]PoolID{})
+	index.shared.Store(&[]PoolKey{})
 	return index
 }
 
 // pools returns the pools that the node may see, sorted, each once.
-func (x *nodeIndex) pools(node string) []PoolID {
-	var local []PoolID
-	if ids, found := x.local.Load(node); found {
-		local = ids.([]PoolID)
+func (x *nodeIndex) pools(node string) []PoolKey {
+	var local []PoolKey
+	if keys, found := x.local.Load(node); found {
+		local = keys.([]PoolKey)
 	}
 	shared := *x.shared.Load()
 	switch {
@@ -44,7 +45,7 @@ func (x *nodeIndex) pools(node string) []PoolID {
 		return shared
 	}
 	merged := slices.Concat(local, shared)
-	slices.SortFunc(merged, PoolID.Compare)
+	slices.SortFunc(merged, func(a, b PoolKey) int { return a.Value().Compare(b.Value()) })
 	return slices.Compact(merged)
 }
 
@@ -78,14 +79,17 @@ func (x *nodeIndex) counts(node string) map[PoolID]int {
 }
 
 func (x *nodeIndex) publish(node string) {
-	ids := slices.SortedFunc(maps.Keys(x.counts(node)), PoolID.Compare)
+	var keys []PoolKey
+	for _, id := range slices.SortedFunc(maps.Keys(x.counts(node)), PoolID.Compare) {
+		keys = append(keys, unique.Make(id))
+	}
 	switch {
 	case node == "":
-		x.shared.Store(&ids)
-	case len(ids) == 0:
+		x.shared.Store(&keys)
+	case len(keys) == 0:
 		x.local.Delete(node)
 		delete(x.localCounts, node)
 	default:
-		x.local.Store(node, ids)
+		x.local.Store(node, keys)
 	}
 }

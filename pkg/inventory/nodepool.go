@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"fmt"
+	"unique"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -38,7 +39,9 @@ type Device struct {
 // NodePool is what a node sees of a pool. It is immutable and shared by all nodes
 // which see the same. Only a Complete one has devices and counters.
 type NodePool struct {
-	ID    PoolID
+	ID PoolID
+	// Key stands for ID where pools are looked up often.
+	Key   PoolKey
 	State State
 	// Reason says why the pool is not complete.
 	Reason string
@@ -69,8 +72,8 @@ type NodePool struct {
 	BindingConditions bool
 	// Selections and Attributes hold what was derived from Devices, by selectors and
 	// by name of the attribute, Derived whatever else was.
-	Selections Table
-	Attributes Table
+	Selections Table[unique.Handle[string]]
+	Attributes Table[string]
 	Derived    Cache
 
 	positions map[string]int
@@ -83,7 +86,7 @@ func (p *NodePool) Position(device string) (int, bool) {
 }
 
 func newNodePool(pool *Pool, targeting, others []*Slice, node *v1.Node) *NodePool {
-	view := &NodePool{ID: pool.ID}
+	view := &NodePool{ID: pool.ID, Key: pool.key}
 	view.addDevices(pool, targeting, node)
 	for _, slice := range others {
 		if len(slice.Spec.SharedCounters) > 0 && pool.opts.PartitionableDevices {
@@ -94,7 +97,7 @@ func newNodePool(pool *Pool, targeting, others []*Slice, node *v1.Node) *NodePoo
 		}
 	}
 	if err := view.validate(pool, targeting, others); err != nil {
-		return &NodePool{ID: pool.ID, State: Invalid, Reason: err.Error()}
+		return &NodePool{ID: pool.ID, Key: pool.key, State: Invalid, Reason: err.Error()}
 	}
 	return view
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"unique"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -14,6 +15,9 @@ import (
 type PoolID struct {
 	Driver, Name string
 }
+
+// PoolKey stands for a PoolID. It is compared and hashed like a pointer.
+type PoolKey = unique.Handle[PoolID]
 
 func (id PoolID) String() string { return id.Driver + "/" + id.Name }
 
@@ -37,10 +41,14 @@ type Options struct {
 type Pool struct {
 	ID PoolID
 
+	key    PoolKey
 	opts   Options
 	slices []*Slice                       // sorted by name
 	rules  []*resourceapi.DeviceTaintRule // sorted by name
 
+	// uniform is true for the most common kind of pool, which looks the same to every
+	// node that sees it: one slice without per-device node selection.
+	uniform bool
 	// sole caches the view of a pool that looks the same to every node that
 	// sees it. Other pools cache a view for each set of reachable slices and devices.
 	sole  atomic.Pointer[NodePool]
@@ -48,7 +56,7 @@ type Pool struct {
 }
 
 func newPool(id PoolID, members map[string]*Slice, rules []*resourceapi.DeviceTaintRule, opts Options) *Pool {
-	p := &Pool{ID: id, opts: opts}
+	p := &Pool{ID: id, key: unique.Make(id), opts: opts}
 	for _, slice := range members {
 		p.slices = append(p.slices, slice)
 	}
@@ -58,6 +66,7 @@ func newPool(id PoolID, members map[string]*Slice, rules []*resourceapi.DeviceTa
 			p.rules = append(p.rules, rule)
 		}
 	}
+	p.uniform = len(p.slices) == 1 && len(p.slices[0].deviceReach) == 0 && !p.ignores(p.slices[0])
 	return p
 }
 
@@ -65,7 +74,7 @@ func newPool(id PoolID, members map[string]*Slice, rules []*resourceapi.DeviceTa
 // slice is for this node, or those that are belong to a generation that the
 // driver is about to replace by one without devices for this node.
 func (p *Pool) OnNode(node *v1.Node) *NodePool {
-	if p.looksTheSameEverywhere() {
+	if p.uniform {
 		if !p.slices[0].reaches(node) {
 			return nil
 		}
@@ -76,12 +85,6 @@ func (p *Pool) OnNode(node *v1.Node) *NodePool {
 		return p.sole.Load()
 	}
 	return p.cachedView(node)
-}
-
-// looksTheSameEverywhere is true for the most common kind of pool: one slice
-// without per-device node selection.
-func (p *Pool) looksTheSameEverywhere() bool {
-	return len(p.slices) == 1 && len(p.slices[0].deviceReach) == 0 && !p.ignores(p.slices[0])
 }
 
 // Everywhere returns the newest generation of the pool regardless of nodes: all
@@ -99,7 +102,7 @@ func (p *Pool) Everywhere() *NodePool {
 			known = append(known, slice)
 		}
 	}
-	view := &NodePool{ID: p.ID, State: Incomplete, Reason: "no slice can be used with the features that are on"}
+	view := &NodePool{ID: p.ID, Key: p.key, State: Incomplete, Reason: "no slice can be used with the features that are on"}
 	if len(known) > 0 {
 		if built := p.build(known, nil); built != nil {
 			view = built
@@ -180,7 +183,7 @@ func (p *Pool) build(reachable []*Slice, node *v1.Node) *NodePool {
 			if found == 1 {
 				verb = "is"
 			}
-			return &NodePool{ID: p.ID, State: Incomplete, Reason: fmt.Sprintf(
+			return &NodePool{ID: p.ID, Key: p.key, State: Incomplete, Reason: fmt.Sprintf(
 				"%d of %d slices of generation %d %s published", found, want, generation, verb)}
 		}
 	}

@@ -17,8 +17,8 @@ type Slice struct {
 	// Verdicts holds what selectors say of the published devices, Derived what
 	// expressions derive from them. Both survive changes of other slices of the pool
 	// and of taint rules.
-	Verdicts Table
-	Derived  Table
+	Verdicts Table[string]
+	Derived  Table[string]
 
 	reach reach
 	// deviceReach has one entry a device if the slice selects nodes per device

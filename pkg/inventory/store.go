@@ -3,6 +3,7 @@ package inventory
 import (
 	"slices"
 	"sync"
+	"unique"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -23,7 +24,7 @@ type Store struct {
 	members map[PoolID]map[string]*Slice
 	rules   []*resourceapi.DeviceTaintRule
 
-	pools sync.Map // PoolID to *Pool
+	pools sync.Map // PoolKey to *Pool
 	nodes nodeIndex
 
 	// Changed has the nodes of which pools changed that they have for themselves, or
@@ -110,8 +111,10 @@ func (s *Store) RefreshTaintRules(read func() []*resourceapi.DeviceTaintRule) {
 }
 
 // Pool returns the current version of a pool, or nil if it has no slices.
-func (s *Store) Pool(id PoolID) *Pool {
-	pool, found := s.pools.Load(id)
+func (s *Store) Pool(id PoolID) *Pool { return s.pool(unique.Make(id)) }
+
+func (s *Store) pool(key PoolKey) *Pool {
+	pool, found := s.pools.Load(key)
 	if !found {
 		return nil
 	}
@@ -122,11 +125,11 @@ func (s *Store) Pool(id PoolID) *Pool {
 // are tried: by driver and name, those with binding conditions after all others
 // because a device that still has to be attached is the worse choice (KEP-5007).
 func (s *Store) OnNode(node *v1.Node) []*NodePool {
-	ids := s.nodes.pools(node.Name)
-	result := make([]*NodePool, 0, len(ids))
+	keys := s.nodes.pools(node.Name)
+	result := make([]*NodePool, 0, len(keys))
 	var withConditions []*NodePool
-	for _, id := range ids {
-		pool := s.Pool(id)
+	for _, key := range keys {
+		pool := s.pool(key)
 		if pool == nil {
 			continue // Removed since we loaded the index.
 		}
@@ -161,9 +164,9 @@ func (s *Store) forget(slice *Slice) {
 
 func (s *Store) publish(id PoolID) {
 	if members := s.members[id]; len(members) == 0 {
-		s.pools.Delete(id)
+		s.pools.Delete(unique.Make(id))
 	} else {
-		s.pools.Store(id, newPool(id, members, s.rules, s.opts))
+		s.pools.Store(unique.Make(id), newPool(id, members, s.rules, s.opts))
 	}
 	for _, slice := range s.members[id] {
 		s.noteChange(slice)
@@ -179,7 +182,14 @@ func (s *Store) noteChange(slice *Slice) {
 
 // SharedPools returns the pools that are not for one node alone, as far as it is known
 // from each slice by itself.
-func (s *Store) SharedPools() []PoolID { return *s.nodes.shared.Load() }
+func (s *Store) SharedPools() []PoolID {
+	keys := *s.nodes.shared.Load()
+	ids := make([]PoolID, len(keys))
+	for i, key := range keys {
+		ids[i] = key.Value()
+	}
+	return ids
+}
 
 // NodesOf returns the nodes that the pool has slices for, one for each slice that is for
 // one node alone.

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"sync"
+	"unique"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,7 +21,7 @@ type Ledger struct {
 	claims map[types.UID]*record
 	byName map[string]types.UID // namespace/name to UID of the committed claim
 
-	pools sync.Map // inventory.PoolID to *PoolUsage
+	pools sync.Map // inventory.PoolKey to *PoolUsage
 
 	// Changed has the pools of which the usage changed.
 	Changed inventory.Changes[inventory.PoolID]
@@ -50,8 +51,10 @@ func New() *Ledger {
 }
 
 // Pool implements View.
-func (l *Ledger) Pool(id inventory.PoolID) *PoolUsage {
-	usage, found := l.pools.Load(id)
+func (l *Ledger) Pool(id inventory.PoolID) *PoolUsage { return l.pool(unique.Make(id)) }
+
+func (l *Ledger) pool(key inventory.PoolKey) *PoolUsage {
+	usage, found := l.pools.Load(key)
 	if !found {
 		return unused
 	}
@@ -149,9 +152,9 @@ func (l *Ledger) publish(holder ClaimRef, before, after *resourceapi.AllocationR
 	for id := range touched {
 		usage := l.Pool(id).change(id, holder, before, after)
 		if len(usage.Devices) == 0 {
-			l.pools.Delete(id)
+			l.pools.Delete(unique.Make(id))
 		} else {
-			l.pools.Store(id, usage)
+			l.pools.Store(unique.Make(id), usage)
 		}
 		l.Changed.Add(id)
 	}

@@ -16,6 +16,15 @@ type View interface {
 	Pool(inventory.PoolID) *PoolUsage
 }
 
+// Of is View.Pool for a pool of the inventory. It is fast for the ledger itself, which is
+// asked for each pod and node.
+func Of(view View, pool *inventory.NodePool) *PoolUsage {
+	if l, isLedger := view.(*Ledger); isLedger {
+		return l.pool(pool.Key)
+	}
+	return view.Pool(pool.ID)
+}
+
 // Fixed is a view that never changes.
 type Fixed map[inventory.PoolID]*PoolUsage
 

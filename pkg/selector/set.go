@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unique"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/klog/v2"
@@ -23,13 +24,13 @@ type Set struct {
 	claim     *resourceapi.ResourceClaim
 	request   string
 	// key is the same for sets of the same expressions.
-	key string
+	key unique.Handle[string]
 }
 
 // NewSet collects the selectors. All of them must be CEL selectors.
 func NewSet(class *resourceapi.DeviceClass, claim *resourceapi.ResourceClaim, request string, selectors []resourceapi.DeviceSelector) Set {
 	s := Set{class: class, claim: claim, request: request, selectors: selectors}
-	s.key = s.join()
+	s.key = unique.Make(s.join())
 	return s
 }
 
