@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -29,18 +30,47 @@ type Index struct {
 	// nodesChanged has the nodes of which something changed that can matter.
 	nodesChanged inventory.Changes[string]
 
-	mutex sync.Mutex
-	known map[string]*list.Element // to *entry, by key of the task
+	// mutex is held for reading while an answer is looked up, otherwise for writing.
+	mutex sync.RWMutex
+	known map[string]*list.Element // to *Answer, by key of the task
 	order list.List                // those used last are in front
 }
 
-// entry is what is known about a task.
-type entry struct {
-	key string
-	// nodes are those that have devices, or of which that cannot be said.
-	nodes map[string]bool
+// Answer is what is known about a task. It is safe for concurrent use and stays of use
+// when the index moves on: it then says what is known by that time.
+type Answer struct {
+	index *Index
+	key   string
+	// nodes are those that have devices (certain), or of which that cannot be said.
+	nodes map[string]certainty
 	// Positions in the logs up to which nodes is right.
 	inventory, ledger, changed uint64
+}
+
+type certainty bool
+
+const (
+	certain   certainty = true
+	uncertain certainty = false
+)
+
+// Has reports whether a node is known to have devices. False may mean that this cannot
+// be said.
+func (a *Answer) Has(node string) bool {
+	a.index.mutex.RLock()
+	defer a.index.mutex.RUnlock()
+	return a.nodes[node] == certain
+}
+
+// Names returns the nodes that have devices, or might have, unless they are more than
+// some number. On all other nodes there was no solution at a moment during Find.
+func (a *Answer) Names(most int) (names sets.Set[string], ok bool) {
+	a.index.mutex.RLock()
+	defer a.index.mutex.RUnlock()
+	if len(a.nodes) > most {
+		return nil, false
+	}
+	return sets.KeySet(a.nodes), true
 }
 
 // New returns an index that follows an inventory and a ledger.
@@ -52,67 +82,64 @@ func New(store *inventory.Store, usage *ledger.Ledger, node func(string) *v1.Nod
 // features, after the function given to New returns the new state.
 func (x *Index) NodeChanged(name string) { x.nodesChanged.Add(name) }
 
-// Nodes returns the nodes that have devices for a task, or might have. On all other
-// nodes there was no solution at a moment during the call. ok is false if nothing is
-// known: the first time that anybody asks, because looking at all nodes pays off only
-// for tasks that come again, and if pools could matter that are not for one node alone.
-//
-// The map is shared until the next call and must not be changed.
-func (x *Index) Nodes(ctx context.Context, task *allocator.Task) (nodes map[string]bool, ok bool) {
+// Find brings what is known about a task up to date. It returns nil if nothing is: the
+// first time that anybody asks, because looking at all nodes pays off only for tasks
+// that come again, and if pools could matter that are not for one node alone.
+func (x *Index) Find(ctx context.Context, task *allocator.Task) *Answer {
 	for _, id := range x.inventory.SharedPools() {
 		if pool := x.inventory.Pool(id); pool != nil && task.Interested(ctx, pool.Everywhere()) {
-			return nil, false
+			return nil
 		}
 	}
 	x.mutex.Lock()
 	defer x.mutex.Unlock()
-	e, known := x.entry(task)
+	a, known := x.answer(task)
 	if !known {
-		return nil, false
+		return nil
 	}
-	for _, name := range x.outdated(e) {
-		if x.mayServe(ctx, task, name) {
-			e.nodes[name] = true
+	for _, name := range x.outdated(a) {
+		if fits, how := x.mayServe(ctx, task, name); fits {
+			a.nodes[name] = how
 		} else {
-			delete(e.nodes, name)
+			delete(a.nodes, name)
 		}
 		if ctx.Err() != nil {
-			x.forget(e)
-			return nil, false
+			x.forget(a)
+			return nil
 		}
 	}
-	return e.nodes, true
+	return a
 }
 
-// entry returns the entry of a task, and whether it was known before.
-func (x *Index) entry(task *allocator.Task) (e *entry, known bool) {
+// answer returns the answer for a task, and whether it was known before.
+func (x *Index) answer(task *allocator.Task) (a *Answer, known bool) {
 	key := task.AppendKey(nil)
 	if element, found := x.known[string(key)]; found {
 		x.order.MoveToFront(element)
-		return element.Value.(*entry), true
+		return element.Value.(*Answer), true
 	}
-	e = &entry{key: string(key)}
-	x.known[e.key] = x.order.PushFront(e)
+	a = &Answer{index: x, key: string(key)}
+	x.known[a.key] = x.order.PushFront(a)
 	if len(x.known) > maxTasks {
-		x.forget(x.order.Back().Value.(*entry))
+		x.forget(x.order.Back().Value.(*Answer))
 	}
-	return e, false
+	return a, false
 }
 
-func (x *Index) forget(e *entry) {
-	x.order.Remove(x.known[e.key])
-	delete(x.known, e.key)
+func (x *Index) forget(a *Answer) {
+	x.order.Remove(x.known[a.key])
+	delete(x.known, a.key)
 }
 
-// outdated returns the nodes to look at again and moves the entry's positions to the
+// outdated returns the nodes to look at again and moves the answer's positions to the
 // end of the logs.
-func (x *Index) outdated(e *entry) []string {
-	names, inventoryEnd, complete := x.inventory.Changed.Since(e.inventory)
-	pools, ledgerEnd, alsoComplete := x.ledger.Changed.Since(e.ledger)
-	nodes, nodesEnd, allComplete := x.nodesChanged.Since(e.changed)
-	e.inventory, e.ledger, e.changed = inventoryEnd, ledgerEnd, nodesEnd
-	if e.nodes == nil || !complete || !alsoComplete || !allComplete {
-		e.nodes = make(map[string]bool)
+func (x *Index) outdated(a *Answer) []string {
+	names, inventoryEnd, complete := x.inventory.Changed.Since(a.inventory)
+	pools, ledgerEnd, alsoComplete := x.ledger.Changed.Since(a.ledger)
+	nodes, nodesEnd, allComplete := x.nodesChanged.Since(a.changed)
+	a.inventory, a.ledger, a.changed = inventoryEnd, ledgerEnd, nodesEnd
+	if a.nodes == nil || !complete || !alsoComplete || !allComplete {
+		a.nodes = make(map[string]certainty)
 		names = names[:0]
 		for name := range x.inventory.LocalNodes() {
 			names = append(names, name)
@@ -129,16 +156,15 @@ func (x *Index) outdated(e *entry) []string {
 
 // mayServe reports whether a node has devices for the task. Whatever keeps the question
 // from being answered is for the scheduler to meet on that node.
-func (x *Index) mayServe(ctx context.Context, task *allocator.Task, name string) bool {
+func (x *Index) mayServe(ctx context.Context, task *allocator.Task, name string) (bool, certainty) {
 	node := x.node(name)
 	if node == nil {
-		return true
+		return true, uncertain
 	}
 	outcome, err := task.Check(ctx, allocator.Site{Node: node, Pools: x.inventory.OnNode(node), Usage: x.ledger})
 	if err != nil {
-		return true
+		return true, uncertain
 	}
-	fits := outcome.Fits() || outcome.GaveUp
-	outcome.Release()
-	return fits
+	defer outcome.Release()
+	return outcome.Fits() || outcome.GaveUp, certainty(outcome.Fits())
 }

@@ -91,12 +91,19 @@ func (c *cluster) task(count int64) *allocator.Task {
 
 func (c *cluster) candidates(t *testing.T, count int64) []string {
 	t.Helper()
-	nodes, ok := c.index.Nodes(t.Context(), c.task(count))
-	if !ok {
+	answer := c.index.Find(t.Context(), c.task(count))
+	if answer == nil {
 		// The first time, nothing is known.
-		nodes, ok = c.index.Nodes(t.Context(), c.task(count))
+		answer = c.index.Find(t.Context(), c.task(count))
 	}
+	require.NotNil(t, answer)
+	nodes, ok := answer.Names(1000)
 	require.True(t, ok)
+	for name := range c.store.LocalNodes() {
+		require.Equal(t, nodes.Has(name) && c.nodes[name] != nil && count <= 32, answer.Has(name), name)
+	}
+	_, ok = answer.Names(len(nodes) - 1)
+	require.False(t, ok)
 	return slices.Sorted(maps.Keys(nodes))
 }
 
@@ -138,8 +145,9 @@ func TestSharedPools(t *testing.T) {
 	c := newCluster(1, 1)
 	shared := b.Slice("shared").OnAllNodes().Devices(b.Device("seat")).Obj()
 	c.store.RefreshSlice("shared", func() *resourceapi.ResourceSlice { return shared })
-	_, ok := c.index.Nodes(t.Context(), c.task(1))
-	require.False(t, ok, "a device that any node can use")
+	for range 2 {
+		require.Nil(t, c.index.Find(t.Context(), c.task(1)), "a device that any node can use")
+	}
 
 	c.store.RefreshSlice("shared", func() *resourceapi.ResourceSlice { return nil })
 	require.Equal(t, []string{"n0"}, c.candidates(t, 1))

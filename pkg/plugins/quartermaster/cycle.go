@@ -12,6 +12,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/candidates"
 )
 
 const cycleKey fwk.StateKey = Name
@@ -31,6 +32,8 @@ type cycle struct {
 
 	// mutex protects what Filter writes for several nodes at once.
 	mutex sync.Mutex
+	// known says which nodes have devices for the task; nil if nothing is known.
+	known *candidates.Answer
 	// narrowedTo are the nodes that PreFilter named; nil if it named none.
 	narrowedTo sets.Set[string]
 	// scored is set if it matters to Score which devices a node has for the task.

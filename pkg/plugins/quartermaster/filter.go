@@ -79,6 +79,9 @@ func skipsNodeOperations(allocation *resourceapi.AllocationResult) bool {
 // filterUnallocated finds out whether there are devices on a node. Which ones is only
 // worked out for Score, if some would be better than others, and by Reserve.
 func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, node *v1.Node) *fwk.Status {
+	if !c.scored && c.known != nil && c.known.Has(node.Name) {
+		return nil // Reserve looks at the devices of the moment.
+	}
 	look := c.task.Check
 	if c.scored {
 		look = c.task.Solve

@@ -47,16 +47,13 @@ func (n *narrowing) possible() bool {
 
 // narrow returns the nodes to look at; nil stands for all of them, which is what it is
 // unless they are few.
-func (pl *Quartermaster) narrow(ctx context.Context, c *cycle, pod *v1.Pod, total int) *fwk.PreFilterResult {
+func (pl *Quartermaster) narrow(c *cycle, pod *v1.Pod, total int) *fwk.PreFilterResult {
 	if !pl.narrowing.possible() || othersNarrow(pod) || len(c.extendedResources) > 0 {
 		return nil
 	}
 	names := c.allocatedOn()
-	if names == nil && c.task != nil {
-		nodes, known := pl.candidates.Nodes(ctx, c.task)
-		if known && len(nodes) <= total/2 {
-			names = sets.KeySet(nodes)
-		}
+	if names == nil && c.known != nil {
+		names, _ = c.known.Names(total / 2)
 	}
 	if len(names) == 0 {
 		return nil // All nodes, because no node is as good as any for telling why.

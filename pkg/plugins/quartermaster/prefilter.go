@@ -47,7 +47,10 @@ func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *
 		return nil, status
 	}
 	cs.Write(cycleKey, c)
-	return pl.narrow(ctx, c, pod, len(nodes)), nil
+	if c.task != nil {
+		c.known = pl.candidates.Find(ctx, c.task)
+	}
+	return pl.narrow(c, pod, len(nodes)), nil
 }
 
 // PreFilterExtensions implements fwk.PreFilterPlugin. Adding or removing pods on a
