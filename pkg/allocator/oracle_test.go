@@ -31,9 +31,6 @@ func TestSameAsOracle(t *testing.T) {
 		if errors.Is(wantErr, errOracleSteps) {
 			return leftOut
 		}
-		if (diffOf(want, answersIn(got)) != "" || errorClass(wantErr) != errorClass(gotErr)) && s.excused() {
-			return excused
-		}
 		if errorClass(wantErr) != errorClass(gotErr) {
 			t.Errorf("the oracle's error is %v, ours is %v\n%s", wantErr, gotErr, s)
 		}

@@ -1,7 +1,6 @@
 package allocator_test
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,41 +15,8 @@ import (
 	b "github.com/quartermaster-dra/quartermaster/pkg/builder"
 )
 
-// mismatches are defects of this allocator that random scenarios have brought to
-// light and that are not mended yet. A scenario with such a defect is excused if, and
-// only if, the answers differ; the tests count how often that happens. Whoever
-// mends one removes its entry, and the Skip from its test.
-var mismatches = []mismatch{}
-
-type mismatch struct {
-	test    string // that shows the defect
-	applies func(scenario) bool
-}
-
-func (s scenario) excused() bool {
-	return slices.ContainsFunc(mismatches, func(m mismatch) bool { return m.applies(s) })
-}
-
-func (s scenario) wantsAll() bool {
-	for _, claim := range s.claims {
-		for slot := range claim.Spec.Devices.Requests {
-			for _, w := range wishesOf(0, slot, &claim.Spec.Devices.Requests[slot]) {
-				if w.AllocationMode == resourceapi.DeviceAllocationModeAll {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
-// hasFormerShares tells whether there are shares of a device that is not shared.
-func (s scenario) hasFormerShares() bool {
-	return slices.ContainsFunc(devicesIn(s.slices), func(d device) bool {
-		_, consumed := s.state.AggregatedCapacity[d.id()]
-		return consumed && !ptr.Deref(d.AllowMultipleAllocations, false)
-	})
-}
+// These tests are scenarios in which this allocator once answered otherwise than
+// upstream. Random scenarios brought them to light; here they are as small as can be.
 
 // asksFor makes a request for an amount of bandwidth.
 func asksFor(name, amount string) *b.RequestBuilder {
