@@ -126,7 +126,7 @@ func testFirstAvailable(t *testing.T) {
 		require.Equal(t, step.request, results[0].Request)
 	}
 	s.create(workload.Claim("third", s.preferLarge("gpu")), s.pod("third", uses("third")))
-	s.waiting("third", "claim "+s.name+"/third", "request gpu", "no alternative fits", "large: ", "small: ")
+	s.waiting("third", "claim "+s.name+"/third", "request gpu", "no alternative fits (large and small: devices match, but all are held by other claims)")
 	s.deletePod("first")
 	s.runningSoon("third")
 	require.Equal(t, "gpu/large", s.results("third")[0].Request)
