@@ -27,7 +27,7 @@ type cell struct {
 // supplies, and takes them out of the rows' words.
 func (s *search) addCapped(pool int) {
 	p := &s.pools[pool]
-	if !p.drawn {
+	if !p.drawn() {
 		return
 	}
 	sets := partitionsOf(p.pool)

@@ -9,13 +9,16 @@ import (
 // What is left of counters (KEP-4815) is the ledger's until the search draws from a
 // pool for the first time; from then on the search has its own copy.
 
+// drawn reports whether the search has drawn from the pool, so that left says what is left.
+func (p *poolState) drawn() bool { return p.draws > 0 }
+
 // draw takes what a device consumes, all or nothing.
 func (p *poolState) draw(device int) bool {
 	if !p.covers(device) {
 		return false
 	}
-	if !p.drawn {
-		p.left, p.drawn = append(p.left[:0], p.remaining()...), true
+	if !p.drawn() {
+		p.left = append(p.left[:0], p.remaining()...)
 	}
 	p.draws++
 	draws := p.pool.Counters.Draws(device)
@@ -36,7 +39,7 @@ func (p *poolState) giveBack(device int) {
 
 // remaining is what is left of the counters now.
 func (p *poolState) remaining() []amount.Amount {
-	if p.drawn {
+	if p.drawn() {
 		return p.left
 	}
 	return p.usage.Remaining(p.pool).Amounts
@@ -44,7 +47,7 @@ func (p *poolState) remaining() []amount.Amount {
 
 // covers reports whether enough is left for a device.
 func (p *poolState) covers(device int) bool {
-	if !p.drawn && p.usage.Remaining(p.pool).Overdrawn {
+	if !p.drawn() && p.usage.Remaining(p.pool).Overdrawn {
 		return false
 	}
 	left, draws := p.remaining(), p.pool.Counters.Draws(device)

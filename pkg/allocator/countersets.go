@@ -25,9 +25,10 @@ type partitions struct {
 type partitionsKey struct{}
 
 func partitionsOf(pool *inventory.NodePool) *partitions {
-	if cached, found := pool.Derived.Get(partitionsKey{}); found {
-		return cached.(*partitions)
-	}
+	return inventory.Cached(&pool.Derived, partitionsKey{}, func() *partitions { return newPartitions(pool) })
+}
+
+func newPartitions(pool *inventory.NodePool) *partitions {
 	counters := pool.Counters
 	p := &partitions{
 		pattern: make([]int, len(pool.Devices)), users: make([][]int, len(counters.Sets)), alone: make([]bool, len(counters.Sets)),
@@ -48,7 +49,7 @@ func partitionsOf(pool *inventory.NodePool) *partitions {
 			p.alone[draw.Set] = p.alone[draw.Set] && len(draws) == 1
 		}
 	}
-	return pool.Derived.Put(partitionsKey{}, p).(*partitions)
+	return p
 }
 
 // appendPattern encodes what a device draws.

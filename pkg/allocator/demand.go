@@ -139,7 +139,7 @@ func (s *search) available(into bitset.Set, d *demand, pool int) bitset.Set {
 // since the search drew from them; nil if it has not.
 func (s *search) blocked(pool int) bitset.Set {
 	p := &s.pools[pool]
-	if !p.drawn {
+	if !p.drawn() {
 		return nil
 	}
 	if p.blockedAt != p.draws {

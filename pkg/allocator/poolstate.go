@@ -23,15 +23,14 @@ type poolState struct {
 
 	// left is what is left of the counters, once the search has drawn from any: the
 	// ledger's less what was drawn. The memory is used again.
-	left  []amount.Amount
-	drawn bool
+	left []amount.Amount
 	// draws counts changes of left, blockedAt is the count when blocked was determined.
 	draws, blockedAt int
 	blocked          bitset.Set
 }
 
 func (p *poolState) start(t *Task, pool *inventory.NodePool, usage *ledger.PoolUsage) {
-	p.pool, p.usage, p.drawn, p.draws, p.blockedAt = pool, usage, false, 0, 0
+	p.pool, p.usage, p.draws, p.blockedAt = pool, usage, 0, 0
 	p.shareable, p.measured = nil, nil
 	if t.solver.Features.ConsumableCapacity && pool.State == inventory.Complete {
 		p.shareable, p.measured = pool.Shareable, measuredDevices(pool)
@@ -52,16 +51,15 @@ type measuredKey struct{}
 // measuredDevices returns the devices of which a request that asks for no capacity
 // does not just take everything, or for which something can be wrong with that.
 func measuredDevices(pool *inventory.NodePool) bitset.Set {
-	if cached, found := pool.Derived.Get(measuredKey{}); found {
-		return cached.(bitset.Set)
-	}
-	set := bitset.New(len(pool.Devices))
-	for i := range pool.Devices {
-		if !plainCapacity(pool.Devices[i].Device) {
-			set.Add(i)
+	return inventory.Cached(&pool.Derived, measuredKey{}, func() bitset.Set {
+		set := bitset.New(len(pool.Devices))
+		for i := range pool.Devices {
+			if !plainCapacity(pool.Devices[i].Device) {
+				set.Add(i)
+			}
 		}
-	}
-	return pool.Derived.Put(measuredKey{}, set).(bitset.Set)
+		return set
+	})
 }
 
 func plainCapacity(device *resourceapi.Device) bool {

@@ -26,9 +26,6 @@ func Words(n int) int { return (n + wordBits - 1) / wordBits }
 // Arena hands out sets from one piece of memory.
 type Arena []uint64
 
-// NewArena returns an arena for sets with the given number of words in all.
-func NewArena(words int) Arena { return make(Arena, words) }
-
 // New returns an empty set for members in [0, n).
 func (a *Arena) New(n int) Set {
 	words := Words(n)

@@ -25,6 +25,16 @@ func (c *Cache) Put(key, value any) any {
 	return stored
 }
 
+// Cached returns what a cache holds under key, and derives and stores it if that is
+// nothing yet.
+func Cached[T any](c *Cache, key any, derive func() T) T {
+	value, found := c.Get(key)
+	if !found {
+		value = c.Put(key, derive())
+	}
+	return value.(T)
+}
+
 // maxEntries bounds a Table: users choose expressions, and could choose a new one
 // for each pod.
 const maxEntries = 1000

@@ -83,11 +83,6 @@ func (d Draw) GiveBackTo(left []amount.Amount) {
 	}
 }
 
-// SameAmounts reports whether two draws consume the same, maybe of different sets.
-func (d Draw) SameAmounts(other Draw) bool {
-	return len(d.amounts) == len(other.amounts) && (len(d.amounts) == 0 || &d.amounts[0] == &other.amounts[0])
-}
-
 // Range returns the numbers of the counters of a set: from first to before end.
 func (c *Counters) Range(set int) (first, end int) {
 	if set+1 < len(c.first) {
@@ -197,10 +192,7 @@ func (c *Counters) newDraw(device *Device, consumption *resourceapi.DeviceCounte
 
 // shared returns an equal list that is known already, if there is one.
 func shared(amounts []relativeAmount, known map[string][]relativeAmount) []relativeAmount {
-	var key []byte
-	for _, a := range amounts {
-		key = a.amount.AppendTo(binary.AppendVarint(key, int64(a.counter)))
-	}
+	key := appendAmounts(nil, amounts)
 	if same, found := known[string(key)]; found {
 		return same
 	}
@@ -210,9 +202,11 @@ func shared(amounts []relativeAmount, known map[string][]relativeAmount) []relat
 
 // AppendTo appends what is consumed, without the set, so that equal amounts look the
 // same.
-func (d Draw) AppendTo(b []byte) []byte {
-	b = binary.AppendVarint(b, int64(len(d.amounts)))
-	for _, a := range d.amounts {
+func (d Draw) AppendTo(b []byte) []byte { return appendAmounts(b, d.amounts) }
+
+func appendAmounts(b []byte, amounts []relativeAmount) []byte {
+	b = binary.AppendVarint(b, int64(len(amounts)))
+	for _, a := range amounts {
 		b = a.amount.AppendTo(binary.AppendVarint(b, int64(a.counter)))
 	}
 	return b

@@ -59,8 +59,8 @@ func TestDraws(t *testing.T) {
 	half.GiveBackTo(left)
 	require.Equal(t, c.Published, left)
 
-	require.True(t, half.SameAmounts(c.Draws(2)[0]), "the same of another set")
-	require.False(t, half.SameAmounts(c.Draws(3)[0]))
+	require.Equal(t, half.AppendTo(nil), c.Draws(2)[0].AppendTo(nil), "the same of another set")
+	require.NotEqual(t, half.AppendTo(nil), c.Draws(3)[0].AppendTo(nil))
 	both := c.Draws(4)
 	require.Len(t, both, 2)
 	require.Equal(t, []int{0, 1}, []int{both[0].Set, both[1].Set})

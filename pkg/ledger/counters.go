@@ -25,13 +25,11 @@ type unusedKey struct{}
 // have drawn from them, whoever uses them and for whichever node. A device that
 // is in use but not published any more draws nothing: nobody knows how much.
 func (u *PoolUsage) Remaining(pool *inventory.NodePool) *Remaining {
+	derive := func() *Remaining { return u.remainingOf(pool) }
 	if len(u.Devices) == 0 {
-		if cached, found := pool.Derived.Get(unusedKey{}); found {
-			return cached.(*Remaining)
-		}
-		return pool.Derived.Put(unusedKey{}, u.remainingOf(pool)).(*Remaining)
+		return inventory.Cached(&pool.Derived, unusedKey{}, derive)
 	}
-	return project(&u.remaining, pool, func() *Remaining { return u.remainingOf(pool) })
+	return project(&u.remaining, pool, derive)
 }
 
 func (u *PoolUsage) remainingOf(pool *inventory.NodePool) *Remaining {
@@ -62,13 +60,11 @@ func (u *PoolUsage) Exhausted(pool *inventory.NodePool) bitset.Set {
 	if pool.Counters == nil || pool.Partitions.Empty() {
 		return nil
 	}
+	derive := func() bitset.Set { return u.exhaustedOf(pool) }
 	if len(u.Devices) == 0 {
-		if cached, found := pool.Derived.Get(exhaustedKey{}); found {
-			return cached.(bitset.Set)
-		}
-		return pool.Derived.Put(exhaustedKey{}, u.exhaustedOf(pool)).(bitset.Set)
+		return inventory.Cached(&pool.Derived, exhaustedKey{}, derive)
 	}
-	return project(&u.exhausted, pool, func() bitset.Set { return u.exhaustedOf(pool) })
+	return project(&u.exhausted, pool, derive)
 }
 
 func (u *PoolUsage) exhaustedOf(pool *inventory.NodePool) bitset.Set {

@@ -66,7 +66,7 @@ func (pl *Quartermaster) narrow(c *cycle, pod *v1.Pod, total int) *fwk.PreFilter
 // theirs and ours had none in common, the scheduler would not get to PostFilter with
 // anything to say.
 func othersNarrow(pod *v1.Pod) bool {
-	return len(pod.Spec.Volumes) > 0 && slices.ContainsFunc(pod.Spec.Volumes, claimsVolume) ||
+	return slices.ContainsFunc(pod.Spec.Volumes, claimsVolume) ||
 		pod.Spec.SchedulingGroup != nil ||
 		pod.Spec.Affinity != nil && pod.Spec.Affinity.NodeAffinity != nil
 }

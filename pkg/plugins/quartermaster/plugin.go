@@ -15,7 +15,6 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
-	"github.com/quartermaster-dra/quartermaster/pkg/candidates"
 	"github.com/quartermaster-dra/quartermaster/pkg/commit"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
@@ -29,15 +28,14 @@ const compiledExpressions = 200
 
 // Quartermaster is the plugin. It is safe for concurrent use.
 type Quartermaster struct {
-	handle     fwk.Handle
-	features   feature.Features
-	solver     *allocator.Solver
-	writer     *commit.Writer
-	state      *clusterState
-	released   *recentPods
-	undoing    *pendingUndos
-	narrowing  *narrowing
-	candidates *candidates.Index
+	handle    fwk.Handle
+	features  feature.Features
+	solver    *allocator.Solver
+	writer    *commit.Writer
+	state     *clusterState
+	released  *recentPods
+	undoing   *pendingUndos
+	narrowing *narrowing
 	// lastSlice is the last event about a slice that hints were asked about.
 	lastSlice atomic.Pointer[sliceEvent]
 	gate      *gateReporter
@@ -88,7 +86,6 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 		released:    newRecentPods(),
 		undoing:     newPendingUndos(),
 		narrowing:   &narrowing{handle: handle},
-		candidates:  state.candidates,
 		nodes:       handle.SharedInformerFactory().Core().V1().Nodes().Lister(),
 		pods:        podInformer.GetIndexer(),
 		podsByClaim: "quartermasterPodsByClaim-" + handle.ProfileName(),

@@ -48,7 +48,7 @@ func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *
 	}
 	cs.Write(cycleKey, c)
 	if c.task != nil {
-		c.known = pl.candidates.Find(ctx, c.task)
+		c.known = pl.state.candidates.Find(ctx, c.task)
 	}
 	return pl.narrow(c, pod, len(nodes)), nil
 }
