@@ -123,7 +123,7 @@ func (w *Writer) addFinalizer(current *resourceapi.ResourceClaim) write {
 	return func(ctx context.Context) (*resourceapi.ResourceClaim, error) {
 		claim := current.DeepCopy()
 		claim.Finalizers = append(claim.Finalizers, resourceapi.Finalizer)
-		return w.client.ResourceClaims(claim.Namespace).Update(ctx, claim, metav1.UpdateOptions{})
+		return w.client.ResourceClaims(claim.Namespace).Update(ctx, claim, updateOptions())
 	}
 }
 
@@ -141,7 +141,7 @@ func (b *binding) store(current *resourceapi.ResourceClaim, reserved bool) write
 		if !reserved {
 			claim.Status.ReservedFor = append(claim.Status.ReservedFor, b.consumer)
 		}
-		return b.writer.client.ResourceClaims(claim.Namespace).UpdateStatus(ctx, claim, metav1.UpdateOptions{})
+		return b.writer.client.ResourceClaims(claim.Namespace).UpdateStatus(ctx, claim, updateOptions())
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	resourceapi "k8s.io/api/resource/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -54,7 +53,7 @@ func (d *deallocation) decide(current *resourceapi.ResourceClaim) (write, *refus
 	if current.Status.Allocation == nil {
 		return nil, nil
 	}
-	if others := d.otherConsumers(current); len(others) > 0 {
+	if others := otherConsumers(current, d.allowed); len(others) > 0 {
 		return nil, &refusal{
 			reason: ErrInUse,
 			found:  fmt.Sprintf("that it is reserved for %s", describeConsumers(others)),
@@ -68,14 +67,15 @@ func (d *deallocation) decide(current *resourceapi.ResourceClaim) (write, *refus
 			next:   "the pod has to be scheduled again with that allocation",
 		}
 	}
-	return d.clear(current), nil
+	return d.writer.clear(current), nil
 }
 
-// otherConsumers returns the consumers that forbid the deallocation.
-func (d *deallocation) otherConsumers(claim *resourceapi.ResourceClaim) []resourceapi.ResourceClaimConsumerReference {
+// otherConsumers returns all consumers but the allowed one (empty: really all). They
+// forbid the deallocation.
+func otherConsumers(claim *resourceapi.ResourceClaim, allowed types.UID) []resourceapi.ResourceClaimConsumerReference {
 	var others []resourceapi.ResourceClaimConsumerReference
 	for _, consumer := range claim.Status.ReservedFor {
-		if d.allowed == "" || consumer.UID != d.allowed {
+		if allowed == "" || consumer.UID != allowed {
 			others = append(others, consumer)
 		}
 	}
@@ -83,12 +83,12 @@ func (d *deallocation) otherConsumers(claim *resourceapi.ResourceClaim) []resour
 }
 
 // clear returns the write that gives back the devices.
-func (d *deallocation) clear(current *resourceapi.ResourceClaim) write {
+func (w *Writer) clear(current *resourceapi.ResourceClaim) write {
 	return func(ctx context.Context) (*resourceapi.ResourceClaim, error) {
 		claim := current.DeepCopy()
 		claim.Status.Allocation = nil
 		claim.Status.ReservedFor = nil
 		claim.Status.Devices = nil
-		return d.writer.client.ResourceClaims(claim.Namespace).UpdateStatus(ctx, claim, metav1.UpdateOptions{})
+		return w.client.ResourceClaims(claim.Namespace).UpdateStatus(ctx, claim, updateOptions())
 	}
 }

@@ -21,8 +21,10 @@
 //     what the server returned during the call.
 //   - Nothing but the intended change is written: entries of drivers in
 //     status.devices, finalizers and consumers of others stay as they are.
-//     (Deallocate removes status.devices together with the allocation that
-//     these entries describe.)
+//     (Deallocate and GiveBack remove status.devices together with the allocation
+//     that these entries describe.)
+//   - It is made in the name of FieldManager, so that managedFields tell who wrote an
+//     allocation.
 //
 // # Which failures are retried
 //

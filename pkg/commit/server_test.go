@@ -21,7 +21,8 @@ import (
 // server answers requests for one ResourceClaim like the API server does, as far
 // as it matters here: optimistic locking by resourceVersion and UID, separate
 // writes of status and the rest. (The tracker of the fake clientset checks
-// neither.) It records requests and can be told to misbehave.
+// neither.) It demands that every write names the field manager. It records requests
+// and can be told to misbehave.
 type server struct {
 	t     *testing.T
 	mutex sync.Mutex
@@ -110,6 +111,10 @@ func (s *server) change(f func(*resourceapi.ResourceClaim) *resourceapi.Resource
 
 func (s *server) recordBody(action clienttesting.Action) {
 	if update, ok := action.(clienttesting.UpdateAction); ok {
+		options, hasOptions := action.(clienttesting.UpdateActionImpl)
+		if !hasOptions || options.UpdateOptions.FieldManager != FieldManager {
+			s.t.Errorf("%s in the name of somebody else: %#v", action.GetVerb(), action)
+		}
 		s.bodies = append(s.bodies, update.GetObject().(*resourceapi.ResourceClaim).DeepCopy())
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -66,7 +65,7 @@ func (w *Writer) removeFinalizer(current *resourceapi.ResourceClaim) write {
 		claim.Finalizers = slices.DeleteFunc(claim.Finalizers, func(finalizer string) bool {
 			return finalizer == resourceapi.Finalizer
 		})
-		return w.client.ResourceClaims(claim.Namespace).Update(ctx, claim, metav1.UpdateOptions{})
+		return w.client.ResourceClaims(claim.Namespace).Update(ctx, claim, updateOptions())
 	}
 }
 
@@ -77,7 +76,7 @@ func (w *Writer) removeConsumer(current *resourceapi.ResourceClaim, uid types.UI
 		claim.Status.ReservedFor = slices.DeleteFunc(claim.Status.ReservedFor, func(consumer resourceapi.ResourceClaimConsumerReference) bool {
 			return consumer.UID == uid
 		})
-		return w.client.ResourceClaims(claim.Namespace).UpdateStatus(ctx, claim, metav1.UpdateOptions{})
+		return w.client.ResourceClaims(claim.Namespace).UpdateStatus(ctx, claim, updateOptions())
 	}
 }
 

@@ -14,6 +14,16 @@ import (
 	"k8s.io/utils/clock"
 )
 
+// FieldManager is the name under which the API server records what a Writer writes
+// (metadata.managedFields). It is the same for all processes: this is how one of them
+// recognises that an allocation was made by another one that follows the same rules.
+const FieldManager = "quartermaster"
+
+// updateOptions are the options of every write.
+func updateOptions() metav1.UpdateOptions {
+	return metav1.UpdateOptions{FieldManager: FieldManager}
+}
+
 // Writer writes the allocation and the consumers of ResourceClaims. All methods
 // are safe for concurrent use. Calls for the same claim are carried out one
 // after the other, so that pods which share a claim do not cause conflicts for
