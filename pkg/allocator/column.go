@@ -27,14 +27,14 @@ type columns struct {
 
 // columnOf returns the values of an attribute in a pool.
 func columnOf(pool *inventory.NodePool, name *attributeName, lists bool) *column {
-	cached, _ := pool.Attributes.Get(name.full).(*columns)
+	cached, _ := pool.Content.Attributes.Get(name.full).(*columns)
 	if cached == nil {
 		both := &columns{plain: newColumn(pool, name, false)}
 		both.lists = both.plain
 		if hasLists(pool, name) {
 			both.lists = newColumn(pool, name, true)
 		}
-		cached = pool.Attributes.Put(name.full, both).(*columns)
+		cached = pool.Content.Attributes.Put(name.full, both).(*columns)
 	}
 	if lists {
 		return cached.lists

@@ -45,13 +45,13 @@ func (p *poolState) start(t *Task, pool *inventory.NodePool, usage *ledger.PoolU
 
 func (p *poolState) release() { p.pool, p.usage, p.shareable, p.measured = nil, nil, nil, nil }
 
-// measuredKey is where a pool keeps its measuredDevices.
+// measuredKey is where measuredDevices are kept.
 type measuredKey struct{}
 
 // measuredDevices returns the devices of which a request that asks for no capacity
 // does not just take everything, or for which something can be wrong with that.
 func measuredDevices(pool *inventory.NodePool) bitset.Set {
-	return inventory.Cached(&pool.Derived, measuredKey{}, func() bitset.Set {
+	return inventory.Cached(&pool.Content.Others, measuredKey{}, func() bitset.Set {
 		set := bitset.New(len(pool.Devices))
 		for i := range pool.Devices {
 			if !plainCapacity(pool.Devices[i].Device) {

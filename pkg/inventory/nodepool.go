@@ -2,7 +2,6 @@ package inventory
 
 import (
 	"fmt"
-	"unique"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -70,11 +69,11 @@ type NodePool struct {
 	// BindingConditions is true if any device has binding conditions. Such pools
 	// are tried after all others (KEP-5007).
 	BindingConditions bool
-	// Selections and Attributes hold what was derived from Devices, by selectors and
-	// by name of the attribute, Derived whatever else was.
-	Selections Table[unique.Handle[string]]
-	Attributes Table[string]
-	Derived    Cache
+	// Content holds what was derived from what the Devices look like. If they are those
+	// of one slice, it is the slice's.
+	Content *Content
+	// Derived holds what was derived from anything else in the pool.
+	Derived Cache
 
 	positions map[string]int
 }
@@ -97,7 +96,7 @@ func newNodePool(pool *Pool, targeting, others []*Slice, node *v1.Node) *NodePoo
 		}
 	}
 	if err := view.validate(pool, targeting, others); err != nil {
-		return &NodePool{ID: pool.ID, Key: pool.key, State: Invalid, Reason: err.Error()}
+		return pool.unusable(Invalid, err.Error())
 	}
 	return view
 }
@@ -117,6 +116,11 @@ func (p *NodePool) addDevices(pool *Pool, targeting []*Slice, node *v1.Node) {
 		}
 	}
 	p.classify(node)
+	if len(p.Devices) > 0 && len(p.Devices) == len(p.Devices[0].Slice.Spec.Devices) {
+		p.Content = p.Devices[0].Slice.Content
+	} else {
+		p.Content = new(Content)
+	}
 }
 
 // classify fills the sets of devices with something special.

@@ -102,7 +102,7 @@ func (p *Pool) Everywhere() *NodePool {
 			known = append(known, slice)
 		}
 	}
-	view := &NodePool{ID: p.ID, Key: p.key, State: Incomplete, Reason: "no slice can be used with the features that are on"}
+	view := p.unusable(Incomplete, "no slice can be used with the features that are on")
 	if len(known) > 0 {
 		if built := p.build(known, nil); built != nil {
 			view = built
@@ -183,11 +183,16 @@ func (p *Pool) build(reachable []*Slice, node *v1.Node) *NodePool {
 			if found == 1 {
 				verb = "is"
 			}
-			return &NodePool{ID: p.ID, Key: p.key, State: Incomplete, Reason: fmt.Sprintf(
-				"%d of %d slices of generation %d %s published", found, want, generation, verb)}
+			return p.unusable(Incomplete, fmt.Sprintf(
+				"%d of %d slices of generation %d %s published", found, want, generation, verb))
 		}
 	}
 	return newNodePool(p, targeting, others, node)
+}
+
+// unusable is the view of a pool without devices.
+func (p *Pool) unusable(state State, reason string) *NodePool {
+	return &NodePool{ID: p.ID, Key: p.key, State: state, Reason: reason, Content: new(Content)}
 }
 
 // newest returns the highest generation of the slices, of which there is at least one.

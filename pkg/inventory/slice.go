@@ -14,11 +14,9 @@ import (
 type Slice struct {
 	*resourceapi.ResourceSlice
 
-	// Verdicts holds what selectors say of the published devices, Derived what
-	// expressions derive from them. Both survive changes of other slices of the pool
-	// and of taint rules.
-	Verdicts Table[string]
-	Derived  Table[string]
+	// Content is what the devices look like. It has what was derived from that, which
+	// therefore survives changes of anything else.
+	Content *Content
 
 	reach reach
 	// deviceReach has one entry a device if the slice selects nodes per device
@@ -31,8 +29,8 @@ type Slice struct {
 
 // NewSlice compiles a ResourceSlice. It never fails: what cannot be used is
 // reported by the pools that the slice is part of.
-func NewSlice(published *resourceapi.ResourceSlice) *Slice {
-	s := &Slice{ResourceSlice: published}
+func NewSlice(published *resourceapi.ResourceSlice, content *Content) *Slice {
+	s := &Slice{ResourceSlice: published, Content: content}
 	spec := &published.Spec
 	s.reach, s.broken = newReach(spec.NodeName, spec.AllNodes, spec.NodeSelector)
 	if s.broken != nil {

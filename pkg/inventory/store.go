@@ -23,6 +23,8 @@ type Store struct {
 	slices  map[string]*Slice
 	members map[PoolID]map[string]*Slice
 	rules   []*resourceapi.DeviceTaintRule
+	// contents are those of slices.
+	contents contents
 
 	pools sync.Map // PoolKey to *Pool
 	nodes nodeIndex
@@ -39,6 +41,8 @@ func NewStore(opts Options) *Store {
 		slices:  make(map[string]*Slice),
 		members: make(map[PoolID]map[string]*Slice),
 		nodes:   newNodeIndex(),
+
+		contents: newContents(),
 	}
 }
 
@@ -74,7 +78,11 @@ func (s *Store) RefreshSlice(name string, read func() *resourceapi.ResourceSlice
 func (s *Store) replace(old *Slice, published *resourceapi.ResourceSlice) {
 	var added *Slice
 	if published != nil {
-		added = NewSlice(published)
+		var before *Content
+		if old != nil {
+			before = old.Content
+		}
+		added = NewSlice(published, s.contents.take(published, before))
 		s.nodes.add(added.localTo(), added.poolID())
 	}
 	if old != nil {
@@ -88,6 +96,7 @@ func (s *Store) replace(old *Slice, published *resourceapi.ResourceSlice) {
 		if added == nil || added.poolID() != old.poolID() {
 			s.publish(old.poolID())
 		}
+		s.contents.release(old.Content) // Last, because the new version may have the same.
 		s.noteChange(old)
 		s.nodes.remove(old.localTo(), old.poolID())
 	}

@@ -18,29 +18,42 @@ type derived struct {
 
 // Derive returns the attribute that an expression derives from a device
 // (DeviceDerivedAttribute), nil if it derives none. Like selectors it is evaluated
-// once for each version of the device. The error wraps ErrCompile or ErrRuntime.
+// once for devices that look the same. The error wraps ErrCompile or ErrRuntime.
 func (e *Evaluator) Derive(ctx context.Context, device *inventory.Device, expression string) (*resourceapi.DeviceAttribute, error) {
-	cached := device.Slice.Derived.Get(expression)
+	content := device.Slice.Content
+	cached := content.Derived.Get(expression)
 	if cached == nil {
 		all := e.deriveAll(ctx, device.Slice, expression)
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		cached = device.Slice.Derived.Put(expression, all)
+		cached = content.Derived.Put(expression, all)
 	}
-	result := cached.(map[string]derived)[device.Name]
+	result := cached.([]derived)[position(device)]
 	return result.attribute, result.err
 }
 
-func (e *Evaluator) deriveAll(ctx context.Context, slice *inventory.Slice, expression string) map[string]derived {
-	results := make(map[string]derived, len(slice.Spec.Devices))
+// position returns where a device is in its slice.
+func position(device *inventory.Device) int {
+	devices := device.Slice.Spec.Devices
+	for i := range devices {
+		if &devices[i] == device.Device {
+			return i
+		}
+	}
+	panic(fmt.Sprintf("device %s is none of its slice %s", device.Name, device.Slice.Name))
+}
+
+func (e *Evaluator) deriveAll(ctx context.Context, slice *inventory.Slice, expression string) []derived {
+	results := make([]derived, len(slice.Spec.Devices))
 	program := e.compiled.GetOrCompileDerivedAttribute(expression)
 	for i := range slice.Spec.Devices {
 		device := &slice.Spec.Devices[i]
 		if program.Error != nil {
-			results[device.Name] = derived{err: &compileError{program.Error}}
+			results[i] = derived{err: &compileError{program.Error}}
 			continue
 		}
+		e.evaluations.Add(1)
 		attribute, _, err := program.EvaluateDerivedAttribute(ctx, cel.Device{
 			Driver:                   slice.Spec.Driver,
 			AllowMultipleAllocations: device.AllowMultipleAllocations,
@@ -50,7 +63,7 @@ func (e *Evaluator) deriveAll(ctx context.Context, slice *inventory.Slice, expre
 		if err != nil {
 			err = fmt.Errorf("%w: %w", ErrRuntime, cel.EnhanceRuntimeError(err))
 		}
-		results[device.Name] = derived{attribute, err}
+		results[i] = derived{attribute, err}
 	}
 	return results
 }

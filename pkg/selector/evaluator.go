@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"k8s.io/dynamic-resource-allocation/cel"
 
@@ -42,7 +43,8 @@ func (e *compileError) message() string {
 
 // Evaluator evaluates CEL expressions over pools. It is safe for concurrent use.
 type Evaluator struct {
-	compiled *cel.Cache
+	compiled    *cel.Cache
+	evaluations atomic.Uint64
 }
 
 // NewEvaluator returns an evaluator that compiles with the given cache. Verdicts
@@ -51,6 +53,9 @@ type Evaluator struct {
 func NewEvaluator(compiled *cel.Cache) *Evaluator {
 	return &Evaluator{compiled: compiled}
 }
+
+// Evaluations returns how often an expression was evaluated for a device so far.
+func (e *Evaluator) Evaluations() uint64 { return e.evaluations.Load() }
 
 // verdict is the outcome of one expression for a list of devices.
 type verdict struct {
@@ -61,7 +66,7 @@ type verdict struct {
 // overSlice evaluates an expression for all devices of a slice. It fails only if
 // the context ends.
 func (e *Evaluator) overSlice(ctx context.Context, slice *inventory.Slice, expression string) (*verdict, error) {
-	if cached := slice.Verdicts.Get(expression); cached != nil {
+	if cached := slice.Content.Verdicts.Get(expression); cached != nil {
 		return cached.(*verdict), nil
 	}
 	v := &verdict{matches: bitset.New(len(slice.Spec.Devices))}
@@ -71,6 +76,7 @@ func (e *Evaluator) overSlice(ctx context.Context, slice *inventory.Slice, expre
 			v.fail(i, &compileError{program.Error})
 			continue
 		}
+		e.evaluations.Add(1)
 		device := &slice.Spec.Devices[i]
 		matches, _, err := program.DeviceMatches(ctx, cel.Device{
 			Driver:                   slice.Spec.Driver,
@@ -87,7 +93,7 @@ func (e *Evaluator) overSlice(ctx context.Context, slice *inventory.Slice, expre
 			v.matches.Add(i)
 		}
 	}
-	return slice.Verdicts.Put(expression, v).(*verdict), nil
+	return slice.Content.Verdicts.Put(expression, v).(*verdict), nil
 }
 
 func (v *verdict) fail(position int, err error) {

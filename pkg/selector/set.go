@@ -134,7 +134,7 @@ func (s Set) Error(pool *inventory.NodePool, selection *Selection, device int) *
 // order and a device is done with the first that it does not match, so a later
 // selector may rely on an earlier one. Select fails only if the context ends.
 func (e *Evaluator) Select(ctx context.Context, pool *inventory.NodePool, s Set) (*Selection, error) {
-	if cached := pool.Selections.Get(s.key); cached != nil {
+	if cached := pool.Content.Selections.Get(s.key); cached != nil {
 		return cached.(*Selection), nil
 	}
 	selection := &Selection{Matches: bitset.Full(len(pool.Devices)), Failed: bitset.New(len(pool.Devices))}
@@ -154,5 +154,5 @@ func (e *Evaluator) Select(ctx context.Context, pool *inventory.NodePool, s Set)
 		}
 		selection.Matches.And(v.matches)
 	}
-	return pool.Selections.Put(s.key, selection).(*Selection), nil
+	return pool.Content.Selections.Put(s.key, selection).(*Selection), nil
 }
