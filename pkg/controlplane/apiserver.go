@@ -24,9 +24,8 @@ const (
 	tokenIssuer = "https://kubernetes.default.svc.cluster.local"
 )
 
-// apiServer is a kube-apiserver, running as a component of this process.
+// apiServer is where kube-apiserver is found, and who may use it.
 type apiServer struct {
-	*component
 	credentials credentials
 	port        int
 }
@@ -35,16 +34,13 @@ func (s *apiServer) url() string {
 	return "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port))
 }
 
-// startAPIServer starts kube-apiserver on a loopback port. It returns before
-// the server answers; see waitReady.
-func startAPIServer(d dataFolder, c credentials, etcdEndpoint string, o Options) (*apiServer, error) {
-	failed := func(err error) (*apiServer, error) { return nil, fmt.Errorf("start kube-apiserver: %w", err) }
-	listener, port, err := listenLoopback(d.port())
-	if err != nil {
-		return failed(err)
-	}
+// startAPIServer starts kube-apiserver as a component of this process. It takes
+// the listener over and returns before the server answers; see waitAPIServer.
+func startAPIServer(listener net.Listener, c credentials, etcdEndpoint string, o Options) (*component, error) {
+	failed := func(err error) (*component, error) { return nil, fmt.Errorf("start kube-apiserver: %w", err) }
 	s := serverOptions(c, etcdEndpoint, o)
-	s.SecureServing.Listener, s.SecureServing.BindPort = listener, port
+	s.SecureServing.Listener, s.SecureServing.BindPort = listener, portOf(listener)
+	var err error
 	// The name that Run would take stays taken for the life of the process.
 	if s.InformerName, err = cache.NewInformerName("kube-apiserver"); err != nil {
 		return failed(errors.Join(err, listener.Close()))
@@ -59,15 +55,11 @@ func startAPIServer(d dataFolder, c credentials, etcdEndpoint string, o Options)
 		s.InformerName.Release()
 		return failed(errors.Join(err, listener.Close()))
 	}
-	return &apiServer{
-		component: runComponent("kube-apiserver", cancel, func() error {
-			defer s.InformerName.Release()
-			defer listener.Close()
-			return app.Run(ctx, completed)
-		}),
-		credentials: c,
-		port:        port,
-	}, nil
+	return runComponent("kube-apiserver", cancel, func() error {
+		defer s.InformerName.Release()
+		defer listener.Close()
+		return app.Run(ctx, completed)
+	}), nil
 }
 
 // serverOptions are kube-apiserver's flags.
@@ -112,21 +104,22 @@ func serverOptions(c credentials, etcdEndpoint string, o Options) *options.Serve
 // listenLoopback listens on the port that portFile names, so that clients of
 // an earlier run find the server again, or else on a free one, which it
 // writes to portFile.
-func listenLoopback(portFile string) (net.Listener, int, error) {
+func listenLoopback(portFile string) (net.Listener, error) {
 	earlier, err := os.ReadFile(portFile)
 	if err == nil {
 		listener, err := net.Listen("tcp4", "127.0.0.1:"+strings.TrimSpace(string(earlier)))
 		if err == nil {
-			return listener, listener.Addr().(*net.TCPAddr).Port, nil
+			return listener, nil
 		}
 	}
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
-		return nil, 0, fmt.Errorf("find a free port on 127.0.0.1: %w", err)
+		return nil, fmt.Errorf("find a free port on 127.0.0.1: %w", err)
 	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	if err := os.WriteFile(portFile, []byte(strconv.Itoa(port)+"\n"), 0o600); err != nil {
-		return nil, 0, errors.Join(err, listener.Close())
+	if err := os.WriteFile(portFile, []byte(strconv.Itoa(portOf(listener))+"\n"), 0o600); err != nil {
+		return nil, errors.Join(err, listener.Close())
 	}
-	return listener, port, nil
+	return listener, nil
 }
+
+func portOf(listener net.Listener) int { return listener.Addr().(*net.TCPAddr).Port }

@@ -1,7 +1,8 @@
 // Package controlplane runs a Kubernetes control plane inside the calling
 // process: etcd, kube-apiserver and those controllers of
 // kube-controller-manager that workloads with resource claims need. It is
-// what the tests, the playground and the benchmarks stand on.
+// what the tests, the playground and the benchmarks stand on. Tests that
+// restart etcd or kube-apiserver can have them in child processes.
 //
 // It listens on loopback only, with RBAC on. There is no scheduler and there
 // are no nodes; StartSimulatedNodes gives life to Node objects.
@@ -31,9 +32,13 @@ type ControlPlane struct {
 	options     Options
 	folder      dataFolder
 	log         *componentLog
-	etcd        *etcdServer
 	apiServer   *apiServer
 	controllers *component
+
+	// etcd is nil if the servers are in processes of their own, the parts are
+	// nil if they are not.
+	etcd                    *etcdServer
+	etcdPart, apiServerPart *Part
 
 	// cleanups undo what Start did, in reverse order.
 	cleanups []func() error
@@ -79,26 +84,14 @@ func (c *ControlPlane) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.etcd, err = startEtcd(ctx, c.folder, c.log); err != nil {
+	if err := c.startServers(ctx, credentials); err != nil {
 		return err
 	}
-	c.onStop(c.etcd.stop)
-	if restore, err = redirectEtcdClients(c.log); err != nil {
-		return err
-	}
-	c.onStop(restore)
-	if c.apiServer, err = startAPIServer(c.folder, credentials, c.etcd.endpoint, c.options); err != nil {
-		return err
-	}
-	c.onStop(c.apiServer.stop)
 	if err := c.apiServer.writeAdminKubeconfig(c.folder.adminKubeconfig()); err != nil {
 		return fmt.Errorf("write the administrator's kubeconfig: %w", err)
 	}
 	client, err := kubernetes.NewForConfig(c.AdminConfig())
 	if err != nil {
-		return err
-	}
-	if err := waitAPIServer(ctx, c.apiServer, client); err != nil {
 		return err
 	}
 	if c.controllers, err = startControllers(c.apiServer.restConfig(credentials.controllers), credentials, c.options.NodeLifecycle); err != nil {
@@ -108,8 +101,8 @@ func (c *ControlPlane) start(ctx context.Context) error {
 	if err := waitControllers(ctx, c.controllers, client); err != nil {
 		return err
 	}
+	go c.watchComponent(c.controllers)
 	c.onStop(c.nodes.stop)
-	go c.watchComponents()
 	return nil
 }
 
@@ -149,19 +142,17 @@ func (c *ControlPlane) failStart(cause error) error {
 // onStop registers a step of Stop. The steps run in reverse order.
 func (c *ControlPlane) onStop(cleanup func() error) { c.cleanups = append(c.cleanups, cleanup) }
 
-// watchComponents ends the control plane's Done when a component ends unasked.
-func (c *ControlPlane) watchComponents() {
-	var err error
+// watchComponent ends the control plane's Done when a component ends unasked.
+func (c *ControlPlane) watchComponent(component *component) {
 	select {
-	case <-c.apiServer.done:
-		_, err = c.apiServer.ended()
-	case <-c.controllers.done:
-		_, err = c.controllers.ended()
-	case cause := <-c.etcd.server.Err():
-		err = fmt.Errorf("etcd failed: %w", cause)
+	case <-component.done:
+		_, err := component.ended()
+		c.componentEnded(err)
 	case <-c.done:
-		return
 	}
+}
+
+func (c *ControlPlane) componentEnded(err error) {
 	c.end(fmt.Errorf("%w (log: %s)", err, c.log.path))
 }
 

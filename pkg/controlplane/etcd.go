@@ -2,13 +2,13 @@ package controlplane
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
 
 	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 )
 
 // maxSocketPath is the longest path of a Unix socket that all supported
@@ -23,30 +23,36 @@ const etcdQuota = 8 << 30
 // it has no authentication of its own, and the socket is in a folder that
 // nobody else can enter.
 type etcdServer struct {
-	server   *embed.Etcd
-	endpoint string
-	// socketDir is a temporary folder for the socket, if the data folder's
-	// path is too long for one.
-	socketDir string
+	*component
+	server *embed.Etcd
+}
+
+// etcdSocket returns the path of etcd's socket: in the data folder, or in a
+// temporary folder if the data folder's path is too long for one. remove
+// deletes that.
+func etcdSocket(d dataFolder) (path string, remove func() error, err error) {
+	path = filepath.Join(d.root, "etcd.sock")
+	if len(path) <= maxSocketPath {
+		return path, func() error { return nil }, nil
+	}
+	dir, err := os.MkdirTemp("", "quartermaster-etcd-")
+	if err != nil {
+		return "", nil, fmt.Errorf("make a folder for the socket of etcd: %w", err)
+	}
+	return filepath.Join(dir, "etcd.sock"), func() error { return os.RemoveAll(dir) }, nil
+}
+
+// etcdEndpoint is how clients name an etcd that listens on a socket.
+func etcdEndpoint(socket string) string {
+	endpoint := url.URL{Scheme: "unix", Path: socket}
+	return endpoint.String()
 }
 
 // startEtcd starts etcd on the data folder and waits until it answers.
-func startEtcd(ctx context.Context, d dataFolder, log *componentLog) (*etcdServer, error) {
-	e := &etcdServer{}
-	socket := filepath.Join(d.root, "etcd.sock")
-	if len(socket) > maxSocketPath {
-		dir, err := os.MkdirTemp("", "quartermaster-etcd-")
-		if err != nil {
-			return nil, fmt.Errorf("start etcd: make a folder for its socket: %w", err)
-		}
-		e.socketDir, socket = dir, filepath.Join(dir, "etcd.sock")
-	}
-	endpoint := url.URL{Scheme: "unix", Path: socket}
-	e.endpoint = endpoint.String()
-
+func startEtcd(ctx context.Context, d dataFolder, socket string, log *componentLog) (*etcdServer, error) {
 	cfg := embed.NewConfig()
 	cfg.Dir = d.etcd()
-	cfg.ListenClientUrls = []url.URL{endpoint}
+	cfg.ListenClientUrls = []url.URL{{Scheme: "unix", Path: socket}}
 	// etcd insists on a host and a port in what it tells others, but there are
 	// no others: a single member needs no peers, and clients get the endpoint.
 	cfg.AdvertiseClientUrls = []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
@@ -57,29 +63,48 @@ func startEtcd(ctx context.Context, d dataFolder, log *componentLog) (*etcdServe
 	cfg.UnsafeNoFsync = true
 	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(log.etcdLogger())
 
-	var err error
-	if e.server, err = embed.StartEtcd(cfg); err != nil {
-		return nil, errors.Join(fmt.Errorf("start etcd in %s: %w", d.etcd(), err), e.removeSocketDir())
+	server, err := embed.StartEtcd(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("start etcd in %s: %w", d.etcd(), err)
 	}
 	select {
-	case <-e.server.Server.ReadyNotify():
-		return e, nil
-	case err := <-e.server.Err():
-		return nil, errors.Join(fmt.Errorf("start etcd in %s: %w", d.etcd(), err), e.stop())
+	case <-server.Server.ReadyNotify():
+		return &etcdServer{component: runEtcd(server), server: server}, nil
+	case err = <-server.Err():
 	case <-ctx.Done():
-		return nil, errors.Join(fmt.Errorf("start etcd in %s: %w before it was ready", d.etcd(), context.Cause(ctx)), e.stop())
+		err = fmt.Errorf("%w before it was ready", context.Cause(ctx))
 	}
+	server.Close()
+	return nil, fmt.Errorf("start etcd in %s: %w", d.etcd(), err)
 }
 
-// stop ends etcd. All clients have to be gone, or it waits for them for seconds.
-func (e *etcdServer) stop() error {
-	e.server.Close()
-	return e.removeSocketDir()
+// runEtcd makes a component of a running etcd. When it is stopped, all clients
+// have to be gone, or it waits for them for seconds.
+func runEtcd(server *embed.Etcd) *component {
+	ctx, cancel := context.WithCancel(context.Background())
+	return runComponent("etcd", cancel, func() error {
+		defer server.Close()
+		select {
+		case err := <-server.Err():
+			return err
+		case <-ctx.Done():
+			return nil
+		}
+	})
 }
 
-func (e *etcdServer) removeSocketDir() error {
-	if e.socketDir == "" {
-		return nil
+// compact removes the history up to the present from etcd and returns the
+// revision that is the oldest one now.
+func (e *etcdServer) compact(ctx context.Context) (int64, error) {
+	store := e.server.Server.KV()
+	revision := store.Rev()
+	if store.FirstRev() == revision {
+		return revision, nil // Nothing was written since the last time.
 	}
-	return os.RemoveAll(e.socketDir)
+	client := v3client.New(e.server.Server)
+	defer client.Close()
+	if _, err := client.Compact(ctx, revision); err != nil {
+		return 0, fmt.Errorf("compact etcd at revision %d: %w", revision, err)
+	}
+	return revision, nil
 }

@@ -8,10 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -90,7 +88,7 @@ func (c *ControlPlane) startSimulatedNodes(ctx context.Context) error {
 	if err := c.releaseNodeLeases(ctx); err != nil {
 		return err
 	}
-	process, err := startProcess(ctx, "kwok", c.kwokCommand(binary))
+	process, err := startProcess(ctx, "kwok", c.kwokCommand(binary), kwokStopTimeout)
 	if err != nil {
 		return err
 	}
@@ -159,50 +157,4 @@ func (n *simulatedNodes) stop() error {
 		return nil
 	}
 	return n.process.stop()
-}
-
-// startProcess starts a child process that does not outlive this one. It ends
-// with ctx.
-func startProcess(ctx context.Context, name string, cmd *exec.Cmd) (*component, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	cmd.SysProcAttr = childAttributes()
-	started := make(chan error, 1)
-	process := runComponent(name, cancel, func() error {
-		// The kernel kills the child when the thread that made it ends, not
-		// the process. This goroutine keeps its thread as long as the child.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		started <- err
-		if err != nil {
-			return err
-		}
-		ended := make(chan struct{})
-		defer close(ended)
-		go terminate(ctx, cmd.Process, ended)
-		if err := cmd.Wait(); ctx.Err() == nil {
-			return err
-		}
-		return nil
-	})
-	if err := <-started; err != nil {
-		return nil, fmt.Errorf("run %s: %w", cmd.Path, err)
-	}
-	return process, nil
-}
-
-// terminate ends a process when ctx ends: with a request first, by force after
-// a while.
-func terminate(ctx context.Context, process *os.Process, ended <-chan struct{}) {
-	select {
-	case <-ended:
-		return
-	case <-ctx.Done():
-	}
-	_ = process.Signal(syscall.SIGTERM)
-	select {
-	case <-ended:
-	case <-time.After(kwokStopTimeout):
-		_ = process.Kill()
-	}
 }

@@ -24,7 +24,7 @@ type Options struct {
 	// goes away with it; if Start fails, it is kept and the error names it.
 	LogFile string
 
-	// LogVerbosity is klog's -v for all components in this process.
+	// LogVerbosity is klog's -v for all components.
 	// 0 is klog's default; from 4 on, etcd logs at level info, too.
 	LogVerbosity int
 
@@ -44,6 +44,12 @@ type Options struct {
 	// (see StartSimulatedNodes) reports it ready, and has to keep doing so.
 	// Without it, a node is usable as soon as its object exists.
 	NodeLifecycle bool
+
+	// Restartable runs etcd and the API server as child processes of this one,
+	// so that they can be stopped, killed and started again under running
+	// clients: see ControlPlane.Etcd and ControlPlane.APIServer. They run the
+	// executable of this process, which has to call RunPart first of all.
+	Restartable bool
 
 	// KwokBinary is the path of the kwok executable that StartSimulatedNodes
 	// runs. Empty: see FindBinary.

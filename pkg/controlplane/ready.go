@@ -21,8 +21,12 @@ const (
 
 // waitAPIServer waits until the API server has finished its start: it serves
 // all APIs and has written RBAC's default roles.
-func waitAPIServer(ctx context.Context, s *apiServer, client kubernetes.Interface) error {
-	return waitFor(ctx, s.component, "become ready", func(ctx context.Context) error {
+func (c *ControlPlane) waitAPIServer(ctx context.Context, server *component) error {
+	client, err := kubernetes.NewForConfig(c.AdminConfig())
+	if err != nil {
+		return err
+	}
+	return waitFor(ctx, server, "become ready", func(ctx context.Context) error {
 		var status int
 		body, err := client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).StatusCode(&status).Raw()
 		if err == nil && status != http.StatusOK {
