@@ -31,58 +31,58 @@ func rooted(kind string, roots ...string) []*builder.DeviceBuilder {
 
 // ofKind asks for devices of rooted.
 func (s *space) ofKind(kind string, count int64) workload.ClaimPart {
-	return workload.Request(kind, s.want(count, fmt.Sprintf("%s == %q", s.attribute("kind"), kind)))
+	return workload.Request(kind, s.Want(count, fmt.Sprintf("%s == %q", s.Attribute("kind"), kind)))
 }
 
 func testMatchAttribute(t *testing.T) {
 	s := newSpace(t, "match", 1)
-	s.devices(0, append(rooted("gpu", "a", "b", "c"), rooted("nic", "c", "b")...)...)
+	s.Devices(0, append(rooted("gpu", "a", "b", "c"), rooted("nic", "c", "b")...)...)
 	pair := func(name string) {
-		s.create(workload.Claim(name, s.ofKind("gpu", 1), s.ofKind("nic", 1),
-			workload.MatchAttribute(s.driver+"/root", "gpu", "nic")), s.pod(name, uses(name)))
+		s.Create(workload.Claim(name, s.ofKind("gpu", 1), s.ofKind("nic", 1),
+			workload.MatchAttribute(s.Driver+"/root", "gpu", "nic")), s.Pod(name, uses(name)))
 	}
 	// The first GPU has no NIC beside it, and the first NIC is beside the last GPU.
 	pair("first")
 	pair("second")
-	s.running("first", "second")
+	s.Running("first", "second")
 	require.ElementsMatch(t, []string{
-		s.node(0) + "/gpu-1", s.node(0) + "/nic-1", s.node(0) + "/gpu-2", s.node(0) + "/nic-0",
-	}, append(s.deviceNames("first"), s.deviceNames("second")...))
+		s.Node(0) + "/gpu-1", s.Node(0) + "/nic-1", s.Node(0) + "/gpu-2", s.Node(0) + "/nic-0",
+	}, append(s.DeviceNames("first"), s.DeviceNames("second")...))
 	for _, pod := range []string{"first", "second"} {
 		require.Contains(t, [][]string{
-			{s.node(0) + "/gpu-1", s.node(0) + "/nic-1"}, {s.node(0) + "/gpu-2", s.node(0) + "/nic-0"},
-		}, s.deviceNames(pod))
+			{s.Node(0) + "/gpu-1", s.Node(0) + "/nic-1"}, {s.Node(0) + "/gpu-2", s.Node(0) + "/nic-0"},
+		}, s.DeviceNames(pod))
 	}
 	pair("third")
-	s.waiting("third", "claim "+s.name+"/third", "request nic", "held by")
+	s.Waiting("third", "claim "+s.Name+"/third", "request nic", "held by")
 }
 
 func testDistinctAttribute(t *testing.T) {
 	s := newSpace(t, "distinct", 1)
-	s.devices(0, rooted("gpu", "a", "a", "b", "b", "b")...)
+	s.Devices(0, rooted("gpu", "a", "a", "b", "b", "b")...)
 	distinct := func(name string, count int64) {
-		s.create(workload.Claim(name, s.ofKind("gpu", count),
-			workload.DistinctAttribute(s.driver+"/root")), s.pod(name, uses(name)))
+		s.Create(workload.Claim(name, s.ofKind("gpu", count),
+			workload.DistinctAttribute(s.Driver+"/root")), s.Pod(name, uses(name)))
 	}
 	distinct("two", 2)
-	s.running("two")
-	require.ElementsMatch(t, []string{s.node(0) + "/gpu-0", s.node(0) + "/gpu-2"}, s.deviceNames("two"))
+	s.Running("two")
+	require.ElementsMatch(t, []string{s.Node(0) + "/gpu-0", s.Node(0) + "/gpu-2"}, s.DeviceNames("two"))
 	distinct("three", 3)
-	s.waiting("three", "claim "+s.name+"/three", "differ in "+s.driver+"/root (distinctAttribute)")
+	s.Waiting("three", "claim "+s.Name+"/three", "differ in "+s.Driver+"/root (distinctAttribute)")
 	distinct("two-more", 2)
-	s.running("two-more")
+	s.Running("two-more")
 }
 
 func testNoMatch(t *testing.T) {
 	s := newSpace(t, "nomatch", 1)
-	s.devices(0, append(rooted("gpu", "a"), rooted("nic", "b")...)...)
-	s.create(workload.Claim("pair", s.ofKind("gpu", 1), s.ofKind("nic", 1),
-		workload.MatchAttribute(s.driver+"/root")), s.pod("pair", uses("pair")))
-	s.waiting("pair", "claim "+s.name+"/pair", "agree on "+s.driver+"/root (matchAttribute)")
+	s.Devices(0, append(rooted("gpu", "a"), rooted("nic", "b")...)...)
+	s.Create(workload.Claim("pair", s.ofKind("gpu", 1), s.ofKind("nic", 1),
+		workload.MatchAttribute(s.Driver+"/root")), s.Pod("pair", uses("pair")))
+	s.Waiting("pair", "claim "+s.Name+"/pair", "agree on "+s.Driver+"/root (matchAttribute)")
 	// Each on its own is no problem, and another node may have both.
-	s.create(workload.Claim("free", s.ofKind("gpu", 1), s.ofKind("nic", 1)), s.pod("free", uses("free")))
-	s.running("free")
-	s.addNode(1, nil)
-	s.devices(1, append(rooted("gpu", "a"), rooted("nic", "a")...)...)
-	s.runningSoon("pair")
+	s.Create(workload.Claim("free", s.ofKind("gpu", 1), s.ofKind("nic", 1)), s.Pod("free", uses("free")))
+	s.Running("free")
+	s.AddNode(1, nil)
+	s.Devices(1, append(rooted("gpu", "a"), rooted("nic", "a")...)...)
+	s.RunningSoon("pair")
 }

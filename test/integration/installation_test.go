@@ -25,40 +25,40 @@ func TestBesideStockScheduler(t *testing.T) {
 	const pods = 20
 	stock := startStockScheduler(t, "stock-beside")
 	plain := newSpaceFor(t, "beside-plain", 1, corev1.DefaultSchedulerName)
-	plain.log = stock.LogFile()
+	plain.Log = stock.LogFile()
 	claiming := newSpace(t, "beside-claiming", 2)
 	for node := range 2 {
-		claiming.devices(node, numbered(pods/2)...)
+		claiming.Devices(node, numbered(pods/2)...)
 	}
-	claiming.create(workload.Template("one", workload.Request("gpu", claiming.want(1))))
+	claiming.Create(workload.Template("one", workload.Request("gpu", claiming.Want(1))))
 	// Both kinds of pods on the same nodes at the same time.
-	onSharedNodes := plain.pod("plain", nil).Spec.NodeSelector
+	onSharedNodes := plain.Pod("plain", nil).Spec.NodeSelector
 	for key := range onSharedNodes {
-		onSharedNodes[key] = claiming.name
+		onSharedNodes[key] = claiming.Name
 	}
 	var names []string
 	for i := range pods {
 		name := fmt.Sprintf("plain-%02d", i)
-		plain.create(plain.podOn(name, onSharedNodes, nil))
+		plain.Create(plain.PodOn(name, onSharedNodes, nil))
 		names = append(names, name)
 	}
-	claiming.createPods("claiming", pods)
-	plain.running(names...)
-	claiming.runningAndWaiting(pods, 0)
+	claiming.CreatePods("claiming", pods)
+	plain.Running(names...)
+	claiming.RunningAndWaiting(pods, 0)
 	for _, name := range names {
 		require.Equal(t, corev1.DefaultSchedulerName, plain.scheduledBy(name))
 	}
-	for _, pod := range claiming.pods() {
+	for _, pod := range claiming.Pods() {
 		require.Equal(t, workload.SchedulerName, claiming.scheduledBy(pod.Name))
 	}
 }
 
 // scheduledBy is who reports to have scheduled a pod.
 func (s *space) scheduledBy(pod string) string {
-	s.t.Helper()
+	s.T.Helper()
 	var controller string
-	s.eventually("see the event about pod "+pod, func(ctx context.Context) error {
-		events, err := cluster.client.EventsV1().Events(s.name).List(ctx, metav1.ListOptions{
+	s.Eventually("see the event about pod "+pod, func(ctx context.Context) error {
+		events, err := cluster.Client.EventsV1().Events(s.Name).List(ctx, metav1.ListOptions{
 			FieldSelector: "regarding.name=" + pod + ",reason=Scheduled",
 		})
 		if err != nil {
@@ -80,7 +80,7 @@ func (s *space) scheduledBy(pod string) string {
 // This test changes the rights of the identity that all schedulers under test
 // have, so it does not run at the same time as others.
 func TestReplaceDefaultScheduler(t *testing.T) {
-	config := cluster.controlPlane.AdminConfig()
+	config := cluster.ControlPlane.AdminConfig()
 	rbacOnly := manifests.ApplyOptions{RBACOnly: true}
 	require.NoError(t, manifests.Apply(t.Context(), config, manifests.ReplaceDefault, rbacOnly))
 	// Not t.Context, which has ended by then.
@@ -88,17 +88,17 @@ func TestReplaceDefaultScheduler(t *testing.T) {
 		require.NoError(t, manifests.Apply(context.Background(), config, manifests.Secondary, rbacOnly))
 	})
 	s := newSpaceFor(t, "replaced", 1, corev1.DefaultSchedulerName)
-	s.devices(0, numbered(2)...)
+	s.Devices(0, numbered(2)...)
 	stock := startStockScheduler(t, "stock-replaced")
-	s.log = stock.LogFile()
-	s.create(s.pod("before", nil))
-	s.running("before")
+	s.Log = stock.LogFile()
+	s.Create(s.Pod("before", nil))
+	s.Running("before")
 
 	shipped, err := manifests.SchedulerConfig(manifests.ReplaceDefault)
 	require.NoError(t, err)
-	replacement, err := startProcess(t.Context(), "scheduler", schedulerproc.Options{
+	replacement, err := cluster.StartProcess(t.Context(), "scheduler", schedulerproc.Options{
 		Config:  shipped,
-		LogFile: filepath.Join(cluster.logs, "replacement.log"),
+		LogFile: filepath.Join(cluster.Logs, "replacement.log"),
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() {
@@ -107,8 +107,8 @@ func TestReplaceDefaultScheduler(t *testing.T) {
 	})
 	former := leader(t)
 	require.NoError(t, stock.Stop())
-	s.log = replacement.LogFile()
-	s.eventually("take over", func(context.Context) error {
+	s.Log = replacement.LogFile()
+	s.Eventually("take over", func(context.Context) error {
 		if holder := leader(t); holder == former || holder == "" {
 			return fmt.Errorf("the lease is held by %q", holder)
 		}
@@ -118,15 +118,15 @@ func TestReplaceDefaultScheduler(t *testing.T) {
 	// Pods without schedulerName; the API server says "default-scheduler".
 	for _, name := range []string{"plain", "claiming", "greedy"} {
 		if name == "plain" {
-			s.create(s.anonymous(s.pod(name, nil)))
+			s.Create(s.anonymous(s.Pod(name, nil)))
 			continue
 		}
 		count := map[string]int64{"claiming": 2, "greedy": 3}[name]
-		s.create(one(name, s.want(count)), s.anonymous(s.pod(name, uses(name))))
+		s.Create(one(name, s.Want(count)), s.anonymous(s.Pod(name, uses(name))))
 	}
-	s.running("before", "plain", "claiming")
-	require.Len(t, s.results("claiming"), 2)
-	s.waiting("greedy", "claim "+s.name+"/greedy, request gpu", "2 devices match, 3 are wanted")
+	s.Running("before", "plain", "claiming")
+	require.Len(t, s.Results("claiming"), 2)
+	s.Waiting("greedy", "claim "+s.Name+"/greedy, request gpu", "2 devices match, 3 are wanted")
 }
 
 // anonymous removes the schedulerName.
@@ -138,7 +138,7 @@ func (s *space) anonymous(pod *corev1.Pod) *corev1.Pod {
 // leader is who holds the default scheduler's lease.
 func leader(t *testing.T) string {
 	t.Helper()
-	lease, err := cluster.client.CoordinationV1().Leases(manifests.Namespace).Get(t.Context(), replacedLease, metav1.GetOptions{})
+	lease, err := cluster.Client.CoordinationV1().Leases(manifests.Namespace).Get(t.Context(), replacedLease, metav1.GetOptions{})
 	require.NoError(t, err)
 	if lease.Spec.HolderIdentity == nil {
 		return ""

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/playground/workload"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
 // The scheduler gets killed again and again while it is busy with a burst of pods.
@@ -23,56 +24,28 @@ func TestKilledInTheMiddleOfABurst(t *testing.T) {
 	)
 	s := newOwnSpace(t, "killed", nodes)
 	for node := range nodes {
-		s.devices(node, numbered(waves*podsPerWave/nodes)...)
+		s.Devices(node, numbered(waves*podsPerWave/nodes)...)
 	}
-	s.create(workload.Template("one", workload.Request("gpu", s.want(1))))
-	scheduler := s.startOwnScheduler(requestsPerSec)
+	s.Create(workload.Template("one", workload.Request("gpu", s.Want(1))))
+	scheduler := s.StartScheduler(harness.SchedulerOptions{QPS: requestsPerSec})
 
 	for wave := range waves {
-		before := s.bound()
-		s.createPods(fmt.Sprintf("wave-%d", wave), podsPerWave)
-		s.eventually("bind the first pods of a wave", func(context.Context) error {
-			if bound := s.bound(); bound < before+boundBeforeKill {
+		before := s.Bound()
+		s.CreatePods(fmt.Sprintf("wave-%d", wave), podsPerWave)
+		s.Eventually("bind the first pods of a wave", func(context.Context) error {
+			if bound := s.Bound(); bound < before+boundBeforeKill {
 				return fmt.Errorf("%d pods are bound, %d of them from before", bound, before)
 			}
 			return nil
 		})
-		require.NoError(t, scheduler.process.Kill())
+		require.NoError(t, scheduler.Kill())
 		all := (wave + 1) * podsPerWave
-		left := all - s.bound()
-		t.Logf("killed with %d of %d pods not bound, %d claims allocated for them", left, all, s.allocated()-s.bound())
+		left := all - s.Bound()
+		t.Logf("killed with %d of %d pods not bound, %d claims allocated for them", left, all, s.Allocated()-s.Bound())
 		require.Positive(t, left, "the burst was over before the scheduler was killed")
-		require.NoError(t, scheduler.process.Restart(t.Context()))
+		require.NoError(t, scheduler.Restart(t.Context()))
 	}
 	// As many devices as pods: if anything had leaked, one pod would be left over.
-	s.runningAndWaiting(waves*podsPerWave, 0)
-}
-
-// bound counts the pods that are on nodes.
-func (s *space) bound() int {
-	bound := 0
-	for _, pod := range s.pods() {
-		if pod.Spec.NodeName != "" {
-			bound++
-		}
-	}
-	return bound
-}
-
-// allocated counts the claims that have devices.
-func (s *space) allocated() int {
-	s.t.Helper()
-	allocated := 0
-	for _, pod := range s.pods() {
-		claims, err := claimsOf(pod)
-		if err != nil {
-			continue // Not generated yet.
-		}
-		for _, claim := range claims {
-			if claim.Status.Allocation != nil {
-				allocated++
-			}
-		}
-	}
-	return allocated
+	s.RunningAndWaiting(waves*podsPerWave, 0)
+	require.Zero(t, s.NothingLeaked())
 }

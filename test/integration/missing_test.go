@@ -23,56 +23,56 @@ func TestMissing(t *testing.T) {
 
 func testMissingClass(t *testing.T) {
 	s := newSpace(t, "noclass", 1)
-	s.devices(0, numbered(3)...)
-	late, never := s.name+"-late", s.name+"-never"
-	s.claimAndPod("late", workload.Devices{Class: late, Count: 1})
-	s.claimAndPod("never", workload.Devices{Class: never, Count: 1})
-	s.waiting("late", "claim "+s.name+"/late", "request gpu", "device class "+late+" does not exist")
-	s.waiting("never", "claim "+s.name+"/never", "request gpu", "device class "+never+" does not exist")
-	s.claimAndPod("other", s.want(1))
-	s.running("other")
-	s.create(workload.Class(late, workload.OfDriver(s.driver)))
-	s.runningSoon("late")
-	s.waiting("never", "device class "+never+" does not exist")
+	s.Devices(0, numbered(3)...)
+	late, never := s.Name+"-late", s.Name+"-never"
+	s.ClaimAndPod("late", workload.Devices{Class: late, Count: 1})
+	s.ClaimAndPod("never", workload.Devices{Class: never, Count: 1})
+	s.Waiting("late", "claim "+s.Name+"/late", "request gpu", "device class "+late+" does not exist")
+	s.Waiting("never", "claim "+s.Name+"/never", "request gpu", "device class "+never+" does not exist")
+	s.ClaimAndPod("other", s.Want(1))
+	s.Running("other")
+	s.Create(workload.Class(late, workload.OfDriver(s.Driver)))
+	s.RunningSoon("late")
+	s.Waiting("never", "device class "+never+" does not exist")
 }
 
 func testMissingClaim(t *testing.T) {
 	s := newSpace(t, "noclaim", 1)
-	s.devices(0, numbered(2)...)
-	s.create(one("present", s.want(1)), s.pod("late", uses("present", "late")))
-	s.waiting("late", "claim "+s.name+"/late", "does not exist")
-	require.Nil(t, s.liveClaim("present").Status.Allocation, "a pod that cannot run holds no devices")
-	s.create(one("late", s.want(1)))
-	s.runningSoon("late")
+	s.Devices(0, numbered(2)...)
+	s.Create(one("present", s.Want(1)), s.Pod("late", uses("present", "late")))
+	s.Waiting("late", "claim "+s.Name+"/late", "does not exist")
+	require.Nil(t, s.LiveClaim("present").Status.Allocation, "a pod that cannot run holds no devices")
+	s.Create(one("late", s.Want(1)))
+	s.RunningSoon("late")
 }
 
 func testMissingTemplate(t *testing.T) {
 	s := newSpace(t, "notemplate", 1)
-	s.devices(0, numbered(2)...)
-	s.create(s.pod("late", fromTemplate("late")))
-	s.waiting("late", "late in the pod", "template "+s.name+"/late")
-	s.claimAndPod("other", s.want(1))
-	s.running("other")
-	s.create(workload.Template("late", workload.Request("gpu", s.want(1))))
-	s.runningSoon("late")
+	s.Devices(0, numbered(2)...)
+	s.Create(s.Pod("late", fromTemplate("late")))
+	s.Waiting("late", "late in the pod", "template "+s.Name+"/late")
+	s.ClaimAndPod("other", s.Want(1))
+	s.Running("other")
+	s.Create(workload.Template("late", workload.Request("gpu", s.Want(1))))
+	s.RunningSoon("late")
 }
 
 func testMissingDevices(t *testing.T) {
 	s := newSpace(t, "nodevices", 1)
-	s.claimAndPod("early", s.want(2))
-	s.waiting("early", "claim "+s.name+"/early", "request gpu")
-	s.devices(0, numbered(2)...)
-	s.runningSoon("early")
+	s.ClaimAndPod("early", s.Want(2))
+	s.Waiting("early", "claim "+s.Name+"/early", "request gpu")
+	s.Devices(0, numbered(2)...)
+	s.RunningSoon("early")
 }
 
 func testMissingNode(t *testing.T) {
 	s := newSpace(t, "nonode", 1)
-	s.devices(0, numbered(1)...)
+	s.Devices(0, numbered(1)...)
 	// The devices may be known before their node is.
-	s.devices(1, numbered(2)...)
-	s.claimAndPod("two", s.want(2))
-	s.waiting("two", "claim "+s.name+"/two", "request gpu", "1 device matches, 2 are wanted")
-	s.addNode(1, nil)
-	s.runningSoon("two")
-	require.Equal(t, s.node(1), s.livePod("two").Spec.NodeName)
+	s.Devices(1, numbered(2)...)
+	s.ClaimAndPod("two", s.Want(2))
+	s.Waiting("two", "claim "+s.Name+"/two", "request gpu", "1 device matches, 2 are wanted")
+	s.AddNode(1, nil)
+	s.RunningSoon("two")
+	require.Equal(t, s.Node(1), s.LivePod("two").Spec.NodeName)
 }

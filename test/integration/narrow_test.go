@@ -18,39 +18,39 @@ func TestNearlyFullCluster(t *testing.T) {
 	t.Parallel()
 	const nodes = 6
 	s := newSpace(t, "nearly-full", nodes)
-	s.create(workload.Template("gpu", workload.Request("gpu", workload.Devices{Class: s.name, Count: 1})))
+	s.Create(workload.Template("gpu", workload.Request("gpu", workload.Devices{Class: s.Name, Count: 1})))
 	free := make(map[string]bool)
 	for i := range nodes {
-		s.devices(i, numbered(1)...)
-		free[s.node(i)] = true
+		s.Devices(i, numbered(1)...)
+		free[s.Node(i)] = true
 	}
 	for i := range nodes - 1 {
 		name := fmt.Sprintf("holds-%d", i)
-		s.create(s.pod(name, fromTemplate("gpu")))
-		s.running(name)
-		pod, err := knownPod(s.name, name)
+		s.Create(s.Pod(name, fromTemplate("gpu")))
+		s.Running(name)
+		pod, err := s.KnownPod(name)
 		require.NoError(t, err)
 		delete(free, pod.Spec.NodeName)
 	}
 	require.Len(t, free, 1)
 	for node := range free {
 		s.patchNode(node, `{"spec":{"taints":[{"key":"example.com/broken","effect":"NoSchedule"}]}}`)
-		s.create(s.pod("last", fromTemplate("gpu")))
-		s.waiting("last", "1 node(s) had untolerated taint", fmt.Sprintf("%d claim %s/", nodes-1, s.name),
+		s.Create(s.Pod("last", fromTemplate("gpu")))
+		s.Waiting("last", "1 node(s) had untolerated taint", fmt.Sprintf("%d claim %s/", nodes-1, s.Name),
 			"1 device matches, but it is held by another claim")
 		s.patchNode(node, `{"spec":{"taints":null}}`)
-		s.running("last")
+		s.Running("last")
 	}
-	s.create(s.pod("too-many", fromTemplate("gpu")))
-	s.waiting("too-many", fmt.Sprintf("%d claim %s/", nodes, s.name), "1 device matches, but it is held by another claim")
-	s.deletePod("holds-0")
-	s.running("too-many")
+	s.Create(s.Pod("too-many", fromTemplate("gpu")))
+	s.Waiting("too-many", fmt.Sprintf("%d claim %s/", nodes, s.Name), "1 device matches, but it is held by another claim")
+	s.DeletePod("holds-0")
+	s.Running("too-many")
 }
 
 // patchNode changes a node with a strategic merge patch.
 func (s *space) patchNode(name, patch string) {
-	s.t.Helper()
-	node, err := cluster.client.CoreV1().Nodes().Patch(s.t.Context(), name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
-	require.NoError(s.t, err)
-	require.Equal(s.t, name, node.Name)
+	s.T.Helper()
+	node, err := cluster.Client.CoreV1().Nodes().Patch(s.T.Context(), name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
+	require.NoError(s.T, err)
+	require.Equal(s.T, name, node.Name)
 }

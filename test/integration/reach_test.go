@@ -28,8 +28,8 @@ func TestReach(t *testing.T) {
 
 // selectorOf is the node selector in the allocation of a pod's only claim.
 func (s *space) selectorOf(pod string) *corev1.NodeSelector {
-	s.t.Helper()
-	return s.claims(pod)[0].Status.Allocation.NodeSelector
+	s.T.Helper()
+	return s.Claims(pod)[0].Status.Allocation.NodeSelector
 }
 
 // onlyOn is the selector for one node.
@@ -43,71 +43,71 @@ func onlyOn(node string) *corev1.NodeSelector {
 
 func testNodeLocal(t *testing.T) {
 	s := newSpace(t, "local", 2)
-	s.devices(1, numbered(1)...)
-	s.claimAndPod("one", s.want(1))
-	s.running("one")
-	require.Equal(t, s.node(1), s.livePod("one").Spec.NodeName)
-	require.Empty(t, cmp.Diff(onlyOn(s.node(1)), s.selectorOf("one")))
+	s.Devices(1, numbered(1)...)
+	s.ClaimAndPod("one", s.Want(1))
+	s.Running("one")
+	require.Equal(t, s.Node(1), s.LivePod("one").Spec.NodeName)
+	require.Empty(t, cmp.Diff(onlyOn(s.Node(1)), s.selectorOf("one")))
 }
 
 func testLabelledNodes(t *testing.T) {
 	s := newSpace(t, "labelled", 1)
 	for i := 1; i <= 2; i++ {
-		s.addNode(i, map[string]string{rack: s.name})
+		s.AddNode(i, map[string]string{rack: s.Name})
 	}
-	s.create(builder.Slice(s.name).OfDriver(s.driver).OnLabeled(rack, s.name).Devices(numbered(2)...).Obj())
-	s.create(one("shared", s.want(2)), s.podOnNode("first", 1, uses("shared")), s.podOnNode("second", 2, uses("shared")))
-	s.running("first", "second")
-	require.Equal(t, s.deviceNames("first"), s.deviceNames("second"))
-	require.Empty(t, cmp.Diff(builder.NodeSelector(rack, s.name), s.selectorOf("first")))
-	s.create(s.podOnNode("third", 0, uses("shared")))
-	s.waiting("third", "claim "+s.name+"/shared", "allocated on other nodes")
+	s.Create(builder.Slice(s.Name).OfDriver(s.Driver).OnLabeled(rack, s.Name).Devices(numbered(2)...).Obj())
+	s.Create(one("shared", s.Want(2)), s.PodOnNode("first", 1, uses("shared")), s.PodOnNode("second", 2, uses("shared")))
+	s.Running("first", "second")
+	require.Equal(t, s.DeviceNames("first"), s.DeviceNames("second"))
+	require.Empty(t, cmp.Diff(builder.NodeSelector(rack, s.Name), s.selectorOf("first")))
+	s.Create(s.PodOnNode("third", 0, uses("shared")))
+	s.Waiting("third", "claim "+s.Name+"/shared", "allocated on other nodes")
 }
 
 // A node comes to reach the devices when it gets the label.
 func testLabelSetLater(t *testing.T) {
 	s := newSpace(t, "relabelled", 1)
-	s.create(builder.Slice(s.name).OfDriver(s.driver).OnLabeled(rack, s.name).Devices(numbered(1)...).Obj())
-	s.claimAndPod("one", s.want(1))
-	s.waiting("one", "claim "+s.name+"/one", "request gpu")
-	s.labelNode(0, rack, s.name)
-	s.runningSoon("one")
+	s.Create(builder.Slice(s.Name).OfDriver(s.Driver).OnLabeled(rack, s.Name).Devices(numbered(1)...).Obj())
+	s.ClaimAndPod("one", s.Want(1))
+	s.Waiting("one", "claim "+s.Name+"/one", "request gpu")
+	s.LabelNode(0, rack, s.Name)
+	s.RunningSoon("one")
 }
 
 func testAllNodes(t *testing.T) {
 	s := newSpace(t, "everywhere", 2)
-	s.create(builder.Slice(s.name).OfDriver(s.driver).OnAllNodes().Devices(numbered(2)...).Obj())
-	s.create(one("shared", s.want(1)), s.podOnNode("first", 0, uses("shared")), s.podOnNode("second", 1, uses("shared")))
-	s.running("first", "second")
-	require.Equal(t, s.deviceNames("first"), s.deviceNames("second"))
+	s.Create(builder.Slice(s.Name).OfDriver(s.Driver).OnAllNodes().Devices(numbered(2)...).Obj())
+	s.Create(one("shared", s.Want(1)), s.PodOnNode("first", 0, uses("shared")), s.PodOnNode("second", 1, uses("shared")))
+	s.Running("first", "second")
+	require.Equal(t, s.DeviceNames("first"), s.DeviceNames("second"))
 	require.Nil(t, s.selectorOf("first"))
 	// Together with a local device, it is that device which decides.
-	s.create(builder.NodeSlice(s.node(1), numbered(3)[2]).OfDriver(s.driver).Obj())
-	s.claimAndPod("both", s.want(2))
-	s.running("both")
-	require.Empty(t, cmp.Diff(onlyOn(s.node(1)), s.selectorOf("both")))
+	s.Create(builder.NodeSlice(s.Node(1), numbered(3)[2]).OfDriver(s.Driver).Obj())
+	s.ClaimAndPod("both", s.Want(2))
+	s.Running("both")
+	require.Empty(t, cmp.Diff(onlyOn(s.Node(1)), s.selectorOf("both")))
 }
 
 func testPerDevice(t *testing.T) {
 	s := newSpace(t, "perdevice", 2)
-	s.addNode(2, map[string]string{rack: s.name})
+	s.AddNode(2, map[string]string{rack: s.Name})
 	devices := numbered(3)
-	devices[0].OnNode(s.node(0))
-	devices[1].OnLabeled(rack, s.name)
+	devices[0].OnNode(s.Node(0))
+	devices[1].OnLabeled(rack, s.Name)
 	devices[2].OnAllNodes()
-	s.create(builder.Slice(s.name).OfDriver(s.driver).PerDevice().Devices(devices...).Obj())
+	s.Create(builder.Slice(s.Name).OfDriver(s.Driver).PerDevice().Devices(devices...).Obj())
 	for i, want := range []struct {
 		node     int
 		selector *corev1.NodeSelector
 	}{
-		{node: 0, selector: onlyOn(s.node(0))},
-		{node: 2, selector: builder.NodeSelector(rack, s.name)},
+		{node: 0, selector: onlyOn(s.Node(0))},
+		{node: 2, selector: builder.NodeSelector(rack, s.Name)},
 		{node: 1, selector: nil},
 	} {
-		name := s.node(i)
-		s.create(one(name, s.want(1)), s.podOnNode(name, want.node, uses(name)))
-		s.running(name)
-		require.Equal(t, []string{s.name + "/" + fmt.Sprintf("gpu-%d", i)}, s.deviceNames(name))
+		name := s.Node(i)
+		s.Create(one(name, s.Want(1)), s.PodOnNode(name, want.node, uses(name)))
+		s.Running(name)
+		require.Equal(t, []string{s.Name + "/" + fmt.Sprintf("gpu-%d", i)}, s.DeviceNames(name))
 		require.Empty(t, cmp.Diff(want.selector, s.selectorOf(name)))
 	}
 }

@@ -26,76 +26,76 @@ func TestSelectors(t *testing.T) {
 
 func testSelectorsTogether(t *testing.T) {
 	s := newSpace(t, "selectors", 1)
-	s.devices(0, numbered(8)...)
-	upper := s.name + "-upper"
-	s.create(workload.Class(upper, workload.OfDriver(s.driver), s.attribute("index")+" >= 4"))
-	even := s.attribute("index") + " % 2 == 0"
-	s.claimAndPod("both", workload.Devices{Class: upper, Count: 2, Where: []string{even}})
-	s.running("both")
-	require.ElementsMatch(t, []string{s.node(0) + "/gpu-4", s.node(0) + "/gpu-6"}, s.deviceNames("both"))
-	s.claimAndPod("more", workload.Devices{Class: upper, Count: 1, Where: []string{even}})
-	s.waiting("more", "request gpu", "2 devices match, but all are held by other claims")
+	s.Devices(0, numbered(8)...)
+	upper := s.Name + "-upper"
+	s.Create(workload.Class(upper, workload.OfDriver(s.Driver), s.Attribute("index")+" >= 4"))
+	even := s.Attribute("index") + " % 2 == 0"
+	s.ClaimAndPod("both", workload.Devices{Class: upper, Count: 2, Where: []string{even}})
+	s.Running("both")
+	require.ElementsMatch(t, []string{s.Node(0) + "/gpu-4", s.Node(0) + "/gpu-6"}, s.DeviceNames("both"))
+	s.ClaimAndPod("more", workload.Devices{Class: upper, Count: 1, Where: []string{even}})
+	s.Waiting("more", "request gpu", "2 devices match, but all are held by other claims")
 }
 
 // lacking is a condition on an attribute that no device has: an error, because it
 // is not asked for first.
-func (s *space) lacking() string { return s.attribute("lacking") + " == 1" }
+func (s *space) lacking() string { return s.Attribute("lacking") + " == 1" }
 
 func testFailingRequestSelector(t *testing.T) {
 	s := newSpace(t, "badrequest", 1)
-	s.devices(0, numbered(2)...)
-	s.claimAndPod("bad", s.want(1, s.lacking()))
-	s.waiting("bad", "claim "+s.name+"/bad, request gpu, selector 0", "CEL runtime error", "lacking")
-	s.claimAndPod("good", s.want(1))
-	s.running("good")
+	s.Devices(0, numbered(2)...)
+	s.ClaimAndPod("bad", s.Want(1, s.lacking()))
+	s.Waiting("bad", "claim "+s.Name+"/bad, request gpu, selector 0", "CEL runtime error", "lacking")
+	s.ClaimAndPod("good", s.Want(1))
+	s.Running("good")
 }
 
 func testFailingClassSelector(t *testing.T) {
 	s := newSpace(t, "badclass", 1)
-	s.devices(0, numbered(2)...)
-	bad := s.name + "-bad"
-	s.create(workload.Class(bad, workload.OfDriver(s.driver), s.lacking()))
-	s.claimAndPod("bad", workload.Devices{Class: bad, Count: 1})
-	s.waiting("bad", "selector 1 of device class "+bad, "CEL runtime error", "lacking")
-	s.claimAndPod("good", s.want(1))
-	s.running("good")
+	s.Devices(0, numbered(2)...)
+	bad := s.Name + "-bad"
+	s.Create(workload.Class(bad, workload.OfDriver(s.Driver), s.lacking()))
+	s.ClaimAndPod("bad", workload.Devices{Class: bad, Count: 1})
+	s.Waiting("bad", "selector 1 of device class "+bad, "CEL runtime error", "lacking")
+	s.ClaimAndPod("good", s.Want(1))
+	s.Running("good")
 	// Corrected, it is of use.
-	s.eventually("correct the class", func(ctx context.Context) error {
-		class, err := cluster.client.ResourceV1().DeviceClasses().Get(ctx, bad, metav1.GetOptions{})
+	s.Eventually("correct the class", func(ctx context.Context) error {
+		class, err := cluster.Client.ResourceV1().DeviceClasses().Get(ctx, bad, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
 		class.Spec.Selectors = class.Spec.Selectors[:1]
-		_, err = cluster.client.ResourceV1().DeviceClasses().Update(ctx, class, metav1.UpdateOptions{})
+		_, err = cluster.Client.ResourceV1().DeviceClasses().Update(ctx, class, metav1.UpdateOptions{})
 		return err
 	})
-	s.runningSoon("bad")
+	s.RunningSoon("bad")
 }
 
 // The devices of one node lack the attribute; those of another have it.
 func testSelectorFailingOnOneNode(t *testing.T) {
 	s := newSpace(t, "badnode", 2)
-	s.devices(0, sized("large", "dev")...)
-	s.devices(1, numbered(1)...)
-	s.create(one("any", s.want(1, s.attribute("index")+" == 0")))
-	s.create(s.podOnNode("there", 0, uses("any")))
-	s.waiting("there", "claim "+s.name+"/any, request gpu, selector 0", "CEL runtime error", "index")
-	s.create(s.pod("anywhere", uses("any")))
-	s.running("anywhere")
-	require.Equal(t, s.node(1), s.livePod("anywhere").Spec.NodeName)
+	s.Devices(0, sized("large", "dev")...)
+	s.Devices(1, numbered(1)...)
+	s.Create(one("any", s.Want(1, s.Attribute("index")+" == 0")))
+	s.Create(s.PodOnNode("there", 0, uses("any")))
+	s.Waiting("there", "claim "+s.Name+"/any, request gpu, selector 0", "CEL runtime error", "index")
+	s.Create(s.Pod("anywhere", uses("any")))
+	s.Running("anywhere")
+	require.Equal(t, s.Node(1), s.LivePod("anywhere").Spec.NodeName)
 }
 
 // What the API server can find out itself never reaches the scheduler.
 func testRefusedSelectors(t *testing.T) {
 	s := newSpace(t, "refused", 1)
-	s.devices(0, numbered(1)...)
+	s.Devices(0, numbered(1)...)
 	// Ten nested loops over ten numbers each.
 	costly := "true"
 	for _, variable := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"} {
 		costly = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9].all(" + variable + ", " + costly + ")"
 	}
-	class := func(expression string) runtime.Object { return workload.Class(s.name+"-refused", expression) }
-	claim := func(expression string) runtime.Object { return one("refused", s.want(1, expression)) }
+	class := func(expression string) runtime.Object { return workload.Class(s.Name+"-refused", expression) }
+	claim := func(expression string) runtime.Object { return one("refused", s.Want(1, expression)) }
 	for name, test := range map[string]struct {
 		object runtime.Object
 		want   string
@@ -105,14 +105,14 @@ func testRefusedSelectors(t *testing.T) {
 		"class, costly":  {class(costly), "cost limit"},
 		"claim, syntax":  {claim("device.driver =="), "compilation failed"},
 		"claim, costly":  {claim(costly), "cost limit"},
-		"claim, too few": {one("refused", s.want(-1)), "greater than zero"},
+		"claim, too few": {one("refused", s.Want(-1)), "greater than zero"},
 	} {
-		err := cluster.objects.Create(t.Context(), s.name, test.object)
+		err := cluster.Objects.Create(t.Context(), s.Name, test.object)
 		require.ErrorContains(t, err, test.want, name)
 	}
-	longest := s.attribute("index") + " == 0 || " + padding(resourceapi.CELSelectorExpressionMaxLength/2)
-	s.claimAndPod("long", s.want(1, longest))
-	s.running("long")
+	longest := s.Attribute("index") + " == 0 || " + padding(resourceapi.CELSelectorExpressionMaxLength/2)
+	s.ClaimAndPod("long", s.Want(1, longest))
+	s.Running("long")
 }
 
 // padding is a condition of about so many characters that is false.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/pkg/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/playground/workload"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
 // Devices that become free wake the pod that waits for them, at once, and no pod
@@ -19,51 +20,51 @@ import (
 // not run at the same time as others, whose events could wake pods as well.
 func TestFreedDevicesWakeWhoWantsThem(t *testing.T) {
 	s := newOwnSpace(t, "wake", 2)
-	scheduler := s.startOwnScheduler(0)
+	scheduler := s.StartScheduler(harness.SchedulerOptions{})
 	// Two kinds of devices of one driver, in different pools of one node.
 	for _, kind := range []string{"disk", "gpu"} {
-		s.create(workload.Class(s.name+"-"+kind, workload.OfDriver(s.driver), fmt.Sprintf("%s == %q", s.attribute("kind"), kind)))
-		s.create(builder.Slice(s.name + "-" + kind).OfDriver(s.driver).OnNode(s.node(0)).
+		s.Create(workload.Class(s.Name+"-"+kind, workload.OfDriver(s.Driver), fmt.Sprintf("%s == %q", s.Attribute("kind"), kind)))
+		s.Create(builder.Slice(s.Name + "-" + kind).OfDriver(s.Driver).OnNode(s.Node(0)).
 			Devices(builder.Device("only").Attr("kind", kind)).Obj())
-		s.create(workload.Template(kind, workload.Request(kind, workload.Devices{Class: s.name + "-" + kind, Count: 1})))
-		s.create(s.pod("holds-"+kind, fromTemplate(kind)))
-		s.running("holds-" + kind)
-		s.create(s.pod("wants-"+kind, fromTemplate(kind)))
-		s.waiting("wants-"+kind, "request "+kind, "1 device matches, but it is held by another claim")
+		s.Create(workload.Template(kind, workload.Request(kind, workload.Devices{Class: s.Name + "-" + kind, Count: 1})))
+		s.Create(s.Pod("holds-"+kind, fromTemplate(kind)))
+		s.Running("holds-" + kind)
+		s.Create(s.Pod("wants-"+kind, fromTemplate(kind)))
+		s.Waiting("wants-"+kind, "request "+kind, "1 device matches, but it is held by another claim")
 	}
-	s.create(s.pod("wants-two-gpus", append(fromTemplate("gpu"), workload.Use{As: "second", Template: "gpu"})))
-	s.waiting("wants-two-gpus")
+	s.Create(s.Pod("wants-two-gpus", append(fromTemplate("gpu"), workload.Use{As: "second", Template: "gpu"})))
+	s.Waiting("wants-two-gpus")
 	before := s.asleep(scheduler, 3)
 
-	s.deletePod("holds-gpu")
-	s.runningSoon("wants-gpu")
+	s.DeletePod("holds-gpu")
+	s.RunningSoon("wants-gpu")
 	after := s.asleep(scheduler, 2)
-	require.Equal(t, before.attempts("scheduled")+1, after.attempts("scheduled"))
+	require.Equal(t, before.Attempts("scheduled")+1, after.Attempts("scheduled"))
 	// The pod that wants two GPUs was right to try, the one that wants a disk was not.
-	require.LessOrEqual(t, after.attempts("unschedulable"), before.attempts("unschedulable")+1,
-		"a pod was tried although nothing had happened that could help it; queues: %v", after.incoming())
-	require.Equal(t, before.attempts("error"), after.attempts("error"))
+	require.LessOrEqual(t, after.Attempts("unschedulable"), before.Attempts("unschedulable")+1,
+		"a pod was tried although nothing had happened that could help it; queues: %v", incoming(after))
+	require.Equal(t, before.Attempts("error"), after.Attempts("error"))
 
-	s.deletePod("holds-disk")
-	s.runningSoon("wants-disk")
+	s.DeletePod("holds-disk")
+	s.RunningSoon("wants-disk")
 	last := s.asleep(scheduler, 1)
-	require.Equal(t, after.attempts("scheduled")+1, last.attempts("scheduled"))
-	require.Equal(t, after.attempts("unschedulable"), last.attempts("unschedulable"), "queues: %v", last.incoming())
+	require.Equal(t, after.Attempts("scheduled")+1, last.Attempts("scheduled"))
+	require.Equal(t, after.Attempts("unschedulable"), last.Attempts("unschedulable"), "queues: %v", incoming(last))
 }
 
 // asleep waits until all but so many pods are out of the scheduler's hands and
 // these wait for an event.
-func (s *space) asleep(scheduler *scheduler, pods int) metrics {
-	s.t.Helper()
-	var found metrics
-	s.eventually(fmt.Sprintf("have %d pods wait for an event", pods), func(context.Context) error {
+func (s *space) asleep(scheduler *harness.Scheduler, pods int) harness.Metrics {
+	s.T.Helper()
+	var found harness.Metrics
+	s.Eventually(fmt.Sprintf("have %d pods wait for an event", pods), func(context.Context) error {
 		var err error
-		if found, err = readMetrics(s.t, scheduler); err != nil {
+		if found, err = scheduler.ReadMetrics(s.T.Context()); err != nil {
 			return err
 		}
-		if found.queued("unschedulable") != pods || found.queued("active")+found.queued("backoff")+found.queued("gated") != 0 {
-			return fmt.Errorf("unschedulable %d, active %d, backoff %d, gated %d", found.queued("unschedulable"),
-				found.queued("active"), found.queued("backoff"), found.queued("gated"))
+		if found.Queued("unschedulable") != pods || found.Queued("active")+found.Queued("backoff")+found.Queued("gated") != 0 {
+			return fmt.Errorf("unschedulable %d, active %d, backoff %d, gated %d", found.Queued("unschedulable"),
+				found.Queued("active"), found.Queued("backoff"), found.Queued("gated"))
 		}
 		return nil
 	})
@@ -71,7 +72,7 @@ func (s *space) asleep(scheduler *scheduler, pods int) metrics {
 }
 
 // incoming are the events by which pods got into the queues.
-func (m metrics) incoming() map[string]float64 {
+func incoming(m harness.Metrics) map[string]float64 {
 	counts := map[string]float64{}
 	for sample, value := range m {
 		if strings.HasPrefix(sample, "scheduler_queue_incoming_pods_total{") {

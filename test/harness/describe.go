@@ -1,4 +1,4 @@
-package integration
+package harness
 
 import (
 	"context"
@@ -22,24 +22,24 @@ const (
 	describedLines = 30
 )
 
-// describe is what there is to know about a space when its test fails. It asks
+// Describe is what there is to know about a space when its test fails. It asks
 // the API server, because the informers may be the problem.
-func (s *space) describe() string {
+func (s *Space) Describe() string {
 	var b strings.Builder
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), s.Patience)
 	defer cancel()
-	pods, err := cluster.client.CoreV1().Pods(s.name).List(ctx, metav1.ListOptions{})
+	pods, err := s.Cluster.Client.CoreV1().Pods(s.Name).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return fmt.Sprintf("(cannot describe %s: %v)", s.name, err)
+		return fmt.Sprintf("(cannot describe %s: %v)", s.Name, err)
 	}
 	section(&b, "pods", pods.Items, describePod)
-	claims, err := cluster.client.ResourceV1().ResourceClaims(s.name).List(ctx, metav1.ListOptions{})
+	claims, err := s.Cluster.Client.ResourceV1().ResourceClaims(s.Name).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Sprintf("%s(cannot describe claims: %v)", &b, err)
 	}
 	section(&b, "claims", claims.Items, describeClaim)
-	if s.log != "" {
-		fmt.Fprintf(&b, "last lines about %s in %s:\n%s", s.name, s.log, linesAbout(s.log, s.name))
+	if s.Log != "" {
+		fmt.Fprintf(&b, "last lines about %s in %s:\n%s", s.Name, s.Log, linesAbout(s.Log, s.Name))
 	}
 	return b.String()
 }
@@ -67,7 +67,7 @@ func section[T any](b *strings.Builder, title string, objects []T, describe func
 
 func describePod(pod *corev1.Pod) (text string, dull bool) {
 	return fmt.Sprintf("%s: %s on node %q, nominated %q: %s", pod.Name, pod.Status.Phase, pod.Spec.NodeName,
-		pod.Status.NominatedNodeName, reason(pod)), pod.Spec.NodeName != ""
+		pod.Status.NominatedNodeName, Reason(pod)), pod.Spec.NodeName != ""
 }
 
 func describeClaim(claim *resourceapi.ResourceClaim) (text string, dull bool) {

@@ -1,4 +1,4 @@
-package integration
+package harness
 
 import (
 	"fmt"
@@ -43,10 +43,11 @@ type freed struct {
 	consumers []resourceapi.ResourceClaimConsumerReference
 }
 
-// watched is the history of the cluster.
-var watched = &history{
-	pods:     make(map[types.UID]*podHistory),
-	reserved: make(map[string]map[types.UID]revision),
+func newHistory() *history {
+	return &history{
+		pods:     make(map[types.UID]*podHistory),
+		reserved: make(map[string]map[types.UID]revision),
+	}
 }
 
 // watch adds the event handlers. Handlers of one informer see every write in order.

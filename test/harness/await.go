@@ -1,0 +1,187 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+)
+
+const (
+	pollInterval = 25 * time.Millisecond
+	// Patience is how long anything may take that has to happen, unless the space
+	// says otherwise.
+	Patience = 60 * time.Second
+	// WakeUpTime is how long a waiting pod may sleep after what it waits for has
+	// happened. Without an event that wakes it, it would be tried again after
+	// five minutes.
+	WakeUpTime = 30 * time.Second
+)
+
+// Eventually polls until the condition returns nil, and fails the test with its
+// last error if that takes longer than the patience of the space.
+func (s *Space) Eventually(what string, condition func(context.Context) error) {
+	s.T.Helper()
+	s.Within(s.Patience, what, condition)
+}
+
+// Soon is Eventually for what an event has to bring about.
+func (s *Space) Soon(what string, condition func(context.Context) error) {
+	s.T.Helper()
+	s.Within(WakeUpTime, what, condition)
+}
+
+// Within is Eventually with another limit.
+func (s *Space) Within(limit time.Duration, what string, condition func(context.Context) error) {
+	s.T.Helper()
+	if err := Poll(s.T.Context(), limit, condition); err != nil {
+		require.FailNow(s.T, fmt.Sprintf("did not %s within %s: %v", what, limit, err), s.Describe())
+	}
+}
+
+// Poll returns nil as soon as the condition does, or its last error.
+func Poll(ctx context.Context, limit time.Duration, condition func(context.Context) error) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, limit, true, func(ctx context.Context) (bool, error) {
+		// The last answer counts, not that the time was over while asking.
+		if err := condition(ctx); err == nil || ctx.Err() == nil {
+			last = err
+		}
+		return last == nil, nil
+	})
+	if err != nil && last == nil {
+		return err
+	}
+	return last
+}
+
+// Pods returns the pods of the space as the informer knows them.
+func (s *Space) Pods() []*corev1.Pod {
+	s.T.Helper()
+	pods, err := s.Cluster.Informers.Core().V1().Pods().Lister().Pods(s.Name).List(labels.Everything())
+	require.NoError(s.T, err)
+	return pods
+}
+
+// KnownPod returns a pod of the space as the informer knows it.
+func (s *Space) KnownPod(name string) (*corev1.Pod, error) {
+	return s.Cluster.Informers.Core().V1().Pods().Lister().Pods(s.Name).Get(name)
+}
+
+// KnownClaim returns a claim of the space as the informer knows it.
+func (s *Space) KnownClaim(name string) (*resourceapi.ResourceClaim, error) {
+	return s.Cluster.Informers.Resource().V1().ResourceClaims().Lister().ResourceClaims(s.Name).Get(name)
+}
+
+// Running waits until all pods run, each with claims that are allocated and
+// reserved for it.
+func (s *Space) Running(pods ...string) {
+	s.T.Helper()
+	s.Eventually("run "+strings.Join(pods, ", "), s.allRun(pods))
+}
+
+// RunningSoon is Running for pods that an event has to wake.
+func (s *Space) RunningSoon(pods ...string) {
+	s.T.Helper()
+	s.Soon("run "+strings.Join(pods, ", "), s.allRun(pods))
+}
+
+// allRun is the condition of Running.
+func (s *Space) allRun(pods []string) func(context.Context) error {
+	return func(context.Context) error {
+		for _, name := range pods {
+			pod, err := s.KnownPod(name)
+			if err != nil {
+				return err
+			}
+			if err := s.Runs(pod); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// Runs is nil if a pod runs on a node with its claims.
+func (s *Space) Runs(pod *corev1.Pod) error {
+	if pod.Spec.NodeName == "" || pod.Status.Phase != corev1.PodRunning {
+		return fmt.Errorf("pod %s is %s on node %q: %s", pod.Name, pod.Status.Phase, pod.Spec.NodeName, Reason(pod))
+	}
+	claims, err := s.ClaimsOf(pod)
+	if err != nil {
+		return err
+	}
+	for _, claim := range claims {
+		if claim.Status.Allocation == nil || !resourceclaim.IsReservedForPod(pod, claim, false) {
+			return fmt.Errorf("pod %s runs, but claim %s is not allocated and reserved for it", pod.Name, claim.Name)
+		}
+	}
+	return nil
+}
+
+// ClaimsOf returns the claims of a pod as the informer knows them, in the order
+// of the pod's spec.
+func (s *Space) ClaimsOf(pod *corev1.Pod) ([]*resourceapi.ResourceClaim, error) {
+	var claims []*resourceapi.ResourceClaim
+	for i := range pod.Spec.ResourceClaims {
+		name, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i])
+		if err != nil {
+			return nil, fmt.Errorf("pod %s: %w", pod.Name, err)
+		}
+		if name == nil {
+			continue
+		}
+		claim, err := s.KnownClaim(*name)
+		if err != nil {
+			return nil, fmt.Errorf("pod %s: %w", pod.Name, err)
+		}
+		claims = append(claims, claim)
+	}
+	return claims, nil
+}
+
+// Reason is what the pod's PodScheduled condition says, "" if it is true or missing.
+func Reason(pod *corev1.Pod) string {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
+			return condition.Message
+		}
+	}
+	return ""
+}
+
+// Waiting waits until the pod is told to wait, for a reason with all the parts.
+func (s *Space) Waiting(pod string, parts ...string) {
+	s.T.Helper()
+	s.Eventually(fmt.Sprintf("see pod %s wait because of %q", pod, parts), func(context.Context) error {
+		found, err := s.KnownPod(pod)
+		if err != nil {
+			return err
+		}
+		return Waits(found, parts...)
+	})
+}
+
+// Waits is nil if the pod has no node, for a reason with all the parts.
+func Waits(pod *corev1.Pod, parts ...string) error {
+	if pod.Spec.NodeName != "" {
+		return fmt.Errorf("pod %s runs on node %s", pod.Name, pod.Spec.NodeName)
+	}
+	text := Reason(pod)
+	if text == "" {
+		return fmt.Errorf("pod %s does not say why it waits", pod.Name)
+	}
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			return fmt.Errorf("pod %s waits, but without %q in the reason: %s", pod.Name, part, text)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,151 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/quartermaster-dra/quartermaster/manifests"
+	"github.com/quartermaster-dra/quartermaster/pkg/controlplane"
+	"github.com/quartermaster-dra/quartermaster/pkg/playground/scenario"
+	"github.com/quartermaster-dra/quartermaster/test/checker"
+)
+
+// startTimeout is generous: the machine may be busy.
+const startTimeout = 3 * time.Minute
+
+// Options says what cluster to start.
+type Options struct {
+	// Name is the name of the package under test. It is part of the name of the
+	// folder of logs.
+	Name string
+	// ControlPlane are the options of the control plane. Its log file is set.
+	ControlPlane controlplane.Options
+	// Binaries are those in bin that the tests run besides "scheduler" and "kwok".
+	Binaries []string
+}
+
+// Cluster is a running control plane with simulated nodes and the rights of the
+// scheduler. There is one in a process at a time. It is safe for concurrent use.
+type Cluster struct {
+	ControlPlane *controlplane.ControlPlane
+	// Client acts as administrator.
+	Client  kubernetes.Interface
+	Objects *scenario.Objects
+	// Informers follow pods and claims, so that waiting costs the API server nothing.
+	Informers informers.SharedInformerFactory
+	// Kubeconfig is the path of the one of the scheduler's own identity.
+	Kubeconfig string
+	// Logs is the folder of all logs.
+	Logs string
+
+	history       *history
+	names         uniqueNames
+	metrics       metricsAccount
+	stopInformers context.CancelFunc
+}
+
+// Start starts a cluster. ctx bounds the start only.
+func Start(ctx context.Context, o Options) (*Cluster, error) {
+	if err := requireBinaries(o.Binaries); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	dir, err := os.MkdirTemp("", "quartermaster-"+o.Name+"-")
+	if err != nil {
+		return nil, fmt.Errorf("make a folder for the logs of the tests: %w", err)
+	}
+	o.ControlPlane.LogFile = filepath.Join(dir, "controlplane.log")
+	cp, err := controlplane.Start(ctx, o.ControlPlane)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{ControlPlane: cp, Logs: dir, history: newHistory()}
+	if err := c.setUp(ctx); err != nil {
+		return nil, errors.Join(err, cp.Stop())
+	}
+	if err := c.startInformers(); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	return c, nil
+}
+
+// requireBinaries fails early and says what to do.
+func requireBinaries(more []string) error {
+	var errs []error
+	for _, name := range append([]string{"scheduler", "kwok"}, more...) {
+		_, err := controlplane.FindBinary(name)
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("%w\nthese tests run what is in bin: run make build bin/kube-scheduler", err)
+	}
+	return nil
+}
+
+func (c *Cluster) setUp(ctx context.Context) error {
+	config := c.ControlPlane.AdminConfig()
+	protobuf := rest.CopyConfig(config)
+	protobuf.ContentType = "application/vnd.kubernetes.protobuf"
+	protobuf.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	client, err := kubernetes.NewForConfig(protobuf)
+	if err != nil {
+		return err
+	}
+	untyped, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	c.Client, c.Objects = client, scenario.NewObjects(untyped)
+	if err := manifests.Apply(ctx, config, manifests.Secondary, manifests.ApplyOptions{RBACOnly: true}); err != nil {
+		return err
+	}
+	if c.Kubeconfig, err = c.ControlPlane.ServiceAccountKubeconfig(ctx, manifests.Namespace, manifests.Name); err != nil {
+		return err
+	}
+	return c.ControlPlane.StartSimulatedNodes(context.Background())
+}
+
+func (c *Cluster) startInformers() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	c.stopInformers = cancel
+	c.Informers = informers.NewSharedInformerFactory(c.Client, 0)
+	pods := c.Informers.Core().V1().Pods().Informer()
+	claims := c.Informers.Resource().V1().ResourceClaims().Informer()
+	if err := c.history.watch(pods, claims); err != nil {
+		return err
+	}
+	c.Informers.StartWithContext(ctx)
+	c.Informers.WaitForCacheSyncWithContext(ctx)
+	return nil
+}
+
+// Check waits until the checker finds nothing wrong in the whole cluster.
+func (c *Cluster) Check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	violations, err := checker.WaitSettled(ctx, c.Client, checker.Options{})
+	if err != nil {
+		return fmt.Errorf("check the whole cluster: %w", err)
+	}
+	if len(violations) > 0 {
+		return fmt.Errorf("the cluster is not in order:\n%s", checker.Format(violations))
+	}
+	return nil
+}
+
+// Stop ends the informers and the control plane. The logs stay.
+func (c *Cluster) Stop() error {
+	c.stopInformers()
+	c.Informers.Shutdown()
+	return c.ControlPlane.Stop()
+}

@@ -1,0 +1,59 @@
+package harness
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+)
+
+// parallelTests run at a time unless -parallel says something else. They mostly
+// wait, so that there can be more than processors.
+const parallelTests = 12
+
+// Main is what TestMain of a package of tests does: it starts a cluster, hands it
+// over, runs the tests, and if they pass, checks the whole cluster. It returns the
+// status of the process. The folder of logs is kept if anything fails. The functions
+// in atEnd are called when the tests are done, before the check.
+func Main(m *testing.M, o Options, use func(*Cluster), atEnd ...func() error) int {
+	flag.Parse()
+	if !flagIsSet("test.parallel") {
+		if err := flag.Set("test.parallel", fmt.Sprint(parallelTests)); err != nil {
+			panic(err)
+		}
+	}
+	ctx := context.Background()
+	c, err := Start(ctx, o)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	use(c)
+	status := m.Run()
+	failed := func(err error) {
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			status = 1
+		}
+	}
+	for _, end := range atEnd {
+		failed(end())
+	}
+	if status == 0 {
+		failed(c.Check(ctx))
+	}
+	failed(c.Stop())
+	if status == 0 {
+		failed(os.RemoveAll(c.Logs))
+	} else {
+		fmt.Fprintln(os.Stderr, "all logs are in", c.Logs)
+	}
+	return status
+}
+
+func flagIsSet(name string) bool {
+	found := false
+	flag.Visit(func(f *flag.Flag) { found = found || f.Name == name })
+	return found
+}

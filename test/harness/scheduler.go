@@ -1,0 +1,133 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"github.com/quartermaster-dra/quartermaster/manifests"
+	"github.com/quartermaster-dra/quartermaster/pkg/controlplane"
+	"github.com/quartermaster-dra/quartermaster/pkg/playground/schedulerproc"
+)
+
+// schedulerVerbosity is klog's -v of the schedulers under test: enough to follow
+// each pod.
+const schedulerVerbosity = "-v=3"
+
+// Scheduler is a scheduler process and the pods that it is responsible for.
+type Scheduler struct {
+	// Profile is the schedulerName of its pods.
+	Profile string
+	*schedulerproc.Process
+	cluster *Cluster
+}
+
+// SchedulerOptions says how a scheduler differs from the one of manifests/secondary.
+// The zero value is that scheduler without leader election.
+type SchedulerOptions struct {
+	// Name tells schedulers of the same profile apart; it is part of the name of
+	// the log. Empty: the profile.
+	Name string
+	// Profile is the schedulerName of its pods. Empty: that of the manifests, or
+	// that of the space.
+	Profile string
+	// Kubeconfig is the path of another identity or another way to the API server.
+	// Empty: the identity of the manifests.
+	Kubeconfig string
+	// LeaderElection has the scheduler wait for the lease, as in the manifests.
+	LeaderElection bool
+	// QPS is the limit of requests per second; 0 is that of the manifests.
+	QPS int
+	// Change changes the KubeSchedulerConfiguration, if it is set.
+	Change func(config map[string]any)
+	// ExtraArgs are appended to the command line.
+	ExtraArgs []string
+}
+
+// StartProcess starts a binary in bin. Unless the options say otherwise, it has
+// the identity of the manifests.
+func (c *Cluster) StartProcess(ctx context.Context, binary string, options schedulerproc.Options) (*schedulerproc.Process, error) {
+	var err error
+	if options.Binary, err = controlplane.FindBinary(binary); err != nil {
+		return nil, err
+	}
+	if options.Kubeconfig == "" {
+		options.Kubeconfig = c.Kubeconfig
+	}
+	if options.LogFile == "" {
+		options.LogFile = filepath.Join(c.Logs, "scheduler.log")
+	}
+	options.ExtraArgs = append(options.ExtraArgs, schedulerVerbosity,
+		// In a pod, these two are found by themselves.
+		"--authentication-kubeconfig="+options.Kubeconfig, "--authorization-kubeconfig="+options.Kubeconfig)
+	return schedulerproc.Start(ctx, options)
+}
+
+// StartScheduler starts bin/scheduler and returns when it is ready. ctx bounds only
+// the start.
+func (c *Cluster) StartScheduler(ctx context.Context, o SchedulerOptions) (*Scheduler, error) {
+	config, err := schedulerConfig(&o)
+	if err != nil {
+		return nil, err
+	}
+	if o.Name == "" {
+		o.Name = o.Profile
+	}
+	process, err := c.StartProcess(ctx, "scheduler", schedulerproc.Options{
+		Config:         config,
+		Kubeconfig:     o.Kubeconfig,
+		LeaderElection: &o.LeaderElection,
+		LogFile:        filepath.Join(c.Logs, fmt.Sprintf("scheduler-%s.log", o.Name)),
+		ExtraArgs:      o.ExtraArgs,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Scheduler{Profile: o.Profile, Process: process, cluster: c}, nil
+}
+
+// schedulerConfig returns the configuration of manifests/secondary with what the
+// options change. It fills in the profile.
+func schedulerConfig(o *SchedulerOptions) ([]byte, error) {
+	shipped, err := manifests.SchedulerConfig(manifests.Secondary)
+	if err != nil {
+		return nil, err
+	}
+	var config map[string]any
+	if err := yaml.Unmarshal(shipped, &config); err != nil {
+		return nil, fmt.Errorf("read the configuration of manifests/secondary: %w", err)
+	}
+	profile := config["profiles"].([]any)[0].(map[string]any)
+	if o.Profile == "" {
+		o.Profile = profile["schedulerName"].(string)
+	}
+	profile["schedulerName"] = o.Profile
+	if o.QPS > 0 {
+		connection := config["clientConnection"].(map[string]any)
+		connection["qps"], connection["burst"] = o.QPS, o.QPS
+	}
+	if o.Change != nil {
+		o.Change(config)
+	}
+	return yaml.Marshal(config)
+}
+
+// StartScheduler runs a scheduler for the pods of this space until the end of the
+// test. It is an error if it ends before without being asked to.
+func (s *Space) StartScheduler(o SchedulerOptions) *Scheduler {
+	s.T.Helper()
+	if o.Profile == "" {
+		o.Profile = s.Profile
+	}
+	scheduler, err := s.Cluster.StartScheduler(s.T.Context(), o)
+	require.NoError(s.T, err)
+	s.T.Cleanup(func() {
+		require.NoError(s.T, scheduler.Err(), "the scheduler ended although nobody asked it to")
+		require.NoError(s.T, scheduler.Stop())
+	})
+	s.Log = scheduler.LogFile()
+	return scheduler
+}

@@ -1,0 +1,122 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/stretchr/testify/require"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quartermaster-dra/quartermaster/test/checker"
+)
+
+// CheckSettled waits until the checker has nothing to complain about in this
+// space, and checks how that state came to be.
+func (s *Space) CheckSettled() {
+	if s.T.Failed() {
+		return // Tests end where they fail; what they leave behind is no news.
+	}
+	err := Poll(context.Background(), s.Patience, func(ctx context.Context) error {
+		violations, err := checker.Check(ctx, s.Cluster.Client, checker.Options{Settled: true})
+		if err != nil {
+			return err
+		}
+		var own []checker.Violation
+		for _, violation := range violations {
+			if strings.Contains(violation.String(), s.Name) {
+				own = append(own, violation)
+			}
+		}
+		if len(own) > 0 {
+			return fmt.Errorf("what must always hold does not:\n%s", checker.Format(own))
+		}
+		return s.Cluster.history.check(s.Name)
+	})
+	if err != nil {
+		s.T.Errorf("%v\n%s", err, s.Describe())
+	}
+}
+
+// NothingLeaked shows that every device that no claim holds can be had: a device
+// that a running scheduler still takes for promised, because an entry in flight did
+// not end, is one that nobody would get. It creates as many pods as there are such
+// devices, waits until all run, and sees one more wait. Then it deletes them again and
+// returns how many devices there were.
+//
+// All devices of the space have to be exclusive, without taints and counters, in
+// pools of one generation, and on nodes that have room for one more pod a device.
+func (s *Space) NothingLeaked() int {
+	s.T.Helper()
+	free := s.freeDevices()
+	var fillers []string
+	for i := range free + 1 {
+		name := fmt.Sprintf("filler-%03d", i)
+		s.ClaimAndPod(name, s.Want(1))
+		fillers = append(fillers, name)
+	}
+	s.Eventually(fmt.Sprintf("run %d of %d pods on the devices that nobody holds", free, free+1), func(context.Context) error {
+		var open []string
+		running := 0
+		for _, name := range fillers {
+			pod, err := s.KnownPod(name)
+			if err == nil {
+				err = s.Runs(pod)
+			}
+			if err != nil {
+				open = append(open, err.Error())
+				continue
+			}
+			running++
+		}
+		if running != free || len(open) != 1 || !strings.Contains(open[0], "held by") {
+			return fmt.Errorf("%d run, %d do not: %s", running, len(open), strings.Join(open, "; "))
+		}
+		return nil
+	})
+	s.CheckSettled()
+	for _, name := range fillers {
+		s.DeletePod(name)
+		s.Delete(One(name, s.Want(1)))
+	}
+	for _, name := range fillers {
+		s.Gone(name)
+		s.ClaimGone(name)
+	}
+	return free
+}
+
+// freeDevices counts the devices of the space that no claim holds, and fails the
+// test if one is held twice.
+func (s *Space) freeDevices() int {
+	s.T.Helper()
+	slices, err := s.Cluster.Client.ResourceV1().ResourceSlices().List(s.T.Context(), metav1.ListOptions{
+		FieldSelector: resourceapi.ResourceSliceSelectorDriver + "=" + s.Driver,
+	})
+	require.NoError(s.T, err)
+	free := map[string]bool{}
+	for _, slice := range slices.Items {
+		for _, device := range slice.Spec.Devices {
+			free[slice.Spec.Pool.Name+"/"+device.Name] = true
+		}
+	}
+	claims, err := s.Cluster.Client.ResourceV1().ResourceClaims("").List(s.T.Context(), metav1.ListOptions{})
+	require.NoError(s.T, err)
+	holders := map[string]string{}
+	for _, claim := range claims.Items {
+		if claim.Status.Allocation == nil {
+			continue
+		}
+		for _, result := range claim.Status.Allocation.Devices.Results {
+			if result.Driver != s.Driver {
+				continue
+			}
+			device := result.Pool + "/" + result.Device
+			require.Empty(s.T, holders[device], "device %s is held by claim %s and another one", device, claim.Name)
+			holders[device] = claim.Name
+			delete(free, device)
+		}
+	}
+	return len(free)
+}

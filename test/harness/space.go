@@ -1,0 +1,133 @@
+package harness
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/builder"
+	"github.com/quartermaster-dra/quartermaster/pkg/playground/fleet"
+	"github.com/quartermaster-dra/quartermaster/pkg/playground/scenario"
+	"github.com/quartermaster-dra/quartermaster/pkg/playground/workload"
+)
+
+// adminAccessLabel on a namespace permits admin access (KEP-5018).
+const adminAccessLabel = "resource.kubernetes.io/admin-access"
+
+// Space is the part of the cluster that belongs to one test. Its methods end the
+// test if something fails that has to succeed.
+type Space struct {
+	T       *testing.T
+	Cluster *Cluster
+	// Name is that of the namespace and of the device class, the value of the
+	// node label that the pods select, and the beginning of the names of all
+	// nodes and of the driver. It is unique and not part of another's name.
+	Name string
+	// Driver is the only one whose devices are in the class.
+	Driver string
+	// Profile is the schedulerName of the pods.
+	Profile string
+	// Log is the path of the scheduler's log; "" if there is none.
+	Log string
+	// Patience is how long anything may take that has to happen.
+	Patience time.Duration
+}
+
+// NewSpace makes a space with nodes without devices, for pods with a schedulerName;
+// if that is empty, it is the name of the space. At the end of the test the space
+// has to be in order, see CheckSettled.
+func (c *Cluster) NewSpace(t *testing.T, name, profile string, nodes int) *Space {
+	t.Helper()
+	s := &Space{T: t, Cluster: c, Name: c.names.unique("t-" + name), Profile: profile, Patience: Patience}
+	if s.Profile == "" {
+		s.Profile = s.Name
+	}
+	s.Driver = s.Name + ".example.com"
+	s.CreateNamespace()
+	for i := range nodes {
+		s.AddNode(i, nil)
+	}
+	s.Create(workload.Class(s.Name, workload.OfDriver(s.Driver)))
+	t.Cleanup(s.CheckSettled)
+	return s
+}
+
+// CreateNamespace creates the namespace of the space with all that pods need in it.
+// NewSpace has done that; it is for tests that delete the namespace.
+func (s *Space) CreateNamespace() {
+	s.T.Helper()
+	_, err := s.Cluster.Client.CoreV1().Namespaces().Create(s.T.Context(), &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{Name: s.Name, Labels: map[string]string{adminAccessLabel: "true"}},
+	}, metav1.CreateOptions{})
+	require.NoError(s.T, err)
+	require.NoError(s.T, scenario.DefaultAccounts(s.Cluster.Client)(s.T.Context(), []string{s.Name}))
+}
+
+// Node is the name of a node, from 0 on.
+func (s *Space) Node(i int) string { return fmt.Sprintf("%s-%d", s.Name, i) }
+
+// uniqueNames remembers what names are taken. The zero value has none.
+type uniqueNames struct {
+	mutex sync.Mutex
+	used  map[string]int
+}
+
+// unique is the name itself unless a test runs again (go test -count).
+func (n *uniqueNames) unique(name string) string {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	if n.used == nil {
+		n.used = make(map[string]int)
+	}
+	n.used[name]++
+	if run := n.used[name]; run > 1 {
+		return fmt.Sprintf("r%d-%s", run, name)
+	}
+	return name
+}
+
+// AddNode creates a simulated node with additional labels.
+func (s *Space) AddNode(i int, labels map[string]string) {
+	s.T.Helper()
+	s.Create(fleet.Node(s.Node(i), s.Name, labels))
+}
+
+// Create creates objects; namespaced ones in the namespace of the space.
+func (s *Space) Create(objects ...runtime.Object) {
+	s.T.Helper()
+	for _, object := range objects {
+		require.NoError(s.T, s.Cluster.Objects.Create(s.T.Context(), s.Name, object))
+	}
+}
+
+// Delete deletes objects and does not wait for finalizers.
+func (s *Space) Delete(objects ...runtime.Object) {
+	s.T.Helper()
+	for _, object := range objects {
+		require.NoError(s.T, s.Cluster.Objects.Delete(s.T.Context(), s.Name, object))
+	}
+}
+
+// DeletePod deletes a pod by name.
+func (s *Space) DeletePod(name string) {
+	s.T.Helper()
+	require.NoError(s.T, s.Cluster.Client.CoreV1().Pods(s.Name).Delete(s.T.Context(), name, metav1.DeleteOptions{}))
+}
+
+// Devices publishes devices that are local to a node. The pool and the slice
+// are named after the node.
+func (s *Space) Devices(node int, devices ...*builder.DeviceBuilder) {
+	s.T.Helper()
+	s.Create(s.Slice(node, devices...).Obj())
+}
+
+// Slice starts the slice that devices publishes.
+func (s *Space) Slice(node int, devices ...*builder.DeviceBuilder) *builder.SliceBuilder {
+	return builder.NodeSlice(s.Node(node), devices...).OfDriver(s.Driver)
+}

@@ -1,0 +1,80 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quartermaster-dra/quartermaster/manifests"
+	"github.com/quartermaster-dra/quartermaster/pkg/playground/schedulerproc"
+)
+
+const (
+	// stockIdentity is the service account of the stock scheduler.
+	stockIdentity = "stock-scheduler"
+	// stockConfig is what a kube-scheduler has that nobody configured.
+	stockConfig = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+)
+
+// StartStockScheduler runs an unchanged kube-scheduler for the pods of the default
+// scheduler, under an identity of its own with the rights that every cluster has for
+// it. name is that of its log. ctx bounds only the start.
+func (c *Cluster) StartStockScheduler(ctx context.Context, name string) (*Scheduler, error) {
+	kubeconfig, err := c.stockKubeconfig(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("make the identity of the stock scheduler: %w", err)
+	}
+	process, err := c.StartProcess(ctx, "kube-scheduler", schedulerproc.Options{
+		Config:     []byte(stockConfig),
+		Kubeconfig: kubeconfig,
+		LogFile:    filepath.Join(c.Logs, name+".log"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Scheduler{Profile: corev1.DefaultSchedulerName, Process: process, cluster: c}, nil
+}
+
+// stockKubeconfig makes the identity unless it exists.
+func (c *Cluster) stockKubeconfig(ctx context.Context) (string, error) {
+	_, err := c.Client.CoreV1().ServiceAccounts(manifests.Namespace).Create(ctx,
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: stockIdentity}}, metav1.CreateOptions{})
+	switch {
+	case apierrors.IsAlreadyExists(err):
+	case err != nil:
+		return "", err
+	default:
+		if err := c.bindStockRoles(ctx); err != nil {
+			return "", err
+		}
+	}
+	return c.ControlPlane.ServiceAccountKubeconfig(ctx, manifests.Namespace, stockIdentity)
+}
+
+func (c *Cluster) bindStockRoles(ctx context.Context) error {
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: manifests.Namespace, Name: stockIdentity}}
+	for _, role := range []string{"system:kube-scheduler", "system:volume-scheduler"} {
+		if _, err := c.Client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: stockIdentity + ":" + role},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects:   subjects,
+		}, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+	}
+	for _, role := range []string{"system::leader-locking-kube-scheduler", "extension-apiserver-authentication-reader"} {
+		if _, err := c.Client.RbacV1().RoleBindings(manifests.Namespace).Create(ctx, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: stockIdentity + ":" + role},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role},
+			Subjects:   subjects,
+		}, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
