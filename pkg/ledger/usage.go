@@ -120,6 +120,16 @@ func (u *PoolUsage) Shared(pool *inventory.NodePool) bitset.Set {
 func (u *PoolUsage) positions(cached *atomic.Pointer[projection[bitset.Set]], pool *inventory.NodePool, has func(DeviceUsage) bool) bitset.Set {
 	return project(cached, pool, func() bitset.Set {
 		set := bitset.New(len(pool.Devices))
+		if len(pool.Devices) < len(u.Devices) {
+			// Nodes see different parts of a large pool, so that this is done for each of
+			// them: it must not cost what the pool has on all.
+			for i := range pool.Devices {
+				if usage, used := u.Devices[pool.Devices[i].Name]; used && has(usage) {
+					set.Add(i)
+				}
+			}
+			return set
+		}
 		for name, usage := range u.Devices {
 			if position, found := pool.Position(name); found && has(usage) {
 				set.Add(position)

@@ -31,6 +31,18 @@ func TestOccupied(t *testing.T) {
 	require.Empty(t, occupied(before))
 }
 
+// TestOccupiedOfAPart looks at a version of the pool with fewer devices than are in use.
+func TestOccupiedOfAPart(t *testing.T) {
+	l := ledger.New()
+	refresh(l, "x", b.Claim("x").Allocated("a", "gpu-0", "gpu-1", "gpu-2"))
+	refresh(l, "y", b.Claim("y").Allocated("a", "gpu-4"))
+	part := nodePool(b.NodeSlice("a", b.Devices("gpu-3", "gpu-2", "gpu-4")...).Obj())
+	require.Less(t, len(part.Devices), len(l.Pool(part.ID).Devices))
+	require.Equal(t, []int{1, 2}, slices.Collect(l.Pool(part.ID).Occupied(part).All()))
+	require.Equal(t, []int{1, 2}, slices.Collect(l.Pool(part.ID).Held(part).All()))
+	require.Empty(t, slices.Collect(l.Pool(part.ID).Shared(part).All()))
+}
+
 func TestRemaining(t *testing.T) {
 	pool := nodePool(
 		b.Slice("counters").InPool("a", 1, 3).OnNode("a").Counters("gpu-0", "memory", "40Gi", "engines", "7").Obj(),
