@@ -1,0 +1,113 @@
+package commitorder
+
+import (
+	"slices"
+	"unique"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/amount"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// allocation is what is kept of an allocated claim. There are as many as claims in the
+// cluster, so strings that many of them have are kept once.
+type allocation struct {
+	ref ledger.ClaimRef
+	// seen is the resourceVersion of the claim's newest known state, 0 if it is not a
+	// number.
+	seen uint64
+	// written is when the allocation was made.
+	written Span
+	// foreign is true if no instance of ours wrote the allocation.
+	foreign bool
+	uses    []use
+}
+
+// use is a device, or a share of one, that a claim has. Access for administrators uses
+// nothing (KEP-5018).
+type use struct {
+	pool   inventory.PoolKey
+	device deviceName
+	share  *share // nil: the claim has the device for itself
+}
+
+type deviceName = unique.Handle[string]
+
+// share is a part of a device (KEP-5075).
+type share struct {
+	id       types.UID
+	consumed []consumption
+}
+
+type consumption struct {
+	capacity resourceapi.QualifiedName
+	amount   amount.Amount
+}
+
+// newAllocation returns what is to be kept of a claim, nil if it uses no device.
+func newAllocation(claim *resourceapi.ResourceClaim, seen uint64, written Span) *allocation {
+	var uses []use
+	for result := range resultsOf(claim) {
+		uses = append(uses, use{
+			pool:   unique.Make(inventory.PoolID{Driver: result.Driver, Name: result.Pool}),
+			device: unique.Make(result.Device),
+			share:  newShare(result),
+		})
+	}
+	if len(uses) == 0 {
+		return nil
+	}
+	a := &allocation{ref: ledger.RefTo(claim), seen: seen, written: written, uses: slices.Clip(uses)}
+	a.ref.Namespace = unique.Make(a.ref.Namespace).Value()
+	return a
+}
+
+func newShare(result *resourceapi.DeviceRequestAllocationResult) *share {
+	if result.ShareID == nil {
+		return nil
+	}
+	s := &share{id: *result.ShareID}
+	for name, quantity := range result.ConsumedCapacity {
+		s.consumed = append(s.consumed, consumption{name, amount.Of(quantity)})
+	}
+	return s
+}
+
+// resultsOf yields the devices that a claim uses.
+func resultsOf(claim *resourceapi.ResourceClaim) func(func(*resourceapi.DeviceRequestAllocationResult) bool) {
+	return func(yield func(*resourceapi.DeviceRequestAllocationResult) bool) {
+		if claim.Status.Allocation == nil {
+			return
+		}
+		results := claim.Status.Allocation.Devices.Results
+		for i := range results {
+			if !ptr.Deref(results[i].AdminAccess, false) && !yield(&results[i]) {
+				return
+			}
+		}
+	}
+}
+
+// isOf reports whether the claim still uses the same devices and shares. Most updates
+// of a claim do not touch its allocation, and must cost nothing.
+func (a *allocation) isOf(claim *resourceapi.ResourceClaim) bool {
+	n := 0
+	for result := range resultsOf(claim) {
+		if n == len(a.uses) || !a.uses[n].isOf(result) {
+			return false
+		}
+		n++
+	}
+	return n == len(a.uses)
+}
+
+func (u *use) isOf(result *resourceapi.DeviceRequestAllocationResult) bool {
+	if (u.share == nil) != (result.ShareID == nil) || u.share != nil && u.share.id != *result.ShareID {
+		return false
+	}
+	return u.device.Value() == result.Device && u.pool.Value() == inventory.PoolID{Driver: result.Driver, Name: result.Pool}
+}

@@ -1,0 +1,94 @@
+package commitorder
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+)
+
+// Order follows the allocations of all ResourceClaims in the order of their writes. All
+// methods are safe for concurrent use.
+type Order struct {
+	client kubernetes.Interface
+	pools  Pools
+	clock  clock.PassiveClock
+
+	progress progress
+
+	mutex sync.RWMutex
+	index index
+	// lastForeign is when an allocation of somebody else last arrived.
+	lastForeign time.Time
+	onConflict  func(Conflict)
+}
+
+// New returns an Order that knows nothing until Run has been called. It needs the rights
+// to list and watch ResourceClaims in all namespaces. pools is called under a lock, and
+// must not call back.
+func New(client kubernetes.Interface, pools Pools, clock clock.PassiveClock) *Order {
+	return &Order{client: client, pools: pools, clock: clock, index: newIndex()}
+}
+
+// OnConflict sets the function that is called for each conflict between two claims that
+// arises from now on, also for those which the first list shows. It is called once for
+// two claims and what they are in conflict about, with the one that arrived last as
+// Claim. It runs in the goroutine of the watch, without a lock, and should be quick.
+func (o *Order) OnConflict(report func(Conflict)) {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	o.onConflict = report
+}
+
+// HasSynced reports whether all claims that existed at the start are known.
+func (o *Order) HasSynced() bool {
+	o.progress.mutex.Lock()
+	defer o.progress.mutex.Unlock()
+	return o.progress.synced
+}
+
+// Await returns nil when every write of claims up to the given resourceVersion is known.
+// After a write that is known to have succeeded this is sure to happen as long as the
+// server can be reached, whatever becomes of the claim afterwards. The error is that of
+// the context, or says that the version is not a number.
+func (o *Order) Await(ctx context.Context, resourceVersion string) error {
+	version, err := parseVersion(resourceVersion)
+	if err != nil {
+		return fmt.Errorf("asked to wait for resourceVersion %q, which cannot be compared with others; it has to be what the API server returned: %w", resourceVersion, err)
+	}
+	return o.progress.wait(ctx, version)
+}
+
+// Check returns why the claim has to give way, nil if it need not: another claim holds
+// what it holds and was allocated earlier, or it is not known who was first. Of several
+// reasons it is the earliest. A claim of which no allocation is known has no conflicts.
+//
+// The answer is complete if Await has returned for the resourceVersion of a state of the
+// claim with that allocation.
+func (o *Order) Check(claim types.UID) *Conflict {
+	if rivals := o.Rivals(claim); len(rivals) > 0 && rivals[0].Lost {
+		return &rivals[0]
+	}
+	return nil
+}
+
+// Rivals returns all conflicts of the claim, also those in which the other claim has to
+// give way. Those in which it is this claim come first.
+func (o *Order) Rivals(claim types.UID) []Conflict {
+	o.mutex.RLock()
+	defer o.mutex.RUnlock()
+	return o.index.rivals(claim, o.pools)
+}
+
+// ForeignWithin reports whether an allocation that no instance of ours wrote arrived
+// within the last d. Of allocations that existed at the start, the time counts that
+// the API server has recorded.
+func (o *Order) ForeignWithin(d time.Duration) bool {
+	o.mutex.RLock()
+	defer o.mutex.RUnlock()
+	return !o.lastForeign.IsZero() && o.clock.Since(o.lastForeign) <= d
+}
