@@ -5,6 +5,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 )
@@ -51,12 +52,20 @@ func (pl *Quartermaster) claimsOf(pod *v1.Pod) ([]*resourceapi.ResourceClaim, er
 
 // claim returns the latest known state of a claim, nil if it does not exist. The
 // scheduler's manager knows what was written before the informer does, but may hear
-// late of a claim that is new.
+// late of what others write, so that a pod which is woken by that would miss it.
 func (pl *Quartermaster) claim(namespace, name string) *resourceapi.ResourceClaim {
-	if claim, err := pl.handle.SharedDRAManager().ResourceClaims().Get(namespace, name); err == nil {
-		return claim
+	stored := fromStore[resourceapi.ResourceClaim](pl.state.claims, namespace+"/"+name)
+	managed, err := pl.handle.SharedDRAManager().ResourceClaims().Get(namespace, name)
+	if err != nil || managed == nil {
+		return stored
 	}
-	return fromStore[resourceapi.ResourceClaim](pl.state.claims, namespace+"/"+name)
+	if stored == nil || stored == managed {
+		return managed
+	}
+	if order, err := resourceversion.CompareResourceVersion(stored.ResourceVersion, managed.ResourceVersion); err == nil && order > 0 {
+		return stored
+	}
+	return managed
 }
 
 // checkClaims is claimsOf without the claims.

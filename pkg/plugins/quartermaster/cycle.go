@@ -20,6 +20,10 @@ const cycleKey fwk.StateKey = Name
 // cycle is what the plugin knows about a pod during one attempt to schedule it.
 // PreFilter makes it. The phases after Filter run one after the other.
 type cycle struct {
+	// pod is where a rejection is noted.
+	pod *waitingPod
+	// rejected is set once Filter has said no to a node.
+	rejected atomic.Bool
 	// claims of the pod, each once, in the order of pod.spec.resourceClaims.
 	claims []*podClaim
 	// task allocates the claims that have no allocation; nil if there are none.

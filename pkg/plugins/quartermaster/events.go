@@ -3,12 +3,11 @@ package quartermaster
 import (
 	"context"
 
-	v1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
 // EventsToRegister lists the events that may help a pod which this plugin has
-// rejected. Each has a hint that says whether it really may help a given pod.
+// rejected, other than those of claims: see claimEvents. Each has a hint that says whether it really may help a given pod.
 //
 // Hints run for every waiting pod and hold up the scheduling queue, so they only
 // use what is in memory and err on the side of waking a pod.
@@ -17,12 +16,6 @@ func (pl *Quartermaster) EventsToRegister(context.Context) ([]fwk.ClusterEventWi
 		return fwk.ClusterEvent{Resource: resource, ActionType: action}
 	}
 	return []fwk.ClusterEventWithHint{
-		// A claim gets allocated, reserved, deallocated or deleted. For new ones see newClaims.
-		{
-			Event:             event(fwk.ResourceClaim, fwk.Update|fwk.Delete),
-			PreQueueingHintFn: pl.podsAffectedByClaim,
-			QueueingHintFn:    pl.isSchedulableAfterClaimChange,
-		},
 		// The names of generated claims get recorded in the status of the pod.
 		{
 			Event:          event(fwk.TargetPod, fwk.UpdatePodGeneratedResourceClaim),
@@ -60,15 +53,4 @@ func hint(mayHelp bool) (fwk.QueueingHint, error) {
 		return fwk.Queue, nil
 	}
 	return fwk.QueueSkip, nil
-}
-
-// allPods and these are results of PreQueueingHintFns.
-func allPods() fwk.PreQueueingHintResult { return fwk.PreQueueingHintResult{AllPods: true} }
-
-func these(pods []*v1.Pod) fwk.PreQueueingHintResult {
-	result := fwk.PreQueueingHintResult{}
-	for _, pod := range pods {
-		result.Pods = append(result.Pods, namespacedName(pod))
-	}
-	return result
 }

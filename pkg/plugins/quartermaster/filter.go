@@ -26,17 +26,24 @@ func (pl *Quartermaster) Filter(ctx context.Context, cs fwk.CycleState, _ *v1.Po
 	if c == nil {
 		return nil
 	}
-	node := nodeInfo.Node()
+	status := pl.filter(ctx, c, nodeInfo)
+	if !status.IsSuccess() && c.rejected.CompareAndSwap(false, true) {
+		pl.waker.reject(c.pod)
+	}
+	return status
+}
+
+func (pl *Quartermaster) filter(ctx context.Context, c *cycle, nodeInfo fwk.NodeInfo) *fwk.Status {
 	if status := pl.filterExtendedResources(c, nodeInfo); status != nil {
 		return status
 	}
-	if status := c.filterAllocated(node); status != nil {
+	if status := c.filterAllocated(nodeInfo.Node()); status != nil {
 		return status
 	}
 	if c.task == nil {
 		return nil
 	}
-	return pl.filterUnallocated(ctx, c, node)
+	return pl.filterUnallocated(ctx, c, nodeInfo.Node())
 }
 
 // filterAllocated checks that the node is one on which all existing allocations

@@ -56,6 +56,13 @@ func (a *activator) Activate(_ klog.Logger, pods map[string]*v1.Pod) {
 	slices.Sort(a.activated)
 }
 
+// names returns what was activated so far, sorted.
+func (a *activator) names() []string {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	return slices.Clone(a.activated)
+}
+
 // inCluster runs a test with a plugin that knows all objects.
 func inCluster(t *testing.T, objects []runtime.Object, test func(t *testing.T, f *fixture)) {
 	t.Helper()

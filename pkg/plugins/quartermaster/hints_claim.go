@@ -6,11 +6,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -62,72 +62,6 @@ func (e claimEvent) freed() map[inventory.PoolID][]string {
 	return devicesByPool(e.before)
 }
 
-// podsAffectedByClaim narrows a claim event to the pods that use the claim, unless
-// devices became free. It runs before the hints, once for each event, and is what
-// guarantees that a pod which is woken finds the event in the ledger.
-func (pl *Quartermaster) podsAffectedByClaim(_ klog.Logger, oldObj, newObj any) (fwk.PreQueueingHintResult, error) {
-	e := newClaimEvent(oldObj, newObj)
-	claim := e.latest()
-	if claim == nil {
-		return allPods(), nil
-	}
-	pl.state.refreshClaim(claim.Namespace + "/" + claim.Name)
-	if e.frees() {
-		return allPods(), nil
-	}
-	pods, err := pl.podsUsing(claim.Namespace, claim.Name)
-	if err != nil {
-		return fwk.PreQueueingHintResult{}, err
-	}
-	return these(pods), nil
-}
-
-// isSchedulableAfterClaimChange wakes a pod if the change is about one of its own
-// claims and not only in metadata or by itself without meaning, or if it freed
-// devices that the pod could use.
-func (pl *Quartermaster) isSchedulableAfterClaimChange(_ klog.Logger, pod *v1.Pod, oldObj, newObj any) (fwk.QueueingHint, error) {
-	e := newClaimEvent(oldObj, newObj)
-	claim := e.latest()
-	if claim == nil {
-		return fwk.Queue, nil
-	}
-	// Needed here as well: without its feature gate there is no PreQueueingHintFn.
-	pl.state.refreshClaim(claim.Namespace + "/" + claim.Name)
-	if !e.frees() && !names(pod, claim) {
-		return fwk.QueueSkip, nil // The usual case, so it comes first: this is called for every waiting pod.
-	}
-	claims, err := pl.claimsOf(pod)
-	if err != nil {
-		return fwk.QueueSkip, nil // Cannot be scheduled anyway, and another event will change that.
-	}
-	for _, own := range claims {
-		if own.UID == claim.UID {
-			return hint(e.before == nil || e.after == nil ||
-				!apiequality.Semantic.DeepEqual(&e.before.Status, &e.after.Status) ||
-				!apiequality.Semantic.DeepEqual(&e.before.Spec, &e.after.Spec))
-		}
-	}
-	return hint(e.frees() && pl.couldUse(claims, e.freed()))
-}
-
-// names reports whether a pod refers to a claim by its name.
-func names(pod *v1.Pod, claim *resourceapi.ResourceClaim) bool {
-	if pod.Namespace != claim.Namespace {
-		return false
-	}
-	for i := range pod.Spec.ResourceClaims {
-		if name := pod.Spec.ResourceClaims[i].ResourceClaimName; name != nil && *name == claim.Name {
-			return true
-		}
-	}
-	for i := range pod.Status.ResourceClaimStatuses {
-		if name := pod.Status.ResourceClaimStatuses[i].ResourceClaimName; name != nil && *name == claim.Name {
-			return true
-		}
-	}
-	return false
-}
-
 // devicesByPool returns the names of the devices that the claim has, by pool.
 func devicesByPool(claim *resourceapi.ResourceClaim) map[inventory.PoolID][]string {
 	devices := make(map[inventory.PoolID][]string)
@@ -149,10 +83,14 @@ func (pl *Quartermaster) couldUse(claims []*resourceapi.ResourceClaim, devices m
 	if len(missing) == 0 {
 		return false
 	}
+	return devices == nil || pl.taskCouldUse(pl.solver.Prepare(missing), missing, devices)
+}
+
+// taskCouldUse is couldUse for the task of the claims that need devices.
+func (pl *Quartermaster) taskCouldUse(task *allocator.Task, missing []*resourceapi.ResourceClaim, devices map[inventory.PoolID][]string) bool {
 	if devices == nil {
 		return true
 	}
-	task := pl.solver.Prepare(missing)
 	for id, names := range devices {
 		pool := pl.state.inventory.Pool(id)
 		if pool == nil && wantsAll(missing) ||
@@ -192,8 +130,4 @@ func (pl *Quartermaster) isSchedulableAfterTargetPodUpdate(_ klog.Logger, _ *v1.
 func (pl *Quartermaster) isSchedulableAfterRelease(_ klog.Logger, pod *v1.Pod, oldObj, _ any) (fwk.QueueingHint, error) {
 	other, ok := oldObj.(*v1.Pod)
 	return hint(ok && other.UID != pod.UID && pl.released.has(other.UID))
-}
-
-func namespacedName(pod *v1.Pod) types.NamespacedName {
-	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 }

@@ -118,13 +118,13 @@ func version(claim *resourceapi.ResourceClaim, resourceVersion string) *resource
 	return claim
 }
 
-// TestClaimHints also checks what the design rests on: the state shows an event when
-// a hint has said that it may help, although our own handler has not run.
-func TestClaimHints(t *testing.T) {
+// TestClaimEvents also checks what the design rests on: the state shows an event when
+// a pod is woken, although the handler of the state has not run.
+func TestClaimEvents(t *testing.T) {
 	t.Parallel()
 	for name, test := range claimCases() {
-		for _, mode := range []string{"", ", without pre-hints"} {
-			t.Run(name+mode, func(t *testing.T) {
+		for _, when := range []string{"before the event", "while it happens"} {
+			t.Run(name+", rejected "+when, func(t *testing.T) {
 				t.Parallel()
 				beforeEvents(t, func(t *testing.T, f *fixture) {
 					f.claimWorld()
@@ -133,13 +133,8 @@ func TestClaimHints(t *testing.T) {
 						f.arrive(claim)
 						f.pl.state.refreshClaim(claim.Namespace + "/" + claim.Name)
 					}
-					e := f.claimHappens(test)
-					e.withoutPreHints = mode != ""
-					woken := f.wakes(e, test.pod)
-					if test.before == nil {
-						require.False(t, woken, "the queue must not be asked about each new claim")
-						woken = f.wakesByCreation(test)
-					}
+					f.claimWas(test)
+					woken := f.wakesRejected(test, when == "before the event")
 					require.Equal(t, test.want, woken)
 					require.Equal(t, test.fits, test.want && f.fits(test.pod), "the pod fits now")
 				})
@@ -148,45 +143,53 @@ func TestClaimHints(t *testing.T) {
 	}
 }
 
-// wakesByCreation reports whether the pod gets into the queue when the claim is created.
-func (f *fixture) wakesByCreation(test claimCase) bool {
-	f.pl.newClaims.created(f.ctx, test.after)
+// wakesRejected reports whether the pod gets into the queue by the event, if this plugin
+// rejects it before that, or after.
+func (f *fixture) wakesRejected(test claimCase, before bool) bool {
+	_, _ = f.begin(test.pod)
+	entry := f.pl.waiting.get(test.pod.UID)
+	if entry != nil && before {
+		f.pl.waker.reject(entry)
+	}
+	f.claimHappens(test)
+	if entry != nil && !before {
+		f.pl.waker.reject(entry)
+	}
 	return slices.Contains(f.activated, test.pod.Namespace+"/"+test.pod.Name) && f.pl.PreEnqueue(f.ctx, test.pod).IsSuccess()
 }
 
-// claimHappens brings the claim into its last state and returns the event.
-func (f *fixture) claimHappens(test claimCase) event {
-	e := event{resource: fwk.ResourceClaim}
-	before, after := version(test.before, "10"), version(test.after, "20")
-	if before != nil {
-		f.arrive(before)
-		f.pl.state.refreshClaim(before.Namespace + "/" + before.Name)
+// claimWas brings the claim into its state before the event.
+func (f *fixture) claimWas(test claimCase) {
+	before := version(test.before, "10")
+	if before == nil {
+		return
 	}
+	f.arrive(before)
+	f.pl.state.refreshClaim(before.Namespace + "/" + before.Name)
 	if test.tombstone {
 		// In truth it had a GPU when it was deleted.
 		f.pl.state.ledger.Observe(version(with(before, allocate("n1", "gpu-0")), "11"))
 	}
-	switch {
-	case after == nil:
-		e.action = fwk.Delete
-		f.leave(before)
-	case before == nil:
-		e.action = fwk.Add
-		f.arrive(after)
-	default:
-		e.action = fwk.Update
-		f.arrive(after)
-	}
-	e.oldObj, e.newObj = object(before), object(after)
-	if test.tombstone {
-		e.oldObj = cache.DeletedFinalStateUnknown{Key: before.Namespace + "/" + before.Name, Obj: before}
-	}
-	return e
 }
 
-// TestClaimHintKeepsNewerState: events of our own writes come before the informer
-// has them. Looking at its store must not undo what is known already.
-func TestClaimHintKeepsNewerState(t *testing.T) {
+// claimHappens brings the claim into its last state and tells the plugin.
+func (f *fixture) claimHappens(test claimCase) {
+	before, after := version(test.before, "10"), version(test.after, "20")
+	if after == nil {
+		f.leave(before)
+	} else {
+		f.arrive(after)
+	}
+	oldObj, newObj := object(before), object(after)
+	if test.tombstone {
+		oldObj = cache.DeletedFinalStateUnknown{Key: before.Namespace + "/" + before.Name, Obj: before}
+	}
+	require.NoError(f.t, f.pl.claims.happened(f.ctx, newClaimEvent(oldObj, newObj)))
+}
+
+// TestClaimEventKeepsNewerState: events that the informer has may be older than what is
+// known of our own writes. Looking at its store must not undo that.
+func TestClaimEventKeepsNewerState(t *testing.T) {
 	t.Parallel()
 	beforeEvents(t, func(t *testing.T, f *fixture) {
 		f.claimWorld()
@@ -196,13 +199,26 @@ func TestClaimHintKeepsNewerState(t *testing.T) {
 		require.Empty(t, f.schedule(newPod("p", uses("c"))).phase)
 		require.Equal(t, []string{"gpu-0"}, f.inUse("n1"))
 
-		e := event{resource: fwk.ResourceClaim, action: fwk.Update, oldObj: stored, newObj: f.claim("c")}
 		second := newPod("second", uses("c"))
 		f.arrive(second)
 		require.Empty(t, stored.Status.Allocation, "the store is old")
-		require.True(t, f.wakes(e, second))
+		require.NoError(t, f.pl.claims.happened(f.ctx, newClaimEvent(stored, f.claim("c"))))
+		require.Contains(t, f.activated, "default/second")
 		require.Equal(t, []string{"gpu-0"}, f.inUse("n1"))
 		require.True(t, f.fits(second))
+	})
+}
+
+// TestClaimEventsOfOtherHandlers: what the scheduler's manager of claims has not heard
+// of yet must be seen by a pod that is woken by it.
+func TestClaimEventsOfOtherHandlers(t *testing.T) {
+	t.Parallel()
+	beforeEvents(t, func(t *testing.T, f *fixture) {
+		f.claimWorld()
+		pod := newPod("p", uses("c"))
+		f.arrive(pod, version(gpus("c", 1).Allocated("gone", "x"), "10"))
+		require.NoError(t, f.indexerOf(gpus("c", 1).Obj()).Update(version(gpus("c", 1).Obj(), "20")))
+		require.True(t, f.fits(pod))
 	})
 }
 

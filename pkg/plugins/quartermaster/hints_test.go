@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
@@ -16,10 +15,9 @@ import (
 
 // event is what the scheduling queue hears: objects are nil (untyped) if there is none.
 type event struct {
-	resource        fwk.EventResource
-	action          fwk.ActionType
-	oldObj, newObj  any
-	withoutPreHints bool // the feature SchedulerPreQueueingHints is off
+	resource       fwk.EventResource
+	action         fwk.ActionType
+	oldObj, newObj any
 }
 
 // wakes reports whether an event gets a waiting pod, which this plugin rejected,
@@ -34,13 +32,6 @@ func (f *fixture) wakes(e event, pod *v1.Pod) bool {
 		return false
 	}
 	logger := klog.FromContext(f.ctx)
-	if pre := events[i].PreQueueingHintFn; pre != nil && !e.withoutPreHints {
-		result, err := pre(logger, e.oldObj, e.newObj)
-		require.NoError(f.t, err)
-		if !result.AllPods && !slices.Contains(result.Pods, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}) {
-			return false
-		}
-	}
 	hint, err := events[i].QueueingHintFn(logger, pod, e.oldObj, e.newObj)
 	require.NoError(f.t, err)
 	return hint == fwk.Queue
@@ -77,7 +68,7 @@ func TestEventsCoverUpstream(t *testing.T) {
 			require.NotNil(t, registered.QueueingHintFn, "%s", registered.Event.Resource)
 			actions[registered.Event.Resource] |= registered.Event.ActionType
 		}
-		actions[fwk.ResourceClaim] |= fwk.Add // This is what newClaims does.
+		actions[fwk.ResourceClaim] |= fwk.Add | fwk.Update | fwk.Delete // This is what claimEvents is for.
 		for _, registered := range theirs {
 			require.Equal(t, registered.Event.ActionType, registered.Event.ActionType&actions[registered.Event.Resource],
 				"actions for %s", registered.Event.Resource)
@@ -92,12 +83,10 @@ func TestUnknownEventsWake(t *testing.T) {
 		pod := newPod("p", uses("c"))
 		f.arrive(gpus("c", 1).Obj(), pod)
 		for resource, action := range map[fwk.EventResource]fwk.ActionType{
-			fwk.ResourceClaim: fwk.Update, fwk.ResourceSlice: fwk.Update, fwk.DeviceClass: fwk.Update,
+			fwk.ResourceSlice: fwk.Update, fwk.DeviceClass: fwk.Update,
 			fwk.Node: fwk.UpdateNodeLabel, fwk.TargetPod: fwk.UpdatePodGeneratedResourceClaim,
 		} {
 			e := event{resource: resource, action: action, oldObj: "what", newObj: "is this"}
-			require.True(t, f.wakes(e, pod), "%s", resource)
-			e.withoutPreHints = true
 			require.True(t, f.wakes(e, pod), "%s", resource)
 		}
 	})

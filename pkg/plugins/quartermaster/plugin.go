@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/dynamic-resource-allocation/structured"
+	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 
@@ -39,7 +40,9 @@ type Quartermaster struct {
 	// lastSlice is the last event about a slice that hints were asked about.
 	lastSlice atomic.Pointer[sliceEvent]
 	gate      *gateReporter
-	newClaims *newClaims
+	waiting   *waitingPods
+	waker     *waker
+	claims    *claimEvents
 
 	nodes corelisters.NodeLister
 	// podsByClaim finds pods by "namespace/name" of a claim.
@@ -93,10 +96,14 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 	if err := podInformer.AddIndexers(cache.Indexers{pl.podsByClaim: claimKeysOfPod}); err != nil {
 		return nil, fmt.Errorf("plugin %s: index pods by their claims: %w", Name, err)
 	}
-	if pl.newClaims, err = pl.watchNewClaims(ctx, handle.SharedInformerFactory().Resource().V1().ResourceClaims().Informer()); err != nil {
+	if pl.waiting, err = followPods(podInformer); err != nil {
+		return nil, fmt.Errorf("plugin %s: watch pods: %w", Name, err)
+	}
+	pl.waker = newWaker(klog.FromContext(ctx), handle.Activate)
+	if pl.claims, err = pl.followClaims(ctx, handle.SharedInformerFactory().Resource().V1().ResourceClaims().Informer()); err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", Name, err)
 	}
-	pl.gate = newGateReporter(handle, pl.checkClaims, pl.newClaims.within)
+	pl.gate = newGateReporter(handle, pl.checkClaims, pl.claims.createdWithin)
 	go pl.gate.run(ctx)
 	return pl, nil
 }

@@ -16,15 +16,24 @@ import (
 // a task. It rejects the pod if no node can help, and names those that can if they
 // are few.
 func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
-	if pl.isResize(pod) {
+	extended := pl.extendedResources(pod)
+	if pl.isResize(pod) || len(pod.Spec.ResourceClaims) == 0 && len(extended) == 0 {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
+	c := &cycle{pod: pl.waiting.begin(pod), extendedResources: extended}
+	result, status := pl.preFilter(ctx, cs, pod, c, len(nodes))
+	if status.IsRejected() && !status.IsSkip() || result != nil {
+		pl.waker.reject(c.pod) // Nodes that are not named count as rejected.
+	}
+	return result, status
+}
+
+// preFilter is PreFilter for pods that need devices, except that it does not note that
+// the pod was rejected.
+func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, c *cycle, nodes int) (*fwk.PreFilterResult, *fwk.Status) {
 	claims, err := pl.claimsOf(pod)
 	if err != nil {
 		return nil, waiting("%v", err)
-	}
-	c := &cycle{
-		extendedResources: pl.extendedResources(pod),
 	}
 	if len(claims) == 0 && len(c.extendedResources) == 0 {
 		return nil, fwk.NewStatus(fwk.Skip)
@@ -50,7 +59,7 @@ func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *
 	if c.task != nil {
 		c.known = pl.state.candidates.Find(ctx, c.task)
 	}
-	return pl.narrow(c, pod, len(nodes)), nil
+	return pl.narrow(c, pod, nodes), nil
 }
 
 // PreFilterExtensions implements fwk.PreFilterPlugin. Adding or removing pods on a
@@ -109,9 +118,11 @@ func (pl *Quartermaster) prepare(c *cycle) *fwk.Status {
 		claims = append(claims, podClaim.claim)
 	}
 	if len(claims) == 0 {
+		c.pod.wants(nil, nil)
 		return nil
 	}
 	c.task = pl.solver.Prepare(claims)
+	c.pod.wants(claims, c.task)
 	if err := c.task.Err(); err != nil {
 		return waiting("%v", err)
 	}

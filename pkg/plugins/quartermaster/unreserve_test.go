@@ -138,7 +138,7 @@ func TestUnreserveDoesNotUndoTheNextAttempt(t *testing.T) {
 		require.Contains(t, early.text(), "could not be undone yet")
 		time.Sleep(2 * undoInterval)
 		f.settle()
-		require.Equal(t, []string{"default/p"}, f.activated, "nothing else wakes the pod")
+		require.Contains(t, f.activated, "default/p", "is tried again")
 		require.Empty(t, f.schedule(pod).phase)
 		require.Equal(t, []string{"p"}, consumerNames(f.claim("c")), "the pod is bound")
 	})

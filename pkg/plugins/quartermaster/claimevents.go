@@ -1,0 +1,118 @@
+package quartermaster
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+)
+
+// claimEvents wakes the pods that may be helped by what happens to claims. It does so
+// by itself and not through the scheduling queue, for the reason given at waitingPods.
+//
+// A pod that is woken finds the event in the state: the informers' stores are up to date
+// before any handler hears of an event, and the ledger gets refreshed here first. Of the
+// two events that complete a new claim, its creation and its name in the status of the
+// pod, the later one finds both.
+type claimEvents struct {
+	pl *Quartermaster
+	// latest is when the last claim was created, as seen here; in nanoseconds.
+	latest atomic.Int64
+}
+
+func (pl *Quartermaster) followClaims(ctx context.Context, informer cache.SharedIndexInformer) (*claimEvents, error) {
+	e := &claimEvents{pl: pl}
+	happened := func(before, after any) {
+		if err := e.happened(ctx, newClaimEvent(before, after)); err != nil {
+			klog.FromContext(ctx).Error(err, "Cannot wake the pods that wait for a claim")
+		}
+	}
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { happened(nil, obj) },
+		UpdateFunc: happened,
+		DeleteFunc: func(obj any) { happened(obj, nil) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch claims: %w", err)
+	}
+	return e, nil
+}
+
+// happened wakes whom the event may help.
+func (e *claimEvents) happened(ctx context.Context, event claimEvent) error {
+	claim := event.latest()
+	if claim != nil {
+		e.pl.state.refreshClaim(claim.Namespace + "/" + claim.Name)
+	}
+	if claim != nil && event.before == nil && event.after != nil {
+		e.latest.Store(time.Now().UnixNano())
+	}
+	if claim != nil && event.matters() {
+		if err := e.wakeUsers(ctx, claim); err != nil {
+			return err
+		}
+	}
+	if event.frees() {
+		e.wakeOthers(event)
+	}
+	return nil
+}
+
+// wakeUsers wakes the pods that use the claim. Those that have never been tried are
+// handed to the scheduling queue: if they wait for other claims as well, it keeps them.
+func (e *claimEvents) wakeUsers(ctx context.Context, claim *resourceapi.ResourceClaim) error {
+	pods, err := e.pl.podsUsing(claim.Namespace, claim.Name)
+	if err != nil {
+		return err
+	}
+	untried := make(map[string]*v1.Pod)
+	for _, pod := range pods {
+		if pod.Spec.NodeName != "" {
+			continue
+		}
+		if entry := e.pl.waiting.get(pod.UID); entry != nil {
+			e.pl.waker.wake(entry)
+		} else {
+			untried[pod.Namespace+"/"+pod.Name] = pod
+		}
+	}
+	if len(untried) > 0 {
+		e.pl.handle.Activate(klog.FromContext(ctx), untried)
+	}
+	return nil
+}
+
+// wakeOthers wakes the pods that could use what became free.
+func (e *claimEvents) wakeOthers(event claimEvent) {
+	freed := event.freed()
+	for _, entry := range e.pl.waiting.all() {
+		missing, task := entry.wanted()
+		switch {
+		case task == nil:
+			entry.missIfOpen()
+		case e.pl.taskCouldUse(task, missing, freed):
+			e.pl.waker.wake(entry)
+		}
+	}
+}
+
+// matters reports whether pods that use the claim may be helped. Metadata does not
+// matter, nor does the end of the claim: they wait for a new one then.
+func (e claimEvent) matters() bool {
+	if e.before == nil || e.after == nil {
+		return e.after != nil
+	}
+	return !apiequality.Semantic.DeepEqual(&e.before.Status, &e.after.Status) ||
+		!apiequality.Semantic.DeepEqual(&e.before.Spec, &e.after.Spec)
+}
+
+// createdWithin reports whether a claim was created in the given time before now.
+func (e *claimEvents) createdWithin(d time.Duration) bool {
+	return time.Since(time.Unix(0, e.latest.Load())) < d
+}

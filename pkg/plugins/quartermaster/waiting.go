@@ -1,0 +1,215 @@
+package quartermaster
+
+import (
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+)
+
+// waitingPods has the pods that this plugin was asked about and that are not bound:
+// those that it may have to wake when a claim changes.
+//
+// The scheduling queue could do that. But it asks about each event for each pod that is
+// not in its active part, for whatever reason, and of a thousand pods created at once
+// all wait while two thousand updates of claims go by.
+type waitingPods struct {
+	mutex sync.Mutex
+	pods  map[types.UID]*waitingPod
+	// exists reports whether a pod is known to wait for a node.
+	exists func(*v1.Pod) bool
+}
+
+// waitingPod is what is to be known about a pod between two attempts, and during one.
+//
+// No event is lost: begin comes before the attempt looks at anything. What happens
+// later sets missed if the plugin has not rejected the pod (yet), and if it does so
+// after all, then reject says that the pod is to be tried again.
+type waitingPod struct {
+	pod *v1.Pod
+
+	mutex    sync.Mutex
+	rejected bool      // by this plugin, in the latest attempt, on at least one node
+	missed   bool      // something happened in this attempt that may help
+	attempts int       // how often this plugin has rejected the pod
+	since    time.Time // when it did so the last time
+	// decided is set once the attempt knows what the pod needs: missing are its claims
+	// without allocation, and task allocates them.
+	decided bool
+	missing []*resourceapi.ResourceClaim
+	task    *allocator.Task
+	// timer is set while the pod is to be woken later.
+	timer *time.Timer
+}
+
+// followPods makes a registry that forgets pods which are bound or gone.
+func followPods(pods cache.SharedIndexInformer) (*waitingPods, error) {
+	w := &waitingPods{
+		pods: make(map[types.UID]*waitingPod),
+		exists: func(pod *v1.Pod) bool {
+			known := fromStore[v1.Pod](pods.GetIndexer(), pod.Namespace+"/"+pod.Name)
+			return known != nil && known.UID == pod.UID && known.Spec.NodeName == ""
+		},
+	}
+	_, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(before, after any) {
+			old, wasPod := before.(*v1.Pod)
+			pod, isPod := after.(*v1.Pod)
+			if wasPod && (isPod && pod.Spec.NodeName != "" && old.Spec.NodeName == "" || isPod && pod.UID != old.UID) {
+				w.forget(old.UID)
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = tombstone.Obj
+			}
+			if pod, ok := obj.(*v1.Pod); ok {
+				w.forget(pod.UID)
+			}
+		},
+	})
+	return w, err
+}
+
+// begin notes that an attempt to schedule the pod starts.
+func (w *waitingPods) begin(pod *v1.Pod) *waitingPod {
+	w.mutex.Lock()
+	entry := w.pods[pod.UID]
+	if entry == nil {
+		entry = &waitingPod{}
+		w.pods[pod.UID] = entry
+	}
+	w.mutex.Unlock()
+	entry.begin(pod)
+	if !w.exists(pod) {
+		w.forget(pod.UID) // It was before we began, and so nobody else will do it.
+	}
+	return entry
+}
+
+func (w *waitingPods) forget(pod types.UID) {
+	w.mutex.Lock()
+	entry := w.pods[pod]
+	delete(w.pods, pod)
+	w.mutex.Unlock()
+	if entry != nil {
+		entry.stop()
+	}
+}
+
+// get returns the entry of a pod, nil if there is none.
+func (w *waitingPods) get(pod types.UID) *waitingPod {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return w.pods[pod]
+}
+
+// all returns the entries of all pods, in no order.
+func (w *waitingPods) all() []*waitingPod {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	entries := make([]*waitingPod, 0, len(w.pods))
+	for _, entry := range w.pods {
+		entries = append(entries, entry)
+	}
+	return entries
+}
+
+func (p *waitingPod) begin(pod *v1.Pod) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.stopTimer()
+	p.pod, p.rejected, p.missed = pod, false, false
+	p.decided, p.missing, p.task = false, nil, nil
+}
+
+// wants notes which claims the attempt needs devices for, if any.
+func (p *waitingPod) wants(missing []*resourceapi.ResourceClaim, task *allocator.Task) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.decided, p.missing, p.task = true, missing, task
+}
+
+// wanted returns what was given to wants in this attempt.
+func (p *waitingPod) wanted() ([]*resourceapi.ResourceClaim, *allocator.Task) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.missing, p.task
+}
+
+// reject notes that the plugin has rejected the pod. It reports whether something
+// happened meanwhile that may help, so that the pod has to be tried again.
+func (p *waitingPod) reject(now time.Time) (again bool) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if !p.rejected {
+		p.rejected, p.since = true, now
+		p.attempts++
+	}
+	again, p.missed = p.missed, false
+	return again
+}
+
+// happened notes something that may help the pod. It reports whether the pod has to be
+// tried again: not if this plugin did not reject it.
+func (p *waitingPod) happened() (again bool) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if !p.rejected {
+		p.missed = true
+	}
+	return p.rejected
+}
+
+// missIfOpen notes something that may help the pod if it is not known yet what it needs.
+// A rejected pod of which that is not known does not wait for devices.
+func (p *waitingPod) missIfOpen() {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if !p.rejected && !p.decided {
+		p.missed = true
+	}
+}
+
+// rest is what remains of the pause after the last rejection.
+func (p *waitingPod) rest(now time.Time) time.Duration {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return pause(p.attempts) - now.Sub(p.since)
+}
+
+// after calls the function after some time unless that is due already. It does not do
+// so if an attempt begins before.
+func (p *waitingPod) after(d time.Duration, wake func()) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if p.timer == nil {
+		p.timer = time.AfterFunc(d, wake)
+	}
+}
+
+// latest is the pod as it was when it was last tried.
+func (p *waitingPod) latest() *v1.Pod {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.pod
+}
+
+func (p *waitingPod) stop() {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.stopTimer()
+}
+
+// stopTimer needs the mutex.
+func (p *waitingPod) stopTimer() {
+	if p.timer != nil {
+		p.timer.Stop()
+		p.timer = nil
+	}
+}

@@ -1,0 +1,88 @@
+package quartermaster
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/klog/v2"
+)
+
+// waker gets pods out of the unschedulable ones. It does not pass over the back-off of
+// the scheduling queue altogether: a pod that was rejected a moment ago may be tried at
+// once, so that it does not have to wait for a device that lies idle, but only so many
+// pods a second. Others wait as long as the queue would have them wait.
+type waker struct {
+	activate func(klog.Logger, map[string]*v1.Pod)
+	logger   klog.Logger
+	atOnce   flowcontrol.PassiveRateLimiter
+	now      func() time.Time
+}
+
+// The first pause after a rejection, and the longest; the defaults of the scheduling
+// queue (podInitialBackoffSeconds and podMaxBackoffSeconds), whose settings a plugin
+// does not get to see.
+const (
+	initialPause = time.Second
+	longestPause = 10 * time.Second
+)
+
+// How many pods are woken within their pause: in a second, and at once after some time
+// without any.
+const (
+	wokenASecond = 100
+	wokenAtOnce  = 100
+)
+
+func newWaker(logger klog.Logger, activate func(klog.Logger, map[string]*v1.Pod)) *waker {
+	return &waker{
+		activate: activate,
+		logger:   logger,
+		atOnce:   flowcontrol.NewTokenBucketPassiveRateLimiter(wokenASecond, wokenAtOnce),
+		now:      time.Now,
+	}
+}
+
+// wake has the pod tried again, provided that it was this plugin that rejected it. If
+// it is just being tried, this is remembered for the case that the plugin rejects it.
+func (w *waker) wake(p *waitingPod) {
+	if p.happened() {
+		w.again(p)
+	}
+}
+
+// reject notes that the plugin has rejected the pod, and has it tried again if something
+// happened in this attempt that may help.
+func (w *waker) reject(p *waitingPod) {
+	if p.reject(w.now()) {
+		w.again(p)
+	}
+}
+
+// again activates the pod, now or later.
+func (w *waker) again(p *waitingPod) {
+	rest := p.rest(w.now())
+	if rest > 0 && !w.atOnce.TryAccept() {
+		p.after(rest, func() { w.activateNow(p) })
+		return
+	}
+	w.activateNow(p)
+}
+
+func (w *waker) activateNow(entries ...*waitingPod) {
+	pods := make(map[string]*v1.Pod, len(entries))
+	for _, p := range entries {
+		pod := p.latest()
+		pods[pod.Namespace+"/"+pod.Name] = pod
+	}
+	w.activate(w.logger, pods)
+}
+
+// pause is how long a pod has to wait after so many rejections.
+func pause(rejections int) time.Duration {
+	d := initialPause
+	for i := 1; i < rejections && d < longestPause; i++ {
+		d *= 2
+	}
+	return min(d, longestPause)
+}
