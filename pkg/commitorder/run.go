@@ -23,12 +23,12 @@ func (o *Order) Run(ctx context.Context) {
 			return claims.Watch(ctx, options)
 		},
 	}
-	cache.NewReflectorWithOptions(
-		cache.ToListWatcherWithWatchListSemantics(listWatch, o.client),
-		&resourceapi.ResourceClaim{},
-		feed{o},
-		cache.ReflectorOptions{Name: "order of allocations", Backoff: newBackoff()},
-	).RunWithContext(ctx)
+	o.newReflector(cache.ToListWatcherWithWatchListSemantics(listWatch, o.client)).RunWithContext(ctx)
+}
+
+func (o *Order) newReflector(source cache.ListerWatcher) *cache.Reflector {
+	return cache.NewReflectorWithOptions(source, &resourceapi.ResourceClaim{}, feed{o},
+		cache.ReflectorOptions{Name: "order of allocations", Backoff: newBackoff()})
 }
 
 // newBackoff is how long to wait after failures. Pods wait meanwhile for their binding, so

@@ -2,6 +2,7 @@ package commitorder
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -42,6 +44,20 @@ func listOf(version uint64, claims ...*resourceapi.ResourceClaim) *resourceapi.R
 	return list
 }
 
+// inBackground runs until the end of the test.
+func inBackground(t *testing.T, run func(context.Context)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+}
+
 // run starts an Order with a fake client. It stops with the test.
 func run(t *testing.T, lists ...*resourceapi.ResourceClaimList) (*Order, *source) {
 	s := &source{lists: lists, watches: make(chan *watch.FakeWatcher, 10), versions: make(chan string, 10)}
@@ -59,17 +75,8 @@ func run(t *testing.T, lists ...*resourceapi.ResourceClaimList) (*Order, *source
 		s.watches <- w
 		return true, w, nil
 	})
-	o := New(client, func(inventory.PoolID) *inventory.NodePool { return nil }, clock.RealClock{})
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		o.Run(ctx)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-done
-	})
+	o := New(client, noPools, clock.RealClock{})
+	inBackground(t, o.Run)
 	return o, s
 }
 
@@ -122,3 +129,38 @@ func TestRunAfterFailures(t *testing.T) {
 	require.Nil(t, o.Check("uid-z"))
 	require.Equal(t, Unknown, o.Rivals("uid-x")[1].Relation)
 }
+
+// Where the server supports it, the list comes as events as well, in any order. They only
+// count when the list is complete.
+func TestRunWithStreamedList(t *testing.T) {
+	t.Parallel()
+	stream := watch.NewFakeWithChanSize(100, false)
+	requested := make(chan metav1.ListOptions, 1)
+	o := New(nil, noPools, clock.RealClock{})
+	inBackground(t, o.newReflector(&cache.ListWatch{
+		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+			return nil, errors.New("the list was to be streamed")
+		},
+		WatchFuncWithContext: func(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			requested <- options
+			return stream, nil
+		},
+	}).RunWithContext)
+	require.True(t, *(<-requested).SendInitialEvents)
+
+	stream.Add(at(60, ours("y", "gpu-0")))
+	stream.Add(at(50, ours("x", "gpu-0")))
+	result := waiting(t, &o.progress, context.Background(), 60)
+	require.False(t, o.HasSynced())
+	stream.Action(watch.Bookmark, &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{
+		ResourceVersion: "100", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
+	}})
+	require.NoError(t, <-result)
+	require.Equal(t, "unknown y: held gpu-0", verdict(o.Check("uid-x")))
+
+	stream.Modify(at(110, ours("z", "gpu-0")))
+	await(t, o, "110")
+	require.Equal(t, Earlier, o.Check("uid-z").Relation)
+}
+
+func noPools(inventory.PoolID) *inventory.NodePool { return nil }

@@ -9,14 +9,12 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
-
-	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
 // manyClaims fills an Order with claims of one device each, eight on a node. Each claim
 // is decoded like one that comes from the server, so that it shares no memory.
 func manyClaims(t testing.TB, n int) *Order {
-	o := New(nil, func(inventory.PoolID) *inventory.NodePool { return nil }, clock.RealClock{})
+	o := New(nil, noPools, clock.RealClock{})
 	require.NoError(t, feed{o}.Replace(nil, "1"))
 	for i := range n {
 		require.NoError(t, feed{o}.Update(numberedClaim(t, i, uint64(i+2))))
