@@ -54,7 +54,7 @@ func (e *claimEvents) happened(ctx context.Context, event claimEvent) error {
 		e.latest.Store(time.Now().UnixNano())
 	}
 	if claim != nil && event.matters() {
-		if err := e.wakeUsers(ctx, claim); err != nil {
+		if err := e.wakeUsers(ctx, claim, event.changesAllocation()); err != nil {
 			return err
 		}
 	}
@@ -66,7 +66,11 @@ func (e *claimEvents) happened(ctx context.Context, event claimEvent) error {
 
 // wakeUsers wakes the pods that use the claim. Those that have never been tried are
 // handed to the scheduling queue: if they wait for other claims as well, it keeps them.
-func (e *claimEvents) wakeUsers(ctx context.Context, claim *resourceapi.ResourceClaim) error {
+func (e *claimEvents) wakeUsers(ctx context.Context, claim *resourceapi.ResourceClaim, atOnce bool) error {
+	wake := e.pl.waker.wake
+	if atOnce {
+		wake = e.pl.waker.wakeAtOnce
+	}
 	pods, err := e.pl.podsUsing(claim.Namespace, claim.Name)
 	if err != nil {
 		return err
@@ -77,7 +81,7 @@ func (e *claimEvents) wakeUsers(ctx context.Context, claim *resourceapi.Resource
 			continue
 		}
 		if entry := e.pl.waiting.get(pod.UID); entry != nil {
-			e.pl.waker.wake(entry)
+			wake(entry)
 		} else {
 			untried[pod.Namespace+"/"+pod.Name] = pod
 		}
@@ -110,6 +114,14 @@ func (e claimEvent) matters() bool {
 	}
 	return !apiequality.Semantic.DeepEqual(&e.before.Status, &e.after.Status) ||
 		!apiequality.Semantic.DeepEqual(&e.before.Spec, &e.after.Spec)
+}
+
+// changesAllocation reports whether the claim is new, or was allocated or deallocated.
+// That is what pods wait for that share a claim; other changes, such as new consumers,
+// are many.
+func (e claimEvent) changesAllocation() bool {
+	return e.before == nil || e.after == nil ||
+		(e.before.Status.Allocation == nil) != (e.after.Status.Allocation == nil)
 }
 
 // createdWithin reports whether a claim was created in the given time before now.

@@ -50,12 +50,14 @@ func TestWakeHerd(t *testing.T) {
 			waker.wake(p)
 		}
 		require.Len(t, woken.names(), wokenAtOnce)
+		waker.wakeAtOnce(p)
+		require.Len(t, woken.names(), wokenAtOnce+1, "its own claim")
 		time.Sleep(initialPause - time.Millisecond)
 		synctest.Wait()
-		require.Len(t, woken.names(), wokenAtOnce)
+		require.Len(t, woken.names(), wokenAtOnce+1)
 		time.Sleep(time.Millisecond)
 		synctest.Wait()
-		require.Len(t, woken.names(), wokenAtOnce+1)
+		require.Len(t, woken.names(), wokenAtOnce+2)
 	})
 }
 

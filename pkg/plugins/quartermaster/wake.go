@@ -8,10 +8,11 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// waker gets pods out of the unschedulable ones. It does not pass over the back-off of
-// the scheduling queue altogether: a pod that was rejected a moment ago may be tried at
-// once, so that it does not have to wait for a device that lies idle, but only so many
-// pods a second. Others wait as long as the queue would have them wait.
+// waker gets pods out of the unschedulable ones. What a pod waited for by name (its own
+// claim) has it tried at once. For devices that became free it does not pass over the
+// back-off of the scheduling queue altogether: a pod that was rejected a moment ago may
+// be tried at once, so that no device lies idle, but only so many pods a second. Others
+// wait as long as the queue would have them wait.
 type waker struct {
 	activate func(klog.Logger, map[string]*v1.Pod)
 	logger   klog.Logger
@@ -51,6 +52,13 @@ func (w *waker) wake(p *waitingPod) {
 	}
 }
 
+// wakeAtOnce is wake without any pause.
+func (w *waker) wakeAtOnce(p *waitingPod) {
+	if p.happened() {
+		w.activateNow(p)
+	}
+}
+
 // reject notes that the plugin has rejected the pod, and has it tried again if something
 // happened in this attempt that may help.
 func (w *waker) reject(p *waitingPod) {
@@ -69,13 +77,9 @@ func (w *waker) again(p *waitingPod) {
 	w.activateNow(p)
 }
 
-func (w *waker) activateNow(entries ...*waitingPod) {
-	pods := make(map[string]*v1.Pod, len(entries))
-	for _, p := range entries {
-		pod := p.latest()
-		pods[pod.Namespace+"/"+pod.Name] = pod
-	}
-	w.activate(w.logger, pods)
+func (w *waker) activateNow(p *waitingPod) {
+	pod := p.latest()
+	w.activate(w.logger, map[string]*v1.Pod{pod.Namespace + "/" + pod.Name: pod})
 }
 
 // pause is how long a pod has to wait after so many rejections.
