@@ -103,11 +103,17 @@ func (v *verdict) fail(position int, err error) {
 	v.errors[position] = err
 }
 
-// overPool joins the verdicts of the slices that the pool's devices come from.
-func (e *Evaluator) overPool(ctx context.Context, pool *inventory.NodePool, expression string) (*verdict, error) {
+// overPool joins the verdicts of the slices that the pool's devices come from. It
+// leaves out slices without any of the wanted devices.
+func (e *Evaluator) overPool(ctx context.Context, pool *inventory.NodePool, expression string, wanted bitset.Set) (*verdict, error) {
 	joined := &verdict{matches: bitset.New(len(pool.Devices))}
 	for start := 0; start < len(pool.Devices); {
 		slice := pool.Devices[start].Slice
+		end := start + len(slice.Spec.Devices)
+		if next := wanted.Next(start); next < 0 || next >= end {
+			start = end
+			continue
+		}
 		v, err := e.overSlice(ctx, slice, expression)
 		if err != nil {
 			return nil, err
@@ -121,7 +127,7 @@ func (e *Evaluator) overPool(ctx context.Context, pool *inventory.NodePool, expr
 		for i, err := range v.errors {
 			joined.fail(start+i, err)
 		}
-		start += len(slice.Spec.Devices)
+		start = end
 	}
 	return joined, nil
 }

@@ -132,14 +132,16 @@ func (s Set) Error(pool *inventory.NodePool, selection *Selection, device int) *
 
 // Select returns which devices of the pool match the set. Selectors are tried in
 // order and a device is done with the first that it does not match, so a later
-// selector may rely on an earlier one. Select fails only if the context ends.
+// selector may rely on an earlier one. Where no device is left, it is not evaluated:
+// what it costs is of no concern to devices of other classes. Select fails only if
+// the context ends.
 func (e *Evaluator) Select(ctx context.Context, pool *inventory.NodePool, s Set) (*Selection, error) {
 	if cached := pool.Content.Selections.Get(s.key); cached != nil {
 		return cached.(*Selection), nil
 	}
 	selection := &Selection{Matches: bitset.Full(len(pool.Devices)), Failed: bitset.New(len(pool.Devices))}
 	for i := range s.size() {
-		v, err := e.overPool(ctx, pool, s.expression(i))
+		v, err := e.overPool(ctx, pool, s.expression(i), selection.Matches)
 		if err != nil {
 			return nil, err
 		}

@@ -126,6 +126,23 @@ func TestVerdictsAreCachedOnThePool(t *testing.T) {
 	require.Same(t, first, other, "the same expressions give the same verdict, whoever wrote them")
 }
 
+// Evaluating what a user wrote can be costly. Devices of other classes must not pay.
+func TestWhereNoDeviceIsLeftNothingIsEvaluated(t *testing.T) {
+	const isFirst = `device.attributes["gpu.example.com"].slice == 1`
+	pool := poolOn(t,
+		b.Slice("1").InPool("p", 1, 2).OnNode("a").Devices(b.Device("d").Attr("slice", 1), b.Device("e").Attr("slice", 1)),
+		b.Slice("2").InPool("p", 1, 2).OnNode("a").Devices(b.Device("f").Attr("slice", 2)))
+	evaluator := newEvaluator()
+	selection, err := evaluator.Select(t.Context(), pool, setOf(b.Class("class", isFirst), hasModel))
+	require.NoError(t, err)
+	require.True(t, selection.Matches.Empty())
+	require.EqualValues(t, 3+2, evaluator.Evaluations(), "the second expression only for the first slice")
+
+	_, err = evaluator.Select(t.Context(), pool, setOf(b.Class("class", "false"), isA100, hasModel))
+	require.NoError(t, err)
+	require.EqualValues(t, 5+3, evaluator.Evaluations(), "only the first expression")
+}
+
 func TestErrorNamesTheOneWhoWroteTheSelector(t *testing.T) {
 	pool := poolOn(t, b.NodeSlice("a", b.Device("d")))
 	evaluator := newEvaluator()
