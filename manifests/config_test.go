@@ -57,6 +57,7 @@ func TestLeaseIsTheOneThatMayBeUpdated(t *testing.T) {
 		want := []rbacv1.PolicyRule{
 			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create"}},
 			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{lease}, Verbs: []string{"get", "update"}},
+			{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create"}},
 		}
 		require.Equal(t, want, role.Rules)
 	})

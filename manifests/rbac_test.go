@@ -2,7 +2,7 @@ package manifests_test
 
 import (
 	"fmt"
-	"strings"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -33,11 +33,14 @@ func upstreamRules(t *testing.T) []rbacv1.PolicyRule {
 
 func TestClusterRoleStaysWithinKubeSchedulers(t *testing.T) {
 	t.Parallel()
+	// kube-scheduler may delete pods, which asks no disruption budget. For pods whose
+	// devices are in conflict there is the gentler way.
+	want := []string{"create pods/eviction"}
 	upstream := upstreamRules(t)
 	forEachOverlay(t, func(t *testing.T, _ string, objects []*unstructured.Unstructured) {
 		role := find[rbacv1.ClusterRole](t, objects, "ClusterRole")
-		covered, beyond := validation.Covers(upstream, role.Rules)
-		require.True(t, covered, "kube-scheduler may not: %s", strings.Join(permissions(beyond), ", "))
+		_, beyond := validation.Covers(upstream, role.Rules)
+		require.Equal(t, want, permissions(beyond), "what kube-scheduler may not")
 	})
 }
 
@@ -46,6 +49,16 @@ func TestClusterRoleStaysWithinKubeSchedulers(t *testing.T) {
 func TestRightsLeftOut(t *testing.T) {
 	t.Parallel()
 	leftOut := []string{
+		// Objects are read by list and watch; only claims are read one by one.
+		"get pods", "get nodes", "get namespaces", "get services", "get replicationcontrollers",
+		"get replicasets.apps", "get statefulsets.apps", "get poddisruptionbudgets.policy",
+		"get persistentvolumes", "get persistentvolumeclaims",
+		"get csidrivers.storage.k8s.io", "get csinodes.storage.k8s.io", "get csistoragecapacities.storage.k8s.io",
+		"get storageclasses.storage.k8s.io", "get volumeattachments.storage.k8s.io",
+		"get deviceclasses.resource.k8s.io", "get resourceslices.resource.k8s.io", "get devicetaintrules.resource.k8s.io",
+		// In a Role of kube-system instead: only who leads is told in the core group, once
+		// in the life of a process.
+		"create events", "patch events",
 		// Other ways to what is granted: these objects are written by update only or
 		// by patch only, and status is read with its object.
 		"patch persistentvolumeclaims", "patch persistentvolumes", "update pods/status",
@@ -71,8 +84,10 @@ func TestRightsLeftOut(t *testing.T) {
 	forEachOverlay(t, func(t *testing.T, _ string, objects []*unstructured.Unstructured) {
 		role := find[rbacv1.ClusterRole](t, objects, "ClusterRole")
 		_, missing := validation.Covers(role.Rules, upstream)
+		// The two roles have some in common.
+		names := slices.Compact(slices.Sorted(slices.Values(permissions(missing))))
 		inAnyOrder := cmpopts.SortSlices(func(a, b string) bool { return a < b })
-		require.Empty(t, cmp.Diff(leftOut, permissions(missing), inAnyOrder))
+		require.Empty(t, cmp.Diff(leftOut, names, inAnyOrder))
 	})
 }
 
