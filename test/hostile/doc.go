@@ -1,0 +1,28 @@
+// Package hostile gives a running scheduler what a careless or malicious user or
+// driver could: claims, classes and slices at the limits of the API and beyond them,
+// and a driver that rewrites its slices a hundred times a second. Everything goes
+// through the API server, which rejects part of it, so that what arrives is what can
+// arrive in a cluster.
+//
+// The scheduler must live and never panic, say clearly why a pod with a hostile claim
+// waits, and go on with the pods of others. For that, a stream of ordinary pods runs
+// all the time. A test must not assert a time; it asserts that all of them get
+// scheduled, and logs one line with how long that took and how long single attempts
+// were, by the scheduler's own metrics:
+//
+//	report: input=... pods=... longestWait=... longestGap=... attempts=... over64ms=... over128ms=...
+//
+// longestWait is the longest time from creating an ordinary pod until it was seen
+// bound, longestGap the longest time in which no ordinary pod got bound; both include
+// what the API server took. attempts are the scheduler's attempts for any pod, without
+// the writes before binding, during which others have their turn. What counts as a
+// stall is an attempt over 100 ms; the metric's buckets end at 64 ms and 128 ms.
+//
+// Known: an expression at the API's cost limit takes 0.2 s and more for one device. An
+// attempt evaluates it for all devices of the class that it is about, once for each
+// version of a slice's devices, and no other pod is scheduled meanwhile: for 128
+// devices that is half a minute. Therefore only a class of two devices gets such
+// expressions here (input=costly), and the report shows what they cost.
+//
+// The flags -hostile.seed and -hostile.claims make other input, and more of it.
+package hostile
