@@ -2,6 +2,7 @@ package quartermaster
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +28,10 @@ func TestParseArgs(t *testing.T) {
 		"unknown field, YAML": {args: raw("kind: QuartermasterArgs\nstepBudget: 3\n"), want: `unknown field "stepBudget"`},
 		"field twice":         {args: raw("kind: QuartermasterArgs\nkind: QuartermasterArgs\n"), want: `key "kind" already set`},
 		"no object":           {args: raw("[1, 2]"), want: "arguments of plugin Quartermaster are not understood"},
+		"settle time":         {args: raw("settleTime: 2s")},
+		"no settle time":      {args: raw("settleTime: 0s\nonConflict: Evict")},
+		"negative":            {args: raw("settleTime: -1s"), want: "settleTime is -1s; it must not be negative"},
+		"unknown policy":      {args: raw("onConflict: Delete"), want: `onConflict is "Delete"; it has to be Report or Evict`},
 		"wrong kind": {
 			args: raw(`{"kind": "DynamicResourcesArgs"}`),
 			want: `arguments of plugin Quartermaster are kind "DynamicResourcesArgs" of "", expected are kind QuartermasterArgs of kubescheduler.config.k8s.io/v1`,
@@ -51,6 +56,17 @@ func TestParseArgs(t *testing.T) {
 	}
 }
 
+func TestDefaultArgs(t *testing.T) {
+	t.Parallel()
+	args, err := parseArgs(nil)
+	require.NoError(t, err)
+	require.Equal(t, 500*time.Millisecond, args.SettleTime.Duration)
+	require.Equal(t, ReportConflicts, args.OnConflict)
+	args, err = parseArgs(&runtime.Unknown{Raw: []byte("settleTime: 0s")})
+	require.NoError(t, err)
+	require.Zero(t, args.SettleTime.Duration, "0 is not the default")
+}
+
 func TestNewRefusesWrongArgs(t *testing.T) {
 	t.Parallel()
 	_, err := New(t.Context(), &runtime.Unknown{Raw: []byte("oops: 1")}, nil)
@@ -59,7 +75,9 @@ func TestNewRefusesWrongArgs(t *testing.T) {
 
 func TestArgsAreCopied(t *testing.T) {
 	t.Parallel()
-	args := &QuartermasterArgs{TypeMeta: metav1.TypeMeta{Kind: ArgsKind}}
-	args.DeepCopyObject().(*QuartermasterArgs).Kind = "changed"
+	args := &QuartermasterArgs{TypeMeta: metav1.TypeMeta{Kind: ArgsKind}, SettleTime: &metav1.Duration{Duration: time.Second}}
+	other := args.DeepCopyObject().(*QuartermasterArgs)
+	other.Kind, other.SettleTime.Duration = "changed", 0
 	require.Equal(t, ArgsKind, args.Kind)
+	require.Equal(t, time.Second, args.SettleTime.Duration)
 }

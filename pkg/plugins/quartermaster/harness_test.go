@@ -22,6 +22,9 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/util/assumecache"
+	"k8s.io/utils/clock"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/commitorder"
 )
 
 // fixture is the plugin in a scheduler without queue: with informers, the shared
@@ -135,6 +138,11 @@ func (f *fixture) newManager() *dynamicresources.DefaultDRAManager {
 func (f *fixture) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
 	f.assume = handler
 	return f.factory.Resource().V1().ResourceClaims().Informer().AddEventHandler(handler)
+}
+
+// stopOrder breaks the watch from which the order of claims is known, for good.
+func (f *fixture) stopOrder() {
+	f.pl.state.order = commitorder.New(f.client, f.pl.state.pool, clock.RealClock{})
 }
 
 // start runs the informers and waits until all is known.

@@ -30,6 +30,7 @@ const compiledExpressions = 200
 // Quartermaster is the plugin. It is safe for concurrent use.
 type Quartermaster struct {
 	handle    fwk.Handle
+	args      *QuartermasterArgs
 	features  feature.Features
 	solver    *allocator.Solver
 	writer    *commit.Writer
@@ -66,18 +67,21 @@ var (
 // New makes the plugin. It can be used with app.WithPlugin and in a
 // frameworkruntime.Registry.
 func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
-	if _, err := parseArgs(configured); err != nil {
+	args, err := parseArgs(configured)
+	if err != nil {
 		return nil, err
 	}
+	metrics.register()
 	features := feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate)
 	supported := allocatorFeatures(features)
-	state, err := stateFor(handle.SharedInformerFactory(), supported, features)
+	state, err := stateFor(ctx, handle, supported, features)
 	if err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", Name, err)
 	}
 	podInformer := handle.SharedInformerFactory().Core().V1().Pods().Informer()
 	pl := &Quartermaster{
 		handle:   handle,
+		args:     args,
 		features: features,
 		solver: &allocator.Solver{
 			Features:  supported,
@@ -105,6 +109,7 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 	}
 	pl.gate = newGateReporter(handle, pl.checkClaims, pl.claims.createdWithin)
 	go pl.gate.run(ctx)
+	state.report(pl, ctx)
 	return pl, nil
 }
 

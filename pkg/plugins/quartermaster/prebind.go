@@ -26,31 +26,39 @@ func (pl *Quartermaster) PreBindPreFlight(_ context.Context, cs fwk.CycleState, 
 	return result, nil
 }
 
-// PreBind writes allocations and reservations. When it returns success, the server
-// has confirmed for every claim that it is allocated as planned and reserved for
-// the pod, also for claims that looked like that already: what we saw may be old.
-// If it fails, the scheduler calls Unreserve.
+// PreBind writes allocations and reservations, and then makes sure that nobody else
+// holds the same. When it returns success, the server has confirmed for every claim
+// that it is allocated as planned and reserved for the pod, also for claims that looked
+// like that already: what we saw may be old. If it fails, the scheduler calls Unreserve.
 func (pl *Quartermaster) PreBind(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, _ string) *fwk.Status {
 	c, err := cycleOf(cs)
 	if err != nil {
 		return failed(err)
 	}
-	if c == nil {
+	if c == nil || len(c.claims) == 0 {
 		return nil
 	}
-	consumer := resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: pod.Name, UID: pod.UID}
 	for _, podClaim := range c.claims {
-		podClaim.touched = true
-		claim, err := pl.writer.Bind(ctx, podClaim.claim, podClaim.planned, consumer)
-		if err != nil {
-			return failed(explainBind(podClaim, err))
+		if err := pl.write(ctx, pod, podClaim); err != nil {
+			return failed(err)
 		}
-		pl.observe(ctx, claim)
-		podClaim.claim = claim
-		if podClaim.planned != nil {
-			pl.state.ledger.RemoveInFlight(claim.UID)
-			podClaim.planned = nil
-		}
+	}
+	return pl.confirm(ctx, c, pod)
+}
+
+// write allocates the claim as planned, if it is planned, and reserves it for the pod.
+func (pl *Quartermaster) write(ctx context.Context, pod *v1.Pod, podClaim *podClaim) error {
+	consumer := resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: pod.Name, UID: pod.UID}
+	podClaim.touched = true
+	claim, err := pl.writer.Bind(ctx, podClaim.claim, podClaim.planned, consumer)
+	if err != nil {
+		return explainBind(podClaim, err)
+	}
+	pl.observe(ctx, claim)
+	podClaim.claim = claim
+	if podClaim.planned != nil {
+		pl.state.ledger.RemoveInFlight(claim.UID)
+		podClaim.planned = nil
 	}
 	return nil
 }

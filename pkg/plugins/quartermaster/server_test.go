@@ -12,6 +12,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
@@ -19,6 +20,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/builder"
+	"github.com/quartermaster-dra/quartermaster/pkg/commit"
 )
 
 // server is an API server behind a fake clientset. To what the clientset does by
@@ -58,8 +60,11 @@ var (
 	podsResource   = v1.SchemeGroupVersion.WithResource("pods")
 )
 
+// firstVersion is above the versions that the fake clientset gives to lists.
+const firstVersion = 1_000_000
+
 func startServer(t *testing.T, objects ...runtime.Object) *server {
-	s := &server{t: t, client: fake.NewSimpleClientset(), version: 1}
+	s := &server{t: t, client: fake.NewSimpleClientset(), version: firstVersion}
 	s.client.PrependReactor("*", "resourceclaims", s.reactToClaims)
 	for _, obj := range objects {
 		s.create(obj)
@@ -146,12 +151,27 @@ func (s *server) put(sent *resourceapi.ResourceClaim, on string) (*resourceapi.R
 			fmt.Errorf("sent %s/%s, have %s/%s", sent.UID, sent.ResourceVersion, claim.UID, claim.ResourceVersion))
 	}
 	if on == "update/status" {
+		recordManager(claim, sent)
 		claim.Status = *sent.Status.DeepCopy()
 	} else {
 		claim.ObjectMeta = *sent.ObjectMeta.DeepCopy()
 	}
 	claim.ResourceVersion = s.nextVersion()
 	return claim, s.client.Tracker().Update(claimsResource, claim, claim.Namespace)
+}
+
+// recordManager notes who owns the allocation, as the API server does: whoever sends one
+// through the clientset is the plugin. What others put there has no manager.
+func recordManager(claim, sent *resourceapi.ResourceClaim) {
+	switch {
+	case sent.Status.Allocation == nil:
+		claim.ManagedFields = nil
+	case claim.Status.Allocation == nil:
+		claim.ManagedFields = []metav1.ManagedFieldsEntry{{
+			Manager: commit.FieldManager, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status",
+			FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{"f:allocation":{}}}`)},
+		}}
+	}
 }
 
 func (s *server) nextVersion() string {

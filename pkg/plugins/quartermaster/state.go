@@ -14,11 +14,14 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/dynamic-resource-allocation/structured"
+	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
+	"k8s.io/utils/clock"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/candidates"
+	"github.com/quartermaster-dra/quartermaster/pkg/commitorder"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -35,6 +38,11 @@ import (
 type clusterState struct {
 	inventory *inventory.Store
 	ledger    *ledger.Ledger
+
+	// order is what two claims for one device are judged by.
+	order *commitorder.Order
+	// reporting makes one of the profiles report conflicts for all.
+	reporting sync.Once
 
 	// candidates is shared by all profiles like the rest.
 	candidates *candidates.Index
@@ -54,7 +62,8 @@ var states = struct {
 	byFactory map[informers.SharedInformerFactory]*clusterState
 }{byFactory: make(map[informers.SharedInformerFactory]*clusterState)}
 
-func stateFor(factory informers.SharedInformerFactory, supported structured.Features, gates feature.Features) (*clusterState, error) {
+func stateFor(ctx context.Context, handle fwk.Handle, supported structured.Features, gates feature.Features) (*clusterState, error) {
+	factory := handle.SharedInformerFactory()
 	states.Lock()
 	defer states.Unlock()
 	if state := states.byFactory[factory]; state != nil {
@@ -66,6 +75,8 @@ func stateFor(factory informers.SharedInformerFactory, supported structured.Feat
 	if err != nil {
 		return nil, err
 	}
+	state.order = commitorder.New(handle.ClientSet(), state.pool, clock.RealClock{})
+	go state.order.Run(ctx)
 	states.byFactory[factory] = state
 	return state, nil
 }
@@ -138,6 +149,14 @@ func (s *clusterState) followNodes(factory informers.SharedInformerFactory) erro
 	})
 	if err != nil {
 		return fmt.Errorf("watch nodes: %w", err)
+	}
+	return nil
+}
+
+// pool returns a pool with all its devices, nil if there is no such pool.
+func (s *clusterState) pool(id inventory.PoolID) *inventory.NodePool {
+	if pool := s.inventory.Pool(id); pool != nil {
+		return pool.Everywhere()
 	}
 	return nil
 }

@@ -1,0 +1,120 @@
+package quartermaster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/commitorder"
+)
+
+const (
+	// foreignWindow is how long after the last allocation by another scheduler claims
+	// are left to settle.
+	foreignWindow = time.Minute
+	// seeTimeout is how long to wait for a write of ours in the watch. It usually comes
+	// within milliseconds; without a connection to the server the pod had better start
+	// over.
+	seeTimeout = 30 * time.Second
+)
+
+// errConflict is why a pod is not bound although its claims are allocated and reserved.
+var errConflict = errors.New("somebody else was faster")
+
+// confirm makes sure that nobody else holds what the pod's claims were allocated, see
+// docs/commit-protocol.md. It is the last thing to happen before the pod is bound, and
+// concerns claims that were allocated before this attempt as well: whoever did that may
+// not have come this far. A claim that has to give way is given back.
+func (pl *Quartermaster) confirm(ctx context.Context, c *cycle, pod *v1.Pod) *fwk.Status {
+	if err := pl.see(ctx, c); err != nil {
+		return failed(err)
+	}
+	conflict := pl.lost(c, false)
+	if conflict == nil && pl.mustSettle() {
+		if err := pl.settle(ctx); err != nil {
+			return failed(err)
+		}
+		conflict = pl.lost(c, true)
+	}
+	if conflict == nil {
+		return nil
+	}
+	return pl.giveWay(ctx, pod, conflict)
+}
+
+// see waits until our watch has delivered the last writes of all claims: then it has
+// delivered all allocations that were written before them.
+func (pl *Quartermaster) see(ctx context.Context, c *cycle) error {
+	defer metrics.observe(stageSee, time.Now())
+	ctx, cancel := context.WithTimeout(ctx, seeTimeout)
+	defer cancel()
+	for _, podClaim := range c.claims {
+		if err := pl.state.order.Await(ctx, podClaim.claim.ResourceVersion); err != nil {
+			return fmt.Errorf("claim %s was allocated and reserved for the pod, but within %s the watch of claims did not show that, "+
+				"so nobody knows whether its devices were allocated twice; trying again (check the connection to the API server): %w",
+				klog.KObj(podClaim.claim), seeTimeout, err)
+		}
+	}
+	return nil
+}
+
+// lostClaim is a claim that has to give way.
+type lostClaim struct {
+	*podClaim
+	to commitorder.Conflict
+}
+
+// lost returns the first claim that has to give way, nil if there is none. Schedulers
+// that do not look give way to nobody, so with toForeign that is up to us even if we
+// were first.
+func (pl *Quartermaster) lost(c *cycle, toForeign bool) *lostClaim {
+	for _, podClaim := range c.claims {
+		for _, conflict := range pl.state.order.Rivals(podClaim.claim.UID) {
+			if conflict.Lost || toForeign && conflict.Other.Foreign && !conflict.Claim.Foreign {
+				return &lostClaim{podClaim, conflict}
+			}
+		}
+	}
+	return nil
+}
+
+// mustSettle reports whether others allocate claims who do not look whether somebody
+// else was faster.
+func (pl *Quartermaster) mustSettle() bool {
+	return pl.args.SettleTime.Duration > 0 && pl.state.order.ForeignWithin(foreignWindow)
+}
+
+// settle gives writes of others, which rest on a view older than ours, time to arrive.
+func (pl *Quartermaster) settle(ctx context.Context) error {
+	defer metrics.observe(stageSettle, time.Now())
+	timer := time.NewTimer(pl.args.SettleTime.Duration)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for other schedulers to show what they have allocated: %w", context.Cause(ctx))
+	}
+}
+
+// giveWay gives the claim back. If that does not succeed, Unreserve at least takes back
+// the reservation, and goes on until it can.
+func (pl *Quartermaster) giveWay(ctx context.Context, pod *v1.Pod, lost *lostClaim) *fwk.Status {
+	metrics.rollback(lost.to)
+	klog.FromContext(ctx).Info("Giving back a claim because somebody else holds what it was allocated",
+		"pod", klog.KObj(pod), "conflict", lost.to.String())
+	claim, err := pl.writer.GiveBack(ctx, lost.claim, pod.UID)
+	if err != nil {
+		return failed(fmt.Errorf("%w: %s; giving it back: %w", errConflict, lost.to, err))
+	}
+	lost.touched = false
+	if claim != nil {
+		pl.observe(ctx, claim)
+	}
+	return failed(fmt.Errorf("%w: %s; looking for other devices", errConflict, lost.to))
+}

@@ -1,0 +1,162 @@
+package quartermaster
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// conflictWorld is one node with two GPUs, of which pod p would get the first.
+func conflictWorld() []runtime.Object {
+	return plus(gpuNodes(2, "n1"), gpus("c", 1).Obj(), gpus("rival", 1).Obj(), newPod("p", uses("c")))
+}
+
+// beforeOurs has somebody do something right before our status update is looked at.
+func (f *fixture) beforeOurs(do func()) {
+	f.fail(fault{on: "update/status", claim: "c", before: do})
+}
+
+// otherInstanceAllocates is the write of another instance of the plugin.
+func (f *fixture) otherInstanceAllocates(claim, pool, device string) {
+	stored := f.claim(claim)
+	allocated := stored.DeepCopy()
+	allocate(pool, device)(allocated)
+	recordManager(stored, allocated)
+	allocated.ManagedFields = stored.ManagedFields
+	f.replace(allocated)
+}
+
+func TestEarlierRivalWins(t *testing.T) {
+	t.Parallel()
+	inCluster(t, conflictWorld(), func(t *testing.T, f *fixture) {
+		f.beforeOurs(func() { f.otherInstanceAllocates("rival", "n1", "gpu-0") })
+		result := f.schedule(f.pod("p"))
+		require.Equal(t, "PreBind", result.phase)
+		require.ErrorIs(t, result.status.AsError(), errConflict)
+		require.Contains(t, result.text(), "claim default/rival was allocated device gpu-0")
+		require.Contains(t, result.text(), "first")
+		require.Nil(t, f.claim("c").Status.Allocation)
+		require.Empty(t, f.claim("c").Status.ReservedFor)
+		require.Equal(t, []string{"n1/gpu-0"}, deviceNames(f.claim("rival")), "not ours to touch")
+
+		f.settle()
+		require.Empty(t, f.schedule(f.pod("p")).phase)
+		require.Equal(t, []string{"n1/gpu-1"}, deviceNames(f.claim("c")))
+	})
+}
+
+// TestJoinedClaimIsChecked: a pod that only joins an allocated claim must not be bound
+// either, and leaves it to the others to clear it.
+func TestJoinedClaimIsChecked(t *testing.T) {
+	t.Parallel()
+	objects := plus(conflictWorld(), newPod("joins", uses("c")))
+	inCluster(t, objects, func(t *testing.T, f *fixture) {
+		f.otherInstanceAllocates("rival", "n1", "gpu-0")
+		f.otherInstanceAllocates("c", "n1", "gpu-0")
+		f.changeClaim("c", reservedFor("p"))
+		f.settle()
+		result := f.schedule(f.pod("joins"))
+		require.Equal(t, "PreBind", result.phase)
+		require.ErrorIs(t, result.status.AsError(), errConflict)
+		require.Equal(t, []string{"p"}, consumerNames(f.claim("c")))
+		require.Equal(t, []string{"n1/gpu-0"}, deviceNames(f.claim("c")), "in use by p, which has to give way itself")
+	})
+}
+
+// TestLaterRivalOfOursLoses: it looks, so there is no need to give way or to wait.
+func TestLaterRivalOfOursLoses(t *testing.T) {
+	t.Parallel()
+	inCluster(t, conflictWorld(), func(t *testing.T, f *fixture) {
+		a := f.mustBegin(f.pod("p"))
+		a.filter()
+		require.Empty(t, a.reserve("n1").Message())
+		start := time.Now()
+		require.Empty(t, a.preBind("n1").Message())
+		f.otherInstanceAllocates("rival", "n1", "gpu-0")
+		f.settle()
+		require.Less(t, time.Since(start), f.pl.args.SettleTime.Duration, "alone among instances of ours nobody waits")
+		require.Equal(t, []string{"n1/gpu-0"}, deviceNames(f.claim("c")))
+	})
+}
+
+// TestSettle: a scheduler that does not look gets time to show what it has allocated,
+// and whoever looks gives way to it.
+func TestSettle(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		settleTime time.Duration
+		foreign    time.Duration // how long ago another scheduler has allocated, 0: never
+		conflict   time.Duration // when it allocates the same device, after our write
+		waits      bool
+		loses      bool
+	}{
+		"alone":                            {settleTime: time.Second},
+		"foreign long ago":                 {settleTime: time.Second, foreign: 2 * foreignWindow},
+		"foreign lately, no conflict":      {settleTime: time.Second, foreign: time.Second, waits: true},
+		"foreign lately, conflict":         {settleTime: time.Second, foreign: time.Second, conflict: time.Second / 2, waits: true, loses: true},
+		"foreign lately, conflict, off":    {foreign: time.Second, conflict: time.Second / 2},
+		"foreign lately, too late to lose": {settleTime: time.Second, foreign: time.Second, conflict: 2 * time.Second, waits: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inCluster(t, plus(conflictWorld(), gpus("foreign", 1).Obj()), func(t *testing.T, f *fixture) {
+				f.pl.args.SettleTime.Duration = test.settleTime
+				if test.foreign > 0 {
+					f.changeClaim("foreign", allocate("elsewhere", "gpu-0"))
+					time.Sleep(test.foreign)
+				}
+				if test.conflict > 0 {
+					time.AfterFunc(test.conflict, func() { f.changeClaim("rival", allocate("n1", "gpu-0")) })
+				}
+				start := time.Now()
+				result := f.schedule(f.pod("p"))
+				require.Equal(t, test.waits, time.Since(start) >= time.Second, "took %s", time.Since(start))
+				require.Equal(t, test.loses, result.phase == "PreBind", result.text())
+				require.Equal(t, !test.loses, f.claim("c").Status.Allocation != nil)
+				time.Sleep(time.Minute)
+			})
+		})
+	}
+}
+
+// TestGivingBackFails: the server is away just when the claim has to be given back. The
+// reservation is undone in the background, and the devices stay in use until then.
+func TestGivingBackFails(t *testing.T) {
+	t.Parallel()
+	inCluster(t, conflictWorld(), func(t *testing.T, f *fixture) {
+		f.beforeOurs(func() {
+			f.otherInstanceAllocates("rival", "n1", "gpu-0")
+			f.fail(fault{on: "update/status", claim: "c", err: forbidden()})
+		})
+		result := f.schedule(f.pod("p"))
+		require.Equal(t, "PreBind", result.phase)
+		require.ErrorIs(t, result.status.AsError(), errConflict)
+		require.Contains(t, result.text(), "giving it back")
+		time.Sleep(2 * undoInterval)
+		f.settle()
+		require.Empty(t, consumerNames(f.claim("c")), "Unreserve has done that much")
+		next := f.schedule(f.pod("p"))
+		require.Equal(t, "PreBind", next.phase, "the allocation is checked again")
+		require.Nil(t, f.claim("c").Status.Allocation)
+	})
+}
+
+// TestNotSeen: without the watch nobody knows whether there is a conflict.
+func TestNotSeen(t *testing.T) {
+	t.Parallel()
+	inCluster(t, conflictWorld(), func(t *testing.T, f *fixture) {
+		f.stopOrder()
+		result := f.schedule(f.pod("p"))
+		require.Equal(t, "PreBind", result.phase)
+		require.Contains(t, result.text(), "within 30s the watch of claims did not show that")
+		require.Empty(t, consumerNames(f.claim("c")), "taken back")
+	})
+}
+
+func podStatus(status v1.PodStatus) func(*v1.Pod) {
+	return func(pod *v1.Pod) { pod.Status = status }
+}

@@ -1,0 +1,124 @@
+package quartermaster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/commitorder"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+)
+
+// conflictGrace is how long two claims may hold the same before that is reported. What
+// instances of ours find out before they bind is undone within that time.
+const conflictGrace = 5 * time.Second
+
+// conflictReporter tells everybody concerned when two claims hold the same and nobody
+// gives way: events on both claims and on the pods that use them, and a metric.
+type conflictReporter struct {
+	pl    *Quartermaster
+	queue workqueue.TypedDelayingInterface[claimPair]
+}
+
+// claimPair is a conflict to look at again.
+type claimPair struct {
+	later, other types.UID
+	cause        commitorder.Cause
+	pool         inventory.PoolID
+	device       string
+	resource     string
+}
+
+func pairOf(c commitorder.Conflict) claimPair {
+	return claimPair{c.Claim.UID, c.Other.UID, c.Cause, c.Pool, c.Device, c.Resource}
+}
+
+// report has the first plugin of the scheduler report conflicts, until the context ends.
+func (s *clusterState) report(pl *Quartermaster, ctx context.Context) {
+	s.reporting.Do(func() {
+		r := &conflictReporter{pl: pl, queue: workqueue.NewTypedDelayingQueue[claimPair]()}
+		s.order.OnConflict(func(c commitorder.Conflict) { r.queue.AddAfter(pairOf(c), conflictGrace) })
+		go func() {
+			<-ctx.Done()
+			r.queue.ShutDown()
+		}()
+		go r.run(ctx)
+	})
+}
+
+func (r *conflictReporter) run(ctx context.Context) {
+	for {
+		pair, shutdown := r.queue.Get()
+		if shutdown {
+			return
+		}
+		for _, conflict := range r.pl.state.order.Rivals(pair.later) {
+			if pairOf(conflict) == pair {
+				r.report(ctx, conflict)
+			}
+		}
+		r.queue.Done(pair)
+	}
+}
+
+// report tells about a conflict that has lasted.
+func (r *conflictReporter) report(ctx context.Context, c commitorder.Conflict) {
+	metrics.conflict(c.Pool)
+	message := "Two claims hold the same: " + c.String()
+	klog.FromContext(ctx).Error(nil, message, "driver", c.Pool.Driver, "pool", c.Pool.Name, "device", c.Device)
+	for _, party := range []commitorder.Party{c.Claim, c.Other} {
+		claim := r.pl.claim(party.Namespace, party.Name)
+		if claim == nil || claim.UID != party.UID {
+			continue
+		}
+		r.pl.handle.EventRecorder().Eventf(claim, nil, v1.EventTypeWarning, conflictReason, "Allocating", "%s", message)
+		for _, pod := range r.consumers(claim) {
+			r.pl.handle.EventRecorder().Eventf(pod, claim, v1.EventTypeWarning, conflictReason, "Allocating", "%s", message)
+		}
+	}
+	if r.pl.args.OnConflict == EvictOnConflict {
+		r.evictLater(ctx, c)
+	}
+}
+
+// conflictReason is the reason of the events.
+const conflictReason = "DeviceConflict"
+
+// consumers returns the pods for which a claim is reserved, as far as they are known.
+func (r *conflictReporter) consumers(claim *resourceapi.ResourceClaim) []*v1.Pod {
+	var pods []*v1.Pod
+	for _, consumer := range claim.Status.ReservedFor {
+		pod := fromStore[v1.Pod](r.pl.pods, claim.Namespace+"/"+consumer.Name)
+		if consumer.Resource == "pods" && consumer.APIGroup == "" && pod != nil && pod.UID == consumer.UID {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+// evictLater evicts the pods of the claim that was allocated later, or, if nobody knows
+// which one that is, of the one that the watch delivered last.
+func (r *conflictReporter) evictLater(ctx context.Context, c commitorder.Conflict) {
+	later := c.Claim
+	if c.Relation == commitorder.Later {
+		later = c.Other
+	}
+	claim := r.pl.claim(later.Namespace, later.Name)
+	if claim == nil || claim.UID != later.UID {
+		return
+	}
+	for _, pod := range r.consumers(claim) {
+		if err := r.evict(ctx, pod, claim); err != nil {
+			r.pl.handle.EventRecorder().Eventf(pod, claim, v1.EventTypeWarning, conflictReason, "Evicting", "%s", fmt.Sprintf(
+				"Claim %s holds what another claim was allocated first, but the pod was not evicted: %v", klog.KObj(claim), err))
+			continue
+		}
+		metrics.eviction(c.Pool)
+	}
+}

@@ -1,0 +1,87 @@
+package quartermaster
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/component-base/metrics/testutil"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/builder"
+)
+
+// boundConflict makes two claims of bound pods hold the same device, c first.
+func (f *fixture) boundConflict() {
+	f.changeClaim("c", allocate("n1", "gpu-0"))
+	f.changeClaim("c", reservedFor("p"))
+	f.changeClaim("rival", allocate("n1", "gpu-0"))
+	f.changeClaim("rival", reservedFor("q"))
+}
+
+func (f *fixture) eventTexts() []string {
+	var texts []string
+	for {
+		select {
+		case text := <-f.recorder.Events:
+			texts = append(texts, text)
+		default:
+			return texts
+		}
+	}
+}
+
+func (f *fixture) evictions() []string {
+	var names []string
+	for _, action := range f.client.Actions() {
+		if create, ok := action.(clienttesting.CreateAction); ok && create.GetSubresource() == "eviction" {
+			names = append(names, create.GetObject().(*policyv1.Eviction).Name)
+		}
+	}
+	return names
+}
+
+func TestConflictsAreReported(t *testing.T) {
+	tests := map[string]struct {
+		policy  ConflictPolicy
+		q       v1.PodStatus // of the pod of the later claim
+		resolve bool         // within the time that instances of ours need
+		events  int
+		evicted []string
+	}{
+		"report":           {policy: ReportConflicts, events: 4},
+		"gone soon":        {policy: EvictOnConflict, resolve: true},
+		"evict":            {policy: EvictOnConflict, events: 4, evicted: []string{"q"}},
+		"evict, started":   {policy: EvictOnConflict, q: v1.PodStatus{Phase: v1.PodRunning}, events: 5},
+		"evict, init runs": {policy: EvictOnConflict, q: v1.PodStatus{Phase: v1.PodPending, InitContainerStatuses: []v1.ContainerStatus{{State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}}}, events: 5},
+		"evict, pulls":     {policy: EvictOnConflict, q: v1.PodStatus{Phase: v1.PodPending, ContainerStatuses: []v1.ContainerStatus{{State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "ContainerCreating"}}}}}, events: 4, evicted: []string{"q"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			objects := plus(conflictWorld(), newPod("q", uses("rival"), podStatus(test.q)))
+			inCluster(t, objects, func(t *testing.T, f *fixture) {
+				f.pl.args.OnConflict = test.policy
+				counter := metrics.conflicts.WithLabelValues(builder.Driver, "n1")
+				before, err := testutil.GetCounterMetricValue(counter)
+				require.NoError(t, err)
+				f.boundConflict()
+				if test.resolve {
+					f.changeClaim("rival", deallocate)
+				}
+				time.Sleep(2 * conflictGrace)
+				f.settle()
+				texts := f.eventTexts()
+				require.Len(t, texts, test.events, "%q", texts)
+				for _, text := range texts {
+					require.Contains(t, text, "Warning DeviceConflict")
+				}
+				require.Equal(t, test.evicted, f.evictions())
+				after, err := testutil.GetCounterMetricValue(counter)
+				require.NoError(t, err)
+				require.Equal(t, test.events > 0, after > before)
+			})
+		})
+	}
+}

@@ -1,0 +1,55 @@
+package quartermaster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+)
+
+// errStarted is why a pod is not evicted.
+var errStarted = errors.New("a container of it has started; somebody has to decide which of the two pods may go on")
+
+// evict evicts a pod of which no container has started. What the kubelet has reported
+// decides, so a container may start while this is looked at.
+func (r *conflictReporter) evict(ctx context.Context, pod *v1.Pod, claim *resourceapi.ResourceClaim) error {
+	client := r.pl.handle.ClientSet()
+	current, err := client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+	switch {
+	case err != nil:
+		return fmt.Errorf("read its state: %w", err)
+	case current.UID != pod.UID || current.DeletionTimestamp != nil:
+		return nil
+	case hasStarted(current):
+		return errStarted
+	}
+	klog.FromContext(ctx).Info("Evicting a pod because its claim holds what another one was allocated first",
+		"pod", klog.KObj(pod), "claim", klog.KObj(claim))
+	return client.PolicyV1().Evictions(pod.Namespace).Evict(ctx, &policyv1.Eviction{
+		ObjectMeta:    metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace},
+		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID, ResourceVersion: &current.ResourceVersion}},
+	})
+}
+
+// hasStarted reports whether any container of the pod runs or ever ran.
+func hasStarted(pod *v1.Pod) bool {
+	if pod.Status.Phase != "" && pod.Status.Phase != v1.PodPending {
+		return true
+	}
+	for _, statuses := range [][]v1.ContainerStatus{
+		pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses, pod.Status.EphemeralContainerStatuses,
+	} {
+		for i := range statuses {
+			status := &statuses[i]
+			if status.State.Running != nil || status.State.Terminated != nil || status.LastTerminationState.Terminated != nil || status.RestartCount > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}

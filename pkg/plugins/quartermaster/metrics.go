@@ -1,0 +1,107 @@
+package quartermaster
+
+import (
+	"sync"
+	"time"
+
+	k8smetrics "k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/legacyregistry"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/commitorder"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+)
+
+// pluginMetrics are what the plugin tells besides what the scheduler does.
+type pluginMetrics struct {
+	conflicts *k8smetrics.CounterVec
+	rollbacks *k8smetrics.CounterVec
+	evictions *k8smetrics.CounterVec
+	waits     *k8smetrics.HistogramVec
+	inFlight  k8smetrics.GaugeFunc
+	once      sync.Once
+}
+
+// What a pod waits for between the last write to its claims and its binding.
+const (
+	stageSee    = "see"    // for the watch to show the write
+	stageSettle = "settle" // for writes of schedulers that do not look
+)
+
+const metricsSubsystem = "quartermaster"
+
+// metrics are those of all profiles of the scheduler.
+var metrics = &pluginMetrics{
+	conflicts: k8smetrics.NewCounterVec(&k8smetrics.CounterOpts{
+		Subsystem: metricsSubsystem, Name: "device_conflicts_total", StabilityLevel: k8smetrics.ALPHA,
+		Help: "Pairs of claims that hold the same device, or together too much of a counter or capacity, and that did not resolve it by themselves.",
+	}, []string{"driver", "pool"}),
+	rollbacks: k8smetrics.NewCounterVec(&k8smetrics.CounterOpts{
+		Subsystem: metricsSubsystem, Name: "rollbacks_total", StabilityLevel: k8smetrics.ALPHA,
+		Help: "Claims that were given back before their pod was bound because another claim holds the same. rival is who made that one's allocation: quartermaster or foreign.",
+	}, []string{"rival"}),
+	evictions: k8smetrics.NewCounterVec(&k8smetrics.CounterOpts{
+		Subsystem: metricsSubsystem, Name: "conflict_evictions_total", StabilityLevel: k8smetrics.ALPHA,
+		Help: "Pods that were evicted because their claim holds what was allocated to another one before.",
+	}, []string{"driver", "pool"}),
+	waits: k8smetrics.NewHistogramVec(&k8smetrics.HistogramOpts{
+		Subsystem: metricsSubsystem, Name: "commit_wait_seconds", StabilityLevel: k8smetrics.ALPHA,
+		Help:    "How long pods wait before they are bound: for the watch to show the last write to their claims (see), and for writes of other schedulers (settle).",
+		Buckets: k8smetrics.ExponentialBuckets(0.001, 2, 15),
+	}, []string{"stage"}),
+	inFlight: k8smetrics.NewGaugeFunc(&k8smetrics.GaugeOpts{
+		Subsystem: metricsSubsystem, Name: "allocations_in_flight", StabilityLevel: k8smetrics.ALPHA,
+		Help: "Allocations that were decided but are not known to be written or given up.",
+	}, allInFlight),
+}
+
+// register makes the metrics known to the process, once.
+func (m *pluginMetrics) register() {
+	m.once.Do(func() {
+		legacyregistry.MustRegister(m.conflicts, m.rollbacks, m.evictions, m.waits)
+		legacyregistry.RawMustRegister(m.inFlight)
+		// So that the series exist before the first event.
+		for _, rival := range []string{rivalOurs, rivalForeign} {
+			m.rollbacks.WithLabelValues(rival)
+		}
+		for _, stage := range []string{stageSee, stageSettle} {
+			m.waits.WithLabelValues(stage)
+		}
+	})
+}
+
+const (
+	rivalOurs    = "quartermaster"
+	rivalForeign = "foreign"
+)
+
+func (m *pluginMetrics) rollback(conflict commitorder.Conflict) {
+	rival := rivalOurs
+	if conflict.Other.Foreign {
+		rival = rivalForeign
+	}
+	m.rollbacks.WithLabelValues(rival).Inc()
+}
+
+func (m *pluginMetrics) conflict(pool inventory.PoolID) {
+	m.conflicts.WithLabelValues(pool.Driver, pool.Name).Inc()
+}
+
+func (m *pluginMetrics) eviction(pool inventory.PoolID) {
+	m.evictions.WithLabelValues(pool.Driver, pool.Name).Inc()
+}
+
+// observe notes how long a stage took that began at the given time.
+func (m *pluginMetrics) observe(stage string, begin time.Time) {
+	m.waits.WithLabelValues(stage).Observe(time.Since(begin).Seconds())
+}
+
+// allInFlight counts the allocations in flight of all schedulers in this process.
+func allInFlight() float64 {
+	states.Lock()
+	defer states.Unlock()
+	n := 0
+	for _, state := range states.byFactory {
+		n += state.ledger.InFlightCount()
+	}
+	return float64(n)
+}
