@@ -1,0 +1,83 @@
+package protocol
+
+import "fmt"
+
+func podName(p uint8) string       { return "pod " + string('p'+rune(p)) }
+func claimName(c uint8) string     { return "claim " + string('A'+rune(c)) }
+func schedulerName(i uint8) string { return fmt.Sprintf("scheduler %d", i+1) }
+
+// describe tells a step to a reader.
+func (m *model) describe(l label, to state) string {
+	switch l.action {
+	case doSee:
+		return schedulerName(l.who) + ": the watch delivers the next write"
+	case doRelist:
+		return schedulerName(l.who) + ": the watch starts anew with a list"
+	case doListRest:
+		return fmt.Sprintf("%s: the list brings %s", schedulerName(l.who), claimName(l.with))
+	case doCrash:
+		return fmt.Sprintf("%s: crashes and starts again%s", schedulerName(l.who), [...]string{
+			"", ", its last write is still under way", ", its giving back is still under way",
+			", its taking back a reservation is still under way", ", a binding is still under way",
+		}[l.with])
+	case doDelete:
+		return podName(l.who) + " is deleted"
+	case doRemoveDeleted:
+		return "resource claim controller: removes deleted pods from " + claimName(l.who) + m.now(to, l.who)
+	case doDeliverLate:
+		return fmt.Sprintf("the late request for %s arrives", podName(l.who)) + m.now(to, m.pods[l.who].claim)
+	default:
+		return m.describePodStep(l, to)
+	}
+}
+
+func (m *model) describePodStep(l label, to state) string {
+	pod := m.pods[l.who]
+	prefix := fmt.Sprintf("%s, %s: ", schedulerName(pod.scheduler), podName(l.who))
+	now := m.now(to, pod.claim)
+	switch l.action {
+	case doPlan:
+		return fmt.Sprintf("%schooses %s for %s", prefix, m.devices(l.with), claimName(pod.claim))
+	case doWrite:
+		if p := to.pods[l.who].phase; p == pending || p == unreserving {
+			return prefix + "cannot write, somebody was faster" + now
+		}
+		return prefix + "writes" + now
+	case doCheck:
+		return prefix + [...]string{
+			"checks, nothing is in conflict", "checks, the allocation is gone", "checks, somebody was first", "checks, somebody may have been first",
+		}[l.with]
+	case doGiveBack:
+		return prefix + "gives back" + now
+	case doUnreserve:
+		return prefix + "takes back the reservation" + now
+	case doFail:
+		return prefix + "binding fails for another reason"
+	case doBind:
+		return prefix + map[phase]string{bound: "binds", losing: "must not bind: a foreign claim has turned up, or the pod is gone", unreserving: "cannot bind, the pod is gone"}[phase(l.with)]
+	}
+	panic(fmt.Sprintf("step %d has no description", l.action))
+}
+
+// devices names a choice.
+func (m *model) devices(c choice) string {
+	if c == 0 {
+		return "nothing"
+	}
+	return fmt.Sprint(map[string]uint8(m.choices[c-1]))
+}
+
+// now tells what the server has.
+func (m *model) now(s state, claim uint8) string {
+	c := s.claims[claim]
+	text := fmt.Sprintf(" (%s has %s, reserved for", claimName(claim), m.devices(c.allocation))
+	for p := range m.pods {
+		if c.reserved&bit(uint8(p)) != 0 {
+			text += " " + podName(uint8(p))
+		}
+	}
+	if c.reserved == 0 {
+		text += " nobody"
+	}
+	return text + ")"
+}

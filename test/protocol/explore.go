@@ -1,0 +1,171 @@
+package protocol
+
+import (
+	"fmt"
+	"strings"
+)
+
+// system is something with states and steps between them.
+type system interface {
+	initial() state
+	// steps calls emit for each step that is possible in the state.
+	steps(from *state, emit emitter)
+	// broken returns which property the state breaks, or nothing.
+	broken(s *state) string
+	// done reports whether the state is one that must stay within reach.
+	done(s *state) bool
+	// describe tells a step to a reader.
+	describe(l label, to state) string
+}
+
+// report is what an exploration found.
+type report struct {
+	states, steps int
+	// violation is the shortest way into a state or through a step that breaks a
+	// property; nil if there is none.
+	violation *trace
+	// trap is the shortest way into a state from which no state that is done can be
+	// reached any more; nil if there is none. It is only looked for without violation.
+	trap *trace
+}
+
+// trace is a way from the initial state, step by step, and what is wrong at its end.
+type trace struct {
+	steps []string
+	end   string
+}
+
+func (t *trace) String() string {
+	var b strings.Builder
+	for i, step := range t.steps {
+		fmt.Fprintf(&b, "%3d. %s\n", i+1, step)
+	}
+	fmt.Fprintf(&b, "     %s", t.end)
+	return b.String()
+}
+
+// arrival is how a state was first reached.
+type arrival struct {
+	from int32
+	by   label
+}
+
+// explorer visits states breadth first, so that the first way to a state is a shortest.
+type explorer struct {
+	system   system
+	index    map[state]int32
+	states   []state
+	arrivals []arrival
+	// from and to are the steps, as positions in states.
+	from, to []int32
+}
+
+// explore visits every state that can be reached. More states than limit are an error:
+// an exploration that was cut short proves nothing.
+func explore(sys system, limit int) (report, error) {
+	e := &explorer{system: sys, index: make(map[state]int32)}
+	e.visit(sys.initial(), arrival{from: -1})
+	for at := int32(0); int(at) < len(e.states); at++ {
+		if len(e.states) > limit {
+			return report{}, fmt.Errorf("asked to explore at most %d states, found more; make the configuration smaller or raise the limit", limit)
+		}
+		if violation := e.expand(at); violation != nil {
+			return e.report(violation, nil), nil
+		}
+	}
+	return e.report(nil, e.findTrap()), nil
+}
+
+func (e *explorer) report(violation, trap *trace) report {
+	return report{states: len(e.states), steps: len(e.to), violation: violation, trap: trap}
+}
+
+// visit returns the position of a state, and whether it is new.
+func (e *explorer) visit(s state, a arrival) (int32, bool) {
+	if at, known := e.index[s]; known {
+		return at, false
+	}
+	at := int32(len(e.states))
+	e.index[s] = at
+	e.states = append(e.states, s)
+	e.arrivals = append(e.arrivals, a)
+	return at, true
+}
+
+// expand takes all steps that are possible in a state.
+func (e *explorer) expand(at int32) *trace {
+	var violation *trace
+	from := e.states[at] // a copy: the slice grows
+	e.system.steps(&from, func(l label, to *state, broken string) {
+		next, isNew := e.visit(*to, arrival{at, l})
+		e.from, e.to = append(e.from, at), append(e.to, next)
+		if broken == "" && isNew {
+			broken = e.system.broken(to)
+		}
+		if broken != "" && violation == nil {
+			violation = e.trace(at, broken)
+			violation.steps = append(violation.steps, e.system.describe(l, *to))
+		}
+	})
+	return violation
+}
+
+// trace returns the first way to a state.
+func (e *explorer) trace(at int32, end string) *trace {
+	var backwards []string
+	for a := e.arrivals[at]; a.from >= 0; at, a = a.from, e.arrivals[a.from] {
+		backwards = append(backwards, e.system.describe(a.by, e.states[at]))
+	}
+	t := &trace{end: end}
+	for i := len(backwards) - 1; i >= 0; i-- {
+		t.steps = append(t.steps, backwards[i])
+	}
+	return t
+}
+
+// findTrap goes backwards from all states that are done. A state that is not met on
+// the way is a trap.
+func (e *explorer) findTrap() *trace {
+	before := e.predecessors()
+	escapes := make([]bool, len(e.states))
+	var queue []int32
+	for at := range e.states {
+		if e.system.done(&e.states[at]) {
+			escapes[at] = true
+			queue = append(queue, int32(at))
+		}
+	}
+	for len(queue) > 0 {
+		at := queue[len(queue)-1]
+		queue = queue[:len(queue)-1]
+		for _, from := range before(at) {
+			if !escapes[from] {
+				escapes[from] = true
+				queue = append(queue, from)
+			}
+		}
+	}
+	for at, escaped := range escapes {
+		if !escaped {
+			return e.trace(int32(at), "from here, no way leads to a state in which all pods are bound")
+		}
+	}
+	return nil
+}
+
+// predecessors returns a function that lists the states with a step to a state.
+func (e *explorer) predecessors() func(at int32) []int32 {
+	start := make([]int32, len(e.states)+1)
+	for _, to := range e.to {
+		start[to+1]++
+	}
+	for i := range e.states {
+		start[i+1] += start[i]
+	}
+	sorted, next := make([]int32, len(e.to)), append([]int32(nil), start...)
+	for i, to := range e.to {
+		sorted[next[to]] = e.from[i]
+		next[to]++
+	}
+	return func(at int32) []int32 { return sorted[start[at]:start[at+1]] }
+}

@@ -1,0 +1,100 @@
+package protocol
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// stateLimit keeps a configuration that has become too large from eating the machine.
+const stateLimit = 1_500_000
+
+func exploreAll(t *testing.T, c config) report {
+	t.Helper()
+	r, err := explore(newModel(c), stateLimit)
+	require.NoError(t, err)
+	t.Logf("%d states, %d steps", r.states, r.steps)
+	return r
+}
+
+// requireSound explores and expects that nothing is wrong.
+func requireSound(t *testing.T, c config) {
+	t.Helper()
+	r := exploreAll(t, c)
+	if r.violation != nil {
+		t.Errorf("the protocol does not hold:\n%s", r.violation)
+	}
+	if r.trap != nil && !c.scarce {
+		t.Errorf("pods can get stuck:\n%s", r.trap)
+	}
+}
+
+// requireViolation explores and expects that something goes wrong in that way.
+func requireViolation(t *testing.T, c config, want string) {
+	t.Helper()
+	r := exploreAll(t, c)
+	require.NotNil(t, r.violation, "without %q the model proves nothing: the violation was not found", c.name)
+	t.Logf("found:\n%s", r.violation)
+	require.Contains(t, r.violation.end, want)
+}
+
+func TestProtocolHolds(t *testing.T) {
+	t.Parallel()
+	for _, c := range sound() {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			requireSound(t, c)
+		})
+	}
+}
+
+// Each part of the protocol is there for a reason: without it, devices are held twice.
+func TestWithoutAPart(t *testing.T) {
+	t.Parallel()
+	for _, c := range []config{
+		between("the check", func(c *config) { c.rivals(); c.flaws = noCheck }),
+		between("the check of capacity", func(c *config) { c.sharedCapacity(); c.flaws = noCheck }),
+		between("the check of counters", func(c *config) { c.counters(); c.flaws = noCheck }),
+		between("waiting for the watch", func(c *config) { c.rivals(); c.flaws = noAwait | missingPasses }),
+		between("waiting for the watch, though the claim must be in view", func(c *config) { c.rivals(); c.flaws = noAwait }),
+		between("the order of allocations, in favour of that of the last writes", func(c *config) { c.joined(); c.flaws = byReservation }),
+		between("the check for pods that join", func(c *config) { c.joined(); c.flaws = joinsUnchecked }),
+		between("the check for pods that are tried again", func(c *config) { c.rivals(); c.crashes, c.flaws = 1, joinsUnchecked }),
+		between("doubt after a list", func(c *config) { c.joined(); c.relists, c.flaws = 1, listsExact }),
+		between("doubt about what looks the same after a list", func(c *config) {
+			c.joined()
+			c.relists, c.failures, c.flaws = 1, 1, listsKeepOrder
+			c.sparedPods = map[uint8]bool{0: true, 1: true}
+		}),
+		between("lists that are applied at once", func(c *config) { c.rivals(); c.relists, c.flaws = 1, listsPiecemeal }),
+	} {
+		c.onlySafety = true
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			requireViolation(t, c, heldTwice)
+		})
+	}
+}
+
+// Comparing something else than allocations is also unfair to those who were first.
+func TestFirstGivesBackWithoutTheOrder(t *testing.T) {
+	t.Parallel()
+	requireViolation(t, between("the order of allocations", func(c *config) { c.joined(); c.flaws = byReservation }), firstGivesBack)
+	requireViolation(t, between("doubt after a list", func(c *config) { c.joined(); c.relists, c.flaws = 1, listsExact }), firstGivesBack)
+}
+
+// An attempt that ends before its check must not leave an allocation behind that may be
+// in conflict: nobody would ever look at it again.
+func TestLeftoversAreTraps(t *testing.T) {
+	t.Parallel()
+	r := exploreAll(t, between("giving back after a failure", func(c *config) { c.leftover(); c.flaws = failuresKeep }))
+	require.Nil(t, r.violation)
+	require.NotNil(t, r.trap)
+	t.Logf("found:\n%s", r.trap)
+}
+
+func TestExploreSaysWhenItIsCutShort(t *testing.T) {
+	t.Parallel()
+	_, err := explore(newModel(between("any", (*config).rivals)), 100)
+	require.ErrorContains(t, err, "at most 100 states")
+}

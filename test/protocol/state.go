@@ -1,0 +1,188 @@
+package protocol
+
+// Sizes of the arrays in a state, which has to be comparable. They are limits for
+// configurations; unused places stay zero.
+const (
+	maxClaims     = 3
+	maxPods       = 3
+	maxSchedulers = 3
+	maxLag        = 5
+)
+
+// version is a resourceVersion. What counts is the order, so each state is renumbered
+// from 1 (see renumber), and a retry does not lead to ever new states.
+type version = uint8
+
+// choice is a set of devices that a claim may get: 1 is the first entry of
+// config.choices, 0 means not allocated.
+type choice = uint8
+
+// claimState is a claim as the API server has it.
+type claimState struct {
+	allocation choice
+	// made is the version of the write that allocated the claim. The API does not
+	// record it, schedulers have to find out. Zero if not allocated.
+	made version
+	// version is that of the last write of the claim, whatever it changed.
+	version version
+	// reserved has one bit for each pod in status.reservedFor. It stays zero in
+	// watch events and views, where nobody looks at it.
+	reserved uint8
+	// foreign says that a scheduler made the allocation that does not follow the
+	// protocol.
+	foreign bool
+}
+
+// span says in which write an allocation was made: not before first, not after last.
+type span struct{ first, last version }
+
+// known is a claim as a scheduler knows it from its watch.
+type known struct {
+	claimState
+	// written is what the scheduler knows about claimState.made, which it cannot see.
+	written span
+}
+
+// view is what a scheduler knows of the server: everything up to a version.
+type view struct {
+	claims [maxClaims]known
+	upTo   version
+	// pending has one bit for each claim which a list has not brought yet. Only with
+	// the flaw listsPiecemeal.
+	pending uint8
+}
+
+// event is a write on its way to those whose watch has not delivered it yet.
+type event struct {
+	claim uint8
+	to    claimState
+}
+
+// phase is where the attempt of a scheduler to bind a pod stands.
+type phase uint8
+
+const (
+	pending     phase = iota // nothing is being done for the pod
+	planned                  // devices are chosen, or the allocation that is there
+	written                  // the server has confirmed allocation and reservation
+	checked                  // nothing forbids to bind the pod
+	losing                   // the allocation has to be given back
+	unreserving              // the reservation has to be taken back
+	bound                    // the server has bound the pod
+)
+
+// podState is a pod, and what its scheduler has in memory about it.
+type podState struct {
+	phase phase
+	// plan is what the claim should be allocated or, after that, is; zero while pending.
+	plan choice
+	// joins says that the plan was an existing allocation. Only while planned.
+	joins bool
+	// at is the version that has to be delivered before the check. Only while written.
+	at version
+	// deleted says that the pod is gone from the server.
+	deleted bool
+}
+
+// request is one that a dead process had sent and that has not arrived yet.
+type request struct {
+	kind requestKind
+	pod  uint8
+	base version // of the claim on which it was decided
+	plan choice
+	// joins as in podState.
+	joins bool
+}
+
+type requestKind uint8
+
+const (
+	noRequest requestKind = iota
+	lateWrite
+	lateGiveBack
+	lateUnreserve
+	lateBinding
+)
+
+// state is everything: server, watches, and the memory of the schedulers.
+type state struct {
+	now    version // of the last write
+	claims [maxClaims]claimState
+	// events are the writes that some watch has not delivered yet, oldest first.
+	events [maxLag]event
+	lag    uint8 // number of events
+	views  [maxSchedulers]view
+	pods   [maxPods]podState
+	late   request
+	// How often it may still happen; see config.
+	crashes, relists, deletions, failures uint8
+}
+
+// sizes are how many of each there are, so that unused places cost no time.
+type sizes struct{ claims, schedulers, pods int }
+
+// versions calls f for each place in the state that holds a version.
+func (s *state) versions(n sizes, f func(*version)) {
+	f(&s.now)
+	for i := range s.claims[:n.claims] {
+		f(&s.claims[i].made)
+		f(&s.claims[i].version)
+	}
+	for i := range s.events[:s.lag] {
+		f(&s.events[i].to.made)
+		f(&s.events[i].to.version)
+	}
+	for i := range s.views[:n.schedulers] {
+		v := &s.views[i]
+		f(&v.upTo)
+		for j := range v.claims[:n.claims] {
+			k := &v.claims[j]
+			f(&k.version)
+			if k.allocation != 0 {
+				f(&k.made)
+				f(&k.written.first)
+				f(&k.written.last)
+			}
+		}
+	}
+	for i := range s.pods[:n.pods] {
+		f(&s.pods[i].at)
+	}
+	f(&s.late.base)
+}
+
+// renumber keeps the order of all versions in the state and makes them small. Zero,
+// "none", stays. Which of two versions is the greater is all that any step looks at.
+func (s *state) renumber(n sizes) {
+	var number [64]version
+	s.versions(n, func(v *version) { number[*v] = 1 })
+	number[0] = 0
+	sum := version(0)
+	for v := range number {
+		if number[v] != 0 {
+			sum++
+			number[v] = sum
+		}
+	}
+	s.versions(n, func(v *version) { *v = number[*v] })
+}
+
+// forgetDelivered drops the events that everybody has.
+func (s *state) forgetDelivered(n sizes) {
+	oldest := s.now
+	for i := range s.views[:n.schedulers] {
+		oldest = min(oldest, s.views[i].upTo)
+	}
+	drop := 0
+	for drop < int(s.lag) && s.events[drop].to.version <= oldest {
+		drop++
+	}
+	if drop == 0 {
+		return
+	}
+	copy(s.events[:], s.events[drop:])
+	for i := int(s.lag) - drop; i < int(s.lag); i++ {
+		s.events[i] = event{}
+	}
+	s.lag -= uint8(drop)
+}

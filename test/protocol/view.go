@@ -1,0 +1,155 @@
+package protocol
+
+// see delivers the next event to a watch. There must be one.
+func (s *state) see(scheduler int) {
+	v := &s.views[scheduler]
+	for _, e := range s.events[:s.lag] {
+		if e.to.version <= v.upTo {
+			continue
+		}
+		v.upTo = e.to.version
+		k := &v.claims[e.claim]
+		if e.to.version <= k.version {
+			return // a list has brought it already
+		}
+		if e.to.allocation == 0 {
+			k.written = span{}
+		} else if k.allocation == 0 {
+			k.written = span{e.to.version, e.to.version}
+		}
+		k.claimState = e.to
+		return
+	}
+}
+
+// relist brings a watch to the present without telling in which order that came about.
+// fresh says that nothing was known before.
+func (m *model) relist(s *state, scheduler int, fresh bool) {
+	v := &s.views[scheduler]
+	for claim := range m.claims {
+		if !fresh && m.flaws.has(listsPiecemeal) {
+			v.pending |= bit(uint8(claim))
+		} else {
+			m.list(s, v, uint8(claim), fresh)
+		}
+	}
+	v.upTo = s.now
+}
+
+// list applies what a list says about one claim. What is known of the order is as in
+// pkg/commitorder: an allocation that is new was made after what had been delivered and
+// not after the version of the claim; one that was known may have been made anew.
+func (m *model) list(s *state, v *view, claim uint8, fresh bool) {
+	c, k := s.claims[claim], &v.claims[claim]
+	c.reserved = 0
+	before := *k
+	if fresh {
+		before, k.written = known{}, span{}
+	}
+	k.claimState = c
+	switch {
+	case c.allocation == 0:
+		k.written = span{}
+	case m.flaws.has(listsExact):
+		k.written = span{c.version, c.version}
+	case before.allocation == c.allocation && (before.version == c.version || m.flaws.has(listsKeepOrder)):
+		// The same allocation as before.
+	case before.allocation == c.allocation:
+		k.written.last = c.version
+	case fresh:
+		k.written = span{0, c.version}
+	default:
+		k.written = span{v.upTo + 1, c.version}
+	}
+}
+
+// order says which of two allocations was made first, as far as that is known.
+type order uint8
+
+const (
+	unknown order = iota
+	earlier
+	later
+)
+
+// orderOf returns when the other allocation was made, compared to the own one.
+func (m *model) orderOf(other, own *known) order {
+	a, b := other.written, own.written
+	if m.flaws.has(byReservation) {
+		a, b = span{other.version, other.version}, span{own.version, own.version}
+	}
+	switch {
+	case a.last < b.first:
+		return earlier
+	case a.first > b.last:
+		return later
+	default:
+		return unknown
+	}
+}
+
+// overdrawn reports whether the claim takes something of which there is not enough for it
+// and those other claims of the view that count.
+func (m *model) overdrawn(v *view, claim uint8, own choice, counts func(other *known) bool) bool {
+	for resource, units := range m.takes[own] {
+		if units == 0 {
+			continue
+		}
+		sum := units
+		for i := range m.claims {
+			other := &v.claims[i]
+			if uint8(i) != claim && other.allocation != 0 && counts(other) {
+				sum += m.takes[other.allocation][resource]
+			}
+		}
+		if sum > m.supplied[resource] {
+			return true
+		}
+	}
+	return false
+}
+
+// verdict of the check.
+type verdict uint8
+
+const (
+	passes  verdict = iota
+	gone            // the claim is not allocated as planned any more
+	wasLate         // an earlier allocation is in conflict
+	unsure          // one that may be earlier is
+)
+
+// check is the heart of the protocol: has the claim to give way, as far as this
+// scheduler knows?
+func (m *model) check(v *view, claim uint8, plan choice) verdict {
+	own := &v.claims[claim]
+	if own.allocation != plan {
+		if m.flaws.has(missingPasses) {
+			return passes
+		}
+		return gone
+	}
+	switch {
+	case m.overdrawn(v, claim, plan, func(other *known) bool { return m.orderOf(other, own) == earlier }):
+		return wasLate
+	case m.overdrawn(v, claim, plan, func(other *known) bool { return m.orderOf(other, own) != later }):
+		return unsure
+	default:
+		return passes
+	}
+}
+
+// lostInTruth is the check of somebody who knows the versions of all allocations.
+func (m *model) lostInTruth(v *view, claim uint8) bool {
+	own := &v.claims[claim]
+	return m.overdrawn(v, claim, own.allocation, func(other *known) bool { return other.made < own.made })
+}
+
+// foreignRival reports whether the claim, having passed the check, is in conflict with an
+// allocation of a scheduler that does not follow the protocol, in whatever order.
+func (m *model) foreignRival(v *view, claim uint8, plan choice) bool {
+	own := &v.claims[claim]
+	return m.overdrawn(v, claim, plan, func(other *known) bool {
+		return other.foreign || m.orderOf(other, own) != later
+	})
+}
