@@ -26,6 +26,7 @@ type history struct {
 	// reserved for a consumer.
 	reserved map[string]map[types.UID]revision
 	freed    []freed
+	gaps     gaps
 }
 
 // podHistory says when a pod was bound, and when it ended; 0 is not yet.
@@ -55,7 +56,7 @@ func (h *history) watch(pods, claims cache.SharedInformer) error {
 	if _, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { h.sawPod(obj, false) },
 		UpdateFunc: func(_, obj any) { h.sawPod(obj, false) },
-		DeleteFunc: func(obj any) { h.sawPod(obj, true) },
+		DeleteFunc: func(obj any) { h.sawPod(lastKnown(obj), true) },
 	}); err != nil {
 		return err
 	}
@@ -100,6 +101,7 @@ func (h *history) sawClaim(oldObj, newObj any) {
 	h.Lock()
 	defer h.Unlock()
 	key, at := claim.Namespace+"/"+claim.Name, revisionOf(claim.ResourceVersion)
+	h.gaps.saw(oldObj, at)
 	if claim.Status.Allocation != nil {
 		for _, consumer := range claim.Status.ReservedFor {
 			if h.reserved[key] == nil {
@@ -134,7 +136,7 @@ func (h *history) check(namespace string) error {
 			continue
 		}
 		for _, claim := range pod.claims {
-			if at := h.reserved[claim][uid]; at == 0 || at > pod.bound {
+			if at := h.reserved[claim][uid]; at == 0 || h.gaps.earliest(at) > pod.bound {
 				return fmt.Errorf("pod %s was bound at revision %d, but claim %s was reserved for it at %d (0: never)",
 					pod.name, pod.bound, claim, at)
 			}
@@ -160,5 +162,5 @@ func (h *history) uses(consumer resourceapi.ResourceClaimConsumerReference, at r
 		return true
 	}
 	pod := h.pods[consumer.UID]
-	return pod != nil && pod.bound > 0 && pod.bound < at && (pod.ended == 0 || pod.ended > at)
+	return pod != nil && pod.bound > 0 && pod.bound < h.gaps.earliest(at) && (pod.ended == 0 || pod.ended > at)
 }
