@@ -1,0 +1,126 @@
+package restarts
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/quartermaster-dra/quartermaster/test/harness"
+)
+
+// expiredWatch is what client-go logs when a watch cannot go on where it was.
+var expiredWatch = regexp.MustCompile(`"Watch closed".* type="\*v1\.([A-Za-z]+)".*too old resource version`)
+
+// In the middle of a burst, the scheduler's watches fall so far behind that it has to
+// list everything again. Meanwhile pods went, their devices became free, one of these was
+// allocated by somebody else, and more devices and pods came.
+func TestWatchesTooFarBehind(t *testing.T) {
+	random := newRandom(t)
+	const nodes, base, pods, more = 5, 60, 150, 60
+	s := cluster.NewSpace(t, "relist", "", nodes)
+	s.Patience = restartPatience
+	createTemplates(s)
+	b, later := newBurst(s, "pod", pods), newBurst(s, "later", more)
+	// The devices of the base are what the later burst needs.
+	left := newDevicesFor(s, nodes, b, burst{pods: base})
+	require.Greater(t, later.devices(), left+nodes, "the later pods must not fit without the devices of those that go")
+	gate := newGate(s)
+	s.StartScheduler(harness.SchedulerOptions{QPS: outageQPS, Kubeconfig: gate.kubeconfig, ExtraArgs: []string{"--vmodule=reflector=4"}})
+	s.CreatePods("base", base)
+	runAll(s, base)
+
+	writes := follow(s)
+	soFar, _ := writes.now()
+	begin := time.Now()
+	require.NoError(t, b.create(t.Context()))
+	writes.mustReach(s, soFar+1+random.IntN(b.writes()/2))
+	gate.close()
+	at, _ := writes.now()
+	open := pods + base - s.Bound()
+	require.Positive(t, open, "the burst was over before the watches fell behind")
+	changeEverything(s, base, nodes)
+	later.createWithClaims()
+	require.NoError(t, s.Cluster.ControlPlane.ForgetHistory(t.Context()))
+	clientsListAgain(s)
+	gate.open()
+	behind := time.Now()
+
+	runAllAfterOutage(s, pods+more+1)
+	expired := expiredWatches(t, s.Log)
+	t.Logf("watches were cut at write %d with %d of %d pods not bound; %d pods were deleted and %d created meanwhile; %d watches had expired (%s); all ran %s after that, %s after the start",
+		at-soFar, open, pods, base, more+1, len(expired), strings.Join(expired, ", "), rounded(behind), rounded(begin))
+	for _, kind := range []string{"ResourceClaim", "Pod"} {
+		require.Contains(t, expired, kind, "the watch of this kind went on, so that this test has not tested anything")
+	}
+	// One device of the base went to somebody else, and the new node brought two.
+	require.Equal(t, left+burst{pods: base}.devices()-later.devices()-1+2, s.NothingLeaked())
+	require.Equal(t, []string{s.Node(0) + "/gpu-0"}, s.DeviceNames("foreign"))
+}
+
+// changeEverything deletes the pods of the base, and when their devices are free,
+// allocates one of them for a new pod, as another scheduler would. It adds a node with two
+// devices.
+func changeEverything(s *harness.Space, base, newNode int) {
+	s.T.Helper()
+	var device string
+	for i := range base {
+		name := fmt.Sprintf("base-%03d", i)
+		for _, held := range s.DeviceNames(name) {
+			if held == s.Node(0)+"/gpu-0" {
+				device = held
+			}
+		}
+		s.DeletePod(name)
+	}
+	require.NotEmpty(s.T, device, "the first device of the first node was expected to be held by a pod of the base")
+	s.Eventually("free the devices of the pods that are gone", func(context.Context) error {
+		claims, err := s.Cluster.Informers.Resource().V1().ResourceClaims().Lister().ResourceClaims(s.Name).List(labels.Everything())
+		if err != nil {
+			return err
+		}
+		for _, claim := range claims {
+			if strings.HasPrefix(claim.Name, "base-") {
+				return fmt.Errorf("claim %s is still there", claim.Name)
+			}
+		}
+		return nil
+	})
+	s.Create(harness.One("foreign", s.Want(1)), s.Pod("foreign", harness.Uses("foreign")))
+	s.Protect("foreign")
+	s.UpdateClaimStatus("foreign", func(claim *resourceapi.ResourceClaim) {
+		claim.Status.Allocation = &resourceapi.AllocationResult{
+			Devices: resourceapi.DeviceAllocationResult{Results: []resourceapi.DeviceRequestAllocationResult{
+				{Request: "gpu", Driver: s.Driver, Pool: s.Node(0), Device: "gpu-0"},
+			}},
+			NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchFields: []corev1.NodeSelectorRequirement{{
+					Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{s.Node(0)},
+				}},
+			}}},
+		}
+	})
+	s.AddNode(newNode, nil)
+	s.Devices(newNode, harness.Numbered(2)...)
+}
+
+// expiredWatches returns the kinds whose watches had to begin anew.
+func expiredWatches(t *testing.T, logFile string) []string {
+	t.Helper()
+	content, err := os.ReadFile(logFile)
+	require.NoError(t, err)
+	var kinds []string
+	for _, match := range expiredWatch.FindAllSubmatch(content, -1) {
+		kinds = append(kinds, string(match[1]))
+	}
+	return kinds
+}
