@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -22,8 +23,12 @@ import (
 // An allocation without allocationTimestamp gets the current time (KEP-5007 needs
 // it to detect devices that take too long to get ready).
 //
-// If the server already has all of that, Bind is a read and succeeds. It can thus
-// be called again after any failure, also by another process.
+// It can be called again after any failure, also by another process. If the server
+// already has all of that, and not from this call, then the reservation is removed and
+// written once more. So Bind does not succeed without a write of its own, and a request
+// of another process that died or lost its lease before, which may still arrive and
+// take the reservation or the allocation away, does not apply any more
+// (docs/commit-protocol.md).
 //
 // The error is one of ErrDeleted, ErrReplaced, ErrAllocatedElsewhere,
 // ErrDeallocated and ErrConsumerLimit if the claim does not permit it;
@@ -53,6 +58,9 @@ type binding struct {
 	// allocation is the one to store, nil if the existing one is to be used.
 	allocation *resourceapi.AllocationResult
 	consumer   resourceapi.ResourceClaimConsumerReference
+	// wrote is set once this call has made a write, or may have: requests that are based
+	// on an older state fail from then on.
+	wrote bool
 }
 
 func (b *binding) describe() string {
@@ -69,13 +77,14 @@ func (b *binding) decide(current *resourceapi.ResourceClaim) (write, *refusal) {
 	}
 	reserved := isReservedFor(current, b.consumer.UID)
 	protected := isProtected(current)
-	if current.Status.Allocation != nil && reserved && protected {
-		// Also if the claim is being deleted: this may be the result of an
-		// earlier attempt whose response got lost, and a deletion that comes
-		// after a reservation waits for its end.
-		return nil, nil
-	}
+	done := current.Status.Allocation != nil && reserved && protected
 	switch {
+	case done && (b.wrote || current.DeletionTimestamp != nil):
+		// Also if the claim is being deleted: a deletion that comes after a
+		// reservation waits for its end.
+		return nil, nil
+	case done:
+		return b.writer.removeConsumer(current, b.consumer.UID), nil
 	case current.DeletionTimestamp != nil:
 		return nil, &refusal{
 			reason: ErrDeleted,
@@ -89,9 +98,18 @@ func (b *binding) decide(current *resourceapi.ResourceClaim) (write, *refusal) {
 			next:   "it can be used again when one of them has finished",
 		}
 	case !protected:
-		return b.writer.addFinalizer(current), nil
+		return b.noted(b.writer.addFinalizer(current)), nil
 	default:
-		return b.store(current, reserved), nil
+		return b.noted(b.store(current, reserved)), nil
+	}
+}
+
+// noted is the write, remembered unless the server says that it did not take effect.
+func (b *binding) noted(w write) write {
+	return func(ctx context.Context) (*resourceapi.ResourceClaim, error) {
+		claim, err := w(ctx)
+		b.wrote = b.wrote || !apierrors.IsConflict(err)
+		return claim, err
 	}
 }
 

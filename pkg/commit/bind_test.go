@@ -136,20 +136,20 @@ func TestBindIsIdempotent(t *testing.T) {
 	for name, tc := range map[string]bindCase{
 		"resumption with the allocation in the claim": {
 			stored:   bound,
-			requests: "get",
+			requests: "update status, update status",
 			want:     bound.DeepCopy(),
 		},
 		"resumption with the same allocation": {
 			stored:     bound,
 			allocation: newAllocation("gpu-0"),
-			requests:   "get",
+			requests:   "update status, update status",
 			want:       bound.DeepCopy(),
 		},
 		"written by an earlier attempt, not yet in the caller's cache": {
 			stored:     newClaim(allocated("gpu-0"), stamped, reservedFor("me"), withVersion("12")),
 			seen:       newClaim(),
 			allocation: newAllocation("gpu-0"),
-			requests:   "update, get",
+			requests:   "update, get, update status, update status",
 			want:       newClaim(allocated("gpu-0"), stamped, reservedFor("me")),
 		},
 		"bound and deleted afterwards": {
@@ -162,7 +162,7 @@ func TestBindIsIdempotent(t *testing.T) {
 		"the caller's cache still shows a reservation that was undone": {
 			stored:   newClaim(allocated("gpu-0"), reservedFor("other"), withVersion("11")),
 			seen:     newClaim(allocated("gpu-0"), reservedFor("other", "me")),
-			requests: "get, update status",
+			requests: "update status, get, update status",
 			want:     newClaim(allocated("gpu-0"), reservedFor("other", "me")),
 		},
 	} {

@@ -77,6 +77,14 @@ func (o *Order) Check(claim types.UID) *Conflict {
 	return nil
 }
 
+// Allocated reports whether the claim is known to have an allocation. After Await for a
+// state in which it had one, no means that somebody has removed it since.
+func (o *Order) Allocated(claim types.UID) bool {
+	o.mutex.RLock()
+	defer o.mutex.RUnlock()
+	return o.index.claims[claim] != nil
+}
+
 // Rivals returns all conflicts of the claim, also those in which the other claim has to
 // give way. Those in which it is this claim come first.
 func (o *Order) Rivals(claim types.UID) []Conflict {

@@ -34,17 +34,17 @@ func (pl *Quartermaster) confirm(ctx context.Context, c *cycle, pod *v1.Pod) *fw
 	if err := pl.see(ctx, c); err != nil {
 		return failed(err)
 	}
-	conflict := pl.lost(c, false)
-	if conflict == nil && pl.mustSettle() {
+	lost := pl.lost(c, false)
+	if len(lost) == 0 && pl.mustSettle() {
 		if err := pl.settle(ctx); err != nil {
 			return failed(err)
 		}
-		conflict = pl.lost(c, true)
+		lost = pl.lost(c, true)
 	}
-	if conflict == nil {
-		return nil
+	if len(lost) > 0 {
+		return pl.giveWay(ctx, pod, lost)
 	}
-	return pl.giveWay(ctx, pod, conflict)
+	return pl.stillAllocated(c)
 }
 
 // see waits until our watch has delivered the last writes of all claims: then it has
@@ -63,24 +63,36 @@ func (pl *Quartermaster) see(ctx context.Context, c *cycle) error {
 	return nil
 }
 
+// stillAllocated fails if somebody has removed an allocation since it was written.
+func (pl *Quartermaster) stillAllocated(c *cycle) *fwk.Status {
+	for _, podClaim := range c.claims {
+		if !pl.state.order.Allocated(podClaim.claim.UID) {
+			return failed(fmt.Errorf("claim %s was allocated and reserved for the pod, but somebody has removed the allocation since; trying again",
+				klog.KObj(podClaim.claim)))
+		}
+	}
+	return nil
+}
+
 // lostClaim is a claim that has to give way.
 type lostClaim struct {
 	*podClaim
 	to commitorder.Conflict
 }
 
-// lost returns the first claim that has to give way, nil if there is none. Schedulers
-// that do not look give way to nobody, so with toForeign that is up to us even if we
-// were first.
-func (pl *Quartermaster) lost(c *cycle, toForeign bool) *lostClaim {
+// lost returns the claims that have to give way. Schedulers that do not look give way
+// to nobody, so with toForeign that is up to us even if we were first.
+func (pl *Quartermaster) lost(c *cycle, toForeign bool) []lostClaim {
+	var lost []lostClaim
 	for _, podClaim := range c.claims {
 		for _, conflict := range pl.state.order.Rivals(podClaim.claim.UID) {
-			if conflict.Lost || toForeign && conflict.Other.Foreign && !conflict.Claim.Foreign {
-				return &lostClaim{podClaim, conflict}
+			if conflict.Lost || toForeign && conflict.Other.Foreign {
+				lost = append(lost, lostClaim{podClaim, conflict})
+				break
 			}
 		}
 	}
-	return nil
+	return lost
 }
 
 // mustSettle reports whether others allocate claims who do not look whether somebody
@@ -102,19 +114,18 @@ func (pl *Quartermaster) settle(ctx context.Context) error {
 	}
 }
 
-// giveWay gives the claim back. If that does not succeed, Unreserve at least takes back
-// the reservation, and goes on until it can.
-func (pl *Quartermaster) giveWay(ctx context.Context, pod *v1.Pod, lost *lostClaim) *fwk.Status {
-	metrics.rollback(lost.to)
-	klog.FromContext(ctx).Info("Giving back a claim because somebody else holds what it was allocated",
-		"pod", klog.KObj(pod), "conflict", lost.to.String())
-	claim, err := pl.writer.GiveBack(ctx, lost.claim, pod.UID)
-	if err != nil {
-		return failed(fmt.Errorf("%w: %s; giving it back: %w", errConflict, lost.to, err))
+// giveWay gives the claims back. If that does not succeed, Unreserve goes on until it
+// does. The other claims of the pod are Unreserve's as well.
+func (pl *Quartermaster) giveWay(ctx context.Context, pod *v1.Pod, lost []lostClaim) *fwk.Status {
+	for _, claim := range lost {
+		metrics.rollback(claim.to)
+		klog.FromContext(ctx).Info("Giving back a claim because somebody else holds what it was allocated",
+			"pod", klog.KObj(pod), "conflict", claim.to.String())
+		claim.allocation = claim.claim.Status.Allocation
+		if err := pl.undo(ctx, pod, claim.podClaim); err != nil {
+			return failed(fmt.Errorf("%w: %s; giving it back: %w", errConflict, claim.to, err))
+		}
+		claim.touched = false
 	}
-	lost.touched = false
-	if claim != nil {
-		pl.observe(ctx, claim)
-	}
-	return failed(fmt.Errorf("%w: %s; looking for other devices", errConflict, lost.to))
+	return failed(fmt.Errorf("%w: %s; looking for other devices", errConflict, lost[0].to))
 }

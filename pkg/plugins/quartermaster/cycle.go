@@ -57,6 +57,9 @@ type podClaim struct {
 	nodes *nodeaffinity.NodeSelector
 	// planned is the allocation that Reserve has put in flight.
 	planned *resourceapi.AllocationResult
+	// allocation is what has to go if the attempt fails: it was sent in this attempt, or
+	// has lost against another claim.
+	allocation *resourceapi.AllocationResult
 	// touched is set before PreBind begins to write: from then on the server may
 	// know about the reservation, whatever we know.
 	touched bool

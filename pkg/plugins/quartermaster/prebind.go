@@ -49,7 +49,7 @@ func (pl *Quartermaster) PreBind(ctx context.Context, cs fwk.CycleState, pod *v1
 // write allocates the claim as planned, if it is planned, and reserves it for the pod.
 func (pl *Quartermaster) write(ctx context.Context, pod *v1.Pod, podClaim *podClaim) error {
 	consumer := resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: pod.Name, UID: pod.UID}
-	podClaim.touched = true
+	podClaim.touched, podClaim.allocation = true, podClaim.planned
 	claim, err := pl.writer.Bind(ctx, podClaim.claim, podClaim.planned, consumer)
 	if err != nil {
 		return explainBind(podClaim, err)

@@ -10,8 +10,9 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
-// Unreserve undoes Reserve and PreBind, in reverse order. An allocation that was
-// written stays: the next attempt can use it, or PostFilter frees it.
+// Unreserve undoes Reserve and PreBind, in reverse order. An allocation that this
+// attempt has written goes as well, unless others use it meanwhile: should nobody come
+// back for it, then it would keep devices, or be in conflict with a claim in use.
 func (pl *Quartermaster) Unreserve(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, _ string) {
 	c, err := cycleOf(cs)
 	if err != nil || c == nil {
@@ -32,7 +33,7 @@ func (pl *Quartermaster) Unreserve(ctx context.Context, cs fwk.CycleState, pod *
 // once, and by whoever has the copy.
 func (c *podClaim) handOver() *podClaim {
 	pending := *c
-	c.touched, c.planned = false, nil
+	c.touched, c.planned, c.allocation = false, nil, nil
 	return &pending
 }
 
@@ -76,17 +77,30 @@ func (pl *Quartermaster) wakeWaiting(ctx context.Context, pod *v1.Pod) {
 const undoInterval = 5 * time.Second
 
 func (pl *Quartermaster) tryUndoWrite(ctx context.Context, pod *v1.Pod, podClaim *podClaim) bool {
-	claim, err := pl.writer.Unreserve(ctx, podClaim.claim, pod.UID)
-	if err != nil {
+	if err := pl.undo(ctx, pod, podClaim); err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot take back the reservation of a claim; trying again",
 			"claim", klog.KObj(podClaim.claim), "pod", klog.KObj(pod))
 		return false
 	}
-	if claim != nil {
-		pl.observe(ctx, claim)
-	}
 	pl.endInFlight(pod, podClaim)
 	return true
+}
+
+// undo tries to take back what was written into a claim.
+func (pl *Quartermaster) undo(ctx context.Context, pod *v1.Pod, podClaim *podClaim) error {
+	takeBack, claim := pl.writer.Unreserve, podClaim.claim
+	if podClaim.allocation != nil {
+		takeBack = pl.writer.GiveBack
+		if claim.Status.Allocation == nil { // The write failed, and may have been carried out.
+			claim = claim.DeepCopy()
+			claim.Status.Allocation = podClaim.allocation
+		}
+	}
+	claim, err := takeBack(ctx, claim, pod.UID)
+	if err == nil && claim != nil {
+		pl.observe(ctx, claim)
+	}
+	return err
 }
 
 // endInFlight takes the plan out of the ledger. No API event tells the pods which
