@@ -17,8 +17,9 @@
 //     got lost, then that is success.
 //   - The caller's copy of the claim may be stale, for example because it comes
 //     from an informer. It only ever serves as the base of a first write, which
-//     the server verifies. "Nothing to do" and "not possible" are decided on
-//     what the server returned during the call.
+//     the server verifies, and so does a newer state that was left by the call for
+//     the same claim for which this one had to wait. "Nothing to do" and "not
+//     possible" are decided on what the server returned during the call.
 //   - Nothing but the intended change is written: entries of drivers in
 //     status.devices, finalizers and consumers of others stay as they are.
 //     (Deallocate and GiveBack remove status.devices together with the allocation

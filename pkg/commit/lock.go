@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -15,15 +16,25 @@ type keyedLock struct {
 }
 
 // claimLock is held by whoever put a value into the channel, whose capacity is
-// one. users counts the holder and those who wait.
+// one. users counts the holder and those who wait; it needs the mutex of the keyedLock.
 type claimLock struct {
 	held  chan struct{}
 	users int
+	// latest is what the last holder knew about the claim, nil if nothing. Only the
+	// holder touches it.
+	latest *resourceapi.ResourceClaim
 }
 
-// lock waits for the lock of the UID and returns the function that releases it,
-// or the context's error if it is done first.
-func (l *keyedLock) lock(ctx context.Context, uid types.UID) (unlock func(), err error) {
+// turn is the time from lock to end, during which the claim is the holder's alone.
+type turn struct {
+	lock  *keyedLock
+	uid   types.UID
+	claim *claimLock
+}
+
+// lock waits for the lock of the UID, or returns the context's error if that is done
+// first. The caller must end the turn.
+func (l *keyedLock) lock(ctx context.Context, uid types.UID) (*turn, error) {
 	l.mutex.Lock()
 	if l.locks == nil {
 		l.locks = make(map[types.UID]*claimLock)
@@ -38,10 +49,7 @@ func (l *keyedLock) lock(ctx context.Context, uid types.UID) (unlock func(), err
 
 	select {
 	case claim.held <- struct{}{}:
-		return func() {
-			<-claim.held
-			l.leave(uid, claim)
-		}, nil
+		return &turn{lock: l, uid: uid, claim: claim}, nil
 	case <-ctx.Done():
 		l.leave(uid, claim)
 		return nil, context.Cause(ctx)
@@ -56,4 +64,26 @@ func (l *keyedLock) leave(uid types.UID, claim *claimLock) {
 	if claim.users == 0 {
 		delete(l.locks, uid)
 	}
+}
+
+// others reports whether somebody waits for the claim.
+func (l *keyedLock) others(claim *claimLock) bool {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return claim.users > 1
+}
+
+// latest is the state of the claim that the last turn left, nil if there is none. It
+// must not be modified.
+func (t *turn) latest() *resourceapi.ResourceClaim { return t.claim.latest }
+
+// end releases the lock. Whoever waits for it gets a copy of the state, which is nil if
+// nothing is known.
+func (t *turn) end(state *resourceapi.ResourceClaim) {
+	t.claim.latest = nil
+	if state != nil && t.lock.others(t.claim) {
+		t.claim.latest = state.DeepCopy()
+	}
+	<-t.claim.held
+	t.lock.leave(t.uid, t.claim)
 }

@@ -9,6 +9,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/kubernetes"
 	resourceclient "k8s.io/client-go/kubernetes/typed/resource/v1"
 	"k8s.io/utils/clock"
@@ -26,8 +27,8 @@ func updateOptions() metav1.UpdateOptions {
 
 // Writer writes the allocation and the consumers of ResourceClaims. All methods
 // are safe for concurrent use. Calls for the same claim are carried out one
-// after the other, so that pods which share a claim do not cause conflicts for
-// each other.
+// after the other, and each begins where the one before it has ended, so that pods
+// which share a claim do not cause conflicts for each other.
 //
 // Claims which are passed in are never modified, and the returned ones belong to
 // the caller.
@@ -91,24 +92,49 @@ func (op *operation) key() string {
 // has to be reached: the longest way is finalizer, then status.
 const maxAccepted = 2
 
-// run carries out the operation and returns the claim as the server has it.
-//
-// Invariants of the loop:
-//   - "done" and "refused" are only concluded from a state that came from the
-//     server during this call (trusted), never from the caller's copy;
-//   - after a failed write, the next write is decided on a state that was read
-//     after the failure.
+// run carries out the operation, after those for the same claim that came earlier, and
+// returns the claim as the server has it.
 func (w *Writer) run(ctx context.Context, op *operation) (*resourceapi.ResourceClaim, error) {
 	if err := op.validate(); err != nil {
 		return nil, err
 	}
-	unlock, err := w.busy.lock(ctx, op.claim.UID)
+	turn, err := w.busy.lock(ctx, op.claim.UID)
 	if err != nil {
 		return nil, fmt.Errorf("claim %s: asked to %s, but another write to the claim did not finish in time; nothing was written: %w", op.key(), op.asked, err)
 	}
-	defer unlock()
+	var state *resourceapi.ResourceClaim
+	defer func() { turn.end(state) }()
+	if state, err = w.carryOut(ctx, op, newer(op.claim, turn.latest())); err != nil {
+		return nil, err
+	}
+	return state, nil
+}
 
-	current, trusted := op.claim, false
+// newer returns the state on which to base the first write: what the call before this
+// one left, if it is certainly newer than the caller's copy. Of pods that share a claim
+// and are bound at the same time, all have the same copy, and each write makes it stale
+// for the others.
+func newer(own, left *resourceapi.ResourceClaim) *resourceapi.ResourceClaim {
+	if left == nil {
+		return own
+	}
+	if order, err := resourceversion.CompareResourceVersion(left.ResourceVersion, own.ResourceVersion); err != nil || order <= 0 {
+		return own
+	}
+	return left
+}
+
+// carryOut does the work of run, beginning with a state that may be stale. It returns
+// the state that the server returned last, also if that is why the goal cannot be
+// reached; nil after all other errors.
+//
+// Invariants of the loop:
+//   - "done" and "refused" are only concluded from a state that came from the
+//     server during this call (trusted), never from the one to begin with;
+//   - after a failed write, the next write is decided on a state that was read
+//     after the failure.
+func (w *Writer) carryOut(ctx context.Context, op *operation, base *resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error) {
+	current, trusted, err := base, false, error(nil)
 	failures := failureLog{op: op}
 	for accepted := 0; ; {
 		next, refused := op.decide(current)
@@ -122,7 +148,7 @@ func (w *Writer) run(ctx context.Context, op *operation) (*resourceapi.ResourceC
 		}
 		switch {
 		case refused != nil:
-			return nil, refused.asError(op)
+			return current, refused.asError(op)
 		case next == nil:
 			return current, nil
 		case accepted == maxAccepted:
