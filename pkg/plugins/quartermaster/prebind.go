@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -50,7 +51,7 @@ func (pl *Quartermaster) PreBind(ctx context.Context, cs fwk.CycleState, pod *v1
 func (pl *Quartermaster) write(ctx context.Context, pod *v1.Pod, podClaim *podClaim) error {
 	consumer := resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: pod.Name, UID: pod.UID}
 	podClaim.touched, podClaim.allocation = true, podClaim.planned
-	claim, err := pl.writer.Bind(ctx, podClaim.claim, podClaim.planned, consumer)
+	claim, err := pl.writer.Bind(ctx, pl.upToDate(podClaim.claim), podClaim.planned, consumer)
 	if err != nil {
 		return explainBind(podClaim, err)
 	}
@@ -61,6 +62,18 @@ func (pl *Quartermaster) write(ctx context.Context, pod *v1.Pod, podClaim *podCl
 		podClaim.planned = nil
 	}
 	return nil
+}
+
+// upToDate returns the claim as it is known now. Other pods that share it may have been
+// reserved since this one was filtered, and a write that begins there is not refused.
+// With another allocation than the one for which the node was chosen, it is not the same
+// claim any more, and what the pod saw is returned.
+func (pl *Quartermaster) upToDate(seen *resourceapi.ResourceClaim) *resourceapi.ResourceClaim {
+	latest := pl.claim(seen.Namespace, seen.Name)
+	if latest == nil || latest.UID != seen.UID || !apiequality.Semantic.DeepEqual(latest.Status.Allocation, seen.Status.Allocation) {
+		return seen
+	}
+	return latest
 }
 
 // explainBind adds what will happen next.

@@ -132,6 +132,26 @@ func TestPreBindIsKnownAtOnce(t *testing.T) {
 	})
 }
 
+// TestPreBindBeginsWithWhatIsKnown: three pods that share a claim are filtered before the
+// first of them is reserved. What the first one writes is known to the others at once,
+// informers or not: no write is refused.
+func TestPreBindBeginsWithWhatIsKnown(t *testing.T) {
+	t.Parallel()
+	claim := with(gpus("c", 1).Allocated("n1", "gpu-1"), onNode("n1"))
+	inCluster(t, plus(gpuNodes(2, "n1"), claim), func(t *testing.T, f *fixture) {
+		var attempts []*attempt
+		for _, pod := range []string{"p", "q", "r"} {
+			attempts = append(attempts, f.mustBegin(newPod(pod, uses("c"))).filter())
+		}
+		for _, a := range attempts {
+			require.NoError(t, a.reserve("n1").AsError())
+			require.NoError(t, a.preBind("n1").AsError())
+		}
+		require.Equal(t, []string{"p", "q", "r"}, consumerNames(f.claim("c")))
+		require.Equal(t, []string{"update/status c", "update/status c", "update/status c"}, f.writes)
+	})
+}
+
 // TestPreBindRefused: what somebody else did in the meantime makes the attempt
 // fail. It must leave neither devices nor reservation behind.
 func TestPreBindRefused(t *testing.T) {
@@ -152,6 +172,10 @@ func TestPreBindRefused(t *testing.T) {
 			claim: allocated, meanwhile: deallocate,
 			want: commit.ErrDeallocated, text: "claim default/c changed while the pod was being scheduled, trying again",
 		},
+		"allocated anew": {
+			claim: allocated, meanwhile: allocate("n1", "gpu-1"),
+			want: commit.ErrDeallocated, text: "claim default/c changed while the pod was being scheduled, trying again", devices: []string{"n1/gpu-1"},
+		},
 		"full": {
 			claim: allocated, meanwhile: reservedFor(users(resourceapi.ResourceClaimReservedForMaxSize)...),
 			want: commit.ErrConsumerLimit, text: "reserve claim default/c for the pod", devices: []string{"n1/gpu-0"},
@@ -166,20 +190,23 @@ func TestPreBindRefused(t *testing.T) {
 		},
 	}
 	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inCluster(t, plus(gpuNodes(2, "n1"), test.claim), func(t *testing.T, f *fixture) {
-				a := f.mustBegin(newPod("p", uses("c"))).filter()
-				require.NoError(t, a.reserve("n1").AsError())
-				f.changeClaim("c", test.meanwhile)
-				status := a.preBind("n1")
-				require.Equal(t, fwk.Error, status.Code(), "to be tried again")
-				require.ErrorIs(t, status.AsError(), test.want)
-				require.Contains(t, status.Message(), test.text)
-				require.Equal(t, test.devices, deviceNames(f.claim("c")))
-				require.NotContains(t, consumerNames(f.claim("c")), "p")
+		for when, wait := range map[string]func(*fixture){"known before": (*fixture).settle, "perhaps not known": func(*fixture) {}} {
+			t.Run(name+", "+when, func(t *testing.T) {
+				t.Parallel()
+				inCluster(t, plus(gpuNodes(2, "n1"), test.claim), func(t *testing.T, f *fixture) {
+					a := f.mustBegin(newPod("p", uses("c"))).filter()
+					require.NoError(t, a.reserve("n1").AsError())
+					f.changeClaim("c", test.meanwhile)
+					wait(f)
+					status := a.preBind("n1")
+					require.Equal(t, fwk.Error, status.Code(), "to be tried again")
+					require.ErrorIs(t, status.AsError(), test.want)
+					require.Contains(t, status.Message(), test.text)
+					require.Equal(t, test.devices, deviceNames(f.claim("c")))
+					require.NotContains(t, consumerNames(f.claim("c")), "p")
+				})
 			})
-		})
+		}
 	}
 }
 
