@@ -98,7 +98,8 @@ func through(t *testing.T, path string, f *front) *clientcmdapi.Config {
 }
 
 // patientConfig is the shipped configuration, except that the scheduler survives
-// for a minute without being able to renew its lease, but tries often.
+// for a minute without being able to renew its lease, but tries often, and that the
+// plugin evicts pods.
 func patientConfig(t *testing.T) []byte {
 	t.Helper()
 	shipped, err := manifests.SchedulerConfig(manifests.Secondary)
@@ -107,6 +108,8 @@ func patientConfig(t *testing.T) []byte {
 	require.NoError(t, yaml.Unmarshal(shipped, &config))
 	election := config["leaderElection"].(map[string]any)
 	election["leaseDuration"], election["renewDeadline"], election["retryPeriod"] = "90s", "60s", "500ms"
+	profile := config["profiles"].([]any)[0].(map[string]any)
+	profile["pluginConfig"] = []any{map[string]any{"name": "Quartermaster", "args": map[string]any{"onConflict": "Evict"}}}
 	changed, err := yaml.Marshal(config)
 	require.NoError(t, err)
 	return changed

@@ -37,6 +37,7 @@ var probes = []probe{
 	{"update resourceclaims/status.resource.k8s.io", podWithDevice},
 	{"update resourceclaims/binding.resource.k8s.io", podWithDevice},
 	{"get resourceclaims.resource.k8s.io", podWithConflict},
+	{"create pods/eviction", evictedPod},
 	{"create tokenreviews.authentication.k8s.io", readMetrics},
 	{"create subjectaccessreviews.authorization.k8s.io", readMetrics},
 	{"update leases.coordination.k8s.io", renewedLease},

@@ -10,11 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// notProbed are the rights for what is off by default, and why they are there.
-var notProbed = map[string]string{
-	"create pods/eviction": "only with the plugin argument onConflict: Evict",
-}
-
 func TestEachRightIsNeeded(t *testing.T) {
 	e := startEnvironment(t)
 	granted, err := readRights(t.Context(), e)
@@ -29,10 +24,6 @@ func TestEachRightIsNeeded(t *testing.T) {
 	}
 	for _, p := range probes {
 		probed = append(probed, p.right)
-	}
-	for name, reason := range notProbed {
-		probed = append(probed, name)
-		t.Logf("not taken away: the right to %s (%s)", name, reason)
 	}
 	require.ElementsMatch(t, granted.names(), probed, "each right in the manifests has a probe, and each probe a right")
 

@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
@@ -24,6 +25,9 @@ const conflictGrace = 5 * time.Second
 type conflictReporter struct {
 	pl    *Quartermaster
 	queue workqueue.TypedDelayingInterface[claimPair]
+	// reported are the conflicts of which everybody has been told; what remains to be
+	// done is to evict a pod. Only the worker uses it.
+	reported map[claimPair]bool
 }
 
 // claimPair is a conflict to look at again.
@@ -42,7 +46,7 @@ func pairOf(c commitorder.Conflict) claimPair {
 // report has the first plugin of the scheduler report conflicts, until the context ends.
 func (s *clusterState) report(pl *Quartermaster, ctx context.Context) {
 	s.reporting.Do(func() {
-		r := &conflictReporter{pl: pl, queue: workqueue.NewTypedDelayingQueue[claimPair]()}
+		r := &conflictReporter{pl: pl, queue: workqueue.NewTypedDelayingQueue[claimPair](), reported: make(map[claimPair]bool)}
 		s.order.OnConflict(func(c commitorder.Conflict) { r.queue.AddAfter(pairOf(c), conflictGrace) })
 		go func() {
 			<-ctx.Done()
@@ -58,16 +62,32 @@ func (r *conflictReporter) run(ctx context.Context) {
 		if shutdown {
 			return
 		}
-		for _, conflict := range r.pl.state.order.Rivals(pair.later) {
-			if pairOf(conflict) == pair {
-				r.report(ctx, conflict)
-			}
+		if r.handle(ctx, pair) {
+			r.queue.AddAfter(pair, conflictGrace)
+		} else {
+			delete(r.reported, pair)
 		}
 		r.queue.Done(pair)
 	}
 }
 
-// report tells about a conflict that has lasted.
+// handle reports the conflict if it has lasted, once, and evicts whom it has to. It
+// returns whether that has to be tried again.
+func (r *conflictReporter) handle(ctx context.Context, pair claimPair) (again bool) {
+	for _, conflict := range r.pl.state.order.Rivals(pair.later) {
+		if pairOf(conflict) != pair {
+			continue
+		}
+		if !r.reported[pair] {
+			r.reported[pair] = true
+			r.report(ctx, conflict)
+		}
+		return r.pl.args.OnConflict == EvictOnConflict && r.evictLater(ctx, conflict)
+	}
+	return false
+}
+
+// report tells about a conflict.
 func (r *conflictReporter) report(ctx context.Context, c commitorder.Conflict) {
 	metrics.conflict(c.Pool)
 	message := "Two claims hold the same: " + c.String()
@@ -81,9 +101,6 @@ func (r *conflictReporter) report(ctx context.Context, c commitorder.Conflict) {
 		for _, pod := range r.consumers(claim) {
 			r.pl.handle.EventRecorder().Eventf(pod, claim, v1.EventTypeWarning, conflictReason, "Allocating", "%s", message)
 		}
-	}
-	if r.pl.args.OnConflict == EvictOnConflict {
-		r.evictLater(ctx, c)
 	}
 }
 
@@ -103,22 +120,28 @@ func (r *conflictReporter) consumers(claim *resourceapi.ResourceClaim) []*v1.Pod
 }
 
 // evictLater evicts the pods of the claim that was allocated later, or, if nobody knows
-// which one that is, of the one that the watch delivered last.
-func (r *conflictReporter) evictLater(ctx context.Context, c commitorder.Conflict) {
+// which one that is, of the one that the watch delivered last. It returns whether a pod
+// has changed meanwhile, so that it has to be looked at again.
+func (r *conflictReporter) evictLater(ctx context.Context, c commitorder.Conflict) (again bool) {
 	later := c.Claim
 	if c.Relation == commitorder.Later {
 		later = c.Other
 	}
 	claim := r.pl.claim(later.Namespace, later.Name)
 	if claim == nil || claim.UID != later.UID {
-		return
+		return false
 	}
 	for _, pod := range r.consumers(claim) {
-		if err := r.evict(ctx, pod, claim); err != nil {
+		err := r.evict(ctx, pod, claim)
+		switch {
+		case err == nil:
+			metrics.eviction(c.Pool)
+		case apierrors.IsConflict(err):
+			again = true
+		case !apierrors.IsNotFound(err):
 			r.pl.handle.EventRecorder().Eventf(pod, claim, v1.EventTypeWarning, conflictReason, "Evicting", "%s", fmt.Sprintf(
 				"Claim %s holds what another claim was allocated first, but the pod was not evicted: %v", klog.KObj(claim), err))
-			continue
 		}
-		metrics.eviction(c.Pool)
 	}
+	return again
 }

@@ -3,7 +3,6 @@ package quartermaster
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -16,23 +15,20 @@ import (
 var errStarted = errors.New("a container of it has started; somebody has to decide which of the two pods may go on")
 
 // evict evicts a pod of which no container has started. What the kubelet has reported
-// decides, so a container may start while this is looked at.
+// decides, so a container may start while this is looked at. If the pod has changed since
+// we heard of it, the server refuses, and the error says so (409).
 func (r *conflictReporter) evict(ctx context.Context, pod *v1.Pod, claim *resourceapi.ResourceClaim) error {
-	client := r.pl.handle.ClientSet()
-	current, err := client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
-	switch {
-	case err != nil:
-		return fmt.Errorf("read its state: %w", err)
-	case current.UID != pod.UID || current.DeletionTimestamp != nil:
+	if pod.DeletionTimestamp != nil {
 		return nil
-	case hasStarted(current):
+	}
+	if hasStarted(pod) {
 		return errStarted
 	}
 	klog.FromContext(ctx).Info("Evicting a pod because its claim holds what another one was allocated first",
 		"pod", klog.KObj(pod), "claim", klog.KObj(claim))
-	return client.PolicyV1().Evictions(pod.Namespace).Evict(ctx, &policyv1.Eviction{
+	return r.pl.handle.ClientSet().PolicyV1().Evictions(pod.Namespace).Evict(ctx, &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace},
-		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID, ResourceVersion: &current.ResourceVersion}},
+		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID, ResourceVersion: &pod.ResourceVersion}},
 	})
 }
 
