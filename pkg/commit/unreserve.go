@@ -39,14 +39,30 @@ func (w *Writer) Unreserve(ctx context.Context, claim *resourceapi.ResourceClaim
 	if claim == nil {
 		return nil, errors.New("unreserve claim: asked to unreserve no claim at all; this is a bug in the caller")
 	}
+	return w.undo(ctx, claim, fmt.Sprintf("remove the reservation for UID %s", consumerUID), consumerUID)
+}
+
+// Settle finds out what became of a Bind whose consumer turned out to need the claim
+// after all. It does what Unreserve does, but leaves all reservations as they are: once
+// it has returned a claim, no status update of an earlier Bind that allocates the claim
+// can take effect any more.
+func (w *Writer) Settle(ctx context.Context, claim *resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error) {
+	if claim == nil {
+		return nil, errors.New("settle claim: asked to settle no claim at all; this is a bug in the caller")
+	}
+	return w.undo(ctx, claim, "find out what was written", "")
+}
+
+// undo is the operation of Unreserve, and with an empty UID that of Settle.
+func (w *Writer) undo(ctx context.Context, claim *resourceapi.ResourceClaim, asked string, consumerUID types.UID) (*resourceapi.ResourceClaim, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), UndoTimeout)
 	defer cancel()
 	op := &operation{
 		claim: claim,
-		asked: fmt.Sprintf("remove the reservation for UID %s", consumerUID),
+		asked: asked,
 		decide: func(current *resourceapi.ResourceClaim) (write, *refusal) {
 			switch {
-			case isReservedFor(current, consumerUID):
+			case consumerUID != "" && isReservedFor(current, consumerUID):
 				return w.removeConsumer(current, consumerUID), nil
 			case current.Status.Allocation == nil && isProtected(current):
 				return w.removeFinalizer(current), nil

@@ -12,7 +12,8 @@ import (
 
 // Unreserve undoes Reserve and PreBind, in reverse order. An allocation that this
 // attempt has written goes as well, unless others use it meanwhile: should nobody come
-// back for it, then it would keep devices, or be in conflict with a claim in use.
+// back for it, then it would keep devices, or be in conflict with a claim in use. A pod
+// that is bound all the same keeps everything.
 func (pl *Quartermaster) Unreserve(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, _ string) {
 	c, err := cycleOf(cs)
 	if err != nil || c == nil {
@@ -37,9 +38,10 @@ func (c *podClaim) handOver() *podClaim {
 	return &pending
 }
 
-// undoWrite takes back the reservation. Only then it is known what became of the
-// write, and the in-flight entry may end: if we forgot the devices while a write
-// of unknown outcome has given them to the claim, they would be given out twice.
+// undoWrite takes back the reservation, unless the pod is bound. Only then it is known
+// what became of the write, and the in-flight entry may end: if we forgot the devices
+// while a write of unknown outcome has given them to the claim, they would be given out
+// twice.
 // So if the server cannot be reached, this goes on in the background. Until it is
 // done the pod must not be tried again: the late undo would take away the
 // reservation of the new attempt.
@@ -86,17 +88,26 @@ func (pl *Quartermaster) tryUndoWrite(ctx context.Context, pod *v1.Pod, podClaim
 	return true
 }
 
-// undo tries to take back what was written into a claim.
+// undo tries to take back what was written into a claim. Of a pod that is bound it only
+// finds out what was written.
 func (pl *Quartermaster) undo(ctx context.Context, pod *v1.Pod, podClaim *podClaim) error {
-	takeBack, claim := pl.writer.Unreserve, podClaim.claim
-	if podClaim.allocation != nil {
-		takeBack = pl.writer.GiveBack
+	bound, err := pl.isBound(ctx, pod)
+	if err != nil {
+		return err
+	}
+	claim := podClaim.claim
+	switch {
+	case bound:
+		claim, err = pl.writer.Settle(ctx, claim)
+	case podClaim.allocation == nil:
+		claim, err = pl.writer.Unreserve(ctx, claim, pod.UID)
+	default:
 		if claim.Status.Allocation == nil { // The write failed, and may have been carried out.
 			claim = claim.DeepCopy()
 			claim.Status.Allocation = podClaim.allocation
 		}
+		claim, err = pl.writer.GiveBack(ctx, claim, pod.UID)
 	}
-	claim, err := takeBack(ctx, claim, pod.UID)
 	if err == nil && claim != nil {
 		pl.observe(ctx, claim)
 	}

@@ -1,0 +1,40 @@
+package quartermaster
+
+import (
+	"context"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/commit"
+)
+
+// isBound asks the server whether the pod is on a node. An attempt to schedule it can
+// fail although it is: the answer to the binding got lost, or the attempt was for a pod
+// that somebody else had bound before, which the informer did not know yet. Such a pod
+// runs and needs its claims, so nothing may be taken away from it.
+//
+// "No" is not for ever: the server may carry out a binding whose connection was cut
+// later than a read that came after it, and nothing could stop it. The pod is then on a
+// node without its claims, where the kubelet does not start it.
+//
+// It goes on when ctx gets cancelled, like all that undoes something.
+func (pl *Quartermaster) isBound(ctx context.Context, pod *v1.Pod) (bool, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commit.UndoTimeout)
+	defer cancel()
+	// A list of one asks for no other right than the informer of pods has.
+	found, err := pl.handle.ClientSet().CoreV1().Pods(pod.Namespace).List(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, pod.Name).String(),
+	})
+	if err != nil {
+		return false, fmt.Errorf("find out whether pod %s/%s has been bound: %w", pod.Namespace, pod.Name, err)
+	}
+	for i := range found.Items {
+		if found.Items[i].UID == pod.UID {
+			return found.Items[i].Spec.NodeName != "", nil
+		}
+	}
+	return false, nil
+}
