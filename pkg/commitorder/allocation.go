@@ -48,8 +48,12 @@ type consumption struct {
 	amount   amount.Amount
 }
 
-// newAllocation returns what is to be kept of a claim, nil if it uses no device.
+// newAllocation returns what is to be kept of a claim, nil if it has no allocation. One
+// that only has admin access (KEP-5018) uses no device.
 func newAllocation(claim *resourceapi.ResourceClaim, seen uint64, written Span) *allocation {
+	if claim.Status.Allocation == nil {
+		return nil
+	}
 	var uses []use
 	for result := range resultsOf(claim) {
 		uses = append(uses, use{
@@ -57,9 +61,6 @@ func newAllocation(claim *resourceapi.ResourceClaim, seen uint64, written Span) 
 			device: unique.Make(result.Device),
 			share:  newShare(result),
 		})
-	}
-	if len(uses) == 0 {
-		return nil
 	}
 	a := &allocation{ref: ledger.RefTo(claim), seen: seen, written: written, uses: slices.Clip(uses)}
 	a.ref.Namespace = unique.Make(a.ref.Namespace).Value()
@@ -95,6 +96,9 @@ func resultsOf(claim *resourceapi.ResourceClaim) func(func(*resourceapi.DeviceRe
 // isOf reports whether the claim still uses the same devices and shares. Most updates
 // of a claim do not touch its allocation, and must cost nothing.
 func (a *allocation) isOf(claim *resourceapi.ResourceClaim) bool {
+	if claim.Status.Allocation == nil {
+		return false
+	}
 	n := 0
 	for result := range resultsOf(claim) {
 		if n == len(a.uses) || !a.uses[n].isOf(result) {

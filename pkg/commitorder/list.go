@@ -90,7 +90,7 @@ func (o *Order) arrivalOf(claim *resourceapi.ResourceClaim, first bool) time.Tim
 
 // noteForeign remembers when an allocation of somebody else arrived.
 func (o *Order) noteForeign(a *allocation, arrived time.Time) {
-	if a.foreign && arrived.After(o.lastForeign) {
+	if a.foreign && len(a.uses) > 0 && arrived.After(o.lastForeign) {
 		o.lastForeign = arrived
 	}
 }
