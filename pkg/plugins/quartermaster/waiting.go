@@ -34,7 +34,8 @@ type waitingPod struct {
 	pod *v1.Pod
 
 	mutex    sync.Mutex
-	rejected bool      // by this plugin, in the latest attempt, on at least one node
+	rejected bool      // by this plugin, in the latest attempt, on at least one node; or queued
+	counted  bool      // the rejection is among attempts
 	missed   bool      // something happened in this attempt that may help
 	attempts int       // how often this plugin has rejected the pod
 	since    time.Time // when it did so the last time
@@ -124,7 +125,7 @@ func (p *waitingPod) begin(pod *v1.Pod) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.stopTimer()
-	p.pod, p.rejected, p.missed = pod, false, false
+	p.pod, p.rejected, p.counted, p.missed = pod, false, false, false
 	p.decided, p.missing, p.task = false, nil, nil
 }
 
@@ -147,12 +148,21 @@ func (p *waitingPod) wanted() ([]*resourceapi.ResourceClaim, *allocator.Task) {
 func (p *waitingPod) reject(now time.Time) (again bool) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	if !p.rejected {
-		p.rejected, p.since = true, now
+	if !p.counted {
+		p.counted, p.since = true, now
 		p.attempts++
 	}
+	p.rejected = true
 	again, p.missed = p.missed, false
 	return again
+}
+
+// queue notes that the pod is about to be queued for another attempt, whatever became of
+// the last one. Until that begins, this plugin may be what it waits for.
+func (p *waitingPod) queue() {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.rejected = true
 }
 
 // happened notes something that may help the pod. It reports whether the pod has to be

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 )
@@ -116,5 +117,23 @@ func TestWaitingPodsForgotten(t *testing.T) {
 		require.Empty(t, f.pl.waiting.all())
 		_, _ = f.begin(bound)
 		require.Empty(t, f.pl.waiting.all())
+	})
+}
+
+// TestGatedAfterFailure: an attempt failed while a claim was being deleted, and the pod
+// is kept out of the queue since. The new claim of that name wakes it.
+func TestGatedAfterFailure(t *testing.T) {
+	t.Parallel()
+	inCluster(t, plus(gpuNodes(1, "n1"), gpus("c", 1).Obj(), newPod("p", uses("c"))), func(t *testing.T, f *fixture) {
+		f.fail(fault{on: "update/status", err: forbidden()})
+		require.Equal(t, "PreBind", f.schedule(f.pod("p")).phase)
+		f.remove(gpus("c", 1).Obj())
+		f.settle()
+		f.activated = nil
+		require.Equal(t, "PreEnqueue", f.schedule(f.pod("p")).phase)
+		f.create(with(gpus("c", 1).Obj(), func(c *resourceapi.ResourceClaim) { c.UID = "another" }))
+		f.settle()
+		require.Contains(t, f.names(), "default/p")
+		require.Empty(t, f.schedule(f.pod("p")).phase)
 	})
 }
