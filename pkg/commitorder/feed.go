@@ -38,6 +38,7 @@ func (f feed) Delete(obj any) error {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	f.index.remove(claim.UID)
+	f.backlog.forget(claim.UID)
 	return nil
 }
 
@@ -110,7 +111,11 @@ func (f feed) event(obj any, unordered bool) error {
 
 // apply takes over the newer state of a claim. It returns the allocation if it is new.
 func (o *Order) apply(claim *resourceapi.ResourceClaim, version uint64, written Span) *allocation {
-	if old := o.index.claims[claim.UID]; old != nil {
+	old, now := o.index.claims[claim.UID], o.clock.Now()
+	if o.backlog.note(claim, old != nil, now) && o.progress.upTo() > 0 {
+		o.lastForeign = now // Not what the first list shows: who knows how old that is.
+	}
+	if old != nil {
 		if old.isOf(claim) {
 			old.seen = version
 			return nil

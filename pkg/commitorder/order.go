@@ -3,9 +3,11 @@ package commitorder
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
@@ -22,8 +24,9 @@ type Order struct {
 
 	mutex sync.RWMutex
 	index index
-	// lastForeign is when an allocation of somebody else last arrived.
+	// lastForeign is when an allocation of somebody else last arrived or was announced.
 	lastForeign time.Time
+	backlog     backlog
 	onConflict  func(Conflict)
 }
 
@@ -31,7 +34,8 @@ type Order struct {
 // to list and watch ResourceClaims in all namespaces. pools is called under a lock, and
 // must not call back.
 func New(client kubernetes.Interface, pools Pools, clock clock.PassiveClock) *Order {
-	return &Order{client: client, pools: pools, clock: clock, index: newIndex()}
+	return &Order{client: client, pools: pools, clock: clock, index: newIndex(),
+		backlog: backlog{announced: make(map[types.UID]time.Time)}}
 }
 
 // OnConflict sets the function that is called for each conflict between two claims that
@@ -93,9 +97,27 @@ func (o *Order) Rivals(claim types.UID) []Conflict {
 	return o.index.rivals(claim, o.pools)
 }
 
-// ForeignWithin reports whether an allocation that no instance of ours wrote arrived
-// within the last d. Of allocations that existed at the start, the time counts that
-// the API server has recorded.
+// CheckPlan returns why an allocation that has not been written would have to give way,
+// nil if it would not as far as is known. The claim has that allocation in its status.
+// What the watch has not delivered yet does not count.
+func (o *Order) CheckPlan(claim *resourceapi.ResourceClaim) *Conflict {
+	plan := newAllocation(claim, math.MaxUint64, exactly(math.MaxUint64))
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	if plan == nil || o.index.claims[claim.UID] != nil {
+		return nil // It is not a plan any more: the claim has been allocated.
+	}
+	o.index.add(plan)
+	defer o.index.remove(claim.UID)
+	if conflicts := o.index.rivals(claim.UID, o.pools); len(conflicts) > 0 && conflicts[0].Lost {
+		return &conflicts[0]
+	}
+	return nil
+}
+
+// ForeignWithin reports whether an allocation that no instance of ours wrote arrived, or
+// was announced, within the last d. Of allocations that existed at the start, the time
+// counts that the API server has recorded.
 func (o *Order) ForeignWithin(d time.Duration) bool {
 	o.mutex.RLock()
 	defer o.mutex.RUnlock()
