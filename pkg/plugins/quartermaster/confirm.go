@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -13,15 +14,9 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/commitorder"
 )
 
-const (
-	// foreignWindow is how long after the last allocation by another scheduler claims
-	// are left to settle.
-	foreignWindow = time.Minute
-	// seeTimeout is how long to wait for a write of ours in the watch. It usually comes
-	// within milliseconds; without a connection to the server the pod had better start
-	// over.
-	seeTimeout = 30 * time.Second
-)
+// seeTimeout is how long to wait for a write of ours in the watch. It usually comes
+// within milliseconds; without a connection to the server the pod had better start over.
+const seeTimeout = 30 * time.Second
 
 // errConflict is why a pod is not bound although its claims are allocated and reserved.
 var errConflict = errors.New("somebody else was faster")
@@ -35,8 +30,11 @@ func (pl *Quartermaster) confirm(ctx context.Context, c *cycle, pod *v1.Pod) *fw
 		return failed(err)
 	}
 	lost := pl.lost(c, false)
-	if len(lost) == 0 && pl.mustSettle() {
-		if err := pl.settle(ctx); err != nil {
+	if pl.mustSettle() && !slices.ContainsFunc(lost, lostClaim.toOurs) {
+		// Also if it is lost already: the default scheduler forgets that a device is in use
+		// when the first of two claims lets go of it, and better does so when it has done
+		// what it had to do.
+		if err := pl.settle(ctx, stageSettle, func() bool { return false }); err != nil {
 			return failed(err)
 		}
 		lost = pl.lost(c, true)
@@ -80,6 +78,8 @@ type lostClaim struct {
 	to commitorder.Conflict
 }
 
+func (l lostClaim) toOurs() bool { return !l.to.Other.Foreign }
+
 // lost returns the claims that have to give way. Schedulers that do not look give way
 // to nobody, so with toForeign that is up to us even if we were first.
 func (pl *Quartermaster) lost(c *cycle, toForeign bool) []lostClaim {
@@ -93,25 +93,6 @@ func (pl *Quartermaster) lost(c *cycle, toForeign bool) []lostClaim {
 		}
 	}
 	return lost
-}
-
-// mustSettle reports whether others allocate claims who do not look whether somebody
-// else was faster.
-func (pl *Quartermaster) mustSettle() bool {
-	return pl.args.SettleTime.Duration > 0 && pl.state.order.ForeignWithin(foreignWindow)
-}
-
-// settle gives writes of others, which rest on a view older than ours, time to arrive.
-func (pl *Quartermaster) settle(ctx context.Context) error {
-	defer metrics.observe(stageSettle, time.Now())
-	timer := time.NewTimer(pl.args.SettleTime.Duration)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("waiting for other schedulers to show what they have allocated: %w", context.Cause(ctx))
-	}
 }
 
 // giveWay gives the claims back. If that does not succeed, Unreserve goes on until it

@@ -82,47 +82,6 @@ func TestLaterRivalOfOursLoses(t *testing.T) {
 	})
 }
 
-// TestSettle: a scheduler that does not look gets time to show what it has allocated,
-// and whoever looks gives way to it.
-func TestSettle(t *testing.T) {
-	t.Parallel()
-	tests := map[string]struct {
-		settleTime time.Duration
-		foreign    time.Duration // how long ago another scheduler has allocated, 0: never
-		conflict   time.Duration // when it allocates the same device, after our write
-		waits      bool
-		loses      bool
-	}{
-		"alone":                            {settleTime: time.Second},
-		"foreign long ago":                 {settleTime: time.Second, foreign: 2 * foreignWindow},
-		"foreign lately, no conflict":      {settleTime: time.Second, foreign: time.Second, waits: true},
-		"foreign lately, conflict":         {settleTime: time.Second, foreign: time.Second, conflict: time.Second / 2, waits: true, loses: true},
-		"foreign lately, conflict, off":    {foreign: time.Second, conflict: time.Second / 2},
-		"foreign lately, too late to lose": {settleTime: time.Second, foreign: time.Second, conflict: 2 * time.Second, waits: true},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inCluster(t, plus(conflictWorld(), gpus("foreign", 1).Obj()), func(t *testing.T, f *fixture) {
-				f.pl.args.SettleTime.Duration = test.settleTime
-				if test.foreign > 0 {
-					f.changeClaim("foreign", allocate("elsewhere", "gpu-0"))
-					time.Sleep(test.foreign)
-				}
-				if test.conflict > 0 {
-					time.AfterFunc(test.conflict, func() { f.changeClaim("rival", allocate("n1", "gpu-0")) })
-				}
-				start := time.Now()
-				result := f.schedule(f.pod("p"))
-				require.Equal(t, test.waits, time.Since(start) >= time.Second, "took %s", time.Since(start))
-				require.Equal(t, test.loses, result.phase == "PreBind", result.text())
-				require.Equal(t, !test.loses, f.claim("c").Status.Allocation != nil)
-				time.Sleep(time.Minute)
-			})
-		})
-	}
-}
-
 // TestGivingBackFails: the server is away just when the claim has to be given back. The
 // write is undone by Unreserve then.
 func TestGivingBackFails(t *testing.T) {

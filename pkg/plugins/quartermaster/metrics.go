@@ -21,10 +21,11 @@ type pluginMetrics struct {
 	once      sync.Once
 }
 
-// What a pod waits for between the last write to its claims and its binding.
+// What a pod waits for around the writes to its claims.
 const (
-	stageSee    = "see"    // for the watch to show the write
-	stageSettle = "settle" // for writes of schedulers that do not look
+	stageYield  = "yield"  // before, for writes of schedulers that do not look
+	stageSee    = "see"    // afterwards, for the watch to show the write
+	stageSettle = "settle" // and again for writes of schedulers that do not look
 )
 
 const metricsSubsystem = "quartermaster"
@@ -45,7 +46,7 @@ var metrics = &pluginMetrics{
 	}, []string{"driver", "pool"}),
 	waits: k8smetrics.NewHistogramVec(&k8smetrics.HistogramOpts{
 		Subsystem: metricsSubsystem, Name: "commit_wait_seconds", StabilityLevel: k8smetrics.ALPHA,
-		Help:    "How long pods wait before they are bound: for the watch to show the last write to their claims (see), and for writes of other schedulers (settle).",
+		Help:    "How long pods wait before they are bound: for writes of other schedulers before their claims are allocated (yield), for the watch to show the last write to their claims (see), and for writes of other schedulers after that (settle).",
 		Buckets: k8smetrics.ExponentialBuckets(0.001, 2, 15),
 	}, []string{"stage"}),
 	inFlight: k8smetrics.NewGaugeFunc(&k8smetrics.GaugeOpts{
@@ -63,7 +64,7 @@ func (m *pluginMetrics) register() {
 		for _, rival := range []string{rivalOurs, rivalForeign} {
 			m.rollbacks.WithLabelValues(rival)
 		}
-		for _, stage := range []string{stageSee, stageSettle} {
+		for _, stage := range []string{stageYield, stageSee, stageSettle} {
 			m.waits.WithLabelValues(stage)
 		}
 	})

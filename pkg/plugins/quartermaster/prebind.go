@@ -39,6 +39,9 @@ func (pl *Quartermaster) PreBind(ctx context.Context, cs fwk.CycleState, pod *v1
 	if c == nil || len(c.claims) == 0 {
 		return nil
 	}
+	if err := pl.settlePlan(ctx, c); err != nil {
+		return failed(err)
+	}
 	for _, podClaim := range c.claims {
 		if err := pl.write(ctx, pod, podClaim); err != nil {
 			return failed(err)

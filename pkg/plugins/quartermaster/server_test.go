@@ -155,6 +155,7 @@ func (s *server) put(sent *resourceapi.ResourceClaim, on string) (*resourceapi.R
 		claim.Status = *sent.Status.DeepCopy()
 	} else {
 		claim.ObjectMeta = *sent.ObjectMeta.DeepCopy()
+		recordProtection(claim)
 	}
 	claim.ResourceVersion = s.nextVersion()
 	return claim, s.client.Tracker().Update(claimsResource, claim, claim.Namespace)
@@ -171,6 +172,16 @@ func recordManager(claim, sent *resourceapi.ResourceClaim) {
 			Manager: commit.FieldManager, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status",
 			FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{"f:allocation":{}}}`)},
 		}}
+	}
+}
+
+// recordProtection notes that the plugin has set the finalizer.
+func recordProtection(claim *resourceapi.ResourceClaim) {
+	if slices.Contains(claim.Finalizers, resourceapi.Finalizer) {
+		claim.ManagedFields = append(claim.ManagedFields, metav1.ManagedFieldsEntry{
+			Manager: commit.FieldManager, Operation: metav1.ManagedFieldsOperationUpdate,
+			FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:finalizers":{}}}`)},
+		})
 	}
 }
 
