@@ -1,0 +1,95 @@
+package beside
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/quartermaster-dra/quartermaster/manifests"
+	"github.com/quartermaster-dra/quartermaster/pkg/playground/schedulerproc"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
+)
+
+// stockHasRun is true once a scheduler has run that does not look.
+var stockHasRun bool
+
+func TestOursBesideOurs(t *testing.T) {
+	b := newBoard(t, "ours-ours")
+	b.startOurs("ours-1")
+	b.startOurs("ours-2")
+	for range runs(t) {
+		f := b.run()
+		assert.Zero(t, f.doubled, "devices allocated to two claims: %s", f)
+		assert.Zero(t, f.conflicts, "pairs of claims that hold the same and do not resolve it: %s", f)
+		if !stockHasRun {
+			assert.Zero(t, f.settle.Count(), "nobody has to wait for a scheduler that does not look: %s", f)
+		}
+		assert.GreaterOrEqual(t, f.see.Count(), pods, "every pod has to wait for its own write")
+	}
+}
+
+func TestOursBesideStock(t *testing.T) {
+	b := newBoard(t, "ours-stock")
+	b.startOurs("ours")
+	b.startStock()
+	for range runs(t) {
+		f := b.run()
+		assert.Zero(t, f.doubled, "devices allocated to two claims: %s", f)
+		assert.Zero(t, f.conflicts, "pairs of claims that hold the same and do not resolve it: %s", f)
+	}
+}
+
+// TestStockBesideStock is the control: it asserts nothing about devices, because how
+// often they are allocated twice is a matter of chance.
+func TestStockBesideStock(t *testing.T) {
+	b := newBoard(t, "stock-stock")
+	b.startStock()
+	b.startOtherStock("other-stock")
+	for range runs(t) {
+		b.run()
+	}
+}
+
+// startOurs adds a scheduler of ours.
+func (b *board) startOurs(name string) {
+	b.T.Helper()
+	b.ours = append(b.ours, b.StartScheduler(harness.SchedulerOptions{Profile: name}))
+	b.profiles = append(b.profiles, name)
+}
+
+// startStock adds an unchanged kube-scheduler, for the pods of the default scheduler.
+func (b *board) startStock() {
+	b.T.Helper()
+	stock, err := cluster.StartStockScheduler(b.T.Context(), b.Name+"-stock")
+	require.NoError(b.T, err)
+	b.stopAtEnd(stock.Process)
+	b.profiles = append(b.profiles, corev1.DefaultSchedulerName)
+	stockHasRun = true
+}
+
+// startOtherStock adds another one, after startStock, which has made its identity.
+func (b *board) startOtherStock(name string) {
+	b.T.Helper()
+	kubeconfig, err := cluster.ControlPlane.ServiceAccountKubeconfig(b.T.Context(), manifests.Namespace, "stock-scheduler")
+	require.NoError(b.T, err)
+	alone := false
+	stock, err := cluster.StartProcess(b.T.Context(), "kube-scheduler", schedulerproc.Options{
+		Config: []byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n" +
+			"profiles: [{schedulerName: " + name + "}]\n"),
+		Kubeconfig:     kubeconfig,
+		LeaderElection: &alone,
+		LogFile:        cluster.Logs + "/" + b.Name + "-" + name + ".log",
+	})
+	require.NoError(b.T, err)
+	b.stopAtEnd(stock)
+	b.profiles = append(b.profiles, name)
+}
+
+func (b *board) stopAtEnd(process *schedulerproc.Process) {
+	b.T.Cleanup(func() {
+		require.NoError(b.T, process.Err(), "the stock scheduler ended although nobody asked it to")
+		require.NoError(b.T, process.Stop())
+	})
+}

@@ -1,0 +1,54 @@
+package beside
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/quartermaster-dra/quartermaster/test/harness"
+)
+
+// figures are what a run has shown.
+type figures struct {
+	// doubled devices were allocated to more than one claim once all pods were bound.
+	doubled int
+	// bound is how long that took.
+	bound time.Duration
+	// The rest is what schedulers of ours say: claims that they have given back,
+	// conflicts that they have reported, and how long pods have waited.
+	rollbacks, conflicts int
+	yield, see, settle   harness.Histogram
+}
+
+func (f figures) String() string {
+	return fmt.Sprintf("%d doubled devices, all bound within %.1f s; ours: %d rollbacks, %d conflicts reported; yield: %s; see: %s; settle: %s",
+		f.doubled, f.bound.Seconds(), f.rollbacks, f.conflicts, f.yield, f.see, f.settle)
+}
+
+// add adds what has changed in the metrics of all schedulers of ours.
+func (f *figures) add(before, after []harness.Metrics) {
+	f.yield, f.see, f.settle = harness.Histogram{}, harness.Histogram{}, harness.Histogram{}
+	for i := range after {
+		changed := func(name string) int { return int(after[i].Sum(name) - before[i].Sum(name)) }
+		f.rollbacks += changed("quartermaster_rollbacks_total")
+		f.conflicts += changed("quartermaster_device_conflicts_total")
+		for stage, waits := range map[string]harness.Histogram{"yield": f.yield, "see": f.see, "settle": f.settle} {
+			const name = "quartermaster_commit_wait_seconds"
+			label := fmt.Sprintf("stage=%q", stage)
+			waits.Add(after[i].Histogram(name, label).Since(before[i].Histogram(name, label)))
+		}
+	}
+}
+
+// readMetrics asks all schedulers of ours.
+func (b *board) readMetrics() []harness.Metrics {
+	b.T.Helper()
+	all := make([]harness.Metrics, len(b.ours))
+	for i, scheduler := range b.ours {
+		b.Eventually("read metrics", func(ctx context.Context) (err error) {
+			all[i], err = scheduler.ReadMetrics(ctx)
+			return err
+		})
+	}
+	return all
+}

@@ -1,0 +1,131 @@
+package beside
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/playground/workload"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
+)
+
+const (
+	nodes          = 20
+	devicesPerNode = 8
+	pods           = nodes * devicesPerNode
+	// bindWithin is how long a run may take until all pods are bound.
+	bindWithin = 60 * time.Second
+	// createAtATime is how many clients create pods.
+	createAtATime = 20
+)
+
+// board is a space with devices and the schedulers that share them.
+type board struct {
+	*harness.Space
+	// profiles are the schedulerNames, ours those of them that are ours.
+	profiles []string
+	ours     []*harness.Scheduler
+	played   int
+}
+
+func newBoard(t *testing.T, name string) *board {
+	t.Helper()
+	b := &board{Space: cluster.NewSpace(t, name, "", nodes)}
+	for node := range nodes {
+		b.Devices(node, harness.Numbered(devicesPerNode)...)
+	}
+	b.Create(workload.Template("one", workload.Request("gpu", b.Want(1))))
+	return b
+}
+
+// run creates all pods, waits until they are bound, counts, and deletes them again.
+func (b *board) run() figures {
+	b.T.Helper()
+	b.played++
+	before := b.readMetrics()
+	start := time.Now()
+	b.createPods()
+	b.Within(bindWithin, "bind all pods", func(context.Context) error {
+		if bound := b.Bound(); bound < pods {
+			return fmt.Errorf("%d of %d pods are bound", bound, pods)
+		}
+		return nil
+	})
+	f := figures{bound: time.Since(start)}
+	var detail string
+	f.doubled, detail = b.doubled()
+	f.add(before, b.readMetrics())
+	b.T.Logf("run %d, %v: %s%s", b.played, b.profiles, f, detail)
+	if len(b.ours) > 0 && f.doubled == 0 {
+		b.CheckSettled() // It would wait for an end of what two claims hold.
+	}
+	b.deletePods()
+	return f
+}
+
+// createPods creates the pods of all schedulers in turn.
+func (b *board) createPods() {
+	b.T.Helper()
+	errs := make([]error, pods)
+	var creators sync.WaitGroup
+	for first := range createAtATime {
+		creators.Go(func() {
+			for i := first; i < pods; i += createAtATime {
+				pod := b.Pod(fmt.Sprintf("run-%d-%03d", b.played, i), harness.FromTemplate("one"))
+				pod.Spec.SchedulerName = b.profiles[i%len(b.profiles)]
+				errs[i] = b.Cluster.Objects.Create(b.T.Context(), b.Name, pod)
+			}
+		})
+	}
+	creators.Wait()
+	require.NoError(b.T, errors.Join(errs...))
+}
+
+// doubled counts the devices that are allocated to more than one claim, and says which.
+func (b *board) doubled() (count int, detail string) {
+	b.T.Helper()
+	claims, err := b.Cluster.Client.ResourceV1().ResourceClaims(b.Name).List(b.T.Context(), metav1.ListOptions{})
+	require.NoError(b.T, err)
+	holders := make(map[string][]string)
+	for _, claim := range claims.Items {
+		require.NotNil(b.T, claim.Status.Allocation, "claim %s of a bound pod", claim.Name)
+		require.NotEmpty(b.T, claim.Status.ReservedFor, "claim %s of a bound pod", claim.Name)
+		pod, err := b.KnownPod(claim.Status.ReservedFor[0].Name)
+		require.NoError(b.T, err)
+		for _, result := range claim.Status.Allocation.Devices.Results {
+			device := result.Pool + "/" + result.Device
+			holders[device] = append(holders[device], fmt.Sprintf("%s of %s", pod.Name, pod.Spec.SchedulerName))
+		}
+	}
+	for device, pods := range holders {
+		if len(pods) > 1 {
+			count++
+			detail += fmt.Sprintf("\n  %s: %s", device, strings.Join(pods, ", "))
+		}
+	}
+	return count, detail
+}
+
+// deletePods deletes all pods and waits until they and their claims are gone.
+func (b *board) deletePods() {
+	b.T.Helper()
+	ctx := b.T.Context()
+	require.NoError(b.T, b.Cluster.Client.CoreV1().Pods(b.Name).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
+	b.Eventually("see all pods and claims go", func(ctx context.Context) error {
+		if left := b.Pods(); len(left) > 0 {
+			return fmt.Errorf("%d pods are left", len(left))
+		}
+		claims, err := b.Cluster.Client.ResourceV1().ResourceClaims(b.Name).List(ctx, metav1.ListOptions{Limit: 1})
+		if err == nil && len(claims.Items) > 0 {
+			err = errors.New("there are claims left")
+		}
+		return err
+	})
+}
