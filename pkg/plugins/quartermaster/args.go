@@ -35,9 +35,11 @@ const defaultSettleTime = 500 * time.Millisecond
 type QuartermasterArgs struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// SettleTime is how long pods wait between the allocation of their claims and their
-	// binding while schedulers other than Quartermaster allocate claims as well: those do
-	// not look whether somebody else was faster. 0 means not at all; the default is 500ms.
+	// SettleTime is how long pods wait before their claims are allocated, and again
+	// before they are bound, while schedulers other than Quartermaster allocate claims as
+	// well: those do not look whether somebody else was faster. Pods wait longer if those
+	// are seen to be behind with their writes, at most twenty times as long. 0 means not
+	// at all; the default is 500ms.
 	SettleTime *metav1.Duration `json:"settleTime,omitempty"`
 	// OnConflict says what to do when two claims turn out to hold the same after their
 	// pods were bound: Report (the default) or Evict.
