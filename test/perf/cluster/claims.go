@@ -10,6 +10,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/commit"
 )
 
 // OccupiedNamespace is where the claims are that hold devices for no pod.
@@ -110,7 +112,10 @@ func Occupy(ctx context.Context, client kubernetes.Interface, claims []*resource
 			return fmt.Errorf("occupy devices: %w", err)
 		}
 		created.Status = claims[i].Status
-		if _, err := api.UpdateStatus(ctx, created, metav1.UpdateOptions{}); err != nil {
+		// As if ours had allocated them, long ago. Allocations of other schedulers
+		// would have it wait before it binds (docs/commit-protocol.md).
+		options := metav1.UpdateOptions{FieldManager: commit.FieldManager}
+		if _, err := api.UpdateStatus(ctx, created, options); err != nil {
 			return fmt.Errorf("occupy devices: write the allocation of claim %s: %w", created.Name, err)
 		}
 		return nil
