@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"reflect"
 	"slices"
+	"sync/atomic"
 	"unique"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -31,12 +32,16 @@ type Content struct {
 	Others Cache
 
 	hash uint64
+	gone atomic.Bool
 	// The other fields belong to contents. devices are those of the slice that took the
 	// content last, so that those of an older version of the slice can be freed.
 	driver  string
 	devices []resourceapi.Device
 	users   int
 }
+
+// Gone reports whether no slice has the content any more, and none will again.
+func (c *Content) Gone() bool { return c.gone.Load() }
 
 // contents knows the Content of each slice of a store. It needs the store's mutex.
 // Counting users makes a Content forgotten with its last slice, so that nothing has to
@@ -79,7 +84,11 @@ func (c *Content) is(driver string, devices []resourceapi.Device) bool {
 // release takes back a take.
 func (c *contents) release(content *Content) {
 	content.users--
-	if content.users == 0 && c.byHash[content.hash] == content {
+	if content.users > 0 {
+		return
+	}
+	content.gone.Store(true)
+	if c.byHash[content.hash] == content {
 		delete(c.byHash, content.hash)
 	}
 }

@@ -2,4 +2,8 @@
 // device classes and requests. Each expression is evaluated once for each content of
 // a slice (inventory.Content); the verdicts are bit sets that are cached there and die
 // with it.
+//
+// What users may write can take long: an expression at the API's cost limit takes 0.4 s
+// for one device. Compiling it, and functions such as matches() on long texts, cannot
+// be interrupted. Whoever must not be held up gives a Budget with the context.
 package selector

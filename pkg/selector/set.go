@@ -134,7 +134,7 @@ func (s Set) Error(pool *inventory.NodePool, selection *Selection, device int) *
 // order and a device is done with the first that it does not match, so a later
 // selector may rely on an earlier one. Where no device is left, it is not evaluated:
 // what it costs is of no concern to devices of other classes. Select fails only if
-// the context ends.
+// the context ends, or with a Pending if the context has a Budget.
 func (e *Evaluator) Select(ctx context.Context, pool *inventory.NodePool, s Set) (*Selection, error) {
 	if cached := pool.Content.Selections.Get(s.key); cached != nil {
 		return cached.(*Selection), nil
@@ -143,6 +143,10 @@ func (e *Evaluator) Select(ctx context.Context, pool *inventory.NodePool, s Set)
 	for i := range s.size() {
 		v, err := e.overPool(ctx, pool, s.expression(i), selection.Matches)
 		if err != nil {
+			var pending *Pending
+			if errors.As(err, &pending) {
+				pending.set, pending.expression = s, i
+			}
 			return nil, err
 		}
 		for device, err := range v.errors {
