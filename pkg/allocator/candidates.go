@@ -1,6 +1,7 @@
 package allocator
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -47,7 +48,10 @@ func (s *search) candidates(r *request, pool int) *candidates {
 func (s *search) findCandidatesIn(r *request, index int) error {
 	c, state, pool := s.candidates(r, index), &s.pools[index], s.site.Pools[index]
 	selection, err := s.solver.Evaluator.Select(s.ctx, pool, r.wanted)
-	if err != nil {
+	switch {
+	case errors.Is(err, selector.ErrPending):
+		return err
+	case err != nil:
 		return interrupted(s.ctx)
 	}
 	c.usable, c.failing, c.selection = s.memory.bits.New(len(pool.Devices)), selection.Failed, selection

@@ -110,7 +110,8 @@ var ErrInterrupted = errors.New("looking for devices was interrupted")
 // Solve looks for devices for all claims of the task at once. Errors mean that
 // the claims cannot be handled as they are, on any node: a class is missing, a
 // selector cannot be evaluated, a feature is off. They are not "does not fit".
-// If the context ends, the error wraps ErrInterrupted and the context's cause.
+// If the context ends, the error wraps ErrInterrupted and the context's cause. If it has
+// a selector.Budget that does not suffice, the error is a selector.Pending.
 func (t *Task) Solve(ctx context.Context, site Site) (*Outcome, error) {
 	return t.solve(ctx, site, (*search).results)
 }

@@ -181,7 +181,7 @@ func (t *Task) HasAlternatives() bool {
 // device and which node reaches it does not matter. If devices are named, only
 // these count, unless they share counters with others. A request for all devices is
 // interested in every pool that is not complete, because it has to wait for it. If
-// the context ends first, the answer is true.
+// the context ends first, or its budget, the answer is true.
 func (t *Task) Interested(ctx context.Context, pool *inventory.NodePool, devices ...string) bool {
 	if !pool.Partitions.Empty() {
 		devices = nil

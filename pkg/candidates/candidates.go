@@ -6,6 +6,7 @@ package candidates
 import (
 	"container/list"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
 // maxTasks is how many different tasks are followed, those asked for last.
@@ -43,6 +45,9 @@ type Answer struct {
 	key   string
 	// nodes are those that have devices (certain), or of which that cannot be said.
 	nodes map[string]certainty
+	// pending are those of which it cannot be said because a selector is still being
+	// evaluated: they are looked at again.
+	pending []string
 	// Positions in the logs up to which nodes is right.
 	inventory, ledger, changed uint64
 }
@@ -98,10 +103,14 @@ func (x *Index) Find(ctx context.Context, task *allocator.Task) *Answer {
 		return nil
 	}
 	for _, name := range x.outdated(a) {
-		if fits, how := x.mayServe(ctx, task, name); fits {
+		fits, how, err := x.mayServe(ctx, task, name)
+		if fits {
 			a.nodes[name] = how
 		} else {
 			delete(a.nodes, name)
+		}
+		if errors.Is(err, selector.ErrPending) {
+			a.pending = append(a.pending, name)
 		}
 		if ctx.Err() != nil {
 			x.forget(a)
@@ -138,6 +147,8 @@ func (x *Index) outdated(a *Answer) []string {
 	pools, ledgerEnd, alsoComplete := x.ledger.Changed.Since(a.ledger)
 	nodes, nodesEnd, allComplete := x.nodesChanged.Since(a.changed)
 	a.inventory, a.ledger, a.changed = inventoryEnd, ledgerEnd, nodesEnd
+	pending := a.pending
+	a.pending = nil
 	if a.nodes == nil || !complete || !alsoComplete || !allComplete {
 		a.nodes = make(map[string]certainty)
 		names = names[:0]
@@ -146,7 +157,7 @@ func (x *Index) outdated(a *Answer) []string {
 		}
 		return names
 	}
-	names = append(names, nodes...)
+	names = append(append(names, nodes...), pending...)
 	for _, id := range pools {
 		names = append(names, x.inventory.NodesOf(id)...)
 	}
@@ -155,16 +166,16 @@ func (x *Index) outdated(a *Answer) []string {
 }
 
 // mayServe reports whether a node has devices for the task. Whatever keeps the question
-// from being answered is for the scheduler to meet on that node.
-func (x *Index) mayServe(ctx context.Context, task *allocator.Task, name string) (bool, certainty) {
+// from being answered is for the scheduler to meet on that node; it is returned as well.
+func (x *Index) mayServe(ctx context.Context, task *allocator.Task, name string) (bool, certainty, error) {
 	node := x.node(name)
 	if node == nil {
-		return true, uncertain
+		return true, uncertain, nil
 	}
 	outcome, err := task.Check(ctx, allocator.Site{Node: node, Pools: x.inventory.OnNode(node), Usage: x.ledger})
 	if err != nil {
-		return true, uncertain
+		return true, uncertain, err
 	}
 	defer outcome.Release()
-	return outcome.Fits() || outcome.GaveUp, certainty(outcome.Fits())
+	return outcome.Fits() || outcome.GaveUp, certainty(outcome.Fits()), nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/candidates"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
 const cycleKey fwk.StateKey = Name
@@ -31,6 +32,8 @@ type cycle struct {
 	// extendedResources are those that a device class stands for.
 	extendedResources []v1.ResourceName
 
+	// evaluation is how long the attempt may wait for selectors to be evaluated.
+	evaluation *selector.Budget
 	// reasonTime is how long it took so far to find reasons, see reasonBudget.
 	reasonTime atomic.Int64
 

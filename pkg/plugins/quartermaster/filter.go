@@ -93,9 +93,10 @@ func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, node *
 	if c.scored {
 		look = c.task.Solve
 	}
-	outcome, err := look(ctx, pl.site(node))
+	outcome, err := look(selector.WithBudget(ctx, c.evaluation), pl.site(node))
 	switch {
 	case err != nil:
+		pl.awaitVerdict(c.pod, err)
 		return solveError(ctx, err)
 	case !outcome.Fits():
 		reason := c.reason(outcome)

@@ -1,8 +1,6 @@
 package quartermaster
 
 import (
-	"context"
-
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -135,7 +133,7 @@ func (pl *Quartermaster) mayRunOn(node *v1.Node, pod *v1.Pod, claims []*resource
 	}
 	task := pl.solver.Prepare(missing)
 	for _, pool := range pl.state.inventory.OnNode(node) {
-		if task.Interested(context.Background(), pool) {
+		if task.Interested(pl.eventContext, pool) {
 			return true
 		}
 	}

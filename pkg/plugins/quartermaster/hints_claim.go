@@ -1,8 +1,6 @@
 package quartermaster
 
 import (
-	"context"
-
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -94,7 +92,7 @@ func (pl *Quartermaster) taskCouldUse(task *allocator.Task, missing []*resourcea
 	for id, names := range devices {
 		pool := pl.state.inventory.Pool(id)
 		if pool == nil && wantsAll(missing) ||
-			pool != nil && task.Interested(context.Background(), pool.Everywhere(), names...) {
+			pool != nil && task.Interested(pl.eventContext, pool.Everywhere(), names...) {
 			return true
 		}
 	}

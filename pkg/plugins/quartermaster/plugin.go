@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
@@ -44,6 +45,11 @@ type Quartermaster struct {
 	waiting   *waitingPods
 	waker     *waker
 	claims    *claimEvents
+	// attemptBudget bounds what an attempt may wait for selectors to be evaluated, on all
+	// nodes together.
+	attemptBudget time.Duration
+	// eventContext bounds what may be evaluated to find out whom events help.
+	eventContext context.Context
 
 	nodes corelisters.NodeLister
 	// podsByClaim finds pods by "namespace/name" of a claim.
@@ -88,14 +94,16 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 			Classes:   handle.SharedDRAManager().DeviceClasses(),
 			Evaluator: selector.NewEvaluator(cel.NewCache(compiledExpressions, celFeatures(features))),
 		},
-		writer:      commit.New(handle.ClientSet()),
-		state:       state,
-		released:    newRecentPods(),
-		undoing:     newPendingUndos(),
-		narrowing:   &narrowing{handle: handle},
-		nodes:       handle.SharedInformerFactory().Core().V1().Nodes().Lister(),
-		pods:        podInformer.GetIndexer(),
-		podsByClaim: "quartermasterPodsByClaim-" + handle.ProfileName(),
+		writer:        commit.New(handle.ClientSet()),
+		state:         state,
+		released:      newRecentPods(),
+		undoing:       newPendingUndos(),
+		narrowing:     &narrowing{handle: handle},
+		nodes:         handle.SharedInformerFactory().Core().V1().Nodes().Lister(),
+		pods:          podInformer.GetIndexer(),
+		attemptBudget: attemptBudget,
+		eventContext:  newEventContext(),
+		podsByClaim:   "quartermasterPodsByClaim-" + handle.ProfileName(),
 	}
 	if err := podInformer.AddIndexers(cache.Indexers{pl.podsByClaim: claimKeysOfPod}); err != nil {
 		return nil, fmt.Errorf("plugin %s: index pods by their claims: %w", Name, err)

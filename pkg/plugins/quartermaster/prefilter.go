@@ -10,6 +10,8 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
 // PreFilter looks up the pod's claims and resolves those without allocation into
@@ -20,7 +22,7 @@ func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *
 	if pl.isResize(pod) || len(pod.Spec.ResourceClaims) == 0 && len(extended) == 0 {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
-	c := &cycle{pod: pl.waiting.begin(pod), extendedResources: extended}
+	c := &cycle{pod: pl.waiting.begin(pod), extendedResources: extended, evaluation: selector.NewBudget(pl.attemptBudget, 0)}
 	result, status := pl.preFilter(ctx, cs, pod, c, len(nodes))
 	if status.IsRejected() && !status.IsSkip() || result != nil {
 		pl.waker.reject(c.pod) // Nodes that are not named count as rejected.
@@ -57,7 +59,7 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 	}
 	cs.Write(cycleKey, c)
 	if c.task != nil {
-		c.known = pl.state.candidates.Find(ctx, c.task)
+		c.known = pl.state.candidates.Find(selector.WithBudget(ctx, c.evaluation), c.task)
 	}
 	return pl.narrow(c, pod, nodes), nil
 }
@@ -90,8 +92,8 @@ func (pl *Quartermaster) checkClaim(pod *v1.Pod, claim *resourceapi.ResourceClai
 		return nil, waiting("claim %s: device %s has binding conditions, which this scheduler cannot wait for; "+
 			"the pod needs another scheduler or another device", klog.KObj(claim), device)
 	}
-	if selector := claim.Status.Allocation.NodeSelector; selector != nil {
-		nodes, err := nodeaffinity.NewNodeSelector(selector)
+	if terms := claim.Status.Allocation.NodeSelector; terms != nil {
+		nodes, err := nodeaffinity.NewNodeSelector(terms)
 		if err != nil {
 			return nil, waiting("claim %s: the node selector of its allocation cannot be parsed: %v", klog.KObj(claim), err)
 		}

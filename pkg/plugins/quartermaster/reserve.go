@@ -10,6 +10,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
 // Reserve puts the plan for the chosen node into the ledger, so that no other pod
@@ -47,7 +48,7 @@ func (pl *Quartermaster) plan(ctx context.Context, c *cycle, nodeName string) ([
 	if err != nil {
 		return nil, failed(fmt.Errorf("look for devices on node %s: %w", nodeName, err))
 	}
-	outcome, err := c.task.Solve(ctx, pl.site(node))
+	outcome, err := c.task.Solve(selector.WithBudget(ctx, c.evaluation), pl.site(node))
 	switch {
 	case err != nil:
 		return nil, failed(fmt.Errorf("look for devices on node %s: %w", nodeName, err))

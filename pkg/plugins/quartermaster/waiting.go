@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
 // waitingPods has the pods that this plugin was asked about and that are not bound:
@@ -46,6 +47,9 @@ type waitingPod struct {
 	task    *allocator.Task
 	// timer is set while the pod is to be woken later.
 	timer *time.Timer
+	// verdicts are what this attempt found still to be evaluated, each with what ends
+	// the wait for it.
+	verdicts map[*selector.Work]func()
 }
 
 // followPods makes a registry that forgets pods which are bound or gone.
@@ -125,6 +129,7 @@ func (p *waitingPod) begin(pod *v1.Pod) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.stopTimer()
+	p.leaveVerdicts()
 	p.pod, p.rejected, p.counted, p.missed = pod, false, false, false
 	p.decided, p.missing, p.task = false, nil, nil
 }
@@ -214,6 +219,7 @@ func (p *waitingPod) stop() {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.stopTimer()
+	p.leaveVerdicts()
 }
 
 // stopTimer needs the mutex.

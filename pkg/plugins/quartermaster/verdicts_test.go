@@ -1,0 +1,107 @@
+package quartermaster
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/builder"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
+)
+
+// In these tests nobody may wait for any expression, so that all are evaluated in the
+// background.
+
+func noBudget() *selector.Budget { return selector.NewBudget(0, 0) }
+
+const takesLong = "claim default/c, request gpu, selector 0 takes long to evaluate on the devices of this node; " +
+	"this goes on in the background, and the pod is tried again when it is done"
+
+// choosy is a claim for a device with the given index.
+func choosy(index string) *resourceapi.ResourceClaim {
+	return builder.Claim("c", builder.Request("gpu", "gpu").Where(`device.attributes["gpu.example.com"].index == `+index)).Obj()
+}
+
+// indexed makes class gpu and nodes with one GPU each, which are all different.
+func indexed(names ...string) []runtime.Object {
+	objects := []runtime.Object{builder.Class("gpu")}
+	for i, name := range names {
+		objects = append(objects, builder.Node(name), builder.NodeSlice(name, builder.Device("gpu-0").Attr("index", i)).Obj())
+	}
+	return objects
+}
+
+func TestPendingVerdicts(t *testing.T) {
+	t.Parallel()
+	inCluster(t, plus(indexed("n0", "n1", "n2"), choosy("1")), func(t *testing.T, f *fixture) {
+		pod := newPod("p", uses("c"))
+		f.create(pod)
+		f.settle()
+		f.pl.attemptBudget = 0
+		a := f.mustBegin(pod).filter()
+		require.Empty(t, a.feasible)
+		require.Equal(t, map[string]string{"n0": takesLong, "n1": takesLong, "n2": takesLong}, a.reasons)
+		f.settle()
+		require.Contains(t, f.activator.names(), "default/p", "tried again")
+		require.Equal(t, "n1", f.schedule(pod).node)
+		require.Equal(t, []string{"n1/gpu-0"}, deviceNames(f.claim("c")))
+	})
+}
+
+// TestPendingAfterTheAttempt: whoever is tried again does not wait for what an earlier
+// attempt did, nor does a pod that is gone.
+func TestPendingAfterTheAttempt(t *testing.T) {
+	t.Parallel()
+	inCluster(t, plus(indexed("n0"), choosy("1")), func(t *testing.T, f *fixture) {
+		f.pl.attemptBudget = 0
+		for name, end := range map[string]func(pod *v1.Pod){
+			"gone":  func(pod *v1.Pod) { f.pl.waiting.forget(pod.UID) },
+			"again": func(pod *v1.Pod) { f.pl.waiting.begin(pod) },
+		} {
+			pod := newPod(name, uses("c"))
+			f.create(pod)
+			f.settle()
+			f.mustBegin(pod).filter()
+			entry := f.pl.waiting.get(pod.UID)
+			end(pod)
+			require.Empty(t, entry.verdicts)
+		}
+	})
+}
+
+// TestPendingOnTheChosenNode: what Reserve cannot find out in time is an error, after
+// which the scheduler tries the pod again.
+func TestPendingOnTheChosenNode(t *testing.T) {
+	t.Parallel()
+	inCluster(t, plus(indexed("n0"), choosy("0")), func(t *testing.T, f *fixture) {
+		a := f.mustBegin(newPod("p", uses("c")))
+		cycle, err := cycleOf(a.state)
+		require.NoError(t, err)
+		cycle.evaluation = noBudget()
+		status := a.reserve("n0")
+		require.Equal(t, fwk.Error, status.Code())
+		require.Contains(t, status.Message(), takesLong)
+		f.settle()
+		require.True(t, a.reserve("n0").IsSuccess())
+		a.unreserve("n0")
+	})
+}
+
+// TestHintsDoNotWait: while it is not known whether devices match, events wake the pod.
+func TestHintsDoNotWait(t *testing.T) {
+	t.Parallel()
+	beforeEvents(t, func(t *testing.T, f *fixture) {
+		f.arrive(builder.Class("gpu"), choosy("5"))
+		f.pl.eventContext = selector.WithBudget(context.Background(), noBudget())
+		pod := newPod("p", uses("c"))
+		slice := builder.NodeSlice("n1", builder.Device("gpu-0").Attr("index", 1)).Obj()
+		require.True(t, f.wakes(f.sliceEventOf(nil, slice), pod))
+		f.settle()
+		require.False(t, f.wakes(f.sliceEventOf(nil, slice), pod))
+	})
+}
