@@ -25,6 +25,17 @@ func costly(n, salt int) string {
 	return fmt.Sprintf("%s.all(a, %s.all(b, %s.all(c, a+b+c >= 0)))", list, list, list)
 }
 
+// unstoppable is an expression that spends its time in a single call, which nothing can
+// interrupt: it looks in a text of 2^doublings*100 characters for what is not there.
+func unstoppable(doublings, salt int) string {
+	text, bindings := fmt.Sprintf("%q", strings.Repeat("a", 100)), ""
+	for i := range doublings {
+		bindings += fmt.Sprintf("cel.bind(v%d, %s + %s, ", i, text, text)
+		text = fmt.Sprintf("v%d", i)
+	}
+	return fmt.Sprintf("%s!%s.matches('[ab]{900}c%d')%s", bindings, text, salt, strings.Repeat(")", doublings))
+}
+
 // failing is an expression that does not compile, fails on each device, or is long
 // or deep, but never costly.
 func (g *generator) failing() string {
@@ -122,9 +133,13 @@ func (g *generator) claim(classes []string) *resourceapi.ResourceClaim {
 	return serverMade(claim.Obj())
 }
 
-// costlyClaim has one selector that costs as much as it may, or more.
-func (g *generator) costlyClaim(class string) *resourceapi.ResourceClaim {
-	return serverMade(builder.Claim(g.name(0), builder.Request("costly", class).Where(costly(pick(g, 44, 47, 60), g.made))).Obj())
+// costlyClaims have selectors that cost as much as they may, or more, in several ways.
+func (g *generator) costlyClaims(class string) []*resourceapi.ResourceClaim {
+	var list []*resourceapi.ResourceClaim
+	for _, expression := range []string{costly(44, g.made), costly(47, g.made), costly(60, g.made), unstoppable(9, g.made)} {
+		list = append(list, serverMade(builder.Claim(g.name(0), builder.Request("costly", class).Where(expression)).Obj()))
+	}
+	return list
 }
 
 // serverMade removes what the API server sets.

@@ -18,11 +18,10 @@
 // the writes before binding, during which others have their turn. What counts as a
 // stall is an attempt over 100 ms; the metric's buckets end at 64 ms and 128 ms.
 //
-// Known: an expression at the API's cost limit takes 0.2 s and more for one device. An
-// attempt evaluates it for all devices of the class that it is about, once for each
-// version of a slice's devices, and no other pod is scheduled meanwhile: for 128
-// devices that is half a minute. Therefore only a class of two devices gets such
-// expressions here (input=costly), and the report shows what they cost.
+// With input=costly, claims have expressions at the API's cost limit, which take 0.2 s
+// and more for one device, and for a moment in which nothing can interrupt them, for
+// classes of 2 and of 128 devices. The scheduler evaluates them in the background; for
+// the two devices the test waits until the answer is there.
 //
 // The flags -hostile.seed and -hostile.claims make other input, and more of it.
 package hostile

@@ -37,7 +37,6 @@ var rawQuantities = []string{"1e1000", "1e1000m", "1e-1000", "922337203685477580
 const (
 	hostilePools   = 12
 	hostileClasses = 16
-	costlyClaims   = 3
 	// baseline is how many ordinary pods run before there is hostile input.
 	baseline = 60
 )
@@ -64,9 +63,10 @@ func TestHostileInput(t *testing.T) {
 		in.awaitAnswers(pods)
 	}))
 	t.Log(s.run("costly", baseline, func() {
-		costly := in.sendCostly()
-		in.awaitAnswers(costly)
-		pods = append(pods, costly...)
+		few, many := in.sendCostly("few", 2), in.sendCostly("many", 128)
+		in.awaitAnswers(many)
+		in.awaitVerdicts(few)
+		pods = append(append(pods, few...), many...)
 	}))
 	t.Log(s.run("pending", baseline, nil))
 	t.Logf("seed %d: accepted %v, rejected %v; %d pods with hostile claims", *seed, in.accepted, in.rejected, len(pods))
@@ -133,17 +133,17 @@ func (in *input) sendAll() []string {
 }
 
 // sendCostly sends claims with selectors that cost as much as they may, for a class
-// of two devices.
-func (in *input) sendCostly() []string {
+// with some number of devices.
+func (in *input) sendCostly(name string, devices int) []string {
 	driver := in.driver()
-	slice := builder.NodeSlice(in.nodes[0], builder.NumberedDevices("costly", 2)...).OfDriver(driver).Obj()
+	slice := builder.NodeSlice(in.nodes[0], builder.NumberedDevices("costly", devices)...).OfDriver(driver).Obj()
 	slice.Name = in.name(0)
 	class := builder.Class(in.name(0), fmt.Sprintf("device.driver == %q", driver))
 	require.True(in.space.T, in.send("ResourceSlice", slice) && in.send("DeviceClass", class))
 	var pods []string
-	for i := range costlyClaims {
-		if claim := in.costlyClaim(class.Name); in.send("ResourceClaim", claim) {
-			pods = append(pods, in.podFor(fmt.Sprintf("costly-%03d", i), claim))
+	for i, claim := range in.costlyClaims(class.Name) {
+		if in.send("ResourceClaim", claim) {
+			pods = append(pods, in.podFor(fmt.Sprintf("costly-%s-%d", name, i), claim))
 		}
 	}
 	return pods
@@ -167,6 +167,23 @@ func (in *input) awaitAnswers(pods []string) {
 			pod, err := in.space.KnownPod(name)
 			if err != nil {
 				return err
+			}
+			return answered(pod)
+		})
+	}
+}
+
+// awaitVerdicts waits until it is known of each of the pods whether devices match.
+func (in *input) awaitVerdicts(pods []string) {
+	in.space.T.Helper()
+	for _, name := range pods {
+		in.space.Eventually("evaluate the selectors of pod "+name, func(context.Context) error {
+			pod, err := in.space.KnownPod(name)
+			if err != nil {
+				return err
+			}
+			if reason := harness.Reason(pod); strings.Contains(reason, "takes long to evaluate") {
+				return fmt.Errorf("pod %s still waits: %q", name, reason)
 			}
 			return answered(pod)
 		})
