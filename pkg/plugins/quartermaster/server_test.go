@@ -170,7 +170,7 @@ func recordManager(claim, sent *resourceapi.ResourceClaim) {
 	case claim.Status.Allocation == nil:
 		claim.ManagedFields = []metav1.ManagedFieldsEntry{{
 			Manager: commit.FieldManager, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status",
-			FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{"f:allocation":{}}}`)},
+			FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:allocation":{}}}`),
 		}}
 	}
 }
@@ -180,7 +180,7 @@ func recordProtection(claim *resourceapi.ResourceClaim) {
 	if slices.Contains(claim.Finalizers, resourceapi.Finalizer) {
 		claim.ManagedFields = append(claim.ManagedFields, metav1.ManagedFieldsEntry{
 			Manager: commit.FieldManager, Operation: metav1.ManagedFieldsOperationUpdate,
-			FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:finalizers":{}}}`)},
+			FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:finalizers":{}}}`),
 		})
 	}
 }
