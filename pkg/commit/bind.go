@@ -10,7 +10,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 )
+
+// FenceAnnotation is on claims of which a pod was tried again after an attempt that had
+// reserved the claim already. Its value has no meaning. It changes so that the claim
+// does: the server does not store an update that changes nothing.
+const FenceAnnotation = "quartermaster/fence"
 
 // Bind makes sure that the claim is allocated and reserved for the consumer, and
 // returns the claim as the server has it.
@@ -24,11 +30,12 @@ import (
 // it to detect devices that take too long to get ready).
 //
 // It can be called again after any failure, also by another process. If the server
-// already has all of that, and not from this call, then the reservation is removed and
-// written once more. So Bind does not succeed without a write of its own, and a request
-// of another process that died or lost its lease before, which may still arrive and
-// take the reservation or the allocation away, does not apply any more
-// (docs/commit-protocol.md).
+// already has all of that, and not from this call, then FenceAnnotation is set to
+// something new. So Bind does not succeed without a write of its own, and a request of
+// another process that died or lost its lease before, which may still arrive and take
+// the reservation or the allocation away, does not apply any more
+// (docs/commit-protocol.md). The reservation is there all the time: the pod may be bound
+// without the caller knowing.
 //
 // The error is one of ErrDeleted, ErrReplaced, ErrAllocatedElsewhere,
 // ErrDeallocated and ErrConsumerLimit if the claim does not permit it;
@@ -61,6 +68,8 @@ type binding struct {
 	// wrote is set once this call has made a write, or may have: requests that are based
 	// on an older state fail from then on.
 	wrote bool
+	// fence is the value that this call has tried to give FenceAnnotation, "" before.
+	fence string
 }
 
 func (b *binding) describe() string {
@@ -79,12 +88,12 @@ func (b *binding) decide(current *resourceapi.ResourceClaim) (write, *refusal) {
 	protected := isProtected(current)
 	done := current.Status.Allocation != nil && reserved && protected
 	switch {
-	case done && (b.wrote || current.DeletionTimestamp != nil):
+	case done && (b.wrote || b.isFenced(current) || current.DeletionTimestamp != nil):
 		// Also if the claim is being deleted: a deletion that comes after a
 		// reservation waits for its end.
 		return nil, nil
 	case done:
-		return b.writer.removeConsumer(current, b.consumer.UID), nil
+		return b.raiseFence(current), nil
 	case current.DeletionTimestamp != nil:
 		return nil, &refusal{
 			reason: ErrDeleted,
@@ -110,6 +119,21 @@ func (b *binding) noted(w write) write {
 		claim, err := w(ctx)
 		b.wrote = b.wrote || !apierrors.IsConflict(err)
 		return claim, err
+	}
+}
+
+// isFenced says whether this call has changed FenceAnnotation.
+func (b *binding) isFenced(current *resourceapi.ResourceClaim) bool {
+	return b.fence != "" && current.Annotations[FenceAnnotation] == b.fence
+}
+
+// raiseFence returns the write that changes nothing but FenceAnnotation.
+func (b *binding) raiseFence(current *resourceapi.ResourceClaim) write {
+	return func(ctx context.Context) (*resourceapi.ResourceClaim, error) {
+		b.fence = string(uuid.NewUUID())
+		claim := current.DeepCopy()
+		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, FenceAnnotation, b.fence)
+		return b.writer.client.ResourceClaims(claim.Namespace).Update(ctx, claim, updateOptions())
 	}
 }
 

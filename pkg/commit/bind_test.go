@@ -2,6 +2,7 @@ package commit
 
 import (
 	"context"
+	"io"
 	"strings"
 	"testing"
 
@@ -22,6 +23,8 @@ type bindCase struct {
 	requests string // joined by ", "
 	want     *resourceapi.ResourceClaim
 	err      error
+	// fenced says that the claim gets a FenceAnnotation, which want is without.
+	fenced bool
 	// errText lists what the error has to mention.
 	errText []string
 }
@@ -53,7 +56,8 @@ func (tc bindCase) run(t *testing.T) {
 	}
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff(s.claim, got), "returned claim and stored claim")
-	tc.want.ResourceVersion = got.ResourceVersion
+	require.Equal(t, tc.fenced, got.Annotations[FenceAnnotation] != "")
+	tc.want.ResourceVersion, got.Annotations = got.ResourceVersion, nil
 	require.Empty(t, cmp.Diff(tc.want, got))
 }
 
@@ -136,21 +140,45 @@ func TestBindIsIdempotent(t *testing.T) {
 	for name, tc := range map[string]bindCase{
 		"resumption with the allocation in the claim": {
 			stored:   bound,
-			requests: "update status, update status",
+			requests: "update",
 			want:     bound.DeepCopy(),
+			fenced:   true,
 		},
 		"resumption with the same allocation": {
 			stored:     bound,
 			allocation: newAllocation("gpu-0"),
-			requests:   "update status, update status",
+			requests:   "update",
 			want:       bound.DeepCopy(),
+			fenced:     true,
 		},
 		"written by an earlier attempt, not yet in the caller's cache": {
 			stored:     newClaim(allocated("gpu-0"), stamped, reservedFor("me"), withVersion("12")),
 			seen:       newClaim(),
 			allocation: newAllocation("gpu-0"),
-			requests:   "update, get, update status, update status",
+			requests:   "update, get, update",
 			want:       newClaim(allocated("gpu-0"), stamped, reservedFor("me")),
+			fenced:     true,
+		},
+		"resumption, response lost": {
+			stored:   bound,
+			faults:   []fault{{on: "update", applied: true, err: io.EOF}},
+			requests: "update, get",
+			want:     bound.DeepCopy(),
+			fenced:   true,
+		},
+		"resumption, request lost": {
+			stored:   bound,
+			faults:   []fault{{on: "update", err: io.EOF}},
+			requests: "update, get, update",
+			want:     bound.DeepCopy(),
+			fenced:   true,
+		},
+		"resumption while another consumer comes": {
+			stored:   newClaim(allocated("gpu-0"), reservedFor("me")),
+			faults:   []fault{{on: "update", before: changed(reservedFor("other"))}},
+			requests: "update, get, update",
+			want:     newClaim(allocated("gpu-0"), reservedFor("me", "other")),
+			fenced:   true,
 		},
 		"bound and deleted afterwards": {
 			stored:     newClaim(allocated("gpu-0"), stamped, reservedFor("me"), beingDeleted, withVersion("13")),
@@ -162,7 +190,7 @@ func TestBindIsIdempotent(t *testing.T) {
 		"the caller's cache still shows a reservation that was undone": {
 			stored:   newClaim(allocated("gpu-0"), reservedFor("other"), withVersion("11")),
 			seen:     newClaim(allocated("gpu-0"), reservedFor("other", "me")),
-			requests: "update status, get, update status",
+			requests: "update, get, update status",
 			want:     newClaim(allocated("gpu-0"), reservedFor("other", "me")),
 		},
 	} {
@@ -259,4 +287,22 @@ func TestBindDoesNotTrustTheCopy(t *testing.T) {
 	} {
 		t.Run(name, tc.run)
 	}
+}
+
+// Each attempt that finds everything done makes the claim another version, so that
+// nothing that was sent before can take effect.
+func TestBindFencesEachTime(t *testing.T) {
+	t.Parallel()
+	claim := newClaim(allocated("gpu-0"), reservedFor("me"))
+	s, client := startServer(t, claim)
+	w, _ := newTestWriter(client)
+	versions := map[string]bool{claim.ResourceVersion: true}
+	for range 3 {
+		got, err := w.Bind(context.Background(), claim, nil, consumer("me"))
+		require.NoError(t, err)
+		require.NotContains(t, versions, got.ResourceVersion)
+		versions[got.ResourceVersion] = true
+		claim = got
+	}
+	require.Equal(t, "update, update, update", strings.Join(s.requests, ", "))
 }

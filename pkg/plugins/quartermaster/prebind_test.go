@@ -81,7 +81,7 @@ func TestPreBindWrites(t *testing.T) {
 			claims: []runtime.Object{with(allocated, reservedFor("p"))}, pod: newPod("p", uses("c")),
 			devices:   map[string][]string{"c": {"n1/gpu-1"}},
 			consumers: map[string][]string{"c": {"p"}},
-			writes:    []string{"update/status c", "update/status c"},
+			writes:    []string{"update c"},
 		},
 		"one allocated, one not": {
 			claims:    []runtime.Object{allocated, gpus("d", 1).Obj()},

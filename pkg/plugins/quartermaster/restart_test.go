@@ -49,7 +49,7 @@ func TestResumeAfterEverythingWasWritten(t *testing.T) {
 		result := f.schedule(pod)
 		require.Empty(t, result.phase, "%v", result.status)
 		require.Equal(t, "n2", result.node)
-		require.Equal(t, []string{"update/status c", "update/status c"}, f.writes, "a reservation of its own")
+		require.Equal(t, []string{"update c"}, f.writes, "a write of its own")
 		require.Equal(t, before.Status, f.claim("c").Status)
 	})
 }
