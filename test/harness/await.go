@@ -111,8 +111,17 @@ func (s *Space) allRun(pods []string) func(context.Context) error {
 
 // Runs is nil if a pod runs on a node with its claims.
 func (s *Space) Runs(pod *corev1.Pod) error {
-	if pod.Spec.NodeName == "" || pod.Status.Phase != corev1.PodRunning {
+	if pod.Status.Phase != corev1.PodRunning {
 		return fmt.Errorf("pod %s is %s on node %q: %s", pod.Name, pod.Status.Phase, pod.Spec.NodeName, Reason(pod))
+	}
+	return s.Placed(pod)
+}
+
+// Placed is nil if a pod is on a node, and all its claims are allocated and reserved for
+// it, which is what a scheduler can do for it.
+func (s *Space) Placed(pod *corev1.Pod) error {
+	if pod.Spec.NodeName == "" {
+		return fmt.Errorf("pod %s is on no node: %s", pod.Name, Reason(pod))
 	}
 	claims, err := s.ClaimsOf(pod)
 	if err != nil {
@@ -120,7 +129,7 @@ func (s *Space) Runs(pod *corev1.Pod) error {
 	}
 	for _, claim := range claims {
 		if claim.Status.Allocation == nil || !resourceclaim.IsReservedForPod(pod, claim, false) {
-			return fmt.Errorf("pod %s runs, but claim %s is not allocated and reserved for it", pod.Name, claim.Name)
+			return fmt.Errorf("pod %s is on a node, but claim %s is not allocated and reserved for it", pod.Name, claim.Name)
 		}
 	}
 	return nil

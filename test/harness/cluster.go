@@ -31,6 +31,9 @@ type Options struct {
 	ControlPlane controlplane.Options
 	// Binaries are those in bin that the tests run besides "scheduler" and "kwok".
 	Binaries []string
+	// Parallel is how many tests run at a time unless -parallel says something
+	// else. 0 is 12: they mostly wait, so that there can be more than processors.
+	Parallel int
 }
 
 // Cluster is a running control plane with simulated nodes and the rights of the

@@ -2,8 +2,11 @@ package harness
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -26,7 +29,9 @@ type history struct {
 	// reserved for a consumer.
 	reserved map[string]map[types.UID]revision
 	freed    []freed
-	gaps     gaps
+	// states are those that the status of a claim (namespace/name) went through.
+	states map[string][]string
+	gaps   gaps
 }
 
 // podHistory says when a pod was bound, and when it ended; 0 is not yet.
@@ -36,11 +41,14 @@ type podHistory struct {
 	bound, ended    revision
 }
 
-// freed is the end of an allocation, with those who had reserved it until then.
+// freed is the end of an allocation or of reservations of it.
 type freed struct {
 	claim     string
 	namespace string
 	at        revision
+	// deallocated says that all of it ended.
+	deallocated bool
+	// consumers are those whose reservations ended.
 	consumers []resourceapi.ResourceClaimConsumerReference
 }
 
@@ -48,6 +56,7 @@ func newHistory() *history {
 	return &history{
 		pods:     make(map[types.UID]*podHistory),
 		reserved: make(map[string]map[types.UID]revision),
+		states:   make(map[string][]string),
 	}
 }
 
@@ -102,6 +111,7 @@ func (h *history) sawClaim(oldObj, newObj any) {
 	defer h.Unlock()
 	key, at := claim.Namespace+"/"+claim.Name, revisionOf(claim.ResourceVersion)
 	h.gaps.saw(oldObj, at)
+	h.states[key] = append(h.states[key], fmt.Sprintf("%d: %s", at, stateOf(claim)))
 	if claim.Status.Allocation != nil {
 		for _, consumer := range claim.Status.ReservedFor {
 			if h.reserved[key] == nil {
@@ -112,8 +122,19 @@ func (h *history) sawClaim(oldObj, newObj any) {
 			}
 		}
 	}
-	if old, ok := oldObj.(*resourceapi.ResourceClaim); ok && old.Status.Allocation != nil && claim.Status.Allocation == nil {
-		h.freed = append(h.freed, freed{claim: key, namespace: claim.Namespace, at: at, consumers: old.Status.ReservedFor})
+	old, ok := oldObj.(*resourceapi.ResourceClaim)
+	if !ok || old.UID != claim.UID || old.Status.Allocation == nil {
+		return
+	}
+	f := freed{claim: key, namespace: claim.Namespace, at: at, deallocated: claim.Status.Allocation == nil}
+	for _, consumer := range old.Status.ReservedFor {
+		// Consumers that are no pods may go as they like.
+		if f.deallocated || isPod(consumer) && !slices.Contains(claim.Status.ReservedFor, consumer) {
+			f.consumers = append(f.consumers, consumer)
+		}
+	}
+	if len(f.consumers) > 0 {
+		h.freed = append(h.freed, f)
 	}
 }
 
@@ -126,8 +147,8 @@ func revisionOf(resourceVersion string) revision {
 }
 
 // check is nil if in a namespace every pod was bound only after all its claims were
-// allocated and reserved for it, and no allocation was taken away from a pod that
-// was on a node.
+// allocated and reserved for it, and neither allocation nor reservation was taken away
+// from a pod that was on a node.
 func (h *history) check(namespace string) error {
 	h.Lock()
 	defer h.Unlock()
@@ -148,7 +169,12 @@ func (h *history) check(namespace string) error {
 		}
 		for _, consumer := range f.consumers {
 			if h.uses(consumer, f.at) {
-				return fmt.Errorf("claim %s was deallocated at revision %d, while %s %s used it", f.claim, f.at, consumer.Resource, consumer.Name)
+				what := "no longer reserved"
+				if f.deallocated {
+					what = "deallocated"
+				}
+				return fmt.Errorf("claim %s was %s at revision %d, while %s %s used it since revision %d; its states by revision:\n%s",
+					f.claim, what, f.at, consumer.Resource, consumer.Name, h.pods[consumer.UID].boundAt(), strings.Join(h.states[f.claim], "\n"))
 			}
 		}
 	}
@@ -158,9 +184,40 @@ func (h *history) check(namespace string) error {
 // uses reports whether a consumer was in need of its claims at some time. Of
 // consumers that are no pods, nobody knows better than their reservation.
 func (h *history) uses(consumer resourceapi.ResourceClaimConsumerReference, at revision) bool {
-	if consumer.Resource != "pods" || consumer.APIGroup != "" {
+	if !isPod(consumer) {
 		return true
 	}
 	pod := h.pods[consumer.UID]
 	return pod != nil && pod.bound > 0 && pod.bound < h.gaps.earliest(at) && (pod.ended == 0 || pod.ended > at)
+}
+
+// boundAt is 0 for consumers that are no pods.
+func (p *podHistory) boundAt() revision {
+	if p == nil {
+		return 0
+	}
+	return p.bound
+}
+
+// stateOf is what matters here of the status of a claim.
+func stateOf(claim *resourceapi.ResourceClaim) string {
+	var devices, consumers []string
+	for _, consumer := range claim.Status.ReservedFor {
+		consumers = append(consumers, consumer.Name)
+	}
+	if claim.Status.Allocation != nil {
+		for _, result := range claim.Status.Allocation.Devices.Results {
+			devices = append(devices, result.Pool+"/"+result.Device)
+		}
+	}
+	var writers []string
+	for _, entry := range claim.ManagedFields {
+		writers = append(writers, fmt.Sprintf("%s %s %s", entry.Manager, entry.Subresource, entry.Time.Format(time.TimeOnly)))
+	}
+	return fmt.Sprintf("devices %v, reserved for %v, finalizers %v, deleted %t, seen at %s, fields of %q",
+		devices, consumers, claim.Finalizers, claim.DeletionTimestamp != nil, time.Now().Format("15:04:05.000"), writers)
+}
+
+func isPod(consumer resourceapi.ResourceClaimConsumerReference) bool {
+	return consumer.Resource == "pods" && consumer.APIGroup == ""
 }

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -8,8 +9,7 @@ import (
 	"testing"
 )
 
-// parallelTests run at a time unless -parallel says something else. They mostly
-// wait, so that there can be more than processors.
+// parallelTests is the default of Options.Parallel.
 const parallelTests = 12
 
 // Main is what TestMain of a package of tests does: it starts a cluster, hands it
@@ -19,7 +19,7 @@ const parallelTests = 12
 func Main(m *testing.M, o Options, use func(*Cluster), atEnd ...func() error) int {
 	flag.Parse()
 	if !flagIsSet("test.parallel") {
-		if err := flag.Set("test.parallel", fmt.Sprint(parallelTests)); err != nil {
+		if err := flag.Set("test.parallel", fmt.Sprint(cmp.Or(o.Parallel, parallelTests))); err != nil {
 			panic(err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
@@ -11,6 +12,9 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/test/checker"
 )
+
+// lateness is by how much one informer may be behind another.
+const lateness = 10 * time.Second
 
 // CheckSettled waits until the checker has nothing to complain about in this
 // space, and checks how that state came to be.
@@ -32,8 +36,12 @@ func (s *Space) CheckSettled() {
 		if len(own) > 0 {
 			return fmt.Errorf("what must always hold does not:\n%s", checker.Format(own))
 		}
-		return s.Cluster.history.check(s.Name)
+		return nil
 	})
+	if err == nil {
+		// What has happened does not go away; only one of the informers may be late.
+		err = Poll(context.Background(), lateness, func(context.Context) error { return s.Cluster.history.check(s.Name) })
+	}
 	if err != nil {
 		s.T.Errorf("%v\n%s", err, s.Describe())
 	}
