@@ -1,0 +1,88 @@
+package faults
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quartermaster-dra/quartermaster/test/faults/proxy"
+)
+
+// rate is the share of writes that meet a fault.
+const rate = 0.1
+
+// watchCuts is how often the watch of each kind of object is cut: after the third
+// time, client-go pauses for some seconds.
+const watchCuts = 3
+
+// notRepeated are the objects of which nothing is repeated. kube-scheduler ends itself
+// when it sees a pod go back to a state in which it was not on its node yet ("Scheduler
+// cache is corrupted"), whatever its plugins do.
+var notRepeated = []string{"pods"}
+
+// One kind of fault at a time, and all of them together.
+func TestBadConnection(t *testing.T) {
+	t.Parallel()
+	writes := func(kinds ...proxy.Kind) proxy.Faults { return proxy.Faults{Writes: proxy.Mixed(rate, kinds...)} }
+	for name, test := range map[string]struct {
+		faults proxy.Faults
+		http1  bool
+	}{
+		"409":                   {faults: writes(proxy.Conflict)},
+		"429":                   {faults: writes(proxy.TooManyRequests)},
+		"429 and Retry-After":   {faults: writes(proxy.RetryLater)},
+		"500":                   {faults: writes(proxy.InternalError)},
+		"503":                   {faults: writes(proxy.Unavailable)},
+		"cut before":            {faults: writes(proxy.CutBefore)},
+		"cut after":             {faults: writes(proxy.CutAfter)},
+		"cut before and after":  {faults: writes(proxy.CutBefore, proxy.CutAfter), http1: true},
+		"delays":                {faults: writes(proxy.DelayBefore, proxy.DelayAfter)},
+		"repeated events":       {faults: proxy.Faults{Events: proxy.Rates{proxy.RepeatEvents: rate}, NotRepeated: notRepeated}},
+		"late events":           {faults: proxy.Faults{Events: proxy.Rates{proxy.DelayEvents: rate}}},
+		"watches that are cut":  {faults: proxy.Faults{Events: proxy.Rates{proxy.CutWatch: rate}, WatchCuts: watchCuts}},
+		"everything, at random": {faults: everything()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testBadConnection(t, test.faults, test.http1)
+		})
+	}
+}
+
+// everything is any kind of fault of anything.
+func everything() proxy.Faults {
+	return proxy.Faults{
+		Writes: proxy.Mixed(2*rate, proxy.RequestKinds()...),
+		Reads: proxy.Mixed(rate, proxy.TooManyRequests, proxy.RetryLater, proxy.InternalError, proxy.Unavailable,
+			proxy.CutBefore, proxy.CutAfter, proxy.DelayBefore, proxy.DelayAfter),
+		Events:      proxy.Mixed(rate, proxy.RepeatEvents, proxy.DelayEvents, proxy.CutWatch),
+		WatchCuts:   watchCuts,
+		NotRepeated: notRepeated,
+	}
+}
+
+func testBadConnection(t *testing.T, faults proxy.Faults, http1 bool) {
+	s := newSpace(t, "connection", nodes)
+	p := startScheduler(s, http1, 0)
+	for round := range *rounds {
+		if round > 0 {
+			clearPods(s, round-1)
+		}
+		start := time.Now()
+		setFaults(t, p, faults)
+		startBurst(s, round)
+		if round == 0 {
+			full(s)
+			makeRoom(s, nodes)
+		}
+		placed := allPlaced(s)
+		took := time.Since(start)
+		setFaults(t, p, proxy.Faults{})
+		inOrder(s)
+		t.Logf("seed %d, round %d: %d pods scheduled after %s; since the start %s", *seed, round, placed, took.Round(time.Millisecond), p.Counts())
+	}
+	for kind := range faults.Writes {
+		require.Positive(t, p.Counts().Of(kind), "no fault of kind %q: %s", kind, p.Counts())
+	}
+}

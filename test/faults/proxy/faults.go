@@ -1,0 +1,129 @@
+package proxy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Kind is a kind of fault.
+type Kind string
+
+// Faults of requests.
+const (
+	// Conflict answers 409 as if the object had changed. Nothing is forwarded.
+	Conflict Kind = "409"
+	// TooManyRequests answers 429. Nothing is forwarded.
+	TooManyRequests Kind = "429"
+	// RetryLater answers 429 and asks to try again after a second, which client-go
+	// does by itself. Nothing is forwarded.
+	RetryLater Kind = "429 with Retry-After"
+	// InternalError answers 500. Nothing is forwarded.
+	InternalError Kind = "500"
+	// Unavailable answers 503. Nothing is forwarded.
+	Unavailable Kind = "503"
+	// CutBefore cuts the connection instead of forwarding the request.
+	CutBefore Kind = "cut before"
+	// CutAfter cuts the connection after the server has carried out the request;
+	// its answer is lost.
+	CutAfter Kind = "cut after"
+	// DelayBefore holds a request up before it is forwarded.
+	DelayBefore Kind = "delay before"
+	// DelayAfter holds the answer up.
+	DelayAfter Kind = "delay after"
+)
+
+// Faults of the events of a watch. The event itself is delivered.
+const (
+	// RepeatEvents delivers the last few events of the watch once more, in their
+	// order, so that each object is set back to a state that it had before and
+	// comes back to its last one.
+	RepeatEvents Kind = "repeat events"
+	// CutWatch cuts the watch in the middle of the next event.
+	CutWatch Kind = "cut watch"
+	// DelayEvents holds up this event and thereby all later ones of the watch.
+	DelayEvents Kind = "delay events"
+)
+
+var (
+	requestKinds = []Kind{Conflict, TooManyRequests, RetryLater, InternalError, Unavailable, CutBefore, CutAfter, DelayBefore, DelayAfter}
+	eventKinds   = []Kind{RepeatEvents, CutWatch, DelayEvents}
+)
+
+const (
+	// Delays are random in [minDelay, maxDelay).
+	minDelay = 50 * time.Millisecond
+	maxDelay = 2 * time.Second
+	// maxEventDelay keeps a watch from falling behind without end: what is
+	// delayed is a sequence.
+	maxEventDelay = 500 * time.Millisecond
+	// maxRepeated is how many events RepeatEvents repeats at most.
+	maxRepeated = 32
+)
+
+// Rates say how likely faults are: probabilities between 0 and 1, which add up to 1 at
+// most. At most one fault hits one request or event.
+type Rates map[Kind]float64
+
+// Faults say what a proxy does. The zero value forwards everything.
+type Faults struct {
+	// Writes are faults of POST, PUT, PATCH and DELETE.
+	Writes Rates
+	// Reads are faults of GET, watches not included.
+	Reads Rates
+	// Events are faults of the events of watches.
+	Events Rates
+	// WatchCuts is how often CutWatch may hit each kind of object at most. After
+	// each cut client-go's reflectors pause twice as long before they watch
+	// again, up to 30 seconds, which says nothing about their users.
+	WatchCuts int
+	// NotRepeated are the kinds of objects whose events are never repeated, by
+	// resource like "pods".
+	NotRepeated []string
+}
+
+// Mixed are rates with the same total for some kinds.
+func Mixed(total float64, kinds ...Kind) Rates {
+	rates := Rates{}
+	for _, kind := range kinds {
+		rates[kind] = total / float64(len(kinds))
+	}
+	return rates
+}
+
+// RequestKinds are all kinds that can hit a request.
+func RequestKinds() []Kind { return slices.Clone(requestKinds) }
+
+func (f Faults) validate() error {
+	for name, check := range map[string]struct {
+		rates   Rates
+		allowed []Kind
+	}{
+		"Writes": {f.Writes, requestKinds}, "Reads": {f.Reads, requestKinds}, "Events": {f.Events, eventKinds},
+	} {
+		total := 0.0
+		for kind, rate := range check.rates {
+			if !slices.Contains(check.allowed, kind) {
+				return fmt.Errorf("faults: %s have kind %q; possible are %q", name, kind, check.allowed)
+			}
+			total += rate
+		}
+		// A sum like ten times 0.1 may be a little more than 1.
+		if total > 1.000001 {
+			return fmt.Errorf("faults: the rates of %s add up to %g; they are probabilities of which at most one comes true", name, total)
+		}
+	}
+	return nil
+}
+
+// pick returns the kind that a random number in [0, 1) stands for, "" for none.
+func (r Rates) pick(random float64) Kind {
+	for _, kind := range slices.Sorted(maps.Keys(r)) {
+		if random < r[kind] {
+			return kind
+		}
+		random -= r[kind]
+	}
+	return ""
+}

@@ -1,0 +1,227 @@
+package proxy
+
+import (
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"math/rand/v2"
+	"mime"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/client-go/rest"
+)
+
+// Options say where a proxy leads.
+type Options struct {
+	// Server is how to reach the API server: address and CA. Credentials in it
+	// are not used; the proxy passes on those of its clients, which can only be
+	// tokens.
+	Server *rest.Config
+	// Seed starts the sequence of random numbers.
+	Seed uint64
+	// HTTP1 has clients use HTTP/1.1, where a cut closes the connection of one
+	// request. With HTTP/2 it resets one of many streams.
+	HTTP1 bool
+}
+
+// Proxy is a running proxy. It is safe for concurrent use.
+type Proxy struct {
+	server   *httptest.Server
+	upstream *http.Transport
+	forward  *httputil.ReverseProxy
+	resolver request.RequestInfoFactory
+
+	mutex  sync.Mutex
+	faults Faults
+	random *rand.Rand
+	counts Counts
+	// watchCuts is how many cuts of watches are left for a kind of object.
+	watchCuts map[string]int
+}
+
+// Start starts a proxy without faults on a loopback address.
+func Start(o Options) (*Proxy, error) {
+	address, err := url.Parse(o.Server.Host)
+	if err != nil {
+		return nil, fmt.Errorf("start a proxy: address of the API server: %w", err)
+	}
+	// No client certificate: the server would take the proxy for its client.
+	verify, err := rest.TLSConfigFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{
+		CAFile: o.Server.CAFile, CAData: o.Server.CAData,
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("start a proxy: CA of the API server: %w", err)
+	}
+	p := &Proxy{
+		upstream: &http.Transport{TLSClientConfig: verify, ForceAttemptHTTP2: true, DisableCompression: true},
+		resolver: request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")},
+		random:   rand.New(rand.NewPCG(o.Seed, 0)),
+		counts:   newCounts(),
+	}
+	p.forward = &httputil.ReverseProxy{
+		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(address) },
+		Transport:      p.upstream,
+		FlushInterval:  -1, // Events are delivered at once.
+		ModifyResponse: p.watchEvents,
+		ErrorLog:       log.New(io.Discard, "", 0),
+	}
+	p.server = httptest.NewUnstartedServer(p)
+	p.server.EnableHTTP2 = !o.HTTP1
+	p.server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	p.server.StartTLS()
+	return p, nil
+}
+
+// URL is the address for clients.
+func (p *Proxy) URL() string { return p.server.URL }
+
+// Certificate is the PEM of the certificate that the proxy shows to clients.
+func (p *Proxy) Certificate() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw})
+}
+
+// Set changes what the proxy does to requests and events from now on.
+func (p *Proxy) Set(faults Faults) error {
+	if err := faults.validate(); err != nil {
+		return err
+	}
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.faults = faults
+	p.watchCuts = map[string]int{}
+	return nil
+}
+
+// Counts returns how many requests and faults there were since the start.
+func (p *Proxy) Counts() Counts {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.counts.clone()
+}
+
+// Stop cuts all connections and ends the proxy.
+func (p *Proxy) Stop() {
+	p.server.CloseClientConnections()
+	p.server.Close()
+	p.upstream.CloseIdleConnections()
+}
+
+// ServeHTTP forwards a request or does something worse.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	kind, delay := p.chooseForRequest(r)
+	switch kind {
+	case "":
+		p.forward.ServeHTTP(w, r)
+	case CutBefore:
+		cut()
+	case CutAfter:
+		p.forward.ServeHTTP(lost{http.Header{}}, r)
+		cut()
+	case DelayBefore:
+		pause(r, delay)
+		p.forward.ServeHTTP(w, r)
+	case DelayAfter:
+		answer := httptest.NewRecorder()
+		p.forward.ServeHTTP(answer, r)
+		pause(r, delay)
+		copyAnswer(w, answer)
+	default:
+		refuse(w, kind)
+	}
+}
+
+// cut ends the connection of the request that is being served, or its stream, without
+// an answer.
+func cut() { panic(http.ErrAbortHandler) }
+
+// pause waits, but not longer than the client does.
+func pause(r *http.Request, delay time.Duration) {
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-r.Context().Done():
+	}
+}
+
+// chooseForRequest decides what happens to a request, and counts it.
+func (p *Proxy) chooseForRequest(r *http.Request) (Kind, time.Duration) {
+	info, err := p.resolver.NewRequestInfo(r)
+	if err != nil || info.Verb == "watch" {
+		return "", 0
+	}
+	target := info.Resource
+	if info.Subresource != "" {
+		target += "/" + info.Subresource
+	}
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	rates := p.faults.Reads
+	if isWrite(r.Method) {
+		rates = p.faults.Writes
+		p.counts.Writes++
+	}
+	kind := rates.pick(p.random.Float64())
+	if kind != "" {
+		p.counts.add(kind, target)
+	}
+	return kind, minDelay + time.Duration(p.random.Int64N(int64(maxDelay-minDelay)))
+}
+
+func isWrite(method string) bool {
+	switch method {
+	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
+		return true
+	}
+	return false
+}
+
+// watchEvents is the reverse proxy's hook for answers: it puts itself between a watch
+// and its reader.
+func (p *Proxy) watchEvents(response *http.Response) error {
+	info, err := p.resolver.NewRequestInfo(response.Request)
+	if err != nil || info.Verb != "watch" || response.StatusCode != http.StatusOK {
+		return nil
+	}
+	contentType, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	if err != nil || contentType != "application/json" {
+		return nil
+	}
+	// Newlines are added, and more if events are repeated.
+	response.ContentLength = -1
+	response.Header.Del("Content-Length")
+	response.Body = newEventStream(response.Body, func() (Kind, int, time.Duration) {
+		return p.chooseForEvent(info.Resource)
+	})
+	return nil
+}
+
+// chooseForEvent decides what happens to an event of a watch, and counts it. For
+// RepeatEvents it returns the number of events to repeat.
+func (p *Proxy) chooseForEvent(resource string) (kind Kind, repeat int, delay time.Duration) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.counts.Events++
+	kind = p.faults.Events.pick(p.random.Float64())
+	switch {
+	case kind == RepeatEvents && slices.Contains(p.faults.NotRepeated, resource):
+		kind = ""
+	case kind == CutWatch && p.watchCuts[resource] >= p.faults.WatchCuts:
+		kind = ""
+	case kind == CutWatch:
+		p.watchCuts[resource]++
+	}
+	if kind != "" {
+		p.counts.add(kind, resource)
+	}
+	return kind, 1 + p.random.IntN(maxRepeated), time.Duration(p.random.Int64N(int64(maxEventDelay)))
+}

@@ -1,0 +1,232 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+	"k8s.io/utils/ptr"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/playground/fleet"
+	"github.com/quartermaster-dra/quartermaster/pkg/playground/workload"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
+)
+
+// vandal deletes objects of a space at random while pods are being scheduled. What
+// nobody else replaces it puts back before the next stroke.
+type vandal struct {
+	*harness.Space
+	random *rand.Rand
+	// putBack are what is to be created again, oldest first.
+	putBack []func()
+	// generations are those of the pools of the nodes.
+	generations map[int]int64
+	// pods is how many pods have been created in the place of others.
+	pods int
+	// strokes counts, by name.
+	strokes map[string]int
+}
+
+// stroke is one way to disturb. It returns false if there was nothing to disturb.
+type stroke func(*vandal) bool
+
+// strokes are all of them, by what they hit.
+var strokes = map[string]stroke{
+	"pods":        (*vandal).hitPod,
+	"claims":      (*vandal).hitClaim,
+	"templates":   (*vandal).hitTemplate,
+	"classes":     (*vandal).hitClass,
+	"slices":      (*vandal).hitSlice,
+	"generations": (*vandal).replaceSlice,
+	"nodes":       (*vandal).hitNode,
+}
+
+func newVandal(s *harness.Space) *vandal {
+	return &vandal{
+		Space:       s,
+		random:      rand.New(rand.NewPCG(*seed, 1)),
+		generations: map[int]int64{},
+		strokes:     map[string]int{},
+	}
+}
+
+// disturb strikes so many times, each time when the scheduler has got on a little, or
+// after a while if it cannot.
+func (v *vandal) disturb(times int, what ...string) {
+	v.T.Helper()
+	for range times {
+		v.awaitProgress()
+		v.putBackAll()
+		name := what[v.random.IntN(len(what))]
+		if strokes[name](v) {
+			v.strokes[name]++
+		}
+	}
+}
+
+// awaitProgress waits until a pod more is bound or a claim more is allocated, or until
+// it is clear that this waits for something to be put back.
+func (v *vandal) awaitProgress() {
+	const enough = 200 * time.Millisecond
+	state := func() [2]int { return [2]int{v.Bound(), v.Allocated()} }
+	before := state()
+	// That there is none is no failure.
+	_ = harness.Poll(v.T.Context(), enough, func(context.Context) error {
+		if state() == before {
+			return errors.New("no progress")
+		}
+		return nil
+	})
+}
+
+// hitPod deletes a pod in whatever state, and creates another one in its place.
+func (v *vandal) hitPod() bool {
+	pods := v.Pods()
+	if len(pods) == 0 {
+		return false
+	}
+	return v.replacePod(pods[v.random.IntN(len(pods))])
+}
+
+// replacePod deletes a pod and creates one with another name and the same claims.
+func (v *vandal) replacePod(victim *corev1.Pod) bool {
+	err := cluster.Client.CoreV1().Pods(v.Name).Delete(v.T.Context(), victim.Name, metav1.DeleteOptions{})
+	if victim.DeletionTimestamp != nil || apierrors.IsNotFound(err) {
+		return false
+	}
+	require.NoError(v.T, err)
+	var uses []workload.Use
+	for _, claim := range victim.Spec.ResourceClaims {
+		uses = append(uses, workload.Use{
+			As: claim.Name, Claim: ptr.Deref(claim.ResourceClaimName, ""), Template: ptr.Deref(claim.ResourceClaimTemplateName, ""),
+		})
+	}
+	v.pods++
+	kind, _, _ := strings.Cut(victim.Name, "-new-")
+	v.Create(v.Pod(fmt.Sprintf("%s-new-%03d", kind, v.pods), uses))
+	return true
+}
+
+// hitClaim deletes a claim. One that was generated is made again by its controller.
+func (v *vandal) hitClaim() bool {
+	claims, err := cluster.Informers.Resource().V1().ResourceClaims().Lister().ResourceClaims(v.Name).List(labels.Everything())
+	require.NoError(v.T, err)
+	if len(claims) == 0 {
+		return false
+	}
+	victim := claims[v.random.IntN(len(claims))]
+	err = cluster.Client.ResourceV1().ResourceClaims(v.Name).Delete(v.T.Context(), victim.Name, metav1.DeleteOptions{})
+	if victim.DeletionTimestamp != nil || apierrors.IsNotFound(err) {
+		return false
+	}
+	require.NoError(v.T, err)
+	if len(victim.OwnerReferences) == 0 {
+		v.later(func() { v.putBackClaim(victim.Name) })
+	}
+	return true
+}
+
+// putBackClaim creates a claim that has been deleted, as soon as it is gone: one that
+// is in use stays until it is not.
+func (v *vandal) putBackClaim(name string) {
+	err := cluster.Objects.Create(v.T.Context(), v.Name, harness.One(name, v.Want(1)))
+	if apierrors.IsAlreadyExists(err) {
+		v.later(func() { v.putBackClaim(name) })
+		return
+	}
+	require.NoError(v.T, err)
+}
+
+func (v *vandal) hitTemplate() bool {
+	v.Delete(template(v.Space))
+	v.later(func() { v.Create(template(v.Space)) })
+	return true
+}
+
+func (v *vandal) hitClass() bool {
+	class := workload.Class(v.Name, workload.OfDriver(v.Driver))
+	v.Delete(class)
+	v.later(func() { v.Create(class) })
+	return true
+}
+
+// hitSlice withdraws the devices of a node for a while.
+func (v *vandal) hitSlice() bool {
+	slice := v.current(v.random.IntN(nodes))
+	v.Delete(slice)
+	v.later(func() { v.Create(slice) })
+	return true
+}
+
+// replaceSlice publishes the devices of a node as a newer generation, in a new slice.
+// The old one goes later, as drivers do it.
+func (v *vandal) replaceSlice() bool {
+	node := v.random.IntN(nodes)
+	old := v.current(node)
+	v.generations[node]++
+	v.Create(v.current(node))
+	v.later(func() { v.Delete(old) })
+	return true
+}
+
+// current is the newest slice of a node.
+func (v *vandal) current(node int) *resourceapi.ResourceSlice {
+	slice := v.Slice(node, harness.Numbered(devicesPerNode**scale)...).Obj()
+	if generation := v.generations[node]; generation > 0 {
+		slice.Name = fmt.Sprintf("%s-%d", slice.Name, generation)
+		slice.Spec.Pool.Generation += generation
+	}
+	return slice
+}
+
+// hitNode deletes a node for a while. The pods on it stay: the garbage collector of
+// pods waits longer than that.
+func (v *vandal) hitNode() bool {
+	node := v.random.IntN(nodes)
+	v.Delete(fleet.Node(v.Node(node), v.Name, nil))
+	v.later(func() { v.AddNode(node, nil) })
+	return true
+}
+
+// later has something done before the next stroke.
+func (v *vandal) later(create func()) { v.putBack = append(v.putBack, create) }
+
+func (v *vandal) putBackAll() {
+	earlier := v.putBack
+	v.putBack = nil
+	for _, create := range earlier {
+		create()
+	}
+}
+
+// restore puts back everything. Claims that are being deleted have to lose the pods that
+// use them for that; these are replaced.
+func (v *vandal) restore() {
+	v.T.Helper()
+	v.Eventually("put back everything", func(context.Context) error {
+		for _, pod := range v.Pods() {
+			claims, err := v.ClaimsOf(pod)
+			if err != nil || len(claims[0].OwnerReferences) > 0 {
+				continue // Its owner cares.
+			}
+			if claims[0].DeletionTimestamp != nil && resourceclaim.IsReservedForPod(pod, claims[0], false) {
+				v.replacePod(pod)
+			}
+		}
+		v.putBackAll()
+		if len(v.putBack) > 0 {
+			return fmt.Errorf("%d objects cannot be created yet", len(v.putBack))
+		}
+		return nil
+	})
+}
