@@ -31,13 +31,16 @@ func (pl *Quartermaster) confirm(ctx context.Context, c *cycle, pod *v1.Pod) *fw
 	}
 	lost := pl.lost(c, false)
 	if pl.mustSettle() && !slices.ContainsFunc(lost, lostClaim.toOurs) {
-		// Also if it is lost already: the default scheduler forgets that a device is in use
-		// when the first of two claims lets go of it, and better does so when it has done
-		// what it had to do.
-		if err := pl.settle(ctx, stageSettle, func() bool { return false }); err != nil {
+		// When the first of two claims lets go of a device, the default scheduler forgets
+		// that it is in use. So what is lost already is given back only now, when that
+		// scheduler has done what it had to do, and what was lost stays lost even if the
+		// other claim is gone: that scheduler would allocate the device again.
+		if err := pl.settle(ctx, stageSettle, func() bool {
+			lost = addLost(lost, pl.lost(c, true))
+			return false
+		}); err != nil {
 			return failed(err)
 		}
-		lost = pl.lost(c, true)
 	}
 	if len(lost) > 0 {
 		return pl.giveWay(ctx, pod, lost)
@@ -93,6 +96,16 @@ func (pl *Quartermaster) lost(c *cycle, toForeign bool) []lostClaim {
 		}
 	}
 	return lost
+}
+
+// addLost adds claims that are not in the list.
+func addLost(list, more []lostClaim) []lostClaim {
+	for _, l := range more {
+		if !slices.ContainsFunc(list, func(known lostClaim) bool { return known.podClaim == l.podClaim }) {
+			list = append(list, l)
+		}
+	}
+	return list
 }
 
 // giveWay gives the claims back. If that does not succeed, Unreserve goes on until it

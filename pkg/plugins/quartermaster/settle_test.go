@@ -24,6 +24,7 @@ func TestSettle(t *testing.T) {
 		off      bool
 		foreign  time.Duration // how long ago another scheduler has allocated, 0: never
 		conflict time.Duration // when it allocates the same device
+		until    time.Duration // and when it gives that up, 0: never
 		want     time.Duration // how long PreBind takes
 		written  bool          // whether our allocation gets written
 		loses    bool
@@ -34,6 +35,7 @@ func TestSettle(t *testing.T) {
 		"foreign lately, off":             {off: true, foreign: time.Second, written: true},
 		"a conflict before the write":     {foreign: time.Second, conflict: settleTime / 2, want: settleTime / 2, loses: true},
 		"a conflict after the write":      {foreign: time.Second, conflict: 3 * settleTime / 2, want: 2 * settleTime, written: true, loses: true},
+		"a conflict that ends":            {foreign: time.Second, conflict: 5 * settleTime / 4, until: 7 * settleTime / 4, want: 2 * settleTime, written: true, loses: true},
 		"a conflict too late to lose":     {foreign: time.Second, conflict: 3 * settleTime, want: 2 * settleTime, written: true},
 		"a conflict after the write, off": {off: true, foreign: time.Second, conflict: settleTime / 2, written: true},
 	}
@@ -51,6 +53,11 @@ func TestSettle(t *testing.T) {
 				}
 				if test.conflict > 0 {
 					time.AfterFunc(test.conflict, func() { f.changeClaim("rival", allocate("n1", "gpu-0")) })
+				}
+				if test.until > 0 {
+					time.AfterFunc(test.until, func() {
+						f.changeClaim("rival", func(claim *resourceapi.ResourceClaim) { claim.Status = resourceapi.ResourceClaimStatus{} })
+					})
 				}
 				start := time.Now()
 				result := f.schedule(f.pod("p"))
