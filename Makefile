@@ -11,7 +11,7 @@ IMAGE ?= ghcr.io/quartermaster-dra/quartermaster:dev
 # Packages whose tests embed the API server. They run one after the other and
 # without the race detector: each starts a control plane, and kube-apiserver with
 # race detection takes many minutes to compile. All others are unit tests.
-INTEGRATION_PACKAGES := ./pkg/controlplane/... ./pkg/playground ./cmd/playground ./test/manifests ./test/integration/... ./test/rbac ./test/hostile ./test/harness ./test/restarts ./test/beside ./test/faults
+INTEGRATION_PACKAGES := ./pkg/controlplane/... ./pkg/playground ./cmd/playground ./test/manifests ./test/integration/... ./test/rbac ./test/hostile ./test/harness ./test/restarts ./test/beside ./test/faults ./test/soak
 # Packages with benchmarks.
 BENCH_PACKAGES := ./pkg/allocator
 # How long and how often bench-allocator runs each benchmark. It reports medians.
@@ -24,8 +24,9 @@ ROUNDS ?= 1
 PERF_UNIT_PACKAGES := ./workload ./report ./cluster ./cpuprofile ./timing ./process
 # Test processes at a time.
 TEST_PARALLEL ?= 2
-# How many runs `make beside` makes of each kind.
+# How many runs `make beside` makes of each kind, and how long `make soak` takes.
 BESIDE_RUNS ?= 10
+SOAK_DURATION ?= 10m
 UNIT_TIMEOUT ?= 10m
 INTEGRATION_TIMEOUT ?= 20m
 # How many random scenarios the allocator and upstream's must agree on.
@@ -98,6 +99,10 @@ test-integration: build bin/kube-scheduler bin/kubectl ## run the tests that sta
 .PHONY: beside
 beside: build bin/kube-scheduler ## run two schedulers side by side on the same devices, BESIDE_RUNS times (minutes)
 	@BESIDE_RUNS=$(BESIDE_RUNS) $(GO) test -v -count=1 -timeout 60m ./test/beside
+
+.PHONY: soak
+soak: build bin/kube-scheduler ## run four schedulers on the same devices for SOAK_DURATION, with pods that come and go
+	@SOAK_DURATION=$(SOAK_DURATION) $(GO) test -v -count=1 -timeout 0 ./test/soak
 
 .PHONY: bench
 bench: bench-allocator bench-perf bench-process ## run all benchmarks, beside upstream's code (hours)
