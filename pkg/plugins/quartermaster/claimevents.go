@@ -53,7 +53,7 @@ func (e *claimEvents) happened(ctx context.Context, event claimEvent) error {
 	if claim != nil && event.before == nil && event.after != nil {
 		e.latest.Store(time.Now().UnixNano())
 	}
-	if claim != nil && event.matters() {
+	if claim != nil && e.matters(event) {
 		if err := e.wakeUsers(ctx, claim, event.changesAllocation()); err != nil {
 			return err
 		}
@@ -107,13 +107,19 @@ func (e *claimEvents) wakeOthers(event claimEvent) {
 }
 
 // matters reports whether pods that use the claim may be helped. Metadata does not
-// matter, nor does the end of the claim: they wait for a new one then.
-func (e claimEvent) matters() bool {
-	if e.before == nil || e.after == nil {
-		return e.after != nil
+// matter, nor does the end of the claim: they wait for a new one then. Nor do consumers
+// that come, nor those that go as long as there is room for more and others stay: pods
+// that give way, each of which reserves the claim in vain, would keep each other busy.
+func (e *claimEvents) matters(event claimEvent) bool {
+	if event.before == nil || event.after == nil {
+		return event.after != nil
 	}
-	return !apiequality.Semantic.DeepEqual(&e.before.Status, &e.after.Status) ||
-		!apiequality.Semantic.DeepEqual(&e.before.Spec, &e.after.Spec)
+	before, after := event.before.Status, event.after.Status
+	if len(before.ReservedFor) < resourceapi.ResourceClaimReservedForMaxSize && e.pl.inUse(event.after) {
+		before.ReservedFor, after.ReservedFor = nil, nil
+	}
+	return !apiequality.Semantic.DeepEqual(&before, &after) ||
+		!apiequality.Semantic.DeepEqual(&event.before.Spec, &event.after.Spec)
 }
 
 // changesAllocation reports whether the claim is new, or was allocated or deallocated.

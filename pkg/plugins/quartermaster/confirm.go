@@ -8,6 +8,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -84,18 +85,24 @@ type lostClaim struct {
 func (l lostClaim) toOurs() bool { return !l.to.Other.Foreign }
 
 // lost returns the claims that have to give way. Schedulers that do not look give way
-// to nobody, so with toForeign that is up to us even if we were first.
+// to nobody, so with toForeign that is up to us even if we were first; unless a pod that
+// is bound uses the claim, because then nothing would come free.
 func (pl *Quartermaster) lost(c *cycle, toForeign bool) []lostClaim {
 	var lost []lostClaim
 	for _, podClaim := range c.claims {
 		for _, conflict := range pl.state.order.Rivals(podClaim.claim.UID) {
-			if conflict.Lost || toForeign && conflict.Other.Foreign {
+			if conflict.Lost || toForeign && conflict.Other.Foreign && !pl.inUse(podClaim.claim) {
 				lost = append(lost, lostClaim{podClaim, conflict})
 				break
 			}
 		}
 	}
 	return lost
+}
+
+// inUse reports whether a pod that is known to be bound has reserved the claim.
+func (pl *Quartermaster) inUse(claim *resourceapi.ResourceClaim) bool {
+	return slices.ContainsFunc(pl.consumers(claim), func(pod *v1.Pod) bool { return pod.Spec.NodeName != "" })
 }
 
 // addLost adds claims that are not in the list.

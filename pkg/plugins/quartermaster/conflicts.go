@@ -98,7 +98,7 @@ func (r *conflictReporter) report(ctx context.Context, c commitorder.Conflict) {
 			continue
 		}
 		r.pl.handle.EventRecorder().Eventf(claim, nil, v1.EventTypeWarning, conflictReason, "Allocating", "%s", message)
-		for _, pod := range r.consumers(claim) {
+		for _, pod := range r.pl.consumers(claim) {
 			r.pl.handle.EventRecorder().Eventf(pod, claim, v1.EventTypeWarning, conflictReason, "Allocating", "%s", message)
 		}
 	}
@@ -108,10 +108,10 @@ func (r *conflictReporter) report(ctx context.Context, c commitorder.Conflict) {
 const conflictReason = "DeviceConflict"
 
 // consumers returns the pods for which a claim is reserved, as far as they are known.
-func (r *conflictReporter) consumers(claim *resourceapi.ResourceClaim) []*v1.Pod {
+func (pl *Quartermaster) consumers(claim *resourceapi.ResourceClaim) []*v1.Pod {
 	var pods []*v1.Pod
 	for _, consumer := range claim.Status.ReservedFor {
-		pod := fromStore[v1.Pod](r.pl.pods, claim.Namespace+"/"+consumer.Name)
+		pod := fromStore[v1.Pod](pl.pods, claim.Namespace+"/"+consumer.Name)
 		if consumer.Resource == "pods" && consumer.APIGroup == "" && pod != nil && pod.UID == consumer.UID {
 			pods = append(pods, pod)
 		}
@@ -131,7 +131,7 @@ func (r *conflictReporter) evictLater(ctx context.Context, c commitorder.Conflic
 	if claim == nil || claim.UID != later.UID {
 		return false
 	}
-	for _, pod := range r.consumers(claim) {
+	for _, pod := range r.pl.consumers(claim) {
 		err := r.evict(ctx, pod, claim)
 		switch {
 		case err == nil:

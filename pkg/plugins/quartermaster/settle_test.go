@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 )
 
@@ -137,4 +138,31 @@ func TestSettleIsBounded(t *testing.T) {
 		require.InDelta(t, (2 * maxSettleTimes * settleTime).Seconds(), time.Since(start).Seconds(), 2*oneStep(settleTime))
 		time.Sleep(time.Minute)
 	})
+}
+
+// TestClaimInUseIsJoined: a pod that gave way to a later claim of another scheduler would
+// free nothing as long as a bound pod uses the claim.
+func TestClaimInUseIsJoined(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		user  *v1.Pod
+		loses bool
+	}{
+		"a bound pod uses it":          {user: boundTo(newPod("user", uses("c")), "n1")},
+		"a pod uses it that may leave": {user: newPod("user", uses("c")), loses: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inCluster(t, plus(conflictWorld(), test.user, newPod("joins", uses("c"))), func(t *testing.T, f *fixture) {
+				f.otherInstanceAllocates("c", "n1", "gpu-0")
+				f.changeClaim("c", reservedFor("user"))
+				f.changeClaim("rival", allocate("n1", "gpu-0"))
+				f.settle()
+				result := f.schedule(f.pod("joins"))
+				require.Equal(t, test.loses, result.phase == "PreBind", result.text())
+				time.Sleep(time.Minute)
+			})
+		})
+	}
 }

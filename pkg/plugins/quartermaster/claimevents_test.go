@@ -1,0 +1,40 @@
+package quartermaster
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	resourceapi "k8s.io/api/resource/v1"
+)
+
+// TestConsumersComeAndGo: who waits for a claim that others use is not woken by each of
+// them. It would make a write, give way, and so wake the others.
+func TestConsumersComeAndGo(t *testing.T) {
+	t.Parallel()
+	const limit = resourceapi.ResourceClaimReservedForMaxSize
+	bound, alsoBound, unbound := boundTo(newPod("b", uses("c")), "n1"), boundTo(newPod("b2", uses("c")), "n1"), newPod("u", uses("c"))
+	full := append(users(limit-1), "b")
+	tests := map[string]struct {
+		before, after []string
+		want          bool
+	}{
+		"one more of a claim in use":       {before: []string{"b"}, after: []string{"b", "u"}},
+		"one less of a claim in use":       {before: []string{"b", "u"}, after: []string{"b"}},
+		"the first of two":                 {before: []string{"b", "b2"}, after: []string{"b2"}},
+		"the last that is bound":           {before: []string{"b", "u"}, after: []string{"u"}, want: true},
+		"the last":                         {before: []string{"b"}, want: true},
+		"one more of a claim not in use":   {before: []string{"u"}, after: []string{"u", "v"}, want: true},
+		"one less of a claim that is full": {before: full, after: full[1:], want: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			beforeEvents(t, func(t *testing.T, f *fixture) {
+				f.arrive(bound, alsoBound, unbound)
+				before := with(gpus("c", 1).Allocated("n1", "gpu-0"), reservedFor(test.before...))
+				after := with(gpus("c", 1).Allocated("n1", "gpu-0"), reservedFor(test.after...))
+				require.Equal(t, test.want, f.pl.claims.matters(newClaimEvent(before, after)))
+			})
+		})
+	}
+}
