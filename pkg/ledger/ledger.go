@@ -34,7 +34,10 @@ type record struct {
 	// if none was.
 	version   string
 	committed *resourceapi.AllocationResult
-	inFlight  *resourceapi.AllocationResult
+	// inFlight is not nil exactly as long as somebody is among users.
+	inFlight *resourceapi.AllocationResult
+	// users are the pods whose attempts rely on inFlight, each once.
+	users []types.UID
 }
 
 // effective is the allocation that counts.
@@ -158,60 +161,4 @@ func (l *Ledger) publish(holder ClaimRef, before, after *resourceapi.AllocationR
 		}
 		l.Changed.Add(id)
 	}
-}
-
-// AddInFlight records that a claim is about to get an allocation. It fails with a
-// ConflictError, and changes nothing, if another claim meanwhile holds a device
-// of it. It is a no-op if the server is known to have allocated the claim already.
-func (l *Ledger) AddInFlight(ref ClaimRef, allocation *resourceapi.AllocationResult) error {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	if err := l.conflict(ref, allocation); err != nil {
-		return err
-	}
-	r := l.record(ref)
-	before := r.effective()
-	r.inFlight = allocation
-	l.publish(ref, before, r.effective())
-	return nil
-}
-
-// RemoveInFlight ends what AddInFlight began, whether the allocation was written
-// (then Observe came first) or given up. It is idempotent.
-func (l *Ledger) RemoveInFlight(uid types.UID) {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	r := l.claims[uid]
-	if r == nil || r.inFlight == nil {
-		return
-	}
-	before := r.effective()
-	r.inFlight = nil
-	if r.version == "" {
-		delete(l.claims, uid)
-	}
-	l.publish(r.ref, before, r.effective())
-}
-
-// InFlight returns the allocation that is in flight for a claim, or nil.
-func (l *Ledger) InFlight(uid types.UID) *resourceapi.AllocationResult {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	if r := l.claims[uid]; r != nil {
-		return r.inFlight
-	}
-	return nil
-}
-
-// InFlightCount returns how many claims have an allocation in flight.
-func (l *Ledger) InFlightCount() int {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	n := 0
-	for _, r := range l.claims {
-		if r.inFlight != nil {
-			n++
-		}
-	}
-	return n
 }

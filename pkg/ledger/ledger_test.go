@@ -70,7 +70,7 @@ func TestAdminAccessHoldsNothing(t *testing.T) {
 	claim.Status.Allocation.Devices.Results[0].AdminAccess = ptr.To(true)
 	refresh(l, "x", claim)
 	require.Empty(t, holders(l, "a"))
-	require.NoError(t, l.AddInFlight(ledger.RefTo(b.Claim("y").Obj()), b.Claim("y").Allocated("a", "gpu-0").Status.Allocation))
+	require.NoError(t, l.AddInFlight(ledger.RefTo(b.Claim("y").Obj()), "pod", b.Claim("y").Allocated("a", "gpu-0").Status.Allocation))
 }
 
 func TestShares(t *testing.T) {
@@ -86,8 +86,8 @@ func TestShares(t *testing.T) {
 
 	var conflict *ledger.ConflictError
 	exclusive := b.Claim("z").Allocated("a", "nic-0")
-	require.ErrorAs(t, l.AddInFlight(ledger.RefTo(exclusive), exclusive.Status.Allocation), &conflict)
-	require.NoError(t, l.AddInFlight(ledger.RefTo(exclusive), shared("z", "s3").Status.Allocation))
+	require.ErrorAs(t, l.AddInFlight(ledger.RefTo(exclusive), "pod", exclusive.Status.Allocation), &conflict)
+	require.NoError(t, l.AddInFlight(ledger.RefTo(exclusive), "pod", shared("z", "s3").Status.Allocation))
 	refresh(l, "x", nil)
 	require.Equal(t, []string{"nic-0: share s2 of y share s3 of z"}, holders(l, "a"))
 }
@@ -119,12 +119,12 @@ func TestInFlight(t *testing.T) {
 	l := ledger.New()
 	x, y := b.Claim("x").Allocated("a", "gpu-0"), b.Claim("y").Allocated("a", "gpu-1", "gpu-0")
 	refresh(l, "x", versioned(b.Claim("x").Obj(), 1))
-	require.NoError(t, l.AddInFlight(ledger.RefTo(x), x.Status.Allocation))
+	require.NoError(t, l.AddInFlight(ledger.RefTo(x), "pod", x.Status.Allocation))
 	require.Equal(t, []string{"gpu-0: x"}, holders(l, "a"))
 	require.Same(t, x.Status.Allocation, l.InFlight("uid-x"))
 	require.Equal(t, 1, l.InFlightCount())
 
-	err := l.AddInFlight(ledger.RefTo(y), y.Status.Allocation)
+	err := l.AddInFlight(ledger.RefTo(y), "pod", y.Status.Allocation)
 	require.EqualError(t, err, "claim default/y was to get device gpu.example.com/a/gpu-0, "+
 		"but claim default/x holds it by now; looking for other devices")
 	require.Equal(t, []string{"gpu-0: x"}, holders(l, "a"), "a failure changes nothing")
@@ -132,13 +132,13 @@ func TestInFlight(t *testing.T) {
 
 	l.Observe(versioned(x.DeepCopy(), 2))
 	require.Equal(t, []string{"gpu-0: x"}, holders(l, "a"), "committed and in flight count once")
-	l.RemoveInFlight("uid-x")
+	l.RemoveInFlight("uid-x", "pod")
 	require.Equal(t, []string{"gpu-0: x"}, holders(l, "a"))
 	refresh(l, "x", nil)
 	require.Empty(t, holders(l, "a"))
-	require.NoError(t, l.AddInFlight(ledger.RefTo(y), y.Status.Allocation))
-	l.RemoveInFlight("uid-y")
-	l.RemoveInFlight("uid-y")
+	require.NoError(t, l.AddInFlight(ledger.RefTo(y), "pod", y.Status.Allocation))
+	l.RemoveInFlight("uid-y", "pod")
+	l.RemoveInFlight("uid-y", "pod")
 	require.Empty(t, holders(l, "a"))
 	require.Zero(t, l.InFlightCount())
 }
@@ -147,10 +147,10 @@ func TestInFlightOutlivesTheClaim(t *testing.T) {
 	l := ledger.New()
 	x := b.Claim("x").Allocated("a", "gpu-0")
 	refresh(l, "x", versioned(b.Claim("x").Obj(), 1))
-	require.NoError(t, l.AddInFlight(ledger.RefTo(x), x.Status.Allocation))
+	require.NoError(t, l.AddInFlight(ledger.RefTo(x), "pod", x.Status.Allocation))
 	refresh(l, "x", nil)
 	require.Equal(t, []string{"gpu-0: x"}, holders(l, "a"), "the write may still be under way")
-	l.RemoveInFlight("uid-x")
+	l.RemoveInFlight("uid-x", "pod")
 	require.Empty(t, holders(l, "a"))
 }
 
@@ -196,12 +196,12 @@ func TestRandomEventsAgainstModel(t *testing.T) {
 				committed[name] = versioned(allocated, version+1)
 				l.Observe(committed[name])
 			case 3:
-				if l.AddInFlight(ledger.RefTo(allocated), allocated.Status.Allocation) == nil {
+				if l.AddInFlight(ledger.RefTo(allocated), "pod", allocated.Status.Allocation) == nil {
 					inFlight[name] = allocated
 				}
 			case 4:
 				delete(inFlight, name)
-				l.RemoveInFlight(types.UID("uid-" + name))
+				l.RemoveInFlight(types.UID("uid-"+name), "pod")
 			}
 			for _, pool := range []string{"pool-0", "pool-1"} {
 				require.ElementsMatch(t, modelHolders(pool, committed, inFlight), flatten(l, pool))
@@ -250,7 +250,7 @@ func TestConcurrentPlansNeverShareADevice(t *testing.T) {
 			name := fmt.Sprintf("claim-%d", i)
 			for d := range 8 {
 				claim := b.Claim(name).Allocated("a", fmt.Sprintf("gpu-%d", d))
-				if l.AddInFlight(ledger.RefTo(claim), claim.Status.Allocation) == nil {
+				if l.AddInFlight(ledger.RefTo(claim), "pod", claim.Status.Allocation) == nil {
 					_, twice := won.LoadOrStore(d, name)
 					require.False(t, twice)
 					return

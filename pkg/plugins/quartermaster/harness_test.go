@@ -159,7 +159,9 @@ func (f *fixture) settle() { synctest.Wait() }
 // remembered. What the old one had in flight died with it.
 func (f *fixture) restart() *fixture {
 	for uid := range f.inFlight() {
-		f.pl.state.ledger.RemoveInFlight(uid)
+		for _, user := range f.pl.state.ledger.InFlightUsers(uid) {
+			f.pl.state.ledger.RemoveInFlight(uid, user)
+		}
 	}
 	f.stop()
 	f.factory.Shutdown()

@@ -61,7 +61,7 @@ func (pl *Quartermaster) write(ctx context.Context, pod *v1.Pod, podClaim *podCl
 	pl.observe(ctx, claim)
 	podClaim.claim = claim
 	if podClaim.planned != nil {
-		pl.state.ledger.RemoveInFlight(claim.UID)
+		pl.state.ledger.RemoveInFlight(claim.UID, pod.UID)
 		podClaim.planned = nil
 	}
 	return nil

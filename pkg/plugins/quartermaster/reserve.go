@@ -16,7 +16,7 @@ import (
 // Reserve puts the plan for the chosen node into the ledger, so that no other pod
 // gets these devices while PreBind writes them. Nothing is written yet. If it
 // fails, the scheduler calls Unreserve.
-func (pl *Quartermaster) Reserve(ctx context.Context, cs fwk.CycleState, _ *v1.Pod, nodeName string) *fwk.Status {
+func (pl *Quartermaster) Reserve(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodeName string) *fwk.Status {
 	c, err := cycleOf(cs)
 	if err != nil {
 		return failed(err)
@@ -30,7 +30,7 @@ func (pl *Quartermaster) Reserve(ctx context.Context, cs fwk.CycleState, _ *v1.P
 	}
 	for i, podClaim := range c.unallocated() {
 		allocation := &plan[i]
-		if err := pl.state.ledger.AddInFlight(ledger.RefTo(podClaim.claim), allocation); err != nil {
+		if err := pl.state.ledger.AddInFlight(ledger.RefTo(podClaim.claim), pod.UID, allocation); err != nil {
 			return failed(err)
 		}
 		podClaim.planned = allocation

@@ -121,7 +121,7 @@ func (pl *Quartermaster) endInFlight(pod *v1.Pod, podClaim *podClaim) {
 	if podClaim.planned == nil {
 		return
 	}
-	pl.state.ledger.RemoveInFlight(podClaim.claim.UID)
+	pl.state.ledger.RemoveInFlight(podClaim.claim.UID, pod.UID)
 	podClaim.planned = nil
 	pl.released.add(pod.UID)
 }

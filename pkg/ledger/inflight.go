@@ -1,0 +1,93 @@
+package ledger
+
+import (
+	"fmt"
+	"slices"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// AddInFlight records that a claim is about to get an allocation, for the attempt to
+// schedule the pod with the UID user. It fails with a ConflictError, and changes
+// nothing, if another claim meanwhile holds a device of it. It makes no difference to
+// what is used if the server is known to have allocated the claim already.
+//
+// Pods that are scheduled together may rely on one allocation of a claim that they
+// share. Each of them adds itself, with the same allocation: another one than the
+// one in flight is refused. The entry ends with its last user.
+func (l *Ledger) AddInFlight(ref ClaimRef, user types.UID, allocation *resourceapi.AllocationResult) error {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	r := l.claims[ref.UID]
+	if r != nil && r.inFlight != nil && r.inFlight != allocation && !slices.Equal(r.users, []types.UID{user}) {
+		return fmt.Errorf("claim %s was to be allocated for a pod, but another allocation of it is in flight for %d other pods; "+
+			"trying again when that has ended", ref, len(r.users))
+	}
+	if err := l.conflict(ref, allocation); err != nil {
+		return err
+	}
+	r = l.record(ref)
+	before := r.effective()
+	r.inFlight = allocation
+	if !slices.Contains(r.users, user) {
+		r.users = append(r.users, user)
+	}
+	l.publish(ref, before, r.effective())
+	return nil
+}
+
+// RemoveInFlight ends what AddInFlight began for a user, whether the allocation was
+// written (then Observe came first) or given up. The allocation stays in flight while it
+// has other users. RemoveInFlight is idempotent.
+func (l *Ledger) RemoveInFlight(uid, user types.UID) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	r := l.claims[uid]
+	if r == nil || !slices.Contains(r.users, user) {
+		return
+	}
+	if len(r.users) > 1 {
+		r.users = slices.DeleteFunc(r.users, func(other types.UID) bool { return other == user })
+		return
+	}
+	before := r.effective()
+	r.inFlight, r.users = nil, nil
+	if r.version == "" {
+		delete(l.claims, uid)
+	}
+	l.publish(r.ref, before, r.effective())
+}
+
+// InFlight returns the allocation that is in flight for a claim, or nil.
+func (l *Ledger) InFlight(uid types.UID) *resourceapi.AllocationResult {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if r := l.claims[uid]; r != nil {
+		return r.inFlight
+	}
+	return nil
+}
+
+// InFlightUsers returns the pods that rely on what InFlight returns.
+func (l *Ledger) InFlightUsers(uid types.UID) []types.UID {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if r := l.claims[uid]; r != nil {
+		return slices.Clone(r.users)
+	}
+	return nil
+}
+
+// InFlightCount returns how many claims have an allocation in flight.
+func (l *Ledger) InFlightCount() int {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	n := 0
+	for _, r := range l.claims {
+		if r.inFlight != nil {
+			n++
+		}
+	}
+	return n
+}

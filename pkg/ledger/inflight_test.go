@@ -1,0 +1,78 @@
+package ledger_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	b "github.com/quartermaster-dra/quartermaster/pkg/builder"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+func TestSharedAllocationEndsWithItsLastUser(t *testing.T) {
+	t.Parallel()
+	l := ledger.New()
+	x := b.Claim("x").Allocated("a", "gpu-0")
+	refresh(l, "x", versioned(b.Claim("x").Obj(), 1))
+	for _, pod := range []types.UID{"pod-1", "pod-2", "pod-3", "pod-2"} {
+		require.NoError(t, l.AddInFlight(ledger.RefTo(x), pod, x.Status.Allocation))
+	}
+	require.Equal(t, []types.UID{"pod-1", "pod-2", "pod-3"}, l.InFlightUsers("uid-x"), "each pod once")
+	require.Equal(t, 1, l.InFlightCount(), "one allocation")
+
+	l.RemoveInFlight("uid-x", "pod-2")
+	l.RemoveInFlight("uid-x", "pod-2")
+	l.RemoveInFlight("uid-x", "stranger")
+	require.Same(t, x.Status.Allocation, l.InFlight("uid-x"), "two users are left")
+	l.Observe(versioned(x.DeepCopy(), 2))
+	l.RemoveInFlight("uid-x", "pod-1")
+	l.Observe(versioned(b.Claim("x").Obj(), 3))
+	require.Equal(t, []string{"gpu-0: x"}, holders(l, "a"), "the last user is going to write it again")
+	l.RemoveInFlight("uid-x", "pod-3")
+	require.Empty(t, holders(l, "a"))
+	require.Empty(t, l.InFlightUsers("uid-x"))
+}
+
+func TestAnotherAllocationIsRefusedWhileItIsShared(t *testing.T) {
+	t.Parallel()
+	l := ledger.New()
+	x, other := b.Claim("x").Allocated("a", "gpu-0"), b.Claim("x").Allocated("a", "gpu-1")
+	require.NoError(t, l.AddInFlight(ledger.RefTo(x), "pod-1", x.Status.Allocation))
+	require.EqualError(t, l.AddInFlight(ledger.RefTo(x), "pod-2", other.Status.Allocation),
+		"claim default/x was to be allocated for a pod, but another allocation of it is in flight for 1 other pods; trying again when that has ended")
+	require.Equal(t, []string{"gpu-0: x"}, holders(l, "a"))
+	require.NoError(t, l.AddInFlight(ledger.RefTo(x), "pod-1", other.Status.Allocation), "nobody else relies on it")
+	require.Equal(t, []string{"gpu-1: x"}, holders(l, "a"))
+}
+
+// TestInFlightAgainstModel has pods come and go in any order: an allocation is in flight
+// exactly while it has users.
+func TestInFlightAgainstModel(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewSource(5))
+	for range 200 {
+		l := ledger.New()
+		claims := []*resourceapi.ResourceClaim{b.Claim("x").Allocated("a", "gpu-0"), b.Claim("y").Allocated("a", "gpu-1")}
+		users := map[types.UID]map[types.UID]bool{"uid-x": {}, "uid-y": {}}
+		for range 40 {
+			claim, pod := claims[rng.Intn(2)], types.UID(fmt.Sprintf("pod-%d", rng.Intn(4)))
+			if rng.Intn(2) == 0 {
+				require.NoError(t, l.AddInFlight(ledger.RefTo(claim), pod, claim.Status.Allocation))
+				users[claim.UID][pod] = true
+			} else {
+				l.RemoveInFlight(claim.UID, pod)
+				delete(users[claim.UID], pod)
+			}
+			for _, claim := range claims {
+				require.ElementsMatch(t, slices.Collect(maps.Keys(users[claim.UID])), l.InFlightUsers(claim.UID))
+				require.Equal(t, len(users[claim.UID]) > 0, l.InFlight(claim.UID) != nil)
+			}
+		}
+	}
+}
