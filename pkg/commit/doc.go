@@ -45,7 +45,7 @@
 //
 // The calls need these rights in the API group resource.k8s.io:
 //
-//	resourceclaims          get, update
+//	resourceclaims          get, update; create, delete for those made on behalf of pods
 //	resourceclaims/status   update
 //	resourceclaims/binding  update
 //

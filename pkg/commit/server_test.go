@@ -28,8 +28,8 @@ type server struct {
 	mutex sync.Mutex
 	// claim is nil while there is none.
 	claim *resourceapi.ResourceClaim
-	// requests lists "get", "update", "update status", in order, also those
-	// that failed.
+	// requests lists "get", "create", "update", "update status" and "delete", in order,
+	// also those that failed.
 	requests []string
 	// bodies are the objects sent with the writes, in order.
 	bodies []*resourceapi.ResourceClaim
@@ -110,7 +110,7 @@ func (s *server) change(f func(*resourceapi.ResourceClaim) *resourceapi.Resource
 }
 
 func (s *server) recordBody(action clienttesting.Action) {
-	if update, ok := action.(clienttesting.UpdateAction); ok {
+	if update, ok := action.(clienttesting.UpdateAction); ok && action.GetVerb() == "update" {
 		options, hasOptions := action.(clienttesting.UpdateActionImpl)
 		if !hasOptions || options.UpdateOptions.FieldManager != FieldManager {
 			s.t.Errorf("%s in the name of somebody else: %#v", action.GetVerb(), action)
@@ -121,13 +121,53 @@ func (s *server) recordBody(action clienttesting.Action) {
 
 func (s *server) serve(action clienttesting.Action, kind string) (*resourceapi.ResourceClaim, error) {
 	s.recordBody(action)
+	if kind == "create" {
+		return s.create(action.(clienttesting.CreateActionImpl))
+	}
 	if s.claim == nil {
 		return nil, apierrors.NewNotFound(claimsResource, "claim")
 	}
-	if kind == "get" {
+	switch kind {
+	case "get":
 		return s.claim, nil
+	case "delete":
+		return s.delete(action.(clienttesting.DeleteActionImpl))
 	}
 	return s.put(action.(clienttesting.UpdateAction).GetObject().(*resourceapi.ResourceClaim), kind)
+}
+
+func (s *server) create(action clienttesting.CreateActionImpl) (*resourceapi.ResourceClaim, error) {
+	if action.CreateOptions.FieldManager != FieldManager {
+		s.t.Errorf("create in the name of somebody else: %#v", action)
+	}
+	sent := action.Object.(*resourceapi.ResourceClaim)
+	if s.claim != nil {
+		return nil, apierrors.NewAlreadyExists(claimsResource, sent.Name)
+	}
+	s.claim = sent.DeepCopy()
+	s.claim.UID, s.claim.ResourceVersion = "created-uid", "1"
+	return s.claim, nil
+}
+
+// delete takes the claim away unless it has finalizers.
+func (s *server) delete(action clienttesting.DeleteActionImpl) (*resourceapi.ResourceClaim, error) {
+	want := action.DeleteOptions.Preconditions
+	if want == nil || want.UID == nil || want.ResourceVersion == nil {
+		s.t.Error("a deletion without preconditions")
+		return s.claim, nil
+	}
+	if *want.UID != s.claim.UID || *want.ResourceVersion != s.claim.ResourceVersion {
+		return nil, apierrors.NewConflict(claimsResource, s.claim.Name, fmt.Errorf("want %s/%s, have %s/%s",
+			*want.UID, *want.ResourceVersion, s.claim.UID, s.claim.ResourceVersion))
+	}
+	answer := s.claim
+	if len(s.claim.Finalizers) > 0 {
+		beingDeleted(s.claim)
+		s.bumpVersion()
+	} else {
+		s.claim = nil
+	}
+	return answer, nil
 }
 
 // put handles updates with and without subresource.
