@@ -1,0 +1,38 @@
+package ledger
+
+import (
+	"unique"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+)
+
+// Rename makes what is in flight for one claim the other's: a claim that is put in flight
+// before it exists gets its UID when it is created (KEP-5004). At no moment do the
+// devices look free, and nothing counts twice. Without anything in flight under the first
+// UID it does nothing.
+func (l *Ledger) Rename(from types.UID, to ClaimRef) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	old := l.claims[from]
+	if old == nil || old.inFlight == nil || from == to.UID {
+		return
+	}
+	r := l.record(to)
+	oldBefore, before := old.effective(), r.effective()
+	r.inFlight, r.users = old.inFlight, old.users
+	old.inFlight, old.users = nil, nil
+	if old.version == "" {
+		delete(l.claims, from)
+	}
+	touched := make(map[inventory.PoolID]bool)
+	for i := range r.inFlight.Devices.Results {
+		touched[poolOf(&r.inFlight.Devices.Results[i])] = true
+	}
+	for id := range touched {
+		usage := l.Pool(id).change(id, old.ref, oldBefore, old.effective()).change(id, to, before, r.effective())
+		l.pools.Store(unique.Make(id), usage)
+		l.Changed.Add(id)
+	}
+}
