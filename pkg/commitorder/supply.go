@@ -66,7 +66,7 @@ func (s *supply) rivalsOf(own *allocation) (rivals []*allocation, lost bool) {
 
 // compareCapacity finds others whose shares of a device leave too little for this one.
 func (f *finder) compareCapacity(u *use, pool *inventory.NodePool) {
-	device := published(pool, u.device)
+	device := pool.Device(u.device.Value())
 	if device == nil {
 		return
 	}
@@ -143,13 +143,7 @@ func drawn(pool *inventory.NodePool, name deviceName) func(func(int, amount.Amou
 		if pool.Counters == nil {
 			return
 		}
-		var draws []inventory.Draw
-		if position, found := pool.Position(name.Value()); found {
-			draws = pool.Counters.Draws(position)
-		} else if i := elsewhere(pool, name); i >= 0 {
-			draws = pool.Counters.DrawsElsewhere(i)
-		}
-		for _, draw := range draws {
+		for _, draw := range pool.Draws(name.Value()) {
 			for number, drawn := range draw.All() {
 				if drawn != (amount.Amount{}) && !yield(number, drawn) {
 					return
@@ -157,21 +151,6 @@ func drawn(pool *inventory.NodePool, name deviceName) func(func(int, amount.Amou
 			}
 		}
 	}
-}
-
-// published returns a device of the pool by name, nil if there is none.
-func published(pool *inventory.NodePool, name deviceName) *inventory.Device {
-	if position, found := pool.Position(name.Value()); found {
-		return &pool.Devices[position]
-	}
-	if i := elsewhere(pool, name); i >= 0 {
-		return &pool.Elsewhere[i]
-	}
-	return nil
-}
-
-func elsewhere(pool *inventory.NodePool, name deviceName) int {
-	return slices.IndexFunc(pool.Elsewhere, func(d inventory.Device) bool { return d.Name == name.Value() })
 }
 
 func counterName(counters *inventory.Counters, number int) string {

@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -82,6 +83,33 @@ type NodePool struct {
 func (p *NodePool) Position(device string) (int, bool) {
 	i, found := p.positions[device]
 	return i, found
+}
+
+// Device returns a device of the pool by name, wherever it is; nil if there is none.
+func (p *NodePool) Device(name string) *Device {
+	if i, found := p.positions[name]; found {
+		return &p.Devices[i]
+	}
+	if i := p.elsewhere(name); i >= 0 {
+		return &p.Elsewhere[i]
+	}
+	return nil
+}
+
+// Draws returns what a device of the pool consumes of counters, by name, wherever it is.
+// A device that is not published draws nothing.
+func (p *NodePool) Draws(name string) []Draw {
+	if i, found := p.positions[name]; found {
+		return p.Counters.Draws(i)
+	}
+	if i := p.elsewhere(name); i >= 0 {
+		return p.Counters.DrawsElsewhere(i)
+	}
+	return nil
+}
+
+func (p *NodePool) elsewhere(name string) int {
+	return slices.IndexFunc(p.Elsewhere, func(d Device) bool { return d.Name == name })
 }
 
 func newNodePool(pool *Pool, targeting, others []*Slice, node *v1.Node) *NodePool {

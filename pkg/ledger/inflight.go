@@ -10,8 +10,9 @@ import (
 
 // AddInFlight records that a claim is about to get an allocation, for the attempt to
 // schedule the pod with the UID user. It fails with a ConflictError, and changes
-// nothing, if another claim meanwhile holds a device of it. It makes no difference to
-// what is used if the server is known to have allocated the claim already.
+// nothing, if another claim meanwhile holds a device of it, and with an OverdrawnError if
+// others left too little of a counter or capacity. It makes no difference to what is used
+// if the server is known to have allocated the claim already.
 //
 // Pods that are scheduled together may rely on one allocation of a claim that they
 // share. Each of them adds itself, with the same allocation: another one than the
@@ -26,6 +27,11 @@ func (l *Ledger) AddInFlight(ref ClaimRef, user types.UID, allocation *resourcea
 	}
 	if err := l.conflict(ref, allocation); err != nil {
 		return err
+	}
+	if r == nil || r.committed == nil {
+		if err := l.overdraw(ref, r, allocation); err != nil {
+			return err
+		}
 	}
 	r = l.record(ref)
 	before := r.effective()

@@ -23,6 +23,10 @@ type Ledger struct {
 
 	pools sync.Map // inventory.PoolKey to *PoolUsage
 
+	// Pools is what AddInFlight judges counters and capacities by; nil if there are none.
+	// It is called under a lock, and must not call back. It must be set before use.
+	Pools Pools
+
 	// Changed has the pools of which the usage changed.
 	Changed inventory.Changes[inventory.PoolID]
 }

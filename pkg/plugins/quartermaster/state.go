@@ -87,6 +87,7 @@ func newClusterState(factory informers.SharedInformerFactory, supported structur
 		inventory: inventory.NewStore(allocator.InventoryOptions(supported)),
 		ledger:    ledger.New(),
 	}
+	s.ledger.Pools = s.pool
 	if err := s.followNodes(factory); err != nil {
 		return nil, err
 	}
