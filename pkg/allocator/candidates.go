@@ -91,12 +91,23 @@ func (c *candidates) exclude(devices bitset.Set) {
 }
 
 // occupied returns the devices that nobody else can get. Those of which others
-// only have shares are among them if shares are not understood.
+// only have shares are among them if shares are not understood, and with KeepShared also
+// if the device is not offered for sharing any more.
 func (t *Task) occupied(usage *ledger.PoolUsage, pool *inventory.NodePool) bitset.Set {
-	if t.solver.Features.ConsumableCapacity {
-		return usage.Held(pool)
+	if !t.solver.Features.ConsumableCapacity {
+		return usage.Occupied(pool)
 	}
-	return usage.Occupied(pool)
+	held, shared := usage.Held(pool), usage.Shared(pool)
+	if !t.solver.KeepShared || shared.Empty() {
+		return held
+	}
+	kept := shared.Clone()
+	kept.AndNot(pool.Shareable)
+	if kept.Empty() {
+		return held
+	}
+	kept.Or(held)
+	return kept
 }
 
 // candidateError is the error of a failing device.

@@ -45,6 +45,12 @@ type Solver struct {
 	// Policy decides which of several solutions is found; nil means the one that
 	// upstream finds first.
 	Policy Policy
+	// KeepShared keeps devices of which claims have shares from being allocated whole, as
+	// long as they have them: an exclusive device has one holder. It only matters once a
+	// driver has stopped to offer such a device for sharing. Upstream then gives it out if
+	// what the shares have recorded as consumed leaves enough of each capacity, which it
+	// always does for a device without capacities.
+	KeepShared bool
 	// NewShareID makes the IDs of shares, the one thing in a plan that is not
 	// determined by the input. nil means random UUIDs, as the API asks for.
 	NewShareID func() types.UID

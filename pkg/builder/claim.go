@@ -2,6 +2,7 @@ package builder
 
 import (
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -166,6 +167,16 @@ func (b *RequestBuilder) Tolerate(key string) *RequestBuilder {
 		Key: key, Operator: resourceapi.DeviceTolerationOpExists,
 	})
 	return b
+}
+
+// Capacity asks for an amount of a capacity (KEP-5075).
+func (b *RequestBuilder) Capacity(name, quantity string) *RequestBuilder {
+	return b.Modify(func(r *resourceapi.ExactDeviceRequest) {
+		if r.Capacity == nil {
+			r.Capacity = &resourceapi.CapacityRequirements{Requests: make(map[resourceapi.QualifiedName]resource.Quantity)}
+		}
+		r.Capacity.Requests[resourceapi.QualifiedName(name)] = resource.MustParse(quantity)
+	})
 }
 
 // Modify changes what no method above does.
