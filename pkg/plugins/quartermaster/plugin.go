@@ -90,9 +90,10 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 		args:     args,
 		features: features,
 		solver: &allocator.Solver{
-			Features:  supported,
-			Classes:   handle.SharedDRAManager().DeviceClasses(),
-			Evaluator: selector.NewEvaluator(cel.NewCache(compiledExpressions, celFeatures(features))),
+			Features:   supported,
+			Classes:    handle.SharedDRAManager().DeviceClasses(),
+			Evaluator:  selector.NewEvaluator(cel.NewCache(compiledExpressions, celFeatures(features))),
+			KeepShared: true,
 		},
 		writer:        commit.New(handle.ClientSet()),
 		state:         state,
@@ -135,15 +136,19 @@ func celFeatures(features feature.Features) cel.Features {
 }
 
 // allocatorFeatures are the features of the allocator that are on and that the
-// plugin supports as well: shares of devices have to be accounted for when plans
-// are put in flight, binding conditions have to be waited for, and so on. What needs
+// plugin supports as well: binding conditions have to be waited for, for example. What needs
 // another one is refused with a reason, never allocated wrongly.
 func allocatorFeatures(features feature.Features) structured.Features {
 	return structured.Features{
-		AdminAccess:          features.EnableDRAAdminAccess,
-		DeviceTaints:         features.EnableDRADeviceTaints,
-		ListTypeAttributes:   features.EnableDRAListTypeAttributes,
-		PartitionableDevices: features.EnableDRAPartitionableDevices,
-		PrioritizedList:      features.EnableDRAPrioritizedList,
+		AdminAccess:             features.EnableDRAAdminAccess,
+		CompatibilityGroups:     features.EnableDRADeviceCompatibilityGroups,
+		ConsumableCapacity:      features.EnableDRAConsumableCapacity,
+		DerivedAttributes:       features.EnableDRADerivedAttributes,
+		DeviceTaints:            features.EnableDRADeviceTaints,
+		FractionalCapacityRange: features.EnableDRAFractionalCapacityRange,
+		ListTypeAttributes:      features.EnableDRAListTypeAttributes,
+		OptionalNodeOperations:  features.EnableDRAOptionalNodeOperations,
+		PartitionableDevices:    features.EnableDRAPartitionableDevices,
+		PrioritizedList:         features.EnableDRAPrioritizedList,
 	}
 }

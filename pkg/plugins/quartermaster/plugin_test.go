@@ -7,35 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/dynamic-resource-allocation/structured"
-	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 )
-
-func TestAllocatorFeatures(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, structured.Features{}, allocatorFeatures(feature.Features{}), "nothing is on by itself")
-	all := feature.Features{
-		EnableDRAAdminAccess: true, EnableDRADeviceTaints: true, EnableDRAListTypeAttributes: true,
-		EnableDRAPartitionableDevices: true, EnableDRAPrioritizedList: true,
-		EnableDRAConsumableCapacity: true, EnableDRADeviceBindingConditions: true,
-	}
-	require.Equal(t, structured.Features{
-		AdminAccess: true, DeviceTaints: true, ListTypeAttributes: true, PartitionableDevices: true, PrioritizedList: true,
-	}, allocatorFeatures(all), "what the plugin cannot do stays off")
-	tests := map[string]struct {
-		on   feature.Features
-		want structured.Features
-	}{
-		"admin access":     {feature.Features{EnableDRAAdminAccess: true}, structured.Features{AdminAccess: true}},
-		"taints":           {feature.Features{EnableDRADeviceTaints: true}, structured.Features{DeviceTaints: true}},
-		"lists":            {feature.Features{EnableDRAListTypeAttributes: true}, structured.Features{ListTypeAttributes: true}},
-		"partitions":       {feature.Features{EnableDRAPartitionableDevices: true}, structured.Features{PartitionableDevices: true}},
-		"prioritized list": {feature.Features{EnableDRAPrioritizedList: true}, structured.Features{PrioritizedList: true}},
-	}
-	for name, test := range tests {
-		require.Equal(t, test.want, allocatorFeatures(test.on), name)
-	}
-}
 
 func TestRecentPods(t *testing.T) {
 	t.Parallel()
