@@ -63,6 +63,9 @@ func (s *search) findCandidatesIn(r *request, index int) error {
 	}
 	measured := s.toMeasure(r, state, c)
 	c.usable.AndNot(s.unsupported(s.site.Node, pool))
+	if s.solver.RefuseOfNode {
+		c.usable.AndNot(pool.OfNode)
+	}
 	if s.solver.Features.DeviceTaints && !pool.Tainted.Empty() {
 		for i := range pool.Tainted.All() {
 			if c.usable.Has(i) && !r.tolerates(pool.Devices[i].Taints) {

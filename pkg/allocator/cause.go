@@ -15,6 +15,9 @@ const (
 	Unreachable
 	// Unsupported devices need a feature that is off, here or on the node.
 	Unsupported
+	// OfNode devices stand for resources of the node, or need some (KEP-5517), and the solver
+	// was told to refuse such devices.
+	OfNode
 	// TooSmall devices never have the capacity that is asked for, or their request
 	// policies do not allow the amount (KEP-5075).
 	TooSmall
@@ -42,9 +45,11 @@ const namedAtMost = 3
 // causeWords are the words for a cause: its name, and the predicate for one device
 // and for several.
 var causeWords = [causeCount]struct{ name, singular, plural string }{
-	Available:        {"available", "is free", "are free"},
-	Unreachable:      {"unreachable", "is for other nodes", "are for other nodes"},
-	Unsupported:      {"unsupported", "needs a feature that is off", "need a feature that is off"},
+	Available:   {"available", "is free", "are free"},
+	Unreachable: {"unreachable", "is for other nodes", "are for other nodes"},
+	Unsupported: {"unsupported", "needs a feature that is off", "need a feature that is off"},
+	OfNode: {"of node", "stands for or needs resources of the node, which this scheduler cannot account for",
+		"stand for or need resources of the node, which this scheduler cannot account for"},
 	TooSmall:         {"too small", "lacks the capacity asked for", "lack the capacity asked for"},
 	AttributeMissing: {"attribute missing", "lacks an attribute that a constraint needs", "lack an attribute that a constraint needs"},
 	Tainted:          {"tainted", "has a taint that is not tolerated", "have taints that are not tolerated"},

@@ -64,6 +64,10 @@ func (b *obstacleBuilder) add(in *inspection, device int, cause Cause) {
 		for _, gate := range in.features(device) {
 			b.details.add(gate, nil)
 		}
+	case OfNode:
+		for _, resource := range in.ofNode(device) {
+			b.details.add(resource, nil)
+		}
 	case TooSmall:
 		for _, unfit := range in.unfitCapacities(published) {
 			b.details.add(unfit.text, nil)

@@ -105,6 +105,8 @@ func (in *inspection) judge(device int) Cause {
 		return Unreachable
 	case has(in.unsupported, device), has(in.hidden, device):
 		return Unsupported
+	case in.s.solver.RefuseOfNode && in.pool.OfNode.Has(device):
+		return OfNode
 	}
 	capacity := in.capacity(device)
 	switch {
@@ -282,6 +284,16 @@ func (in *inspection) features(device int) []string {
 			list = append(list, gate+" on the node")
 		}
 	}
+	return list
+}
+
+// ofNode are the resources of the node that a device stands for or needs.
+func (in *inspection) ofNode(device int) []string {
+	var list []string
+	for name := range in.pool.Devices[device].NodeAllocatableResources {
+		list = append(list, string(name))
+	}
+	slices.Sort(list)
 	return list
 }
 

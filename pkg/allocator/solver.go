@@ -51,6 +51,10 @@ type Solver struct {
 	// what the shares have recorded as consumed leaves enough of each capacity, which it
 	// always does for a device without capacities.
 	KeepShared bool
+	// RefuseOfNode leaves out the devices that stand for, or need, resources of the node such
+	// as CPU (KEP-5517): what they take there has to be accounted for, which the search does
+	// not do. Upstream's does not either, its plugin does.
+	RefuseOfNode bool
 	// NewShareID makes the IDs of shares, the one thing in a plan that is not
 	// determined by the input. nil means random UUIDs, as the API asks for.
 	NewShareID func() types.UID

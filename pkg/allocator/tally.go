@@ -57,6 +57,8 @@ func (in *inspection) names(device int, cause Cause) []string {
 	switch cause {
 	case Unsupported:
 		return in.features(device)
+	case OfNode:
+		return in.ofNode(device)
 	case TooSmall:
 		for _, unfit := range in.unfitCapacities(published) {
 			names = append(names, unfit.name)

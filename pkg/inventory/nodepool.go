@@ -60,6 +60,9 @@ type NodePool struct {
 	Conditional bitset.Set
 	// Skipping are the devices for which the kubelet has to leave out operations.
 	Skipping bitset.Set
+	// OfNode are the devices that stand for, or need, resources of the node such as CPU and
+	// memory (KEP-5517).
+	OfNode bitset.Set
 	// Elsewhere are the pool's devices in slices for other nodes. They matter
 	// because they draw from the same counters.
 	Elsewhere []Device
@@ -154,7 +157,7 @@ func (p *NodePool) addDevices(pool *Pool, targeting []*Slice, node *v1.Node) {
 // classify fills the sets of devices with something special.
 func (p *NodePool) classify(node *v1.Node) {
 	p.Reachable = bitset.Full(len(p.Devices))
-	for _, set := range []*bitset.Set{&p.Tainted, &p.Partitions, &p.Conditional, &p.Skipping, &p.Shareable} {
+	for _, set := range []*bitset.Set{&p.Tainted, &p.Partitions, &p.Conditional, &p.Skipping, &p.OfNode, &p.Shareable} {
 		*set = bitset.New(len(p.Devices))
 	}
 	first := 0 // position of the first device of the current device's slice
@@ -179,6 +182,9 @@ func (p *NodePool) classify(node *v1.Node) {
 		}
 		if len(device.Slice.Spec.SkipNodeOperations) > 0 {
 			p.Skipping.Add(i)
+		}
+		if len(device.NodeAllocatableResources) > 0 {
+			p.OfNode.Add(i)
 		}
 	}
 }

@@ -84,6 +84,7 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 	if err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", Name, err)
 	}
+	warnOfNodeAllocatable(klog.FromContext(ctx), features)
 	podInformer := handle.SharedInformerFactory().Core().V1().Pods().Informer()
 	pl := &Quartermaster{
 		handle:   handle,
@@ -94,6 +95,8 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 			Classes:    handle.SharedDRAManager().DeviceClasses(),
 			Evaluator:  selector.NewEvaluator(cel.NewCache(compiledExpressions, celFeatures(features))),
 			KeepShared: true,
+			// What devices take of their node cannot be accounted for from outside kube-scheduler.
+			RefuseOfNode: features.EnableDRANodeAllocatableResources,
 		},
 		writer:        commit.New(handle.ClientSet()),
 		state:         state,

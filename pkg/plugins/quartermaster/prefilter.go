@@ -92,6 +92,9 @@ func (pl *Quartermaster) checkClaim(pod *v1.Pod, claim *resourceapi.ResourceClai
 		return nil, waiting("claim %s: device %s has binding conditions, which this scheduler cannot wait for; "+
 			"the pod needs another scheduler or another device", klog.KObj(claim), device)
 	}
+	if status := pl.checkNodeAllocatable(claim); status != nil {
+		return nil, status
+	}
 	if terms := claim.Status.Allocation.NodeSelector; terms != nil {
 		nodes, err := nodeaffinity.NewNodeSelector(terms)
 		if err != nil {
