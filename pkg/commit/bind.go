@@ -27,7 +27,8 @@ const FenceAnnotation = "quartermaster/fence"
 // allocation and reservation are written together in one status update, so that
 // no state exists in which the claim is allocated by this call but not reserved.
 // An allocation without allocationTimestamp gets the current time (KEP-5007 needs
-// it to detect devices that take too long to get ready).
+// it to detect devices that take too long to get ready), see WithTimestamp. One that is
+// in the claim already cannot get it any more: the server does not permit a change.
 //
 // It can be called again after any failure, also by another process. If the server
 // already has all of that, and not from this call, then FenceAnnotation is set to
@@ -175,7 +176,7 @@ func (b *binding) store(current *resourceapi.ResourceClaim, reserved bool) write
 		claim := current.DeepCopy()
 		if claim.Status.Allocation == nil {
 			claim.Status.Allocation = b.allocation.DeepCopy()
-			if claim.Status.Allocation.AllocationTimestamp == nil {
+			if b.writer.timestamp && claim.Status.Allocation.AllocationTimestamp == nil {
 				now := metav1.NewTime(b.writer.clock.Now())
 				claim.Status.Allocation.AllocationTimestamp = &now
 			}

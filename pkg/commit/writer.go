@@ -40,6 +40,8 @@ type Writer struct {
 	sleep func(context.Context, time.Duration) error
 	// random returns a number in [0, 1) for the jitter of pauses.
 	random func() float64
+	// timestamp is set if allocations get the time at which they are written.
+	timestamp bool
 	// busy makes calls for one claim UID wait for each other.
 	busy keyedLock
 }
@@ -53,14 +55,21 @@ func WithClock(c clock.PassiveClock) Option {
 	return func(w *Writer) { w.clock = c }
 }
 
+// WithTimestamp says whether allocations get an allocationTimestamp, which is the case
+// by default. The field belongs to the feature gate DRADeviceBindingConditions.
+func WithTimestamp(timestamp bool) Option {
+	return func(w *Writer) { w.timestamp = timestamp }
+}
+
 // New returns a Writer which uses the client for all requests. See the package
 // documentation for the permissions that it needs.
 func New(client kubernetes.Interface, options ...Option) *Writer {
 	w := &Writer{
-		client: client.ResourceV1(),
-		clock:  clock.RealClock{},
-		sleep:  sleep,
-		random: rand.Float64,
+		client:    client.ResourceV1(),
+		clock:     clock.RealClock{},
+		sleep:     sleep,
+		random:    rand.Float64,
+		timestamp: true,
 	}
 	for _, option := range options {
 		option(w)

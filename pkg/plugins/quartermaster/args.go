@@ -6,6 +6,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	configv1 "k8s.io/kube-scheduler/config/v1"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 	"sigs.k8s.io/yaml"
 )
 
@@ -44,11 +46,23 @@ type QuartermasterArgs struct {
 	// OnConflict says what to do when two claims turn out to hold the same after their
 	// pods were bound: Report (the default) or Evict.
 	OnConflict ConflictPolicy `json:"onConflict,omitempty"`
+	// FilterTimeout is how long the search for devices may take on one node. A pod for
+	// which that is not enough is tried again after a pause, unless another node will do.
+	// 0 means no limit; the default is 10s. It cannot be set if the feature gate
+	// DRASchedulerFilterTimeout is off.
+	FilterTimeout *metav1.Duration `json:"filterTimeout,omitempty"`
+	// BindingTimeout is how long after the allocation of a claim pods wait for its devices
+	// to get ready, if these have binding conditions. After that the claim is given back
+	// and the pod is tried again. It is at least 1s; the default is 10m. It cannot be set
+	// unless both feature gates DRADeviceBindingConditions and
+	// DRAResourceClaimDeviceStatus are on.
+	BindingTimeout *metav1.Duration `json:"bindingTimeout,omitempty"`
 }
 
 // parseArgs reads the arguments and sets defaults. Fields that do not exist are errors,
-// so that a typing error does not silently leave a default in place.
-func parseArgs(configured runtime.Object) (*QuartermasterArgs, error) {
+// so that a typing error does not silently leave a default in place. So is what cannot
+// have an effect because its feature gate is off.
+func parseArgs(configured runtime.Object, features feature.Features) (*QuartermasterArgs, error) {
 	args := &QuartermasterArgs{}
 	switch configured := configured.(type) {
 	case nil:
@@ -67,16 +81,26 @@ func parseArgs(configured runtime.Object) (*QuartermasterArgs, error) {
 		return nil, fmt.Errorf("arguments of plugin %s are kind %q of %q, expected are kind %s of %s",
 			Name, args.Kind, args.APIVersion, ArgsKind, ArgsAPIVersion)
 	}
-	args.setDefaults()
+	if err := args.validateTimeouts(features); err != nil {
+		return nil, err
+	}
+	args.setDefaults(features)
 	return args, args.validate()
 }
 
-func (a *QuartermasterArgs) setDefaults() {
+// setDefaults leaves a timeout nil if its feature gate is off.
+func (a *QuartermasterArgs) setDefaults(features feature.Features) {
 	if a.SettleTime == nil {
 		a.SettleTime = &metav1.Duration{Duration: defaultSettleTime}
 	}
 	if a.OnConflict == "" {
 		a.OnConflict = ReportConflicts
+	}
+	if a.FilterTimeout == nil && features.EnableDRASchedulerFilterTimeout {
+		a.FilterTimeout = &metav1.Duration{Duration: configv1.DynamicResourcesFilterTimeoutDefault}
+	}
+	if a.BindingTimeout == nil && bindingConditions(features) {
+		a.BindingTimeout = &metav1.Duration{Duration: configv1.DynamicResourcesBindingTimeoutDefault}
 	}
 }
 
@@ -92,12 +116,40 @@ func (a *QuartermasterArgs) validate() error {
 	return nil
 }
 
+// minBindingTimeout is what the API permits as well: timestamps of allocations are in
+// whole seconds.
+const minBindingTimeout = time.Second
+
+// validateTimeouts looks at what was configured, before defaults are set.
+func (a *QuartermasterArgs) validateTimeouts(features feature.Features) error {
+	switch filter, binding := a.FilterTimeout, a.BindingTimeout; {
+	case filter != nil && !features.EnableDRASchedulerFilterTimeout:
+		return fmt.Errorf("arguments of plugin %s: filterTimeout is set, but feature gate DRASchedulerFilterTimeout is off; "+
+			"turn the gate on or leave out the argument", Name)
+	case filter != nil && filter.Duration < 0:
+		return fmt.Errorf("arguments of plugin %s: filterTimeout is %s; it must not be negative, and 0 means no limit", Name, filter.Duration)
+	case binding != nil && !bindingConditions(features):
+		return fmt.Errorf("arguments of plugin %s: bindingTimeout is set, but feature gate DRADeviceBindingConditions or "+
+			"DRAResourceClaimDeviceStatus is off; turn both on or leave out the argument", Name)
+	case binding != nil && binding.Duration < minBindingTimeout:
+		return fmt.Errorf("arguments of plugin %s: bindingTimeout is %s; it has to be at least %s", Name, binding.Duration, minBindingTimeout)
+	}
+	return nil
+}
+
+// bindingConditions reports whether devices with binding conditions can be used.
+func bindingConditions(features feature.Features) bool {
+	return features.EnableDRADeviceBindingConditions && features.EnableDRAResourceClaimDeviceStatus
+}
+
 // DeepCopyObject implements runtime.Object.
 func (a *QuartermasterArgs) DeepCopyObject() runtime.Object {
 	c := *a
-	if a.SettleTime != nil {
-		settleTime := *a.SettleTime
-		c.SettleTime = &settleTime
+	for _, duration := range []**metav1.Duration{&c.SettleTime, &c.FilterTimeout, &c.BindingTimeout} {
+		if *duration != nil {
+			own := **duration
+			*duration = &own
+		}
 	}
 	return &c
 }

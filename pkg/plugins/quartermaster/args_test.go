@@ -45,7 +45,7 @@ func TestParseArgs(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			args, err := parseArgs(test.args)
+			args, err := parseArgs(test.args, allTimeouts)
 			if test.want == "" {
 				require.NoError(t, err)
 				require.NotNil(t, args)
@@ -58,11 +58,11 @@ func TestParseArgs(t *testing.T) {
 
 func TestDefaultArgs(t *testing.T) {
 	t.Parallel()
-	args, err := parseArgs(nil)
+	args, err := parseArgs(nil, allTimeouts)
 	require.NoError(t, err)
 	require.Equal(t, 500*time.Millisecond, args.SettleTime.Duration)
 	require.Equal(t, ReportConflicts, args.OnConflict)
-	args, err = parseArgs(&runtime.Unknown{Raw: []byte("settleTime: 0s")})
+	args, err = parseArgs(&runtime.Unknown{Raw: []byte("settleTime: 0s")}, allTimeouts)
 	require.NoError(t, err)
 	require.Zero(t, args.SettleTime.Duration, "0 is not the default")
 }

@@ -58,6 +58,8 @@ type podClaim struct {
 	claim *resourceapi.ResourceClaim
 	// nodes are those on which the allocation can be used; nil means all.
 	nodes *nodeaffinity.NodeSelector
+	// broken is why the allocation is of no use on any node, nil if it is.
+	broken error
 	// planned is the allocation that Reserve has put in flight.
 	planned *resourceapi.AllocationResult
 	// allocation is what has to go if the attempt fails: it was sent in this attempt, or

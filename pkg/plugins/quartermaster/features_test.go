@@ -13,18 +13,14 @@ import (
 // TestAllocatorFeatures: every single gate decides what it decides for the in-tree plugin.
 func TestAllocatorFeatures(t *testing.T) {
 	t.Parallel()
-	notYet := func(features structured.Features) structured.Features {
-		features.DeviceBindingAndStatus = false
-		return features
-	}
 	require.Equal(t, structured.Features{}, allocatorFeatures(feature.Features{}), "nothing is on by itself")
 	var all feature.Features
 	gates := reflect.ValueOf(&all).Elem()
 	for i := range gates.NumField() {
 		var one feature.Features
 		reflect.ValueOf(&one).Elem().Field(i).SetBool(true)
-		require.Equal(t, notYet(dynamicresources.AllocatorFeatures(one)), allocatorFeatures(one), gates.Type().Field(i).Name)
+		require.Equal(t, dynamicresources.AllocatorFeatures(one), allocatorFeatures(one), gates.Type().Field(i).Name)
 		gates.Field(i).SetBool(true)
 	}
-	require.Equal(t, notYet(dynamicresources.AllocatorFeatures(all)), allocatorFeatures(all))
+	require.Equal(t, dynamicresources.AllocatorFeatures(all), allocatorFeatures(all))
 }

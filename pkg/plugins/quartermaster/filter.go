@@ -51,7 +51,7 @@ func (pl *Quartermaster) filter(ctx context.Context, c *cycle, nodeInfo fwk.Node
 func (c *cycle) filterAllocated(node *v1.Node) *fwk.Status {
 	var status *fwk.Status
 	for _, claim := range c.claims {
-		if !claim.allocated() || claim.usableOn(node) {
+		if !claim.allocated() || claim.broken == nil && claim.usableOn(node) {
 			continue
 		}
 		c.mutex.Lock()
@@ -60,7 +60,11 @@ func (c *cycle) filterAllocated(node *v1.Node) *fwk.Status {
 		}
 		c.unavailable[claim] = true
 		c.mutex.Unlock()
-		if status == nil {
+		switch {
+		case status != nil:
+		case claim.broken != nil:
+			status = waiting("%v", claim.broken)
+		default:
 			status = waiting("claim %s is allocated on other nodes", klog.KObj(claim.claim))
 		}
 	}
@@ -93,8 +97,10 @@ func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, node *
 	if c.scored {
 		look = c.task.Solve
 	}
-	outcome, err := look(selector.WithBudget(ctx, c.evaluation), pl.site(node))
+	outcome, err := look(pl.searchContext(ctx, c), pl.site(node))
 	switch {
+	case isFilterTimeout(ctx, err):
+		return pl.timedOut(ctx, c, node)
 	case err != nil:
 		pl.awaitVerdict(c.pod, err)
 		return solveError(ctx, err)

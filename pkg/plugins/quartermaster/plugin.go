@@ -45,6 +45,12 @@ type Quartermaster struct {
 	waiting   *waitingPods
 	waker     *waker
 	claims    *claimEvents
+	// watchers are the pods that wait for binding conditions. They do so only if
+	// bindingConditions is set: with both feature gates.
+	watchers          watchers
+	bindingConditions bool
+	// stopping ends when the scheduler does.
+	stopping context.Context
 	// attemptBudget bounds what an attempt may wait for selectors to be evaluated, on all
 	// nodes together.
 	attemptBudget time.Duration
@@ -73,12 +79,12 @@ var (
 // New makes the plugin. It can be used with app.WithPlugin and in a
 // frameworkruntime.Registry.
 func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
-	args, err := parseArgs(configured)
+	features := feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate)
+	args, err := parseArgs(configured, features)
 	if err != nil {
 		return nil, err
 	}
 	metrics.register()
-	features := feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate)
 	supported := allocatorFeatures(features)
 	state, err := stateFor(ctx, handle, supported, features)
 	if err != nil {
@@ -98,7 +104,7 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 			// What devices take of their node cannot be accounted for from outside kube-scheduler.
 			RefuseOfNode: features.EnableDRANodeAllocatableResources,
 		},
-		writer:        commit.New(handle.ClientSet()),
+		writer:        commit.New(handle.ClientSet(), commit.WithTimestamp(supported.DeviceBindingAndStatus)),
 		state:         state,
 		released:      newRecentPods(),
 		undoing:       newPendingUndos(),
@@ -108,11 +114,14 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 		attemptBudget: attemptBudget,
 		eventContext:  newEventContext(),
 		podsByClaim:   "quartermasterPodsByClaim-" + handle.ProfileName(),
+
+		bindingConditions: supported.DeviceBindingAndStatus,
+		stopping:          ctx,
 	}
 	if err := podInformer.AddIndexers(cache.Indexers{pl.podsByClaim: claimKeysOfPod}); err != nil {
 		return nil, fmt.Errorf("plugin %s: index pods by their claims: %w", Name, err)
 	}
-	if pl.waiting, err = followPods(podInformer); err != nil {
+	if pl.waiting, err = followPods(podInformer, pl.watchers.changed); err != nil {
 		return nil, fmt.Errorf("plugin %s: watch pods: %w", Name, err)
 	}
 	pl.waker = newWaker(klog.FromContext(ctx), handle.Activate)
@@ -139,14 +148,15 @@ func celFeatures(features feature.Features) cel.Features {
 }
 
 // allocatorFeatures are the features of the allocator that are on and that the
-// plugin supports as well: binding conditions have to be waited for, for example. What needs
-// another one is refused with a reason, never allocated wrongly.
+// plugin supports as well. The plugin knows all that there are in this version; the next
+// one may bring features that it does not.
 func allocatorFeatures(features feature.Features) structured.Features {
 	return structured.Features{
 		AdminAccess:             features.EnableDRAAdminAccess,
 		CompatibilityGroups:     features.EnableDRADeviceCompatibilityGroups,
 		ConsumableCapacity:      features.EnableDRAConsumableCapacity,
 		DerivedAttributes:       features.EnableDRADerivedAttributes,
+		DeviceBindingAndStatus:  bindingConditions(features),
 		DeviceTaints:            features.EnableDRADeviceTaints,
 		FractionalCapacityRange: features.EnableDRAFractionalCapacityRange,
 		ListTypeAttributes:      features.EnableDRAListTypeAttributes,

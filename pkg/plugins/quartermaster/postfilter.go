@@ -11,7 +11,7 @@ import (
 )
 
 // PostFilter runs when no node fits. If that is because a claim is allocated where
-// the pod cannot run, and nobody else uses the claim, then the claim is
+// the pod cannot run, or its devices do not get ready, and nobody else uses it, then the claim is
 // deallocated: the next attempt can allocate it elsewhere. One claim is enough for
 // an attempt. Its update is the event that wakes the pod.
 func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, statuses fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
@@ -36,6 +36,9 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 		}
 		if claim != nil { // Else it is gone, and so is its allocation.
 			pl.state.ledger.Observe(claim)
+		}
+		if podClaim.broken != nil {
+			return nil, fwk.NewStatus(fwk.Unschedulable, fmt.Sprintf("%v; the claim was deallocated to look for devices again", podClaim.broken))
 		}
 		return nil, fwk.NewStatus(fwk.Unschedulable,
 			fmt.Sprintf("claim %s was deallocated to find devices elsewhere", klog.KObj(podClaim.claim)))

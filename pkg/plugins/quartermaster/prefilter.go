@@ -59,7 +59,7 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 	}
 	cs.Write(cycleKey, c)
 	if c.task != nil {
-		c.known = pl.state.candidates.Find(selector.WithBudget(ctx, c.evaluation), c.task)
+		c.known = pl.state.candidates.Find(pl.searchContext(ctx, c), c.task)
 	}
 	return pl.narrow(c, pod, nodes), nil
 }
@@ -88,13 +88,10 @@ func (pl *Quartermaster) checkClaim(pod *v1.Pod, claim *resourceapi.ResourceClai
 		return nil, waiting("claim %s is reserved for %d pods, which is the limit; waiting for one of them to end",
 			klog.KObj(claim), len(claim.Status.ReservedFor))
 	}
-	if device := withBindingConditions(claim.Status.Allocation); device != "" {
-		return nil, waiting("claim %s: device %s has binding conditions, which this scheduler cannot wait for; "+
-			"the pod needs another scheduler or another device", klog.KObj(claim), device)
-	}
 	if status := pl.checkNodeAllocatable(claim); status != nil {
 		return nil, status
 	}
+	result.broken = pl.brokenBinding(claim)
 	if terms := claim.Status.Allocation.NodeSelector; terms != nil {
 		nodes, err := nodeaffinity.NewNodeSelector(terms)
 		if err != nil {
@@ -103,17 +100,6 @@ func (pl *Quartermaster) checkClaim(pod *v1.Pod, claim *resourceapi.ResourceClai
 		result.nodes = nodes
 	}
 	return result, nil
-}
-
-// withBindingConditions returns a device whose binding conditions (KEP-5007) would
-// have to be true before a pod is bound, "" if there is none.
-func withBindingConditions(allocation *resourceapi.AllocationResult) string {
-	for _, result := range allocation.Devices.Results {
-		if len(result.BindingConditions) > 0 {
-			return result.Driver + "/" + result.Pool + "/" + result.Device
-		}
-	}
-	return ""
 }
 
 // prepare makes the task for the claims that have no allocation.

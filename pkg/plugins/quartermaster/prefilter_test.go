@@ -81,10 +81,6 @@ func users(n int) []string {
 	return names
 }
 
-func bindingConditions(claim *resourceapi.ResourceClaim) {
-	claim.Status.Allocation.Devices.Results[0].BindingConditions = []string{"Attached"}
-}
-
 func invalidNodeSelector(claim *resourceapi.ResourceClaim) {
 	claim.Status.Allocation.NodeSelector = &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
 		MatchExpressions: []v1.NodeSelectorRequirement{{Key: "a", Operator: "Like", Values: []string{"b"}}},
@@ -104,7 +100,6 @@ func TestPreFilterChecksClaims(t *testing.T) {
 		"one consumer less":        {claim: with(allocated, reservedFor(users(limit-1)...))},
 		"full":                     {claim: with(allocated, reservedFor(users(limit)...)), want: "claim default/c is reserved for 256 pods, which is the limit"},
 		"full, but one is the pod": {claim: with(allocated, reservedFor(users(limit-1)...), reservedFor("p"))},
-		"binding conditions":       {claim: with(allocated, bindingConditions), want: "claim default/c: device gpu.example.com/n1/gpu-0 has binding conditions"},
 		"bad node selector":        {claim: with(allocated, invalidNodeSelector), want: "claim default/c: the node selector of its allocation cannot be parsed"},
 		"class missing":            {claim: builder.Claim("c", builder.Request("r", "absent")).Obj(), want: "claim default/c, request r: device class absent does not exist"},
 	}

@@ -10,7 +10,6 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
-	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
 // Reserve puts the plan for the chosen node into the ledger, so that no other pod
@@ -48,8 +47,10 @@ func (pl *Quartermaster) plan(ctx context.Context, c *cycle, nodeName string) ([
 	if err != nil {
 		return nil, failed(fmt.Errorf("look for devices on node %s: %w", nodeName, err))
 	}
-	outcome, err := c.task.Solve(selector.WithBudget(ctx, c.evaluation), pl.site(node))
+	outcome, err := c.task.Solve(pl.searchContext(ctx, c), pl.site(node))
 	switch {
+	case isFilterTimeout(ctx, err):
+		return nil, failed(fmt.Errorf("look for devices on node %s: given up after %s (filterTimeout), trying again: %w", nodeName, pl.args.FilterTimeout.Duration, err))
 	case err != nil:
 		return nil, failed(fmt.Errorf("look for devices on node %s: %w", nodeName, err))
 	case !outcome.Fits():

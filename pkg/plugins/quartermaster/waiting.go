@@ -52,8 +52,9 @@ type waitingPod struct {
 	verdicts map[*selector.Work]func()
 }
 
-// followPods makes a registry that forgets pods which are bound or gone.
-func followPods(pods cache.SharedIndexInformer) (*waitingPods, error) {
+// followPods makes a registry that forgets pods which are bound or gone. It also tells
+// of all pods that are deleted, or are going to be.
+func followPods(pods cache.SharedIndexInformer, ended func(types.UID)) (*waitingPods, error) {
 	w := &waitingPods{
 		pods: make(map[types.UID]*waitingPod),
 		exists: func(pod *v1.Pod) bool {
@@ -68,6 +69,9 @@ func followPods(pods cache.SharedIndexInformer) (*waitingPods, error) {
 			if wasPod && (isPod && pod.Spec.NodeName != "" && old.Spec.NodeName == "" || isPod && pod.UID != old.UID) {
 				w.forget(old.UID)
 			}
+			if wasPod && isPod && (pod.DeletionTimestamp != nil || pod.UID != old.UID) {
+				ended(old.UID)
+			}
 		},
 		DeleteFunc: func(obj any) {
 			if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
@@ -75,6 +79,7 @@ func followPods(pods cache.SharedIndexInformer) (*waitingPods, error) {
 			}
 			if pod, ok := obj.(*v1.Pod); ok {
 				w.forget(pod.UID)
+				ended(pod.UID)
 			}
 		},
 	})

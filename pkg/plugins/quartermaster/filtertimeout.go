@@ -1,0 +1,74 @@
+package quartermaster
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
+)
+
+// searchContext is the context for a search on one node, which begins now: with the
+// attempt's budget for selectors, and if there is one, with the filter timeout.
+func (pl *Quartermaster) searchContext(ctx context.Context, c *cycle) context.Context {
+	ctx = selector.WithBudget(ctx, c.evaluation)
+	if pl.args.FilterTimeout == nil || pl.args.FilterTimeout.Duration == 0 {
+		return ctx
+	}
+	return &limited{Context: ctx, deadline: time.Now().Add(pl.args.FilterTimeout.Duration)}
+}
+
+// limited is a context that has ended after a deadline. Its channel does not tell: the
+// search asks for Err from time to time, and for nothing else does it wait for long. In
+// return it needs no timer, and no lock that all nodes share.
+type limited struct {
+	context.Context
+	deadline time.Time
+}
+
+func (l *limited) Deadline() (time.Time, bool) {
+	if outer, ok := l.Context.Deadline(); ok && outer.Before(l.deadline) {
+		return outer, true
+	}
+	return l.deadline, true
+}
+
+func (l *limited) Err() error {
+	if err := l.Context.Err(); err != nil {
+		return err
+	}
+	if time.Now().Before(l.deadline) {
+		return nil
+	}
+	return context.DeadlineExceeded
+}
+
+// isFilterTimeout reports whether a search with a searchContext has ended because of the
+// filter timeout; outer is the context that this was made from.
+func isFilterTimeout(outer context.Context, err error) bool {
+	return errors.Is(err, allocator.ErrInterrupted) && outer.Err() == nil
+}
+
+// timedOut is the status for a node where the search has reached the filter timeout.
+// That is no answer, so the pod must not wait for an event that need not come: it is
+// tried again after the usual pause, should no other node do.
+func (pl *Quartermaster) timedOut(ctx context.Context, c *cycle, node *v1.Node) *fwk.Status {
+	klog.FromContext(ctx).Info("The search for devices on a node was given up because of the filter timeout",
+		"node", klog.KObj(node), "timeout", pl.args.FilterTimeout.Duration)
+	if c.rejected.CompareAndSwap(false, true) {
+		pl.waker.reject(c.pod)
+	}
+	pl.waker.retry(c.pod)
+	return waiting("it is not known whether there are devices, because the search for them was given up after %s (filterTimeout); trying again",
+		pl.args.FilterTimeout.Duration)
+}
+
+// retry has a rejected pod tried again after its pause, whatever happens or does not.
+func (w *waker) retry(p *waitingPod) {
+	p.after(max(0, p.rest(w.now())), func() { w.activateNow(p) })
+}

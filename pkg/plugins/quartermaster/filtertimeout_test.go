@@ -1,0 +1,147 @@
+package quartermaster
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+)
+
+// tooShort is a timeout that is over before a search begins.
+const tooShort = -time.Second
+
+// TestFilterTimeout: a search that did not end is no answer. The pod is tried again
+// by itself, after a pause.
+func TestFilterTimeout(t *testing.T) {
+	t.Parallel()
+	inCluster(t, plus(gpuNodes(1, "n1", "n2"), gpus("c", 1).Obj(), newPod("p", uses("c"))), func(t *testing.T, f *fixture) {
+		f.pl.args.FilterTimeout.Duration = tooShort
+		for _, pause := range []time.Duration{time.Second, 2 * time.Second} {
+			f.activated = nil
+			result := f.schedule(f.pod("p"))
+			require.Equal(t, "Filter", result.phase)
+			for _, node := range []string{"n1", "n2"} {
+				require.Contains(t, result.reasons[node], "the search for them was given up after -1s (filterTimeout); trying again")
+			}
+			time.Sleep(pause - time.Millisecond)
+			f.settle()
+			require.Empty(t, f.activator.names(), "not without a pause: searching takes time from all others")
+			time.Sleep(2 * time.Millisecond)
+			f.settle()
+			require.Equal(t, []string{"default/p"}, f.activator.names(), "without any event")
+		}
+		f.pl.args.FilterTimeout.Duration = time.Second
+		require.Empty(t, f.schedule(f.pod("p")).phase)
+	})
+}
+
+// TestFilterTimeoutOnOneNode: other nodes are looked at all the same.
+func TestFilterTimeoutOnOneNode(t *testing.T) {
+	t.Parallel()
+	inCluster(t, plus(gpuNodes(1, "n1", "n2"), gpus("c", 1).Obj(), newPod("p", uses("c"))), func(t *testing.T, f *fixture) {
+		infos := f.nodeInfos()
+		a := f.mustBegin(f.pod("p"))
+		f.pl.args.FilterTimeout.Duration = tooShort
+		require.False(t, f.pl.Filter(f.ctx, a.state, a.pod, infos[0]).IsSuccess())
+		f.pl.args.FilterTimeout.Duration = time.Second
+		require.True(t, f.pl.Filter(f.ctx, a.state, a.pod, infos[1]).IsSuccess())
+		require.True(t, a.reserve("n2").IsSuccess())
+		require.True(t, a.preBind("n2").IsSuccess())
+		f.replace(newPod("p", uses("c"), func(pod *v1.Pod) { pod.Spec.NodeName = "n2" }))
+		f.settle()
+		f.activated = nil // By what happened to its claim.
+		time.Sleep(time.Minute)
+		f.settle()
+		require.Empty(t, f.activator.names(), "it is bound")
+	})
+}
+
+// TestFilterTimeoutInReserve: Reserve looks for devices as well.
+func TestFilterTimeoutInReserve(t *testing.T) {
+	t.Parallel()
+	inCluster(t, plus(gpuNodes(1, "n1"), gpus("c", 1).Obj()), func(t *testing.T, f *fixture) {
+		a := f.mustBegin(newPod("p", uses("c"))).filter()
+		f.pl.args.FilterTimeout.Duration = tooShort
+		status := a.reserve("n1")
+		require.Equal(t, fwk.Error, status.Code(), "the scheduler tries again after a pause")
+		require.ErrorIs(t, status.AsError(), context.DeadlineExceeded)
+		require.Contains(t, status.Message(), "(filterTimeout)")
+	})
+}
+
+// TestFilterTimeoutOfTheIndex: what is known about nodes is not brought up to date at
+// any price. Then each node is looked at as if nothing were known.
+func TestFilterTimeoutOfTheIndex(t *testing.T) {
+	t.Parallel()
+	inCluster(t, plus(gpuNodes(1, "n1"), gpus("a", 1).Obj(), gpus("b", 1).Obj()), func(t *testing.T, f *fixture) {
+		f.mustBegin(newPod("p", uses("a"))) // The index follows tasks that come again.
+		f.pl.args.FilterTimeout.Duration = tooShort
+		a := f.mustBegin(newPod("q", uses("b")))
+		c, err := cycleOf(a.state)
+		require.NoError(t, err)
+		require.Nil(t, c.known)
+		f.pl.args.FilterTimeout.Duration = time.Second
+		require.Equal(t, []string{"n1"}, a.filter().feasible)
+	})
+}
+
+// TestNoFilterTimeout: without a limit, a context is only what it was.
+func TestNoFilterTimeout(t *testing.T) {
+	t.Parallel()
+	for name, timeout := range map[string]*metav1.Duration{"gate off": nil, "0": {}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inCluster(t, plus(gpuNodes(1, "n1"), gpus("c", 1).Obj()), func(t *testing.T, f *fixture) {
+				f.pl.args.FilterTimeout = timeout
+				a := f.mustBegin(newPod("p", uses("c")))
+				c, err := cycleOf(a.state)
+				require.NoError(t, err)
+				_, found := f.pl.searchContext(f.ctx, c).Deadline()
+				require.False(t, found)
+				require.Equal(t, []string{"n1"}, a.filter().feasible)
+			})
+		})
+	}
+}
+
+// TestOuterContextEnds: that the scheduler has enough nodes is no timeout.
+func TestOuterContextEnds(t *testing.T) {
+	t.Parallel()
+	inCluster(t, plus(gpuNodes(1, "n1"), gpus("c", 1).Obj(), newPod("p", uses("c"))), func(t *testing.T, f *fixture) {
+		f.activated = nil
+		a := f.mustBegin(f.pod("p"))
+		ctx, cancel := f.cancellable()
+		cancel(errLost)
+		status := f.pl.Filter(ctx, a.state, a.pod, f.nodeInfos()[0])
+		require.Contains(t, status.Message(), "told to stop looking for devices: connection lost")
+		time.Sleep(time.Minute)
+		f.settle()
+		require.Empty(t, f.activator.names())
+	})
+}
+
+func TestLimitedContext(t *testing.T) {
+	t.Parallel()
+	outer, cancel := context.WithCancel(t.Context())
+	hour := time.Now().Add(time.Hour)
+	ctx := &limited{outer, hour}
+	require.NoError(t, ctx.Err())
+	deadline, found := ctx.Deadline()
+	require.True(t, found)
+	require.Equal(t, hour, deadline)
+
+	ctx.deadline = time.Now().Add(-time.Hour)
+	require.ErrorIs(t, ctx.Err(), context.DeadlineExceeded)
+	require.ErrorIs(t, context.Cause(ctx), context.DeadlineExceeded)
+	cancel()
+	require.ErrorIs(t, ctx.Err(), context.Canceled, "that was asked for from outside")
+
+	sooner, cancelSooner := context.WithDeadline(t.Context(), time.Unix(1, 0))
+	defer cancelSooner()
+	deadline, _ = (&limited{sooner, hour}).Deadline()
+	require.Equal(t, time.Unix(1, 0), deadline)
+}
