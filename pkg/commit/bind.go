@@ -141,7 +141,7 @@ func (b *binding) raiseFence(current *resourceapi.ResourceClaim) write {
 // checkAllocation compares the allocation in the claim with the expected one.
 func (b *binding) checkAllocation(current *resourceapi.AllocationResult) *refusal {
 	if b.allocation != nil {
-		if current == nil || sameAllocation(current, b.allocation) {
+		if current == nil || SameAllocation(current, b.allocation) {
 			return nil
 		}
 		return &refusal{
@@ -150,7 +150,7 @@ func (b *binding) checkAllocation(current *resourceapi.AllocationResult) *refusa
 			next:   "the pod has to be scheduled again with that allocation",
 		}
 	}
-	if current != nil && sameAllocation(current, b.seen) {
+	if current != nil && SameAllocation(current, b.seen) {
 		return nil
 	}
 	return &refusal{

@@ -94,7 +94,7 @@ func TestSeveralWriters(t *testing.T) {
 	}
 	require.Equal(t, want, got)
 	require.Len(t, s.claim.Status.ReservedFor, len(want), "no double entries")
-	require.True(t, sameAllocation(newAllocation("gpu-0"), s.claim.Status.Allocation))
+	require.True(t, SameAllocation(newAllocation("gpu-0"), s.claim.Status.Allocation))
 	s.requireVersioned(t)
 }
 

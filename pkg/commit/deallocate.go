@@ -60,7 +60,7 @@ func (d *deallocation) decide(current *resourceapi.ResourceClaim) (write, *refus
 			next:   "it stays allocated until they have finished",
 		}
 	}
-	if !sameAllocation(current.Status.Allocation, d.seen) {
+	if !SameAllocation(current.Status.Allocation, d.seen) {
 		return nil, &refusal{
 			reason: ErrAllocatedElsewhere,
 			found:  describeAllocation(current.Status.Allocation),

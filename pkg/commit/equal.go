@@ -8,11 +8,11 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 )
 
-// sameAllocation says whether two allocations mean the same, so that one which
+// SameAllocation says whether two allocations mean the same, so that one which
 // was sent to the server is recognised when it comes back: the time at which it
 // was made does not count, nor do defaults that the server fills in and the
 // formatting of opaque parameters.
-func sameAllocation(a, b *resourceapi.AllocationResult) bool {
+func SameAllocation(a, b *resourceapi.AllocationResult) bool {
 	if a == nil || b == nil {
 		return a == b
 	}

@@ -86,12 +86,12 @@ func TestSameAllocation(t *testing.T) {
 			a, b := fullAllocation(parameters, "1Gi"), fullAllocation(parameters, "1Gi")
 			tc.change(b)
 			before := b.DeepCopy()
-			require.Equal(t, tc.want, sameAllocation(a, b))
-			require.Equal(t, tc.want, sameAllocation(b, a))
+			require.Equal(t, tc.want, SameAllocation(a, b))
+			require.Equal(t, tc.want, SameAllocation(b, a))
 			require.Equal(t, before, b, "comparing must not modify")
 		})
 	}
-	require.True(t, sameAllocation(nil, nil))
-	require.False(t, sameAllocation(nil, newAllocation()))
-	require.False(t, sameAllocation(newAllocation(), nil))
+	require.True(t, SameAllocation(nil, nil))
+	require.False(t, SameAllocation(nil, newAllocation()))
+	require.False(t, SameAllocation(newAllocation(), nil))
 }

@@ -66,7 +66,7 @@ func (g *returning) decide(current *resourceapi.ResourceClaim) (write, *refusal)
 		return g.writer.removeConsumer(current, g.consumer), nil
 	case current.Status.Allocation == nil && isProtected(current):
 		return g.writer.removeFinalizer(current), nil
-	case current.Status.Allocation == nil || !sameAllocation(current.Status.Allocation, g.judged):
+	case current.Status.Allocation == nil || !SameAllocation(current.Status.Allocation, g.judged):
 		return nil, nil
 	case len(otherConsumers(current, g.consumer)) == 0:
 		return g.writer.clear(current), nil

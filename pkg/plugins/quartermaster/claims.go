@@ -41,7 +41,7 @@ func (pl *Quartermaster) claimsOf(pod *v1.Pod) ([]*resourceapi.ResourceClaim, er
 			return nil, fmt.Errorf("claim %s/%s is being deleted; waiting for a new one", pod.Namespace, *name)
 		}
 		if mustCheckOwner {
-			if err := resourceclaim.IsForPod(pod, claim, false); err != nil {
+			if err := resourceclaim.IsForPod(pod, claim, pl.features.EnableDRAWorkloadResourceClaims); err != nil {
 				return nil, fmt.Errorf("claim %s/%s cannot be used: %w", pod.Namespace, *name, err)
 			}
 		}

@@ -122,6 +122,10 @@ func (pl *Quartermaster) giveWay(ctx context.Context, pod *v1.Pod, lost []lostCl
 		metrics.rollback(claim.to)
 		klog.FromContext(ctx).Info("Giving back a claim because somebody else holds what it was allocated",
 			"pod", klog.KObj(pod), "conflict", claim.to.String())
+		if claim.group != nil {
+			pl.groups.touch(claim.claim.UID, claim.claim.Status.Allocation)
+			continue // The last one of the group's pods to leave gives it back.
+		}
 		claim.allocation = claim.claim.Status.Allocation
 		if err := pl.undo(ctx, pod, claim.podClaim); err != nil {
 			return failed(fmt.Errorf("%w: %s; giving it back: %w", errConflict, claim.to, err))

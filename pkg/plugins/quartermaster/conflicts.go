@@ -111,6 +111,10 @@ const conflictReason = "DeviceConflict"
 func (pl *Quartermaster) consumers(claim *resourceapi.ResourceClaim) []*v1.Pod {
 	var pods []*v1.Pod
 	for _, consumer := range claim.Status.ReservedFor {
+		if isPodGroup(consumer) {
+			pods = append(pods, pl.members(claim, consumer.Name)...)
+			continue
+		}
 		pod := fromStore[v1.Pod](pl.pods, claim.Namespace+"/"+consumer.Name)
 		if consumer.Resource == "pods" && consumer.APIGroup == "" && pod != nil && pod.UID == consumer.UID {
 			pods = append(pods, pod)

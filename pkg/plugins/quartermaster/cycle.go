@@ -27,7 +27,7 @@ type cycle struct {
 	rejected atomic.Bool
 	// claims of the pod, each once, in the order of pod.spec.resourceClaims.
 	claims []*podClaim
-	// task allocates the claims that have no allocation; nil if there are none.
+	// task allocates the claims for which nothing is decided yet; nil if there are none.
 	task *allocator.Task
 	// extendedResources are those that a device class stands for.
 	extendedResources []v1.ResourceName
@@ -62,6 +62,10 @@ type podClaim struct {
 	broken error
 	// planned is the allocation that Reserve has put in flight.
 	planned *resourceapi.AllocationResult
+	// group is the PodGroup for which the claim gets reserved; nil stands for the pod.
+	group *resourceapi.ResourceClaimConsumerReference
+	// shared is an allocation that is planned for other pods of the group already.
+	shared *resourceapi.AllocationResult
 	// allocation is what has to go if the attempt fails: it was sent in this attempt, or
 	// has lost against another claim.
 	allocation *resourceapi.AllocationResult
@@ -72,6 +76,15 @@ type podClaim struct {
 
 func (c *podClaim) allocated() bool { return c.claim.Status.Allocation != nil }
 
+// decided is the allocation that the claim has, or that is planned for others of the
+// group; nil if it is up to the pod.
+func (c *podClaim) decided() *resourceapi.AllocationResult {
+	if c.allocated() {
+		return c.claim.Status.Allocation
+	}
+	return c.shared
+}
+
 // Clone implements fwk.StateData. What-if evaluations share the state: it does
 // not depend on which pods are on a node.
 func (c *cycle) Clone() fwk.StateData { return c }
@@ -80,7 +93,7 @@ func (c *cycle) Clone() fwk.StateData { return c }
 func (c *cycle) unallocated() []*podClaim {
 	var result []*podClaim
 	for _, claim := range c.claims {
-		if !claim.allocated() {
+		if claim.decided() == nil {
 			result = append(result, claim)
 		}
 	}

@@ -51,7 +51,11 @@ func (pl *Quartermaster) filter(ctx context.Context, c *cycle, nodeInfo fwk.Node
 func (c *cycle) filterAllocated(node *v1.Node) *fwk.Status {
 	var status *fwk.Status
 	for _, claim := range c.claims {
-		if !claim.allocated() || claim.broken == nil && claim.usableOn(node) {
+		if claim.decided() == nil || claim.broken == nil && claim.usableOn(node) {
+			continue
+		}
+		if !claim.allocated() {
+			status = waiting("claim %s is being allocated on other nodes for the pod's group", klog.KObj(claim.claim))
 			continue
 		}
 		c.mutex.Lock()
@@ -75,7 +79,7 @@ func (c *podClaim) usableOn(node *v1.Node) bool {
 	if c.nodes != nil && !c.nodes.Match(node) {
 		return false
 	}
-	return !skipsNodeOperations(c.claim.Status.Allocation) ||
+	return !skipsNodeOperations(c.decided()) ||
 		slices.Contains(node.Status.DeclaredFeatures, draoptionalnodeoperations.DRAOptionalNodeOperationsFeatureGate)
 }
 

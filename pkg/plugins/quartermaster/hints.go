@@ -122,7 +122,7 @@ func (pl *Quartermaster) mayRunOn(node *v1.Node, pod *v1.Pod, claims []*resource
 		if claim.Status.Allocation == nil {
 			continue
 		}
-		podClaim, status := pl.checkClaim(pod, claim)
+		podClaim, status := pl.checkClaim(pod, claim, nil)
 		if status != nil || !podClaim.usableOn(node) {
 			return false
 		}

@@ -51,6 +51,8 @@ type Quartermaster struct {
 	bindingConditions bool
 	// stopping ends when the scheduler does.
 	stopping context.Context
+	// groups is nil unless claims can belong to PodGroups (gate DRAWorkloadResourceClaims).
+	groups *groupClaims
 	// attemptBudget bounds what an attempt may wait for selectors to be evaluated, on all
 	// nodes together.
 	attemptBudget time.Duration
@@ -64,16 +66,18 @@ type Quartermaster struct {
 }
 
 var (
-	_ fwk.PreEnqueuePlugin  = &Quartermaster{}
-	_ fwk.PreFilterPlugin   = &Quartermaster{}
-	_ fwk.FilterPlugin      = &Quartermaster{}
-	_ fwk.PostFilterPlugin  = &Quartermaster{}
-	_ fwk.ScorePlugin       = &Quartermaster{}
-	_ fwk.ScoreExtensions   = &Quartermaster{}
-	_ fwk.ReservePlugin     = &Quartermaster{}
-	_ fwk.PreBindPlugin     = &Quartermaster{}
-	_ fwk.EnqueueExtensions = &Quartermaster{}
-	_ fwk.SignPlugin        = &Quartermaster{}
+	_ fwk.PreEnqueuePlugin         = &Quartermaster{}
+	_ fwk.PreFilterPlugin          = &Quartermaster{}
+	_ fwk.FilterPlugin             = &Quartermaster{}
+	_ fwk.PostFilterPlugin         = &Quartermaster{}
+	_ fwk.PodGroupPostFilterPlugin = &Quartermaster{}
+	_ fwk.ScorePlugin              = &Quartermaster{}
+	_ fwk.ScoreExtensions          = &Quartermaster{}
+	_ fwk.ReservePlugin            = &Quartermaster{}
+	_ fwk.PreBindPlugin            = &Quartermaster{}
+	_ fwk.PostBindPlugin           = &Quartermaster{}
+	_ fwk.EnqueueExtensions        = &Quartermaster{}
+	_ fwk.SignPlugin               = &Quartermaster{}
 )
 
 // New makes the plugin. It can be used with app.WithPlugin and in a
@@ -117,6 +121,9 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 
 		bindingConditions: supported.DeviceBindingAndStatus,
 		stopping:          ctx,
+	}
+	if features.EnableDRAWorkloadResourceClaims {
+		pl.groups = newGroupClaims()
 	}
 	if err := podInformer.AddIndexers(cache.Indexers{pl.podsByClaim: claimKeysOfPod}); err != nil {
 		return nil, fmt.Errorf("plugin %s: index pods by their claims: %w", Name, err)

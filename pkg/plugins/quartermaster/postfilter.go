@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -30,12 +31,8 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 		if !c.unavailable[podClaim] || !onlyFor(podClaim, pod.UID) {
 			continue
 		}
-		claim, err := pl.writer.Deallocate(ctx, podClaim.claim, pod.UID)
-		if err != nil {
-			return nil, failed(fmt.Errorf("free the devices of claim %s, which fit no node: %w", klog.KObj(podClaim.claim), err))
-		}
-		if claim != nil { // Else it is gone, and so is its allocation.
-			pl.state.ledger.Observe(claim)
+		if err := pl.free(ctx, podClaim.claim, pod.UID); err != nil {
+			return nil, failed(err)
 		}
 		if podClaim.broken != nil {
 			return nil, fwk.NewStatus(fwk.Unschedulable, fmt.Sprintf("%v; the claim was deallocated to look for devices again", podClaim.broken))
@@ -46,10 +43,22 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 	return nil, fwk.NewStatus(fwk.Unschedulable)
 }
 
-// onlyFor reports whether nobody but the pod uses the claim.
-func onlyFor(podClaim *podClaim, pod types.UID) bool {
+// free deallocates a claim that nobody but the consumer may use.
+func (pl *Quartermaster) free(ctx context.Context, claim *resourceapi.ResourceClaim, consumer types.UID) error {
+	freed, err := pl.writer.Deallocate(ctx, claim, consumer)
+	if err != nil {
+		return fmt.Errorf("free the devices of claim %s, which fit no node: %w", klog.KObj(claim), err)
+	}
+	if freed != nil { // Else it is gone, and so is its allocation.
+		pl.state.ledger.Observe(freed)
+	}
+	return nil
+}
+
+// onlyFor reports whether nobody but the consumer, a pod or a group, uses the claim.
+func onlyFor(podClaim *podClaim, only types.UID) bool {
 	for _, consumer := range podClaim.claim.Status.ReservedFor {
-		if consumer.UID != pod {
+		if consumer.UID != only {
 			return false
 		}
 	}

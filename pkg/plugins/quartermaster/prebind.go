@@ -55,9 +55,11 @@ func (pl *Quartermaster) PreBind(ctx context.Context, cs fwk.CycleState, pod *v1
 
 // write allocates the claim as planned, if it is planned, and reserves it for the pod.
 func (pl *Quartermaster) write(ctx context.Context, pod *v1.Pod, podClaim *podClaim) error {
-	consumer := resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: pod.Name, UID: pod.UID}
 	podClaim.touched, podClaim.allocation = true, podClaim.planned
-	claim, err := pl.writer.Bind(ctx, pl.upToDate(podClaim.claim), podClaim.planned, consumer)
+	if podClaim.group != nil {
+		pl.groups.touch(podClaim.claim.UID, podClaim.planned)
+	}
+	claim, err := pl.writer.Bind(ctx, pl.upToDate(podClaim), podClaim.planned, podClaim.consumer(pod))
 	if err != nil {
 		return explainBind(podClaim, err)
 	}
@@ -71,12 +73,18 @@ func (pl *Quartermaster) write(ctx context.Context, pod *v1.Pod, podClaim *podCl
 }
 
 // upToDate returns the claim as it is known now. Other pods that share it may have been
-// reserved since this one was filtered, and a write that begins there is not refused.
-// With another allocation than the one for which the node was chosen, it is not the same
-// claim any more, and what the pod saw is returned.
-func (pl *Quartermaster) upToDate(seen *resourceapi.ResourceClaim) *resourceapi.ResourceClaim {
+// reserved since this one was filtered, or may have written what is planned for all of
+// them, and a write that begins there is not refused. With another allocation than the one
+// for which the node was chosen, it is not the same claim any more, and what the pod saw
+// is returned.
+func (pl *Quartermaster) upToDate(podClaim *podClaim) *resourceapi.ResourceClaim {
+	seen := podClaim.claim
 	latest := pl.claim(seen.Namespace, seen.Name)
-	if latest == nil || latest.UID != seen.UID || !apiequality.Semantic.DeepEqual(latest.Status.Allocation, seen.Status.Allocation) {
+	if latest == nil || latest.UID != seen.UID {
+		return seen
+	}
+	written := podClaim.planned != nil && commit.SameAllocation(latest.Status.Allocation, podClaim.planned)
+	if !written && !apiequality.Semantic.DeepEqual(latest.Status.Allocation, seen.Status.Allocation) {
 		return seen
 	}
 	return latest

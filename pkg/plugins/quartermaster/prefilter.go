@@ -33,6 +33,13 @@ func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *
 // preFilter is PreFilter for pods that need devices, except that it does not note that
 // the pod was rejected.
 func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, c *cycle, nodes int) (*fwk.PreFilterResult, *fwk.Status) {
+	group, err := pl.groupCycleOf(cs)
+	if err != nil {
+		return nil, failed(err)
+	}
+	if group != nil {
+		group.members[pod.UID] = c
+	}
 	claims, err := pl.claimsOf(pod)
 	if err != nil {
 		return nil, waiting("%v", err)
@@ -48,15 +55,19 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 			"waiting for the API server to accept that")
 	}
 	for _, claim := range claims {
-		podClaim, status := pl.checkClaim(pod, claim)
+		podClaim, status := pl.checkClaim(pod, claim, group)
 		if status != nil {
 			return nil, status
 		}
 		c.claims = append(c.claims, podClaim)
 	}
+	if err := pl.setGroups(pod, c.claims); err != nil {
+		return nil, waiting("%v", err)
+	}
 	if status := pl.prepare(c); status != nil {
 		return nil, status
 	}
+	pl.wantsShared(c)
 	cs.Write(cycleKey, c)
 	if c.task != nil {
 		c.known = pl.state.candidates.Find(pl.searchContext(ctx, c), c.task)
@@ -75,15 +86,15 @@ func (pl *Quartermaster) isResize(pod *v1.Pod) bool {
 }
 
 // checkClaim finds what keeps the pod from using a claim on any node.
-func (pl *Quartermaster) checkClaim(pod *v1.Pod, claim *resourceapi.ResourceClaim) (*podClaim, *fwk.Status) {
+func (pl *Quartermaster) checkClaim(pod *v1.Pod, claim *resourceapi.ResourceClaim, group *groupCycle) (*podClaim, *fwk.Status) {
 	result := &podClaim{claim: claim}
 	if claim.Status.Allocation == nil {
-		if pl.state.ledger.InFlight(claim.UID) != nil {
-			return nil, waiting("claim %s is being allocated for another pod; waiting for that to be done", klog.KObj(claim))
+		if status := pl.checkPlanned(result, group); status != nil {
+			return nil, status
 		}
 		return result, nil
 	}
-	if !resourceclaim.IsReservedForPod(pod, claim, false) &&
+	if !resourceclaim.IsReservedForPod(pod, claim, pl.features.EnableDRAWorkloadResourceClaims) &&
 		len(claim.Status.ReservedFor) >= resourceapi.ResourceClaimReservedForMaxSize {
 		return nil, waiting("claim %s is reserved for %d pods, which is the limit; waiting for one of them to end",
 			klog.KObj(claim), len(claim.Status.ReservedFor))

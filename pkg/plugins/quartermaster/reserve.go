@@ -20,21 +20,43 @@ func (pl *Quartermaster) Reserve(ctx context.Context, cs fwk.CycleState, pod *v1
 	if err != nil {
 		return failed(err)
 	}
-	if c == nil || c.task == nil {
+	if c == nil {
 		return nil
 	}
+	group, err := pl.groupCycleOf(cs)
+	if err != nil {
+		return failed(err)
+	}
+	if status := pl.reserveShared(cs, c, pod); status != nil {
+		return status
+	}
+	var plan []resourceapi.AllocationResult
+	if c.task != nil {
+		var status *fwk.Status
+		if plan, status = pl.reservePlan(ctx, c, pod, nodeName); status != nil {
+			return status
+		}
+	}
+	if group != nil {
+		group.keep(c, nodeName, plan)
+	}
+	return nil
+}
+
+// reservePlan puts what is planned for the pod itself in flight, and returns it.
+func (pl *Quartermaster) reservePlan(ctx context.Context, c *cycle, pod *v1.Pod, nodeName string) ([]resourceapi.AllocationResult, *fwk.Status) {
 	plan, status := pl.plan(ctx, c, nodeName)
 	if status != nil {
-		return status
+		return nil, status
 	}
 	for i, podClaim := range c.unallocated() {
 		allocation := &plan[i]
 		if err := pl.state.ledger.AddInFlight(ledger.RefTo(podClaim.claim), pod.UID, allocation); err != nil {
-			return failed(err)
+			return nil, failed(err)
 		}
 		podClaim.planned = allocation
 	}
-	return nil
+	return plan, nil
 }
 
 // plan returns the devices for the task on the chosen node: those that it was scored

@@ -24,7 +24,7 @@ func (pl *Quartermaster) Score(_ context.Context, cs fwk.CycleState, _ *v1.Pod, 
 	plan := c.plans[nodeInfo.Node().Name]
 	var score int64
 	for _, podClaim := range c.claims {
-		allocation := podClaim.claim.Status.Allocation
+		allocation := podClaim.decided()
 		if allocation == nil {
 			if len(plan) == 0 {
 				return 0, nil

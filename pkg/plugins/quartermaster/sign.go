@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 )
@@ -39,6 +40,9 @@ func (pl *Quartermaster) SignPod(_ context.Context, pod *v1.Pod) ([]fwk.SignFrag
 	for _, claim := range claims {
 		if claim.Status.Allocation != nil {
 			return nil, notSigned("claim %s is allocated", klog.KObj(claim))
+		}
+		if !metav1.IsControlledBy(claim, pod) { // It was made for a PodGroup.
+			return nil, notSigned("claim %s may be used by other pods", klog.KObj(claim))
 		}
 		spec, err := claim.Spec.Marshal()
 		if err != nil {

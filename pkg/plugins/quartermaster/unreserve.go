@@ -19,14 +19,23 @@ func (pl *Quartermaster) Unreserve(ctx context.Context, cs fwk.CycleState, pod *
 	if err != nil || c == nil {
 		return
 	}
+	group, err := pl.groupCycleOf(cs)
+	if err != nil {
+		return
+	}
 	for i := len(c.claims) - 1; i >= 0; i-- {
 		podClaim := c.claims[i]
 		switch {
+		case podClaim.group != nil:
+			pl.leaveGroupClaim(ctx, pod, podClaim)
 		case podClaim.touched:
 			pl.undoWrite(ctx, pod, podClaim.handOver())
 		case podClaim.planned != nil:
 			pl.endInFlight(pod, podClaim)
 		}
+	}
+	if group != nil {
+		group.forget(pl, c)
 	}
 }
 
@@ -85,28 +94,31 @@ func (pl *Quartermaster) tryUndoWrite(ctx context.Context, pod *v1.Pod, podClaim
 		return false
 	}
 	pl.endInFlight(pod, podClaim)
+	if podClaim.group != nil {
+		pl.groups.undone(podClaim.claim.UID)
+	}
 	return true
 }
 
 // undo tries to take back what was written into a claim. Of a pod that is bound it only
 // finds out what was written.
 func (pl *Quartermaster) undo(ctx context.Context, pod *v1.Pod, podClaim *podClaim) error {
-	bound, err := pl.isBound(ctx, pod)
+	bound, err := pl.isInUse(ctx, pod, podClaim)
 	if err != nil {
 		return err
 	}
-	claim := podClaim.claim
+	claim, consumer := podClaim.claim, podClaim.consumer(pod).UID
 	switch {
 	case bound:
 		claim, err = pl.writer.Settle(ctx, claim)
 	case podClaim.allocation == nil:
-		claim, err = pl.writer.Unreserve(ctx, claim, pod.UID)
+		claim, err = pl.writer.Unreserve(ctx, claim, consumer)
 	default:
 		if claim.Status.Allocation == nil { // The write failed, and may have been carried out.
 			claim = claim.DeepCopy()
 			claim.Status.Allocation = podClaim.allocation
 		}
-		claim, err = pl.writer.GiveBack(ctx, claim, pod.UID)
+		claim, err = pl.writer.GiveBack(ctx, claim, consumer)
 	}
 	if err == nil && claim != nil {
 		pl.observe(ctx, claim)

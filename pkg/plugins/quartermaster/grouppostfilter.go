@@ -1,0 +1,156 @@
+package quartermaster
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	schedulingapi "k8s.io/api/scheduling/v1beta1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+)
+
+// PodGroupPostFilter runs when a group does not fit as a whole (KEP-4671). Like PostFilter
+// it deallocates claims that stand in the way and that nobody uses, one for each pod.
+// If there is a pod for which it finds none, and no pod of the group is on a node, the
+// claims of the group are next: what an attempt that came to nothing has left behind must
+// not decide where the group goes, nor hold devices for it.
+func (pl *Quartermaster) PodGroupPostFilter(ctx context.Context, state fwk.PodGroupCycleState, info fwk.PodGroupInfo, _ fwk.PodGroupSchedulingFunc) (*fwk.PodGroupPostFilterResult, *fwk.Status) {
+	nothing := fwk.NewStatus(fwk.Unschedulable)
+	if info.GetType() == fwk.CompositePodGroupKeyType || len(info.GetUnscheduledPods()) == 0 || pl.isTopologyAware(info) {
+		return nil, nothing
+	}
+	group, err := groupCycleIn(state)
+	if err != nil {
+		return nil, failed(err)
+	}
+	if group == nil { // None of the pods has claims.
+		return nil, nothing
+	}
+	freed, stuck, err := pl.freeForMembers(ctx, group, info.GetUnscheduledPods())
+	if err != nil {
+		return nil, failed(err)
+	}
+	if stuck && pl.groups != nil {
+		ofGroup, err := pl.freeOfGroup(ctx, group, info)
+		if err != nil {
+			return nil, failed(err)
+		}
+		freed = append(freed, ofGroup...)
+	}
+	if len(freed) == 0 {
+		return nil, nothing
+	}
+	return nil, fwk.NewStatus(fwk.Unschedulable, fmt.Sprintf("given up to find devices elsewhere: claims %s", strings.Join(freed, ", ")))
+}
+
+// isTopologyAware reports whether nodes are chosen for the group as a whole: what keeps
+// its pods from some nodes then need not be what keeps the group from the cluster.
+func (pl *Quartermaster) isTopologyAware(info fwk.PodGroupInfo) bool {
+	podGroup := info.GetPodGroup()
+	return pl.features.EnableTopologyAwareWorkloadScheduling && podGroup != nil && podGroup.Spec.SchedulingConstraints != nil
+}
+
+// freeForMembers deallocates for each pod one claim that is allocated where the pod cannot
+// run, and that nobody else uses. It returns which ones, and whether there is a pod for
+// which it found none.
+func (pl *Quartermaster) freeForMembers(ctx context.Context, group *groupCycle, pods []*v1.Pod) (freed []string, stuck bool, err error) {
+	done := sets.New[types.UID]()
+	for _, pod := range pods {
+		c := group.members[pod.UID]
+		if c == nil {
+			stuck = stuck || len(pod.Spec.ResourceClaims) == 0
+			continue
+		}
+		found := false
+		for _, podClaim := range c.claims {
+			if found = done.Has(podClaim.claim.UID); found {
+				break // Another pod uses it as well.
+			}
+			if found = c.unavailable[podClaim] && onlyFor(podClaim, pod.UID) && !pl.inUseByGroup(podClaim); !found {
+				continue
+			}
+			done.Insert(podClaim.claim.UID)
+			if err := pl.free(ctx, podClaim.claim, pod.UID); err != nil {
+				return freed, stuck, err
+			}
+			freed = append(freed, klog.KObj(podClaim.claim).String())
+			break
+		}
+		stuck = stuck || !found
+	}
+	return freed, stuck, nil
+}
+
+// inUseByGroup reports whether pods that are just being bound use a claim of their group.
+func (pl *Quartermaster) inUseByGroup(podClaim *podClaim) bool {
+	return podClaim.group != nil && pl.groups.inUse(podClaim.claim.UID)
+}
+
+// freeOfGroup gives back a claim of the group that is allocated where one of the pods
+// cannot run, or else all those that are reserved for the group. It does nothing if a pod
+// of the group is on a node or about to be.
+func (pl *Quartermaster) freeOfGroup(ctx context.Context, group *groupCycle, info fwk.PodGroupInfo) (freed []string, err error) {
+	known, err := pl.handle.PodGroupManager().PodGroupStates().Get(info.GetNamespace(), info.GetName())
+	if err != nil {
+		return nil, fmt.Errorf("find out whether pods of PodGroup %s/%s are on nodes: %w", info.GetNamespace(), info.GetName(), err)
+	}
+	podGroup := info.GetPodGroup()
+	if podGroup == nil || known.ScheduledPodsCount() > 0 {
+		return nil, nil
+	}
+	for _, pod := range info.GetUnscheduledPods() {
+		c := group.members[pod.UID]
+		if c == nil {
+			continue
+		}
+		for _, podClaim := range c.claims {
+			if podClaim.group == nil || !c.unavailable[podClaim] || !onlyFor(podClaim, podGroup.UID) || pl.inUseByGroup(podClaim) {
+				continue
+			}
+			if err := pl.free(ctx, podClaim.claim, podGroup.UID); err != nil {
+				return nil, err
+			}
+			return []string{klog.KObj(podClaim.claim).String()}, nil
+		}
+	}
+	for _, claim := range pl.reservedForGroup(podGroup) {
+		returned, err := pl.writer.GiveBack(ctx, claim, podGroup.UID)
+		if err != nil {
+			return freed, fmt.Errorf("give back claim %s of a PodGroup that does not fit: %w", klog.KObj(claim), err)
+		}
+		if returned != nil {
+			pl.observe(ctx, returned)
+		}
+		freed = append(freed, klog.KObj(claim).String())
+	}
+	return freed, nil
+}
+
+// reservedForGroup returns the claims that belong to the group and are allocated and
+// reserved for it, except those that are just being written to.
+func (pl *Quartermaster) reservedForGroup(podGroup *schedulingapi.PodGroup) []*resourceapi.ResourceClaim {
+	var claims []*resourceapi.ResourceClaim
+	for i := range podGroup.Spec.ResourceClaims {
+		name, mustCheckOwner, err := resourceclaim.NameFromPodGroup(podGroup, &podGroup.Spec.ResourceClaims[i])
+		if err != nil || name == nil {
+			continue // Not made yet.
+		}
+		claim := pl.claim(podGroup.Namespace, *name)
+		if claim == nil || claim.Status.Allocation == nil || pl.groups.inUse(claim.UID) ||
+			mustCheckOwner && resourceclaim.IsForPodGroup(podGroup, claim) != nil {
+			continue
+		}
+		for _, consumer := range claim.Status.ReservedFor {
+			if consumer.UID == podGroup.UID {
+				claims = append(claims, claim)
+			}
+		}
+	}
+	return claims
+}

@@ -1,0 +1,113 @@
+package quartermaster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/commit"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// errUndoing is why a pod cannot use a claim of its group for the moment.
+var errUndoing = errors.New("what an earlier attempt wrote into the claim could not be undone yet; " +
+	"waiting for the API server to accept that")
+
+// reserveShared is what Reserve does besides the pod's own plan: the pod joins those that
+// rely on what was planned for others of its group, and, when the group as a whole is
+// known to fit, those that use the claims of the group.
+func (pl *Quartermaster) reserveShared(cs fwk.CycleState, c *cycle, pod *v1.Pod) *fwk.Status {
+	for _, podClaim := range c.claims {
+		if podClaim.group != nil && !cs.IsPodGroupSchedulingCycle() && !pl.groups.join(podClaim.claim.UID, pod.UID) {
+			return failed(fmt.Errorf("reserve claim %s for %s: %w", klog.KObj(podClaim.claim), podClaim.group.Name, errUndoing))
+		}
+		if podClaim.shared == nil {
+			continue
+		}
+		if err := pl.state.ledger.AddInFlight(ledger.RefTo(podClaim.claim), pod.UID, podClaim.shared); err != nil {
+			return failed(err)
+		}
+		podClaim.planned = podClaim.shared
+	}
+	return nil
+}
+
+// leaveGroupClaim is Unreserve for a claim that is reserved for the pod's group. As long
+// as others use it, it stays as it is for them, and whoever leaves last undoes what any
+// of them has written.
+func (pl *Quartermaster) leaveGroupClaim(ctx context.Context, pod *v1.Pod, podClaim *podClaim) {
+	left := pl.groups.leave(podClaim.claim.UID, pod.UID)
+	pending := podClaim.handOver()
+	if left == nil {
+		pl.endInFlight(pod, pending)
+		return
+	}
+	pending.touched, pending.allocation = true, left.allocation
+	pl.undoWrite(ctx, pod, pending)
+}
+
+// PostBind ends the pod's use of claims that are reserved for its group.
+func (pl *Quartermaster) PostBind(_ context.Context, cs fwk.CycleState, pod *v1.Pod, _ string) {
+	if pl.groups == nil {
+		return
+	}
+	c, err := cycleOf(cs)
+	if err != nil || c == nil {
+		return
+	}
+	for _, podClaim := range c.claims {
+		if podClaim.group != nil {
+			pl.groups.bound(podClaim.claim.UID, pod.UID)
+		}
+	}
+}
+
+// isInUse reports whether a pod that is bound needs the reservation under which the pod
+// has written to the claim.
+func (pl *Quartermaster) isInUse(ctx context.Context, pod *v1.Pod, podClaim *podClaim) (bool, error) {
+	if podClaim.group != nil {
+		return pl.isGroupBound(ctx, pod, podClaim.claim.Name)
+	}
+	return pl.isBound(ctx, pod)
+}
+
+// membersPerPage bounds the answers when members of a group are looked up.
+const membersPerPage = 500
+
+// isGroupBound is isBound for the pods that share a claim of their group: it asks the
+// server whether any of them is on a node.
+func (pl *Quartermaster) isGroupBound(ctx context.Context, pod *v1.Pod, claim string) (bool, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commit.UndoTimeout)
+	defer cancel()
+	options := metav1.ListOptions{Limit: membersPerPage, FieldSelector: fields.OneTermNotEqualSelector("spec.nodeName", "").String()}
+	for {
+		found, err := pl.handle.ClientSet().CoreV1().Pods(pod.Namespace).List(ctx, options)
+		if err != nil {
+			return false, fmt.Errorf("find out whether pods of PodGroup %s/%s have been bound: %w", pod.Namespace, podGroupName(pod), err)
+		}
+		for i := range found.Items {
+			if member := &found.Items[i]; member.Spec.NodeName != "" && podGroupName(member) == podGroupName(pod) && usesClaim(member, claim) {
+				return true, nil
+			}
+		}
+		if options.Continue = found.Continue; options.Continue == "" {
+			return false, nil
+		}
+	}
+}
+
+// usesClaim reports whether a pod refers to a claim of that name.
+func usesClaim(pod *v1.Pod, claim string) bool {
+	return slices.ContainsFunc(pod.Spec.ResourceClaims, func(reference v1.PodResourceClaim) bool {
+		name, _, err := resourceclaim.Name(pod, &reference)
+		return err == nil && name != nil && *name == claim
+	})
+}
