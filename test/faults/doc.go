@@ -7,8 +7,8 @@
 // more are published and others get free. One in ten writes meets a fault, or
 // objects are deleted at random in mid-flight.
 //
-// Whatever happened, in the end all pods are scheduled that can be, every device that no claim holds
-// can be had (no entry in flight is left over), no claim is allocated for nobody, the
+// Whatever happened, in the end all pods are scheduled that can be, every device that no
+// claim holds can be had (no entry in flight is left over), no claim is allocated for nobody, the
 // checker of test/checker finds nothing wrong, and no pod that was bound lost a claim on
 // the way. Each test logs how many faults there were, and of what.
 //
