@@ -1,6 +1,7 @@
 // The scheduler is kube-scheduler with the Quartermaster plugin compiled in. All
 // flags, the configuration file, metrics, health endpoints and leader election are
-// kube-scheduler's own.
+// kube-scheduler's own. Unlike kube-scheduler it also works with API servers that have
+// only older versions of the claim API, see package apiversions.
 package main
 
 import (
@@ -16,6 +17,5 @@ import (
 )
 
 func main() {
-	command := app.NewSchedulerCommand(app.WithPlugin(quartermaster.Name, quartermaster.New))
-	os.Exit(cli.Run(command))
+	os.Exit(cli.Run(newCommand(app.WithPlugin(quartermaster.Name, quartermaster.New))))
 }

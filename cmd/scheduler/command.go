@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/tools/cache"
+	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/component-base/cli/globalflag"
+	"k8s.io/component-base/compatibility"
+	"k8s.io/component-base/featuregate"
+	"k8s.io/component-base/logs"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	"k8s.io/component-base/term"
+	"k8s.io/component-base/version/verflag"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
+)
+
+// informersName is the name under which kube-scheduler's metrics know its informers.
+const informersName = "kube-scheduler"
+
+// newCommand returns kube-scheduler's command: app.NewSchedulerCommand, made of the parts
+// that upstream exports. It has to be made here because of one thing that the other one
+// does not let anybody change: the client set of the scheduler and its informers (setup).
+func newCommand(plugins ...app.Option) *cobra.Command {
+	o := options.NewOptions()
+	cmd := &cobra.Command{
+		Use: informersName,
+		Long: `Quartermaster is kube-scheduler with one plugin exchanged: "Quartermaster" hands out
+devices in the place of "DynamicResources". It has the flags and the configuration of
+kube-scheduler, see https://kubernetes.io/docs/reference/command-line-tools-reference/kube-scheduler/`,
+		Args: cobra.NoArgs,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			return o.ComponentGlobalsRegistry.Set() // Feature gates have to be known before anything runs.
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd, o, plugins) },
+	}
+	global := o.Flags.FlagSet("global")
+	verflag.AddFlags(global)
+	globalflag.AddGlobalFlags(global, cmd.Name(), logs.SkipLoggingConfigurationFlags())
+	for _, set := range o.Flags.FlagSets {
+		cmd.Flags().AddFlagSet(set)
+	}
+	width, _, err := term.TerminalSize(cmd.OutOrStdout())
+	if err != nil {
+		width = 0 // Not a terminal; do not wrap.
+	}
+	cliflag.SetUsageAndHelpFunc(cmd, *o.Flags, width)
+	if err := cmd.MarkFlagFilename("config", "yaml", "yml", "json"); err != nil {
+		panic(err) // kube-scheduler has no such flag any more.
+	}
+	return cmd
+}
+
+// run runs the scheduler until a signal ends it.
+func run(cmd *cobra.Command, o *options.Options, plugins []app.Option) error {
+	verflag.PrintAndExitIfRequested()
+	gates := o.ComponentGlobalsRegistry.FeatureGateFor(compatibility.DefaultKubeComponent)
+	// Errors about logging are the only ones that cannot be logged.
+	if err := logsapi.ValidateAndApply(o.Logs, gates); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	cliflag.PrintFlags(cmd.Flags())
+	var err error
+	if o.InformerName, err = cache.NewInformerName(informersName); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		<-server.SetupSignalHandler()
+		cancel()
+	}()
+	completed, scheduler, err := setup(ctx, o, plugins)
+	if err != nil {
+		return err
+	}
+	if mutable, ok := gates.(featuregate.MutableFeatureGate); ok {
+		mutable.AddMetrics()
+	}
+	o.ComponentGlobalsRegistry.AddMetrics()
+	return app.Run(ctx, completed, scheduler)
+}

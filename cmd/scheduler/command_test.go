@@ -1,0 +1,42 @@
+package main
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app"
+)
+
+// flag is what matters of a flag to its users.
+type flag struct {
+	Shorthand, Default, Type, Usage, Deprecated string
+	Hidden                                      bool
+}
+
+func flagsOf(cmd *cobra.Command) map[string]flag {
+	result := make(map[string]flag)
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		result[f.Name] = flag{f.Shorthand, f.DefValue, f.Value.Type(), f.Usage, f.Deprecated, f.Hidden}
+	})
+	return result
+}
+
+// The command is made anew, so nothing but a test keeps it as upstream's is.
+func TestCommandHasTheFlagsOfKubeScheduler(t *testing.T) {
+	want, got := flagsOf(app.NewSchedulerCommand()), flagsOf(newCommand())
+	require.Greater(t, len(want), 50)
+	require.Contains(t, slices.Collect(maps.Keys(want)), "feature-gates")
+	require.Empty(t, cmp.Diff(want, got), "kube-scheduler's (-), ours (+)")
+}
+
+func TestCommandTakesNoArguments(t *testing.T) {
+	cmd := newCommand()
+	require.Equal(t, app.NewSchedulerCommand().Name(), cmd.Name())
+	require.NoError(t, cmd.ValidateArgs(nil))
+	require.ErrorContains(t, cmd.ValidateArgs([]string{"surplus"}), "surplus")
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app"
+	schedulerconfig "k8s.io/kubernetes/cmd/kube-scheduler/app/config"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
+	"k8s.io/kubernetes/pkg/scheduler"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
+	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
+)
+
+// setup makes a scheduler as app.Setup does, with a client set that works with the
+// version of the claim API that the server has.
+func setup(ctx context.Context, o *options.Options, plugins []app.Option) (*schedulerconfig.CompletedConfig, *scheduler.Scheduler, error) {
+	defaults, err := latest.Default()
+	if err != nil {
+		return nil, nil, err
+	}
+	o.ComponentConfig = defaults
+	if errs := o.Validate(); len(errs) > 0 {
+		return nil, nil, utilerrors.NewAggregate(errs)
+	}
+	c, err := o.Config(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := connect(ctx, o, c); err != nil {
+		return nil, nil, err
+	}
+	completed := c.Complete()
+	registry := make(runtime.Registry)
+	for _, register := range plugins {
+		if err := register(registry); err != nil {
+			return nil, nil, err
+		}
+	}
+	var profiles []config.KubeSchedulerProfile // with their defaults filled in
+	profileBuilt := func(p config.KubeSchedulerProfile) { profiles = append(profiles, p) }
+	recorder := func(name string) events.EventRecorderLogger { return completed.EventBroadcaster.NewRecorder(name) }
+	sched, err := scheduler.New(ctx, completed.Client, completed.InformerFactory, completed.DynInformerFactory, recorder,
+		schedulerOptions(&completed, registry, profileBuilt)...)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := options.LogOrWriteConfig(klog.FromContext(ctx), o.WriteConfigTo, &completed.ComponentConfig, profiles); err != nil {
+		return nil, nil, err
+	}
+	return &completed, sched, nil
+}
+
+// connect exchanges the client set, and the informers that use it, if need be.
+func connect(ctx context.Context, o *options.Options, c *schedulerconfig.Config) error {
+	if o.WriteConfigTo != "" {
+		return nil // The scheduler will not run, and there may be no server.
+	}
+	untyped, err := dynamic.NewForConfig(c.KubeConfig)
+	if err != nil {
+		return fmt.Errorf("make a client for the API server: %w", err)
+	}
+	client := apiversions.Connect(ctx, c.Client, untyped)
+	if client == c.Client {
+		return nil
+	}
+	c.Client = client
+	o.InformerName.Release() // The informers that had it are never started.
+	if o.InformerName, err = cache.NewInformerName(informersName); err != nil {
+		return err
+	}
+	c.InformerFactory = scheduler.NewInformerFactory(client, 0, o.InformerName)
+	return nil
+}
+
+// schedulerOptions hands the configuration to the scheduler.
+func schedulerOptions(c *schedulerconfig.CompletedConfig, registry runtime.Registry, profileBuilt func(config.KubeSchedulerProfile)) []scheduler.Option {
+	configured := &c.ComponentConfig
+	return []scheduler.Option{
+		scheduler.WithBuildFrameworkCapturer(profileBuilt),
+		scheduler.WithComponentConfigVersion(configured.APIVersion),
+		scheduler.WithExtenders(configured.Extenders...),
+		scheduler.WithFrameworkOutOfTreeRegistry(registry),
+		scheduler.WithKubeConfig(c.KubeConfig),
+		scheduler.WithParallelism(configured.Parallelism),
+		scheduler.WithPercentageOfNodesToScore(configured.PercentageOfNodesToScore),
+		scheduler.WithPodInitialBackoffSeconds(configured.PodInitialBackoffSeconds),
+		scheduler.WithPodMaxBackoffSeconds(configured.PodMaxBackoffSeconds),
+		scheduler.WithPodMaxInUnschedulablePodsDuration(c.PodMaxInUnschedulablePodsDuration),
+		scheduler.WithProfiles(configured.Profiles...),
+	}
+}

@@ -1,0 +1,56 @@
+package apiversions
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	resourceclient "k8s.io/client-go/kubernetes/typed/resource/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+// startTimeout bounds how long Connect waits for the server to say what it has. A server
+// that is not there does not keep a scheduler from starting.
+const startTimeout = 15 * time.Second
+
+// Connect returns a client set whose ResourceV1() works with whatever the server behind
+// the given clients has. It logs which versions are used and why. If the server has v1 of
+// everything, it is the given client set itself. Otherwise, a goroutine runs until the
+// context ends. untyped is for versions without types in client-go.
+func Connect(ctx context.Context, client kubernetes.Interface, untyped dynamic.Interface) kubernetes.Interface {
+	served := newServed(client.Discovery(), clock.RealClock{})
+	asking, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := served.ask(asking, 0); err != nil {
+		klog.FromContext(ctx).Info("The API server does not say which versions of the claim API it has; assuming v1 until it does", "err", err)
+	}
+	if served.everything(V1) {
+		return client
+	}
+	go served.run(ctx)
+	return newClientset(client, untyped, served)
+}
+
+// clientset is a client set with another way to resource.k8s.io/v1.
+type clientset struct {
+	kubernetes.Interface
+	resources *resources
+}
+
+func newClientset(client kubernetes.Interface, untyped dynamic.Interface, served *Served) *clientset {
+	return &clientset{Interface: client, resources: &resources{client: client, untyped: untyped, served: served}}
+}
+
+// ResourceV1 implements kubernetes.Interface.
+func (c *clientset) ResourceV1() resourceclient.ResourceV1Interface { return c.resources }
+
+// Of returns what the server behind a client set has. It is nil for client sets that are
+// not from Connect or that Connect has returned as they were: v1 of everything.
+func Of(client kubernetes.Interface) *Served {
+	if c, ok := client.(*clientset); ok {
+		return c.resources.served
+	}
+	return nil
+}

@@ -1,0 +1,26 @@
+// Package apiversions lets everything else work with resource.k8s.io/v1, whatever
+// version of that API the server has.
+//
+// v1 is the hub. A client set from Connect offers ResourceV1() on every server: where
+// the server has only an older version of a resource, requests and answers are
+// converted here, one resource after the other, because not all of them came at the
+// same time (DeviceTaintRules were in alpha when ResourceClaims were in v1). Informers
+// and reflectors that are built on that client set need not know. A server that has v1
+// of everything is used through the ordinary client set, at no cost.
+//
+// What a server has is found out by discovery when the client set is made, and again
+// when a request tells that the version is gone, when a watch of an older version is
+// opened, and from time to time while something is in no version there. So it is
+// noticed when a server is upgraded underneath. See Served.
+//
+// A resource that the server has in no version is empty: lists return nothing and
+// watches stay silent until it appears. Otherwise informers would wait for it for ever,
+// and pods that need none of it with them.
+//
+// # What an older version cannot hold
+//
+// Conversion from an older version to v1 loses nothing. In the other direction, the
+// types of 1.37 know v1beta1 and v1beta2 with all the fields of v1, but an older server
+// drops those that it does not know. Whoever writes has to compare the answer with what
+// was sent, as package commit does. What is written elsewhere is in limits.go.
+package apiversions

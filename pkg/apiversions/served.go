@@ -1,0 +1,241 @@
+package apiversions
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/discovery"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// askAgainAfter is how long an answer of the server holds when a request says that
+	// a version is gone. Many requests may say so at the same time.
+	askAgainAfter = time.Second
+	// lookAgainAfter is how long it holds when nothing is wrong, but something better may
+	// have come.
+	lookAgainAfter = time.Minute
+)
+
+// Served is what the API server has of resource.k8s.io: for each resource the best
+// version that can be used. It is safe for concurrent use.
+//
+// Until the server has answered for the first time, v1 is assumed, and requests find out
+// whether that is right. What the server once had is never taken for gone: a server that
+// is being replaced may say anything for a moment, and to believe that no claims exist
+// would be to believe that all devices are free. Requests fail meanwhile.
+type Served struct {
+	discovery discovery.ServerResourcesInterfaceWithContext
+	clock     clock.WithTicker
+
+	// asking is held while the server is being asked, so that it is asked once.
+	asking sync.Mutex
+
+	mutex    sync.Mutex
+	versions map[string]Version // by resource
+	// answered is when the server has answered last; zero if it never has.
+	answered time.Time
+	// changed is closed, and replaced, when a version changes.
+	changed chan struct{}
+}
+
+func newServed(client discovery.ServerResourcesInterface, clock clock.WithTicker) *Served {
+	s := &Served{
+		discovery: discovery.ToServerResourcesInterfaceWithContext(client),
+		clock:     clock,
+		versions:  make(map[string]Version, len(convertible)),
+		changed:   make(chan struct{}),
+	}
+	for resource := range convertible {
+		s.versions[resource] = V1
+	}
+	return s
+}
+
+// Version returns the version in which a resource ("resourceclaims") is used, None if
+// the server has none.
+func (s *Served) Version(resource string) Version {
+	version, _ := s.current(resource)
+	return version
+}
+
+// current also returns a channel that is closed when any version changes.
+func (s *Served) current(resource string) (Version, <-chan struct{}) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.versions[resource], s.changed
+}
+
+// everything reports whether all resources are served in one version.
+func (s *Served) everything(version Version) bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return !s.answered.IsZero() && s.all(version)
+}
+
+func (s *Served) all(version Version) bool {
+	for _, v := range s.versions {
+		if v != version {
+			return false
+		}
+	}
+	return true
+}
+
+// ask asks the server what it has, unless it has answered within the given time. After
+// an error everything is as before.
+func (s *Served) ask(ctx context.Context, within time.Duration) error {
+	s.asking.Lock()
+	defer s.asking.Unlock()
+	s.mutex.Lock()
+	fresh := !s.answered.IsZero() && s.clock.Since(s.answered) < within
+	s.mutex.Unlock()
+	if fresh {
+		return nil
+	}
+	found, err := s.discover(ctx)
+	if err != nil {
+		return err
+	}
+	s.take(klog.FromContext(ctx), found)
+	return nil
+}
+
+// discover returns the best version of each resource that the server has.
+func (s *Served) discover(ctx context.Context) (map[string]Version, error) {
+	has := make(map[Version]sets.Set[string])
+	found := make(map[string]Version)
+	for _, version := range allVersions {
+		list, err := s.discovery.ServerResourcesForGroupVersionWithContext(ctx, version.groupVersion())
+		if err != nil && !apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("ask the API server what it has of %s: %w", version.groupVersion(), err)
+		}
+		has[version] = names(list)
+		for resource := range convertible {
+			if found[resource] == None {
+				found[resource] = best(resource, func(v Version) bool { return has[v].Has(resource) })
+			}
+		}
+		if !slices.Contains(slices.Collect(maps.Values(found)), None) {
+			break // The rest is older.
+		}
+	}
+	return found, nil
+}
+
+func names(list *metav1.APIResourceList) sets.Set[string] {
+	result := sets.New[string]()
+	if list != nil {
+		for i := range list.APIResources {
+			result.Insert(list.APIResources[i].Name)
+		}
+	}
+	return result
+}
+
+// take makes an answer of the server known.
+func (s *Served) take(logger klog.Logger, found map[string]Version) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	first := s.answered.IsZero()
+	s.answered = s.clock.Now()
+	before := maps.Clone(s.versions)
+	for resource, version := range found {
+		if version != None || first {
+			s.versions[resource] = version
+		}
+	}
+	if changed := !maps.Equal(before, s.versions); changed {
+		close(s.changed)
+		s.changed = make(chan struct{})
+	} else if !first {
+		return
+	}
+	s.report(logger, first)
+}
+
+// report tells which versions are used, and why.
+func (s *Served) report(logger klog.Logger, first bool) {
+	why := "v1 is the newest"
+	switch {
+	case s.versions[claimResource] == None:
+		logger.Error(nil, "The API server has no version of the claim API that this scheduler knows. Pods without claims are scheduled; "+
+			"for claims, turn the API on (kube-apiserver --feature-gates=DynamicResourceAllocation=true --runtime-config=resource.k8s.io/VERSION=true)",
+			"group", "resource.k8s.io", "known", convertible[claimResource])
+		return
+	case s.versions[claimResource] != V1:
+		why = "the API server has none that is newer"
+	case !s.all(V1):
+		why = "the API server does not have everything in v1"
+	}
+	if !first {
+		why += "; that has changed"
+	}
+	logger.Info("Versions of the claim API in use", "group", "resource.k8s.io", "why", why, "versions", s.text())
+}
+
+// text is "resourceclaims v1beta1, devicetaintrules none, ...", sorted by resource.
+func (s *Served) text() string {
+	var parts []string
+	for _, resource := range slices.Sorted(maps.Keys(s.versions)) {
+		parts = append(parts, resource+" "+s.versions[resource].String())
+	}
+	return strings.Join(parts, ", ")
+}
+
+// instead returns the version to use after the server has said that it does not have one,
+// and whether that is another one.
+func (s *Served) instead(ctx context.Context, resource string, tried Version) (Version, bool) {
+	if version := s.Version(resource); version != tried {
+		return version, true
+	}
+	if err := s.ask(ctx, askAgainAfter); err != nil {
+		klog.FromContext(ctx).V(2).Info("Cannot find out which version the API server has instead", "resource", resource, "version", tried, "err", err)
+		return tried, false
+	}
+	version := s.Version(resource)
+	return version, version != tried
+}
+
+// lookForBetter asks again from time to time while there may be something better than
+// what is in use.
+func (s *Served) lookForBetter(ctx context.Context, resource string) {
+	if s.Version(resource) == convertible[resource][0] {
+		return
+	}
+	if err := s.ask(ctx, lookAgainAfter); err != nil {
+		klog.FromContext(ctx).V(2).Info("Cannot find out whether the API server has a newer version", "resource", resource, "err", err)
+	}
+}
+
+// run looks for what the server has in no version until it has, or the context ends.
+func (s *Served) run(ctx context.Context) {
+	ticker := s.clock.NewTicker(lookAgainAfter)
+	defer ticker.Stop()
+	for s.lacksAny() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+		}
+		if err := s.ask(ctx, 0); err != nil {
+			klog.FromContext(ctx).V(2).Info("Cannot find out whether the API server has more by now", "err", err)
+		}
+	}
+}
+
+// lacksAny reports whether some resource is not served, or nothing is known yet.
+func (s *Served) lacksAny() bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.answered.IsZero() || slices.Contains(slices.Collect(maps.Values(s.versions)), None)
+}

@@ -1,0 +1,154 @@
+package apiversions
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// without returns the resources but one.
+func without(resource string) []string {
+	var result []string
+	for _, r := range allResources {
+		if r != resource {
+			result = append(result, r)
+		}
+	}
+	return result
+}
+
+func TestVersions(t *testing.T) {
+	t.Parallel()
+	core := without(ruleResource)
+	for name, tc := range map[string]struct {
+		has  map[Version][]string
+		want map[string]Version
+	}{
+		"1.37: everything in v1": {
+			has:  map[Version][]string{V1: allResources},
+			want: map[string]Version{claimResource: V1, ruleResource: V1},
+		},
+		"1.36: rules in v1beta2": {
+			has:  map[Version][]string{V1: core, V1beta2: allResources},
+			want: map[string]Version{claimResource: V1, ruleResource: V1beta2},
+		},
+		"1.35: rules in v1alpha3": {
+			has:  map[Version][]string{V1: core, V1alpha3: {ruleResource}},
+			want: map[string]Version{claimResource: V1, sliceResource: V1, ruleResource: V1alpha3},
+		},
+		"1.33: both beta versions": {
+			has:  map[Version][]string{V1beta2: core, V1beta1: core},
+			want: map[string]Version{claimResource: V1beta2, classResource: V1beta2, ruleResource: None},
+		},
+		"1.32": {
+			has:  map[Version][]string{V1beta1: core},
+			want: map[string]Version{claimResource: V1beta1, templateResource: V1beta1, ruleResource: None},
+		},
+		"1.31: claims in a version that is not supported": {
+			has:  map[Version][]string{V1alpha3: core},
+			want: map[string]Version{claimResource: None, sliceResource: None, classResource: None},
+		},
+		"off": {
+			want: map[string]Version{claimResource: None, ruleResource: None},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := startServer(t, tc.has)
+			client, _ := s.connect()
+			served := Of(client)
+			require.NoError(t, served.ask(t.Context(), 0))
+			for resource, version := range tc.want {
+				require.Equal(t, version, served.Version(resource), resource)
+			}
+			require.Equal(t, len(tc.has[V1]) == len(allResources), served.everything(V1))
+			require.Equal(t, tc.want[claimResource] == V1, StoresExtendedResources(client))
+		})
+	}
+}
+
+// A server that does not answer does not keep anybody from starting. v1 is tried, and
+// the first request that fails finds the version out.
+func TestServerIsNotThereYet(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, map[Version][]string{V1beta1: without(ruleResource)})
+	s.add(claimResource, "gpus")
+	s.setDown(true)
+	client, _ := s.connect()
+	served := Of(client)
+	require.Error(t, served.ask(t.Context(), 0))
+	require.False(t, served.everything(V1), "it is not known")
+	require.Equal(t, V1, served.Version(claimResource))
+
+	s.setDown(false)
+	s.took()
+	list, err := client.ResourceV1().ResourceClaims("default").List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Len(t, list.Items, 1)
+	require.Equal(t, []string{"GET v1/resourceclaims", "GET v1beta1/resourceclaims"}, s.took())
+	require.Equal(t, None, served.Version(ruleResource), "there was never anything else")
+}
+
+// What has been there does not count as gone, however often the server says so.
+func TestNothingGetsLost(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, map[Version][]string{V1beta1: without(ruleResource)})
+	s.add(claimResource, "gpus")
+	client, clock := s.connect()
+	require.NoError(t, Of(client).ask(t.Context(), 0))
+	s.upgrade(nil)
+	for range 3 {
+		clock.Step(time.Hour)
+		list, err := client.ResourceV1().ResourceClaims("").List(t.Context(), metav1.ListOptions{})
+		require.True(t, isNotServed(err), "%v", err)
+		require.Nil(t, list)
+		require.Equal(t, V1beta1, Of(client).Version(claimResource))
+	}
+	s.upgrade(map[Version][]string{V1: allResources})
+	clock.Step(time.Hour)
+	list, err := client.ResourceV1().ResourceClaims("").List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Len(t, list.Items, 1)
+}
+
+// Requests that fail at the same time do not each ask the server.
+func TestServerIsNotAskedTooOften(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, map[Version][]string{V1beta1: allResources})
+	client, clock := s.connect()
+	served := Of(client)
+	require.NoError(t, served.ask(t.Context(), 0))
+	asked := func() int {
+		s.mutex.Lock()
+		defer s.mutex.Unlock()
+		n := 0
+		for _, r := range s.requests {
+			if r == "DISCOVER v1" {
+				n++
+			}
+		}
+		return n
+	}
+	before := asked()
+	for range 5 {
+		_, other := served.instead(t.Context(), claimResource, V1beta1)
+		require.False(t, other)
+		served.lookForBetter(t.Context(), claimResource)
+	}
+	require.Equal(t, before, asked())
+	clock.Step(askAgainAfter)
+	served.lookForBetter(t.Context(), claimResource)
+	require.Equal(t, before, asked(), "nothing is wrong, so there is time")
+	served.instead(t.Context(), claimResource, V1beta1)
+	require.Equal(t, before+1, asked())
+	clock.Step(lookAgainAfter)
+	served.lookForBetter(t.Context(), claimResource)
+	require.Equal(t, before+2, asked())
+	clock.Step(lookAgainAfter)
+	version, other := served.instead(t.Context(), claimResource, V1)
+	require.True(t, other, "somebody else has found that out already")
+	require.Equal(t, V1beta1, version)
+	require.Equal(t, before+2, asked())
+}

@@ -1,0 +1,60 @@
+package apiversions
+
+import (
+	"slices"
+
+	resourceapi "k8s.io/api/resource/v1"
+)
+
+// Version is a version of the API group resource.k8s.io, such as "v1beta1".
+type Version string
+
+// The versions that can be used. In Kubernetes, v1 is on by default since 1.34, v1beta2
+// came with 1.33 and v1beta1 with 1.32. Of v1alpha3, only DeviceTaintRules (1.33 to 1.35)
+// are supported. None means that the server has none of these.
+const (
+	V1       Version = "v1"
+	V1beta2  Version = "v1beta2"
+	V1beta1  Version = "v1beta1"
+	V1alpha3 Version = "v1alpha3"
+	None     Version = ""
+)
+
+// The resources of the group, as in the URL.
+const (
+	claimResource    = "resourceclaims"
+	templateResource = "resourceclaimtemplates"
+	classResource    = "deviceclasses"
+	sliceResource    = "resourceslices"
+	ruleResource     = "devicetaintrules"
+)
+
+// convertible says in which versions a resource can be used, the best one first.
+var convertible = map[string][]Version{
+	claimResource:    {V1, V1beta2, V1beta1},
+	templateResource: {V1, V1beta2, V1beta1},
+	classResource:    {V1, V1beta2, V1beta1},
+	sliceResource:    {V1, V1beta2, V1beta1},
+	ruleResource:     {V1, V1beta2, V1alpha3},
+}
+
+// allVersions are those of all resources, the best one first.
+var allVersions = []Version{V1, V1beta2, V1beta1, V1alpha3}
+
+// groupVersion returns "resource.k8s.io/v1" for V1.
+func (v Version) groupVersion() string { return resourceapi.GroupName + "/" + string(v) }
+
+func (v Version) String() string {
+	if v == None {
+		return "none"
+	}
+	return string(v)
+}
+
+// best returns the first of the versions in which a resource can be used.
+func best(resource string, served func(Version) bool) Version {
+	if i := slices.IndexFunc(convertible[resource], served); i >= 0 {
+		return convertible[resource][i]
+	}
+	return None
+}
