@@ -11,7 +11,7 @@ IMAGE ?= ghcr.io/quartermaster-dra/quartermaster:dev
 # Packages whose tests embed the API server. They run one after the other and
 # without the race detector: each starts a control plane, and kube-apiserver with
 # race detection takes many minutes to compile. All others are unit tests.
-INTEGRATION_PACKAGES := ./pkg/controlplane/... ./pkg/playground ./cmd/playground ./test/manifests ./test/integration/... ./test/rbac ./test/hostile ./test/harness ./test/restarts ./test/beside ./test/faults ./test/soak
+INTEGRATION_PACKAGES := ./pkg/controlplane/... ./pkg/playground ./cmd/playground ./test/manifests ./test/integration/... ./test/rbac ./test/hostile ./test/harness ./test/restarts ./test/beside ./test/faults ./test/soak ./test/compat/...
 # Packages with benchmarks.
 BENCH_PACKAGES := ./pkg/allocator
 # How long and how often bench-allocator runs each benchmark. It reports medians.
@@ -29,6 +29,9 @@ BESIDE_RUNS ?= 10
 SOAK_DURATION ?= 10m
 UNIT_TIMEOUT ?= 10m
 INTEGRATION_TIMEOUT ?= 20m
+# The Kubernetes releases of test-compat. Each has a module in test/compat, named after
+# the minor release.
+COMPAT_RELEASES ?= 1.32.2 1.33.13
 # How many random scenarios the allocator and upstream's must agree on.
 SCENARIOS ?= 100000
 FUZZ_TIME ?= 10m
@@ -95,6 +98,12 @@ fuzz: ## look for scenarios in which the allocator and upstream's differ, for FU
 .PHONY: test-integration
 test-integration: build bin/kube-scheduler bin/kubectl ## run the tests that start an API server
 	@GO='$(GO)' hack/test-integration -timeout $(INTEGRATION_TIMEOUT) -- $(INTEGRATION_PACKAGES)
+
+# Their control planes are built in modules of their own, which are not among those that
+# verify-modules looks at: that would download all that these releases depend on.
+.PHONY: test-compat
+test-compat: build $(foreach r,$(COMPAT_RELEASES),bin/compat/kube-apiserver-$(r) bin/compat/kube-controller-manager-$(r)) ## run core tests on the older releases COMPAT_RELEASES (the first time, 10 minutes for each)
+	@GO='$(GO)' hack/test-compat -timeout $(INTEGRATION_TIMEOUT) -- $(COMPAT_RELEASES)
 
 .PHONY: beside
 beside: build bin/kube-scheduler ## run two schedulers side by side on the same devices, BESIDE_RUNS times (minutes)
@@ -187,6 +196,15 @@ bin/kube-scheduler bin/kubectl: bin/%: go.mod go.sum | bin
 	@echo "build: $@ $(K8S_VERSION)"
 	@$(GO_BUILD) -v -ldflags '$(STOCK_LDFLAGS)' -o $@ k8s.io/kubernetes/cmd/$*
 	@touch $@
+
+# Control planes of other releases, for test-compat.
+define compat_rule
+bin/compat/kube-apiserver-$(1) bin/compat/kube-controller-manager-$(1): bin/compat/%-$(1): test/compat/$(basename $(1))/go.mod test/compat/$(basename $(1))/go.sum | bin
+	@echo "build: $$@ (minutes, if nothing is cached)"
+	@$$(GO_BUILD) -C test/compat/$(basename $(1)) -v -ldflags '-s -w $$(call set_version,gitMajor=1 gitMinor=$$(patsubst 1.%,%,$(basename $(1))) gitVersion=v$(1))' -o ../../../$$@ k8s.io/kubernetes/cmd/$$*
+	@touch $$@
+endef
+$(foreach r,$(COMPAT_RELEASES),$(eval $(call compat_rule,$(r))))
 
 bin/bench-process: FORCE | bin
 	@$(GO_BUILD) -C test/perf -v -o ../../$@ ./process

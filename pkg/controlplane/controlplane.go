@@ -75,11 +75,13 @@ func (c *ControlPlane) start(ctx context.Context) error {
 	if err := c.openFolder(); err != nil {
 		return err
 	}
-	restore, err := overrideFeatureGates(c.options.FeatureGates)
-	if err != nil {
-		return err
+	if c.options.Release == "" {
+		restore, err := overrideFeatureGates(c.options.FeatureGates)
+		if err != nil {
+			return err
+		}
+		c.onStop(restore)
 	}
-	c.onStop(restore)
 	credentials, err := ensureCredentials(c.folder)
 	if err != nil {
 		return err
@@ -94,7 +96,12 @@ func (c *ControlPlane) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.controllers, err = startControllers(c.apiServer.restConfig(credentials.controllers), credentials, c.options.NodeLifecycle); err != nil {
+	if c.options.Release != "" {
+		c.controllers, err = c.startOtherControllers(credentials)
+	} else {
+		c.controllers, err = startControllers(c.apiServer.restConfig(credentials.controllers), credentials, c.options.NodeLifecycle)
+	}
+	if err != nil {
 		return err
 	}
 	c.onStop(c.controllers.stop)

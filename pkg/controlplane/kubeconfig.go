@@ -63,15 +63,20 @@ func (s *apiServer) writeKubeconfig(path, userName string, user clientcmdapi.Aut
 }
 
 func (s *apiServer) writeAdminKubeconfig(path string) error {
-	certPEM, err := os.ReadFile(s.credentials.admin.certFile)
+	return s.writeCertificateKubeconfig(path, "kubernetes-admin", s.credentials.admin)
+}
+
+// writeCertificateKubeconfig writes a kubeconfig with a client certificate.
+func (s *apiServer) writeCertificateKubeconfig(path, userName string, identity keyPair) error {
+	certPEM, err := os.ReadFile(identity.certFile)
 	if err != nil {
 		return err
 	}
-	keyPEM, err := os.ReadFile(s.credentials.admin.keyFile)
+	keyPEM, err := os.ReadFile(identity.keyFile)
 	if err != nil {
 		return err
 	}
-	return s.writeKubeconfig(path, "kubernetes-admin", clientcmdapi.AuthInfo{
+	return s.writeKubeconfig(path, userName, clientcmdapi.AuthInfo{
 		ClientCertificateData: certPEM,
 		ClientKeyData:         keyPEM,
 	})

@@ -51,6 +51,13 @@ type Options struct {
 	// executable of this process, which has to call RunPart first of all.
 	Restartable bool
 
+	// Release is that of another Kubernetes, such as "1.32.2": its kube-apiserver and
+	// kube-controller-manager run as child processes, from the executables that
+	// FindBinary finds as "compat/kube-apiserver-1.32.2" and so on. FeatureGates and
+	// RuntimeConfig are theirs then; nothing is set in this process. It excludes
+	// Restartable. Empty: 1.37, as described above.
+	Release string
+
 	// KwokBinary is the path of the kwok executable that StartSimulatedNodes
 	// runs. Empty: see FindBinary.
 	KwokBinary string

@@ -25,6 +25,9 @@ func (c *ControlPlane) startServers(ctx context.Context, credentials credentials
 		return err
 	}
 	c.onStop(restore)
+	if c.options.Release != "" {
+		return c.startOtherAPIServer(ctx, credentials, socket)
+	}
 	listener, err := listenLoopback(c.folder.port())
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/quartermaster-dra/quartermaster/manifests"
+	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
 	"github.com/quartermaster-dra/quartermaster/pkg/controlplane"
 	"github.com/quartermaster-dra/quartermaster/pkg/playground/scenario"
 	"github.com/quartermaster-dra/quartermaster/test/checker"
@@ -54,6 +55,7 @@ type Cluster struct {
 	names         uniqueNames
 	metrics       metricsAccount
 	stopInformers context.CancelFunc
+	stopDiscovery context.CancelFunc
 }
 
 // Start starts a cluster. ctx bounds the start only.
@@ -108,7 +110,10 @@ func (c *Cluster) setUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.Client, c.Objects = client, scenario.NewObjects(untyped)
+	// The tests are written for v1, whatever the server has.
+	background, cancel := context.WithCancel(context.Background())
+	c.stopDiscovery = cancel
+	c.Client, c.Objects = apiversions.Connect(background, client, untyped), scenario.NewObjects(untyped)
 	if err := manifests.Apply(ctx, config, manifests.Secondary, manifests.ApplyOptions{RBACOnly: true}); err != nil {
 		return err
 	}
@@ -149,6 +154,7 @@ func (c *Cluster) Check(ctx context.Context) error {
 // Stop ends the informers and the control plane. The logs stay.
 func (c *Cluster) Stop() error {
 	c.stopInformers()
+	c.stopDiscovery()
 	c.Informers.Shutdown()
 	return c.ControlPlane.Stop()
 }

@@ -102,7 +102,7 @@ func (s *Space) AddNode(i int, labels map[string]string) {
 func (s *Space) Create(objects ...runtime.Object) {
 	s.T.Helper()
 	for _, object := range objects {
-		require.NoError(s.T, s.Cluster.Objects.Create(s.T.Context(), s.Name, object))
+		require.NoError(s.T, s.Cluster.create(s.T.Context(), s.Name, object))
 	}
 }
 
@@ -110,7 +110,7 @@ func (s *Space) Create(objects ...runtime.Object) {
 func (s *Space) Delete(objects ...runtime.Object) {
 	s.T.Helper()
 	for _, object := range objects {
-		require.NoError(s.T, s.Cluster.Objects.Delete(s.T.Context(), s.Name, object))
+		require.NoError(s.T, s.Cluster.delete(s.T.Context(), s.Name, object))
 	}
 }
 

@@ -1,0 +1,10 @@
+// Package compat runs what every user of claims relies on against API servers of older
+// Kubernetes releases, which have older versions of the claim API, with the scheduler as
+// it is shipped.
+//
+// The environment variable QUARTERMASTER_COMPAT_RELEASE names the release, such as
+// 1.32.2; "make test-compat" runs the tests for all of them. Its kube-apiserver and
+// kube-controller-manager come from a module beside this file, and are built into
+// bin/compat. Without the variable the tests run against 1.37, as part of "make test",
+// which shows that they expect the same of all releases.
+package compat

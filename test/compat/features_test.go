@@ -1,0 +1,66 @@
+package compat
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
+	"github.com/quartermaster-dra/quartermaster/pkg/playground/workload"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
+)
+
+// Requests with alternatives, where the release has them.
+func TestAlternatives(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t, "alternatives", 1)
+	s.Devices(0, harness.Numbered(2)...)
+	claim := workload.Claim("either", workload.FirstAvailable("gpu",
+		workload.Alternative{Name: "many", Devices: s.Want(3)}, workload.Alternative{Name: "few", Devices: s.Want(2)}))
+	if !tested.alternatives {
+		_, err := cluster.Client.ResourceV1().ResourceClaims(s.Name).Create(t.Context(), claim, metav1.CreateOptions{})
+		require.True(t, apierrors.IsInvalid(err), "the server drops the alternatives, and then there is no request left: %v", err)
+		return
+	}
+	s.Create(claim, s.Pod("either", harness.Uses("either")))
+	s.Running("either")
+	require.Len(t, s.Results("either"), 2)
+	require.Equal(t, "gpu/few", s.Results("either")[0].Request)
+}
+
+// Rules that taint devices, where the release has them. Without, their informer must not
+// keep the scheduler from starting, which all other tests show.
+func TestTaintRules(t *testing.T) {
+	t.Parallel()
+	if tested.rules == apiversions.None {
+		t.Skip("this release has no DeviceTaintRules")
+	}
+	s := newSpace(t, "rules", 1)
+	s.Devices(0, harness.Numbered(2)...)
+	untyped, err := dynamic.NewForConfig(cluster.ControlPlane.AdminConfig())
+	require.NoError(t, err)
+	rules := untyped.Resource(schema.GroupVersionResource{Group: resourceapi.GroupName, Version: string(tested.rules), Resource: "devicetaintrules"})
+	rule := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": resourceapi.GroupName + "/" + string(tested.rules), "kind": "DeviceTaintRule",
+		"metadata": map[string]any{"name": s.Name},
+		"spec": map[string]any{
+			"deviceSelector": map[string]any{"driver": s.Driver, "pool": s.Node(0), "device": "gpu-0"},
+			"taint":          map[string]any{"key": "example.com/sick", "effect": "NoSchedule"},
+		},
+	}}
+	_, err = rules.Create(t.Context(), rule, metav1.CreateOptions{})
+	require.NoError(t, err)
+	s.ClaimAndPod("first", s.Want(1))
+	s.Running("first")
+	require.Equal(t, []string{s.Node(0) + "/gpu-1"}, s.DeviceNames("first"))
+	s.ClaimAndPod("second", s.Want(1))
+	s.Waiting("second", "claim "+s.Name+"/second", "taints that are not tolerated")
+	require.NoError(t, rules.Delete(t.Context(), s.Name, metav1.DeleteOptions{}))
+	s.RunningSoon("second")
+}

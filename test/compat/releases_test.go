@@ -1,0 +1,108 @@
+package compat
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
+	"github.com/quartermaster-dra/quartermaster/pkg/controlplane"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
+)
+
+const (
+	releaseVariable = "QUARTERMASTER_COMPAT_RELEASE"
+	// current is the name of the release that needs no binaries.
+	current = "1.37"
+)
+
+// release is what a Kubernetes release has when everything that it knows is turned on.
+type release struct {
+	// claims is the version in which claims are to be used.
+	claims apiversions.Version
+	// rules is the version of DeviceTaintRules, None if there is none.
+	rules apiversions.Version
+	// alternatives says that requests can have alternatives (prioritized list).
+	alternatives bool
+	// gates and apis are those of the API server that are off by default.
+	gates, apis []string
+}
+
+var releases = map[string]release{
+	current: {claims: apiversions.V1, rules: apiversions.V1, alternatives: true},
+	"1.33.13": {
+		claims: apiversions.V1beta2, rules: apiversions.V1alpha3, alternatives: true,
+		gates: []string{"DynamicResourceAllocation", "DRADeviceTaints", "DRAPrioritizedList"},
+		apis:  []string{"resource.k8s.io/v1beta2", "resource.k8s.io/v1beta1", "resource.k8s.io/v1alpha3"},
+	},
+	"1.32.2": {
+		claims: apiversions.V1beta1, rules: apiversions.None,
+		gates: []string{"DynamicResourceAllocation"},
+		apis:  []string{"resource.k8s.io/v1beta1"},
+	},
+}
+
+// options are those of a control plane of the release.
+func (r release) options(name string) controlplane.Options {
+	o := controlplane.Options{FeatureGates: on(r.gates), RuntimeConfig: on(r.apis)}
+	if name != current {
+		o.Release = name
+	}
+	return o
+}
+
+func on(names []string) map[string]bool {
+	values := make(map[string]bool, len(names))
+	for _, name := range names {
+		values[name] = true
+	}
+	return values
+}
+
+var (
+	// cluster is what all tests share.
+	cluster *harness.Cluster
+	// tested is the release that the cluster has.
+	tested release
+)
+
+func TestMain(m *testing.M) {
+	name := os.Getenv(releaseVariable)
+	if name == "" {
+		name = current
+	}
+	var known bool
+	if tested, known = releases[name]; !known {
+		fmt.Fprintf(os.Stderr, "%s is %q; known are %s\n", releaseVariable, name, strings.Join(slices.Sorted(maps.Keys(releases)), ", "))
+		os.Exit(1)
+	}
+	os.Exit(harness.Main(m, harness.Options{Name: "compat-" + name, ControlPlane: tested.options(name)},
+		func(c *harness.Cluster) { cluster = c }, stopSharedScheduler))
+}
+
+// The scheduler says which version it uses, and why.
+func TestVersion(t *testing.T) {
+	s := newSpace(t, "version", 1)
+	log, err := os.ReadFile(s.Log)
+	require.NoError(t, err)
+	var lines []string
+	for line := range strings.Lines(string(log)) {
+		if strings.Contains(line, "Versions of the claim API in use") {
+			lines = append(lines, line)
+		}
+	}
+	require.Len(t, lines, 1, "there has to be one line about it")
+	require.Contains(t, lines[0], fmt.Sprintf("resourceclaims %s,", tested.claims))
+	require.Contains(t, lines[0], fmt.Sprintf("devicetaintrules %s,", tested.rules))
+	if tested.claims != apiversions.V1 {
+		require.Contains(t, lines[0], "the API server has none that is newer")
+	}
+	version, err := cluster.Client.Discovery().ServerVersion()
+	require.NoError(t, err)
+	t.Logf("API server %s: %s", version.GitVersion, lines[0])
+}

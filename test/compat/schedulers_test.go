@@ -1,0 +1,87 @@
+package compat
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/commit"
+	"github.com/quartermaster-dra/quartermaster/pkg/playground/workload"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
+)
+
+// A scheduler is killed while it is busy, and the next one goes on.
+func TestKilledInMidFlight(t *testing.T) {
+	t.Parallel()
+	const (
+		nodes, devicesPerNode = 2, 10
+		waves, podsPerWave    = 2, nodes * devicesPerNode / 2
+		requestsPerSecond     = 20
+	)
+	s := cluster.NewSpace(t, "killed", "", nodes)
+	for node := range nodes {
+		s.Devices(node, harness.Numbered(devicesPerNode)...)
+	}
+	s.Create(workload.Template("one", workload.Request("gpu", s.Want(1))))
+	scheduler := s.StartScheduler(harness.SchedulerOptions{QPS: requestsPerSecond})
+	for wave := range waves {
+		before := s.Bound()
+		s.CreatePods(fmt.Sprintf("wave-%d", wave), podsPerWave)
+		s.Eventually("bind the first pods of a wave", func(context.Context) error {
+			if bound := s.Bound(); bound < before+2 {
+				return fmt.Errorf("%d pods are bound, %d of them from before", bound, before)
+			}
+			return nil
+		})
+		require.NoError(t, scheduler.Kill())
+		require.Less(t, s.Bound(), (wave+1)*podsPerWave, "the burst was over before the scheduler was killed")
+		require.NoError(t, scheduler.Restart(t.Context()))
+	}
+	s.RunningAndWaiting(waves*podsPerWave, 0)
+	require.Zero(t, s.NothingLeaked())
+}
+
+// Two instances share devices. Each has to recognise the other one as one that follows the
+// same rules, by what the server records in the claims. This test runs alone: others make
+// allocations that are nobody's.
+func TestSideBySide(t *testing.T) {
+	const nodes, devicesPerNode = 4, 5
+	const pods = nodes * devicesPerNode
+	s := cluster.NewSpace(t, "beside", "", nodes)
+	for node := range nodes {
+		s.Devices(node, harness.Numbered(devicesPerNode)...)
+	}
+	s.Create(workload.Template("one", workload.Request("gpu", s.Want(1))))
+	var schedulers []*harness.Scheduler
+	for i := range 2 {
+		s.Profile = fmt.Sprintf("%s-%d", s.Name, i)
+		schedulers = append(schedulers, s.StartScheduler(harness.SchedulerOptions{}))
+	}
+	for i := range pods {
+		s.Profile = fmt.Sprintf("%s-%d", s.Name, i%2)
+		s.Create(s.Pod(fmt.Sprintf("user-%02d", i), harness.FromTemplate("one")))
+	}
+	s.RunningAndWaiting(pods, 0)
+	for i := range pods {
+		claim := s.Claims(fmt.Sprintf("user-%02d", i))[0]
+		writers := map[string]bool{}
+		for _, entry := range s.LiveClaim(claim.Name).ManagedFields {
+			if entry.Subresource == "status" {
+				writers[entry.Manager] = true
+				require.Equal(t, "resource.k8s.io/"+string(tested.claims), entry.APIVersion)
+			}
+		}
+		require.Contains(t, writers, commit.FieldManager, "claim %s", claim.Name)
+	}
+	for _, scheduler := range schedulers {
+		metrics, err := scheduler.ReadMetrics(t.Context())
+		require.NoError(t, err)
+		waits := func(stage string) int {
+			return metrics.Histogram("quartermaster_commit_wait_seconds", fmt.Sprintf("stage=%q", stage)).Count()
+		}
+		require.Positive(t, waits("see"), "every pod waits for its own write")
+		require.Zero(t, waits("settle"), "the other one was taken for a scheduler that does not look")
+	}
+}
