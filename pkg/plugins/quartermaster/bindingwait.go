@@ -33,7 +33,7 @@ func (pl *Quartermaster) awaitBindingConditions(ctx context.Context, c *cycle, p
 	case err != nil && pl.stopping.Err() != nil:
 		// The next process finds the claims reserved and goes on waiting. To give them
 		// back would throw away what drivers have done so far.
-		c.leaveToSuccessor()
+		c.left = true
 		return failed(err)
 	case err != nil:
 		return failed(err)
@@ -56,13 +56,6 @@ func (c *cycle) hasBindingConditions() bool {
 		}
 	}
 	return false
-}
-
-// leaveToSuccessor makes Unreserve leave all that was written as it is.
-func (c *cycle) leaveToSuccessor() {
-	for _, podClaim := range c.claims {
-		podClaim.handOver()
-	}
 }
 
 // bindingWait is one pod that waits for its devices.
@@ -146,7 +139,7 @@ func (w *bindingWait) lookAt(podClaim *podClaim) (deadline time.Time, err error)
 	}
 	devices := readinessOf(podClaim.claim)
 	if err := bindingFailure(podClaim.claim, devices); err != nil {
-		podClaim.allocation = podClaim.claim.Status.Allocation
+		w.giveUp(podClaim)
 		return time.Time{}, err
 	}
 	if isReady(devices) {
@@ -154,13 +147,22 @@ func (w *bindingWait) lookAt(podClaim *podClaim) (deadline time.Time, err error)
 	}
 	deadline = w.deadline(podClaim)
 	if !time.Now().Before(deadline) {
-		podClaim.allocation = podClaim.claim.Status.Allocation
+		w.giveUp(podClaim)
 		return time.Time{}, w.pl.bindingTimedOut(podClaim.claim, devices)
 	}
 	if soon := time.Now().Add(unlistedInterval); soon.Before(deadline) && w.unlisted(podClaim) {
 		return soon, nil
 	}
 	return deadline, nil
+}
+
+// giveUp has the claim deallocated by Unreserve, unless others use it. Of the pods of a
+// group, the last one does that.
+func (w *bindingWait) giveUp(podClaim *podClaim) {
+	podClaim.allocation = podClaim.claim.Status.Allocation
+	if podClaim.group != nil {
+		w.pl.groups.touch(podClaim.claim.UID, podClaim.allocation)
+	}
 }
 
 // unlistedInterval is when to look again at a claim that the informer does not have.

@@ -32,6 +32,9 @@ type cycle struct {
 	// extendedResources are those that a device class stands for.
 	extendedResources []v1.ResourceName
 
+	// left is set if what was written is for the next process to go on with.
+	left bool
+
 	// evaluation is how long the attempt may wait for selectors to be evaluated.
 	evaluation *selector.Budget
 	// reasonTime is how long it took so far to find reasons, see reasonBudget.

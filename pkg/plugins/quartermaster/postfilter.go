@@ -11,8 +11,8 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
-// PostFilter runs when no node fits. If that is because a claim is allocated where
-// the pod cannot run, or its devices do not get ready, and nobody else uses it, then the claim is
+// PostFilter runs when no node fits. If that is because a claim is allocated where the
+// pod cannot run, or its devices do not get ready, and nobody else uses it, then it is
 // deallocated: the next attempt can allocate it elsewhere. One claim is enough for
 // an attempt. Its update is the event that wakes the pod.
 func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, statuses fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {

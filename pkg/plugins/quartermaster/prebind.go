@@ -27,10 +27,11 @@ func (pl *Quartermaster) PreBindPreFlight(_ context.Context, cs fwk.CycleState, 
 	return result, nil
 }
 
-// PreBind writes allocations and reservations, then makes sure that nobody else holds
-// the same, and waits until the devices are ready. When it returns success, the server has confirmed for every claim
-// that it is allocated as planned and reserved for the pod, also for claims that looked
-// like that already: what we saw may be old. If it fails, the scheduler calls Unreserve.
+// PreBind writes allocations and reservations, then makes sure that nobody else holds the
+// same, and waits until the devices are ready. When it returns success, the server has
+// confirmed for every claim that it is allocated as planned and reserved for the pod, also
+// for claims that looked like that already: what we saw may be old. If it fails, the
+// scheduler calls Unreserve.
 func (pl *Quartermaster) PreBind(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, node string) *fwk.Status {
 	c, err := cycleOf(cs)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // that is bound all the same keeps everything.
 func (pl *Quartermaster) Unreserve(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, _ string) {
 	c, err := cycleOf(cs)
-	if err != nil || c == nil {
+	if err != nil || c == nil || c.left {
 		return
 	}
 	group, err := pl.groupCycleOf(cs)
