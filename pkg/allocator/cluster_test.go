@@ -56,7 +56,7 @@ func (c cluster) site() allocator.Site {
 	}
 	usage := ledger.New()
 	for _, claim := range c.held {
-		usage.Observe(claim)
+		usage.Refresh(claim.Namespace+"/"+claim.Name, func() *resourceapi.ResourceClaim { return claim })
 	}
 	node := c.node
 	if node == nil {

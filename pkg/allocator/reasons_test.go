@@ -57,7 +57,8 @@ func reasonsOnNodes(t *testing.T, nodes int, shapes [][]*b.DeviceBuilder, claims
 		store.RefreshSlice(node, func() *resourceapi.ResourceSlice { return slice })
 		held := names("gpu", len(devices))
 		random.Shuffle(len(held), func(i, j int) { held[i], held[j] = held[j], held[i] })
-		usage.Observe(heldBy("on-"+node, node, held[:random.Intn(len(held)+1)]...))
+		holder := heldBy("on-"+node, node, held[:random.Intn(len(held)+1)]...)
+		usage.Refresh(holder.Namespace+"/"+holder.Name, func() *resourceapi.ResourceClaim { return holder })
 	}
 	task := solver.Prepare(objects(claims))
 	reasons := make(map[string]int)

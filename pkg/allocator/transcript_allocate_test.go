@@ -132,7 +132,7 @@ func (w *world) record(name string, allocation *resourceapi.AllocationResult) {
 	claim := w.claims[name].DeepCopy()
 	claim.ResourceVersion = strconv.Itoa(w.version)
 	claim.Status.Allocation = allocation
-	w.usage.Observe(claim)
+	w.usage.Refresh(claim.Namespace+"/"+claim.Name, func() *resourceapi.ResourceClaim { return claim })
 	if allocation == nil {
 		delete(w.held, name)
 	} else {

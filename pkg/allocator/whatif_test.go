@@ -59,7 +59,7 @@ func (s scenario) holders(random *rand.Rand) []*resourceapi.ResourceClaim {
 func ledgerOf(claims []*resourceapi.ResourceClaim) *ledger.Ledger {
 	l := ledger.New()
 	for _, claim := range claims {
-		l.Observe(claim)
+		l.Refresh(claim.Namespace+"/"+claim.Name, func() *resourceapi.ResourceClaim { return claim })
 	}
 	return l
 }

@@ -77,7 +77,8 @@ func (c *cluster) publish(node string, devices int) {
 }
 
 func (c *cluster) hold(claim, node, device string) {
-	c.ledger.Observe(b.Claim(claim).Allocated(node, device))
+	holder := b.Claim(claim).Allocated(node, device)
+	c.ledger.Refresh("default/"+claim, func() *resourceapi.ResourceClaim { return holder })
 }
 
 func (c *cluster) free(claim string) {

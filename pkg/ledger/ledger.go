@@ -42,6 +42,8 @@ type record struct {
 	inFlight *resourceapi.AllocationResult
 	// users are the pods whose attempts rely on inFlight, each once.
 	users []types.UID
+	// gone is set if the claim was deleted while inFlight was there.
+	gone bool
 }
 
 // effective is the allocation that counts.
@@ -85,10 +87,23 @@ func (l *Ledger) Refresh(key string, read func() *resourceapi.ResourceClaim) {
 
 // Observe records a claim as the server returned it from one of our own writes,
 // which can be newer than what the informer has.
+//
+// It does nothing for a claim of which the ledger knows nothing: that has been deleted
+// since. No event would tell of its end again, so its devices would be in use for ever.
 func (l *Ledger) Observe(claim *resourceapi.ResourceClaim) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	l.apply(claim.Namespace+"/"+claim.Name, claim)
+	if r := l.claims[claim.UID]; r != nil && !r.gone {
+		l.apply(claim.Namespace+"/"+claim.Name, claim)
+	}
+}
+
+// Gone records that the server has no claim with that UID any more. What is in flight
+// for it stays.
+func (l *Ledger) Gone(uid types.UID) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.forget(uid)
 }
 
 // apply takes over the state of a claim unless a newer one is known.
@@ -101,7 +116,7 @@ func (l *Ledger) apply(key string, claim *resourceapi.ResourceClaim) {
 	l.byName[key] = claim.UID
 	r := l.record(RefTo(claim))
 	before := r.effective()
-	r.version = claim.ResourceVersion
+	r.version, r.gone = claim.ResourceVersion, false
 	if !sameDevices(r.committed, claim.Status.Allocation) {
 		r.committed = claim.Status.Allocation
 	}
@@ -126,7 +141,7 @@ func (l *Ledger) forget(uid types.UID) {
 		return
 	}
 	before := r.effective()
-	r.committed, r.version = nil, ""
+	r.committed, r.version, r.gone = nil, "", true
 	if r.inFlight == nil {
 		delete(l.claims, uid)
 	}

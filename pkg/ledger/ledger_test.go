@@ -104,6 +104,37 @@ func TestOlderStatesAreIgnored(t *testing.T) {
 	require.Empty(t, holders(l, "a"), "our own write is behind the informer")
 }
 
+// TestLateAnswer: the answer to a write comes after the claim has been deleted.
+func TestLateAnswer(t *testing.T) {
+	x := versioned(b.Claim("x").Allocated("a", "gpu-0"), 3)
+	t.Run("to an allocation", func(t *testing.T) {
+		l := ledger.New()
+		refresh(l, "x", versioned(b.Claim("x").Obj(), 2))
+		require.NoError(t, l.AddInFlight(ledger.RefTo(x), "pod", x.Status.Allocation))
+		refresh(l, "x", nil)
+		l.Observe(x)
+		require.Equal(t, []string{"gpu-0: x"}, holders(l, "a"), "still in flight")
+		l.RemoveInFlight(x.UID, "pod")
+		require.Empty(t, holders(l, "a"))
+	})
+	t.Run("to a reservation", func(t *testing.T) {
+		l := ledger.New()
+		refresh(l, "x", versioned(x.DeepCopy(), 2))
+		refresh(l, "x", nil)
+		l.Observe(x)
+		require.Empty(t, holders(l, "a"))
+	})
+	t.Run("of a claim nobody else has seen", func(t *testing.T) {
+		l := ledger.New()
+		require.NoError(t, l.AddInFlight(ledger.RefTo(x), "pod", x.Status.Allocation))
+		l.Observe(x)
+		l.RemoveInFlight(x.UID, "pod")
+		require.Equal(t, []string{"gpu-0: x"}, holders(l, "a"))
+		l.Gone(x.UID)
+		require.Empty(t, holders(l, "a"))
+	})
+}
+
 func TestReplacedClaim(t *testing.T) {
 	l := ledger.New()
 	refresh(l, "x", versioned(b.Claim("x").Allocated("a", "gpu-0"), 5))
@@ -182,25 +213,31 @@ func TestRandomEventsAgainstModel(t *testing.T) {
 		l := ledger.New()
 		committed := map[string]*resourceapi.ResourceClaim{}
 		inFlight := map[string]*resourceapi.ResourceClaim{}
+		gone := map[string]bool{} // while in flight
 		for version := range 40 {
 			name := fmt.Sprintf("claim-%d", rng.Intn(4))
 			allocated := b.Claim(name).Allocated(fmt.Sprintf("pool-%d", rng.Intn(2)), fmt.Sprintf("gpu-%d", rng.Intn(3)))
 			switch rng.Intn(5) {
 			case 0:
+				gone[name] = gone[name] || committed[name] != nil && inFlight[name] != nil
 				delete(committed, name)
 				refresh(l, name, nil)
 			case 1:
-				committed[name] = versioned(b.Claim(name).Obj(), version+1)
+				committed[name], gone[name] = versioned(b.Claim(name).Obj(), version+1), false
 				refresh(l, name, committed[name])
 			case 2:
-				committed[name] = versioned(allocated, version+1)
-				l.Observe(committed[name])
+				answer := versioned(allocated, version+1)
+				l.Observe(answer)
+				if committed[name] != nil || inFlight[name] != nil && !gone[name] {
+					committed[name] = answer
+				}
 			case 3:
 				if l.AddInFlight(ledger.RefTo(allocated), "pod", allocated.Status.Allocation) == nil {
 					inFlight[name] = allocated
 				}
 			case 4:
 				delete(inFlight, name)
+				delete(gone, name)
 				l.RemoveInFlight(types.UID("uid-"+name), "pod")
 			}
 			for _, pool := range []string{"pool-0", "pool-1"} {

@@ -102,7 +102,7 @@ func TestOverdrawn(t *testing.T) {
 			t.Parallel()
 			l := ledgerOf(test.slices...)
 			for _, claim := range test.held {
-				l.Observe(claim)
+				refresh(l, claim.Name, claim)
 			}
 			err := l.AddInFlight(ledger.RefTo(test.late), "pod", test.late.Status.Allocation)
 			if test.want == "" {

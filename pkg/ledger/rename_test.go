@@ -46,7 +46,7 @@ func TestRenameToAllocatedClaim(t *testing.T) {
 	planned := b.Claim("planned").Allocated("a", "gpu-0")
 	require.NoError(t, l.AddInFlight(ledger.RefTo(planned), "pod", planned.Status.Allocation))
 	existing := versioned(b.Claim("existing").Allocated("a", "gpu-1"), 1)
-	l.Observe(existing)
+	refresh(l, "existing", existing)
 	l.Rename("uid-planned", ledger.RefTo(existing))
 	require.Equal(t, []string{"gpu-1: existing"}, holders(l, "a"), "what the server has counts")
 	l.RemoveInFlight("uid-existing", "pod")

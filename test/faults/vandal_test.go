@@ -100,8 +100,15 @@ func (v *vandal) hitPod() bool {
 
 // replacePod deletes a pod and creates one with another name and the same claims.
 func (v *vandal) replacePod(victim *corev1.Pod) bool {
-	err := cluster.Client.CoreV1().Pods(v.Name).Delete(v.T.Context(), victim.Name, metav1.DeleteOptions{})
-	if victim.DeletionTimestamp != nil || apierrors.IsNotFound(err) {
+	// What the informer knows may be old, and deleting a pod twice is no error.
+	pods := cluster.Client.CoreV1().Pods(v.Name)
+	victim, err := pods.Get(v.T.Context(), victim.Name, metav1.GetOptions{})
+	if err == nil && victim.DeletionTimestamp == nil {
+		err = pods.Delete(v.T.Context(), victim.Name, metav1.DeleteOptions{})
+	} else if err == nil {
+		return false
+	}
+	if apierrors.IsNotFound(err) {
 		return false
 	}
 	require.NoError(v.T, err)
@@ -124,9 +131,14 @@ func (v *vandal) hitClaim() bool {
 	if len(claims) == 0 {
 		return false
 	}
-	victim := claims[v.random.IntN(len(claims))]
-	err = cluster.Client.ResourceV1().ResourceClaims(v.Name).Delete(v.T.Context(), victim.Name, metav1.DeleteOptions{})
-	if victim.DeletionTimestamp != nil || apierrors.IsNotFound(err) {
+	client := cluster.Client.ResourceV1().ResourceClaims(v.Name)
+	victim, err := client.Get(v.T.Context(), claims[v.random.IntN(len(claims))].Name, metav1.GetOptions{})
+	if err == nil && victim.DeletionTimestamp == nil {
+		err = client.Delete(v.T.Context(), victim.Name, metav1.DeleteOptions{})
+	} else if err == nil {
+		return false
+	}
+	if apierrors.IsNotFound(err) {
 		return false
 	}
 	require.NoError(v.T, err)

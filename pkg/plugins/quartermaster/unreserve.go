@@ -120,8 +120,12 @@ func (pl *Quartermaster) undo(ctx context.Context, pod *v1.Pod, podClaim *podCla
 		}
 		claim, err = pl.writer.GiveBack(ctx, claim, consumer)
 	}
-	if err == nil && claim != nil {
+	switch {
+	case err != nil:
+	case claim != nil:
 		pl.observe(ctx, claim)
+	default:
+		pl.state.ledger.Gone(podClaim.claim.UID)
 	}
 	return err
 }
