@@ -29,6 +29,7 @@ func Scenarios() []scenario.Scenario {
 		selectorScenarios(),
 		constraintScenarios(),
 		taintScenarios(),
+		bindingScenarios(),
 		poolScenarios(),
 		reachScenarios(),
 		badInputScenarios(),

@@ -23,6 +23,8 @@ const (
 	constraintUnmet scenario.Cause = "constraint unmet"
 	// devicesTainted: the free devices have taints that nobody tolerates.
 	devicesTainted scenario.Cause = "devices tainted"
+	// devicesNotReady: the devices are allocated, and are being prepared.
+	devicesNotReady scenario.Cause = "devices not ready"
 	// poolIncomplete: slices of the pool are missing.
 	poolIncomplete scenario.Cause = "pool incomplete"
 	// poolInvalid: the slices of the pool contradict each other.
@@ -57,6 +59,7 @@ func Quartermaster() scenario.Dialect {
 			noAlternativeFits: {"no alternative fits", "held by"},
 			constraintUnmet:   {"are wanted that"},
 			devicesTainted:    {"taint", "not tolerated"},
+			devicesNotReady:   {"are not ready", "lacks"},
 			poolIncomplete:    {"left out because", "updating"},
 			poolInvalid:       {"left out as invalid"},
 			notReachable:      {"is allocated on other nodes"},
@@ -85,6 +88,7 @@ func Stock() scenario.Dialect {
 			noAlternativeFits: {noAllocation},
 			constraintUnmet:   {noAllocation},
 			devicesTainted:    {noAllocation},
+			devicesNotReady:   {"waiting for binding conditions"},
 			poolIncomplete:    {noAllocation},
 			poolInvalid:       {"invalid resource pools were encountered"},
 			notReachable:      {"resourceclaim not available on the node"},
