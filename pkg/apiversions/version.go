@@ -9,14 +9,15 @@ import (
 // Version is a version of the API group resource.k8s.io, such as "v1beta1".
 type Version string
 
-// The versions that can be used. In Kubernetes, v1 is on by default since 1.34, v1beta2
-// came with 1.33 and v1beta1 with 1.32. Of v1alpha3, only DeviceTaintRules (1.33 to 1.35)
-// are supported. None means that the server has none of these.
+// The versions that there are. In Kubernetes, v1 is on by default since 1.34, v1beta2
+// came with 1.33, v1beta1 with 1.32, v1alpha3 with 1.31 and v1alpha2 with 1.27. See
+// convertible for what is supported. None means that the server has none of these.
 const (
 	V1       Version = "v1"
 	V1beta2  Version = "v1beta2"
 	V1beta1  Version = "v1beta1"
 	V1alpha3 Version = "v1alpha3"
+	V1alpha2 Version = "v1alpha2"
 	None     Version = ""
 )
 
