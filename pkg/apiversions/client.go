@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 	resourceclient "k8s.io/client-go/kubernetes/typed/resource/v1"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -33,14 +34,20 @@ func Connect(ctx context.Context, client kubernetes.Interface, untyped dynamic.I
 	return newClientset(client, untyped, served)
 }
 
-// clientset is a client set with another way to resource.k8s.io/v1.
+// clientset is a client set with another way to resource.k8s.io/v1, and to old pods.
 type clientset struct {
 	kubernetes.Interface
 	resources *resources
+	// oldPods is nil if the client set is a fake.
+	oldPods coreclient.PodsGetter
 }
 
 func newClientset(client kubernetes.Interface, untyped dynamic.Interface, served *Served) *clientset {
-	return &clientset{Interface: client, resources: &resources{client: client, untyped: untyped, served: served}}
+	return &clientset{
+		Interface: client,
+		resources: &resources{client: client, untyped: untyped, served: served},
+		oldPods:   newOldPods(client.CoreV1(), client.Discovery()),
+	}
 }
 
 // ResourceV1 implements kubernetes.Interface.

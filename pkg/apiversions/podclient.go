@@ -1,0 +1,84 @@
+package apiversions
+
+import (
+	"net/url"
+	"strings"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/client-go/discovery"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+)
+
+// CoreV1 implements kubernetes.Interface. While claims are used in v1alpha2, that is up
+// to 1.30, it is a client that knows how pods name their claims there.
+func (c *clientset) CoreV1() coreclient.CoreV1Interface {
+	if c.oldPods == nil || c.resources.served.Version(claimResource) != V1alpha2 {
+		return c.Interface.CoreV1()
+	}
+	return coreWithOldPods{c.Interface.CoreV1(), c.oldPods}
+}
+
+// coreWithOldPods is the client of the core API with another one for pods.
+type coreWithOldPods struct {
+	coreclient.CoreV1Interface
+	pods coreclient.PodsGetter
+}
+
+// Pods implements coreclient.PodsGetter.
+func (c coreWithOldPods) Pods(namespace string) coreclient.PodInterface {
+	return c.pods.Pods(namespace)
+}
+
+// newOldPods makes a client for pods of 1.30 and before out of an ordinary client of the
+// core API, with which it shares connections and rate limit. It returns nil if that is
+// not a client for a server, but a fake.
+func newOldPods(core coreclient.CoreV1Interface, server discovery.ServerVersionInterface) coreclient.PodsGetter {
+	ordinary, ok := core.RESTClient().(*rest.RESTClient)
+	if !ok || ordinary == nil {
+		return nil
+	}
+	content := rest.ClientContentConfig{
+		AcceptContentTypes: runtime.ContentTypeJSON,
+		ContentType:        runtime.ContentTypeJSON,
+		GroupVersion:       v1.SchemeGroupVersion,
+		Negotiator: runtime.NewClientNegotiator(podSources{
+			NegotiatedSerializer: clientscheme.Codecs.WithoutConversion(),
+			unrecorded:           claimNamesUnrecorded(server),
+		}, v1.SchemeGroupVersion),
+	}
+	// The URL of requests for nothing in particular: the server, the path of the API group.
+	base := ordinary.Get().URL()
+	base = &url.URL{Scheme: base.Scheme, Host: base.Host, User: base.User, Path: strings.TrimSuffix(base.Path, "/") + "/"}
+	client, err := rest.NewRESTClient(base, "", content, ordinary.GetRateLimiter(), ordinary.Client)
+	if err != nil {
+		return nil // There is nothing in it that could fail.
+	}
+	return coreclient.New(client)
+}
+
+// claimNamesUnrecorded returns a function that finds out, once it is asked, whether the
+// server is older than 1.28. As long as the server does not tell its version, it is not.
+func claimNamesUnrecorded(server discovery.ServerVersionInterface) func() bool {
+	recordedSince := version.MajorMinor(1, 28)
+	var mutex sync.Mutex
+	var known, unrecorded bool
+	return func() bool {
+		mutex.Lock()
+		defer mutex.Unlock()
+		if known {
+			return unrecorded
+		}
+		info, err := server.ServerVersion()
+		if err != nil {
+			return false
+		}
+		found, err := version.ParseGeneric(info.GitVersion)
+		known, unrecorded = true, err == nil && found.LessThan(recordedSince)
+		return unrecorded
+	}
+}
