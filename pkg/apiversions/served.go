@@ -56,7 +56,9 @@ func newServed(client discovery.ServerResourcesInterface, clock clock.WithTicker
 		changed:   make(chan struct{}),
 	}
 	for resource := range convertible {
-		s.versions[resource] = V1
+		if !isOptional(resource) {
+			s.versions[resource] = V1
+		}
 	}
 	return s
 }
@@ -83,8 +85,8 @@ func (s *Served) everything(version Version) bool {
 }
 
 func (s *Served) all(version Version) bool {
-	for _, v := range s.versions {
-		if v != version {
+	for resource, v := range s.versions {
+		if v != version && !isOptional(resource) {
 			return false
 		}
 	}
@@ -125,7 +127,7 @@ func (s *Served) discover(ctx context.Context) (map[string]Version, error) {
 				found[resource] = best(resource, func(v Version) bool { return has[v].Has(resource) })
 			}
 		}
-		if !slices.Contains(slices.Collect(maps.Values(found)), None) {
+		if !lacks(found) {
 			break // The rest is older.
 		}
 	}
@@ -187,6 +189,9 @@ func (s *Served) report(logger klog.Logger, first bool) {
 func (s *Served) text() string {
 	var parts []string
 	for _, resource := range slices.Sorted(maps.Keys(s.versions)) {
+		if s.versions[resource] == None && isOptional(resource) {
+			continue
+		}
 		parts = append(parts, resource+" "+s.versions[resource].String())
 	}
 	return strings.Join(parts, ", ")
@@ -237,5 +242,15 @@ func (s *Served) run(ctx context.Context) {
 func (s *Served) lacksAny() bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	return s.answered.IsZero() || slices.Contains(slices.Collect(maps.Values(s.versions)), None)
+	return s.answered.IsZero() || lacks(s.versions)
+}
+
+// lacks reports whether there is a resource in no version although it should be in one.
+func lacks(versions map[string]Version) bool {
+	for resource, version := range versions {
+		if version == None && !isOptional(resource) {
+			return true
+		}
+	}
+	return false
 }

@@ -145,7 +145,7 @@ func (s *server) answer(w http.ResponseWriter, status int, content any) {
 
 func kindOf(resource string) string {
 	return map[string]string{claimResource: "ResourceClaim", templateResource: "ResourceClaimTemplate", classResource: "DeviceClass",
-		sliceResource: "ResourceSlice", ruleResource: "DeviceTaintRule"}[resource]
+		sliceResource: "ResourceSlice", ruleResource: "DeviceTaintRule", contextResource: "PodSchedulingContext"}[resource]
 }
 
 // in returns an object as the server sends it.

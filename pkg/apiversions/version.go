@@ -28,6 +28,7 @@ const (
 	classResource    = "deviceclasses"
 	sliceResource    = "resourceslices"
 	ruleResource     = "devicetaintrules"
+	contextResource  = "podschedulingcontexts"
 )
 
 // convertible says in which versions a resource can be used, the best one first.
@@ -37,10 +38,15 @@ var convertible = map[string][]Version{
 	classResource:    {V1, V1beta2, V1beta1},
 	sliceResource:    {V1, V1beta2, V1beta1},
 	ruleResource:     {V1, V1beta2, V1alpha3},
+	contextResource:  {V1alpha3, V1alpha2},
 }
 
+// isOptional says that v1 does not have the resource, so that nothing is amiss if a server
+// does not either.
+func isOptional(resource string) bool { return convertible[resource][0] != V1 }
+
 // allVersions are those of all resources, the best one first.
-var allVersions = []Version{V1, V1beta2, V1beta1, V1alpha3}
+var allVersions = []Version{V1, V1beta2, V1beta1, V1alpha3, V1alpha2}
 
 // groupVersion returns "resource.k8s.io/v1" for V1.
 func (v Version) groupVersion() string { return resourceapi.GroupName + "/" + string(v) }

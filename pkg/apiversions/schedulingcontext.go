@@ -1,0 +1,95 @@
+package apiversions
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// PotentialNodesMaxSize is how many nodes spec.potentialNodes of a PodSchedulingContext
+// can have, and unsuitableNodes of each claim.
+const PotentialNodesMaxSize = 128
+
+// PodSchedulingContext is where the scheduler and the controllers of drivers look for a
+// node for one pod (classic mode, KEP-3063). It has the pod's name and belongs to it. v1
+// does not have it; v1alpha2 and v1alpha3 have it with the same fields.
+type PodSchedulingContext struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   PodSchedulingContextSpec   `json:"spec"`
+	Status PodSchedulingContextStatus `json:"status,omitempty"`
+}
+
+// PodSchedulingContextSpec is written by the scheduler.
+type PodSchedulingContextSpec struct {
+	// SelectedNode is the node for which claims are to be allocated. Empty: none yet.
+	SelectedNode string `json:"selectedNode,omitempty"`
+	// PotentialNodes are those of which the controllers are asked whether they will do, at
+	// most PotentialNodesMaxSize.
+	PotentialNodes []string `json:"potentialNodes,omitempty"`
+}
+
+// PodSchedulingContextStatus is written by the controllers.
+type PodSchedulingContextStatus struct {
+	// ResourceClaims has an entry for each claim of which a controller has said something.
+	ResourceClaims []ClaimSchedulingStatus `json:"resourceClaims,omitempty"`
+}
+
+// ClaimSchedulingStatus is about one claim that waits for its first consumer.
+type ClaimSchedulingStatus struct {
+	// Name is that of the pod's reference to the claim (pod.spec.resourceClaims[].name).
+	Name string `json:"name,omitempty"`
+	// UnsuitableNodes are those of the potential nodes for which the claim cannot be
+	// allocated at the moment.
+	UnsuitableNodes []string `json:"unsuitableNodes,omitempty"`
+}
+
+// OfClaim returns what is said about the claim to which the pod refers by that name, nil
+// if nothing is. There need not be a context.
+func (c *PodSchedulingContext) OfClaim(reference string) *ClaimSchedulingStatus {
+	if c == nil {
+		return nil
+	}
+	i := slices.IndexFunc(c.Status.ResourceClaims, func(s ClaimSchedulingStatus) bool { return s.Name == reference })
+	if i < 0 {
+		return nil
+	}
+	return &c.Status.ResourceClaims[i]
+}
+
+// DeepCopy returns a copy that shares nothing.
+func (c *PodSchedulingContext) DeepCopy() *PodSchedulingContext {
+	copied := *c
+	copied.ObjectMeta = *c.ObjectMeta.DeepCopy()
+	copied.Spec.PotentialNodes = slices.Clone(c.Spec.PotentialNodes)
+	copied.Status.ResourceClaims = slices.Clone(c.Status.ResourceClaims)
+	for i := range copied.Status.ResourceClaims {
+		status := &copied.Status.ResourceClaims[i]
+		status.UnsuitableNodes = slices.Clone(status.UnsuitableNodes)
+	}
+	return &copied
+}
+
+// DeepCopyObject implements runtime.Object.
+func (c *PodSchedulingContext) DeepCopyObject() runtime.Object { return c.DeepCopy() }
+
+// PodSchedulingContextList is a list of contexts.
+type PodSchedulingContextList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []PodSchedulingContext `json:"items"`
+}
+
+// DeepCopyObject implements runtime.Object.
+func (l *PodSchedulingContextList) DeepCopyObject() runtime.Object {
+	copied := *l
+	copied.ListMeta = *l.ListMeta.DeepCopy()
+	copied.Items = make([]PodSchedulingContext, len(l.Items))
+	for i := range l.Items {
+		copied.Items[i] = *l.Items[i].DeepCopy()
+	}
+	return &copied
+}
