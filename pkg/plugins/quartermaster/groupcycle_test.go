@@ -150,3 +150,21 @@ func TestGroupsAreOff(t *testing.T) {
 		require.Nil(t, f.pl.groups)
 	})
 }
+
+// TestMemberIsDeletedMeanwhile: nothing is kept for a pod that is gone when it is reserved
+// for good. The scheduler would do so for minutes, until it gives up on the gang.
+func TestMemberIsDeletedMeanwhile(t *testing.T) {
+	t.Parallel()
+	pods, objects := members(2, uses("shared"))
+	inGang(t, newPodGroup("shared"), plus(gpuNodes(1, "n1"), plus(objects, gpus("shared", 1).Obj())...), func(t *testing.T, g *gang) {
+		require.Empty(t, g.try(pods...))
+		g.remove(pods[0])
+		g.remove(pods[1])
+		g.settle()
+		for i := range pods {
+			require.ErrorContains(t, g.reserve(i).AsError(), "the pod was deleted")
+		}
+		require.Zero(t, g.pl.state.ledger.InFlightCount())
+		require.Empty(t, g.pl.groups.claims)
+	})
+}
