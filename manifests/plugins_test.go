@@ -29,13 +29,18 @@ const pluginName = "Quartermaster"
 type placeholder struct{}
 
 var (
-	_ fwk.PostFilterPlugin = placeholder{}
-	_ fwk.ScorePlugin      = placeholder{}
+	_ fwk.PostFilterPlugin         = placeholder{}
+	_ fwk.ScorePlugin              = placeholder{}
+	_ fwk.PodGroupPostFilterPlugin = placeholder{}
 )
 
 func (placeholder) Name() string { return pluginName }
 
 func (placeholder) PostFilter(context.Context, fwk.CycleState, *v1.Pod, fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
+	return nil, fwk.NewStatus(fwk.Unschedulable)
+}
+
+func (placeholder) PodGroupPostFilter(context.Context, fwk.PodGroupCycleState, fwk.PodGroupInfo, fwk.PodGroupSchedulingFunc) (*fwk.PodGroupPostFilterResult, *fwk.Status) {
 	return nil, fwk.NewStatus(fwk.Unschedulable)
 }
 
@@ -80,6 +85,7 @@ func TestPluginsInEffect(t *testing.T) {
 		want := exchanged(defaults.PostFilter.Enabled)
 		require.Equal(t, pluginName, want[0].Name, "upstream frees claims before it preempts pods")
 		require.Equal(t, want, got.PostFilter.Enabled, "post filter plugins, in order")
+		require.Equal(t, exchanged(defaults.PodGroupPostFilter.Enabled), got.PodGroupPostFilter.Enabled, "the same for groups")
 		require.ElementsMatch(t, exchanged(defaults.Score.Enabled), got.Score.Enabled, "score plugins and weights")
 		for _, point := range [][2][]config.Plugin{
 			{defaults.PreEnqueue.Enabled, got.PreEnqueue.Enabled},

@@ -45,7 +45,11 @@ func startEnvironment(t *testing.T) *environment {
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
 	defer cancel()
 	logs := newLogs(t)
-	cp, err := controlplane.Start(ctx, controlplane.Options{LogFile: filepath.Join(logs, "controlplane.log")})
+	cp, err := controlplane.Start(ctx, controlplane.Options{
+		LogFile:       filepath.Join(logs, "controlplane.log"),
+		FeatureGates:  map[string]bool{groupsGate: true},
+		RuntimeConfig: map[string]bool{groupsAPI: true},
+	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, cp.Stop()) })
 	client, err := kubernetes.NewForConfig(cp.AdminConfig())
@@ -64,7 +68,8 @@ func startEnvironment(t *testing.T) *environment {
 	e.scheduler, err = schedulerproc.Start(ctx, schedulerproc.Options{
 		Binary: binary, Kubeconfig: kubeconfig, Config: patientConfig(t), LogFile: filepath.Join(logs, "scheduler.log"),
 		// In a pod, these two are found by themselves.
-		ExtraArgs: []string{"--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig, "-v=3"},
+		ExtraArgs: []string{"--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig, "-v=3",
+			"--feature-gates=" + groupsGate + "=true"},
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { e.end(t) })

@@ -38,6 +38,7 @@ var probes = []probe{
 	{"update resourceclaims/binding.resource.k8s.io", podWithDevice},
 	{"get resourceclaims.resource.k8s.io", podWithConflict},
 	{"create pods/eviction", evictedPod},
+	{"patch podgroups/status.scheduling.k8s.io", scheduledGroup},
 	{"create tokenreviews.authentication.k8s.io", readMetrics},
 	{"create subjectaccessreviews.authorization.k8s.io", readMetrics},
 	{"update leases.coordination.k8s.io", renewedLease},
