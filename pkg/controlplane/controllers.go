@@ -36,6 +36,7 @@ func controllerNames(nodeLifecycle bool) []string {
 		names.DeviceTaintEvictionController,
 		names.GarbageCollectorController,
 		names.PodGarbageCollectorController,
+		names.PodGroupProtectionController, // only with the gate GenericWorkload
 		names.DeploymentController,
 		names.ReplicaSetController,
 		names.StatefulSetController,

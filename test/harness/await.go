@@ -118,7 +118,7 @@ func (s *Space) Runs(pod *corev1.Pod) error {
 }
 
 // Placed is nil if a pod is on a node, and all its claims are allocated and reserved for
-// it, which is what a scheduler can do for it.
+// it or its PodGroup, which is what a scheduler can do for it.
 func (s *Space) Placed(pod *corev1.Pod) error {
 	if pod.Spec.NodeName == "" {
 		return fmt.Errorf("pod %s is on no node: %s", pod.Name, Reason(pod))
@@ -128,7 +128,7 @@ func (s *Space) Placed(pod *corev1.Pod) error {
 		return err
 	}
 	for _, claim := range claims {
-		if claim.Status.Allocation == nil || !resourceclaim.IsReservedForPod(pod, claim, false) {
+		if claim.Status.Allocation == nil || !resourceclaim.IsReservedForPod(pod, claim, true) {
 			return fmt.Errorf("pod %s is on a node, but claim %s is not allocated and reserved for it", pod.Name, claim.Name)
 		}
 	}

@@ -39,6 +39,7 @@ type podHistory struct {
 	namespace, name string
 	claims          []string // namespace/name, as of being bound
 	bound, ended    revision
+	group           types.UID // see groupConsumer; "" is none
 }
 
 // freed is the end of an allocation or of reservations of it.
@@ -85,7 +86,7 @@ func (h *history) sawPod(obj any, deleted bool) {
 	defer h.Unlock()
 	known := h.pods[pod.UID]
 	if known == nil {
-		known = &podHistory{namespace: pod.Namespace, name: pod.Name}
+		known = &podHistory{namespace: pod.Namespace, name: pod.Name, group: groupOf(pod)}
 		h.pods[pod.UID] = known
 	}
 	if known.bound == 0 && pod.Spec.NodeName != "" {
@@ -117,8 +118,8 @@ func (h *history) sawClaim(oldObj, newObj any) {
 			if h.reserved[key] == nil {
 				h.reserved[key] = make(map[types.UID]revision)
 			}
-			if h.reserved[key][consumer.UID] == 0 {
-				h.reserved[key][consumer.UID] = at
+			if id := consumerID(consumer); h.reserved[key][id] == 0 {
+				h.reserved[key][id] = at
 			}
 		}
 	}
@@ -128,8 +129,8 @@ func (h *history) sawClaim(oldObj, newObj any) {
 	}
 	f := freed{claim: key, namespace: claim.Namespace, at: at, deallocated: claim.Status.Allocation == nil}
 	for _, consumer := range old.Status.ReservedFor {
-		// Consumers that are no pods may go as they like.
-		if f.deallocated || isPod(consumer) && !slices.Contains(claim.Status.ReservedFor, consumer) {
+		// Consumers that are no pods or groups may go as they like.
+		if f.deallocated || (isPod(consumer) || isGroup(consumer)) && !slices.Contains(claim.Status.ReservedFor, consumer) {
 			f.consumers = append(f.consumers, consumer)
 		}
 	}
@@ -157,7 +158,7 @@ func (h *history) check(namespace string) error {
 			continue
 		}
 		for _, claim := range pod.claims {
-			if at := h.reserved[claim][uid]; at == 0 || h.gaps.earliest(at) > pod.bound {
+			if at := h.reservedAt(claim, uid, pod); at == 0 || h.gaps.earliest(at) > pod.bound {
 				return fmt.Errorf("pod %s was bound at revision %d, but claim %s was reserved for it at %d (0: never)",
 					pod.name, pod.bound, claim, at)
 			}
@@ -168,35 +169,40 @@ func (h *history) check(namespace string) error {
 			continue
 		}
 		for _, consumer := range f.consumers {
-			if h.uses(consumer, f.at) {
+			if h.uses(consumer, f) {
 				what := "no longer reserved"
 				if f.deallocated {
 					what = "deallocated"
 				}
 				return fmt.Errorf("claim %s was %s at revision %d, while %s %s used it since revision %d; its states by revision:\n%s",
-					f.claim, what, f.at, consumer.Resource, consumer.Name, h.pods[consumer.UID].boundAt(), strings.Join(h.states[f.claim], "\n"))
+					f.claim, what, f.at, consumer.Resource, consumer.Name, h.boundAt(consumer, f), strings.Join(h.states[f.claim], "\n"))
 			}
 		}
 	}
 	return nil
 }
 
-// uses reports whether a consumer was in need of its claims at some time. Of
-// consumers that are no pods, nobody knows better than their reservation.
-func (h *history) uses(consumer resourceapi.ResourceClaimConsumerReference, at revision) bool {
-	if !isPod(consumer) {
+// uses reports whether a consumer was in need of a claim when it was freed; a group is if
+// one of its pods was. Of other consumers, nobody knows better than their reservation.
+func (h *history) uses(consumer resourceapi.ResourceClaimConsumerReference, f freed) bool {
+	if !isPod(consumer) && !isGroup(consumer) {
 		return true
 	}
-	pod := h.pods[consumer.UID]
-	return pod != nil && pod.bound > 0 && pod.bound < h.gaps.earliest(at) && (pod.ended == 0 || pod.ended > at)
+	return h.boundAt(consumer, f) > 0
 }
 
-// boundAt is 0 for consumers that are no pods.
-func (p *podHistory) boundAt() revision {
-	if p == nil {
-		return 0
+// boundAt is since when a consumer uses a claim that was freed, 0 if it does not.
+func (h *history) boundAt(consumer resourceapi.ResourceClaimConsumerReference, f freed) revision {
+	pods := []*podHistory{h.pods[consumer.UID]}
+	if isGroup(consumer) {
+		pods = h.members(f, consumer)
 	}
-	return p.bound
+	for _, pod := range pods {
+		if pod != nil && pod.bound > 0 && pod.bound < h.gaps.earliest(f.at) && (pod.ended == 0 || pod.ended > f.at) {
+			return pod.bound
+		}
+	}
+	return 0
 }
 
 // stateOf is what matters here of the status of a claim.

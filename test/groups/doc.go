@@ -1,0 +1,5 @@
+// Package groups tests claims of pods that are scheduled as a group (PodGroups, KEP-4671
+// and KEP-5729) against a real API server. It has a cluster of its own, because the
+// feature gates GenericWorkload and DRAWorkloadResourceClaims, off by default, are on for
+// all of it.
+package groups

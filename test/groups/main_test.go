@@ -1,0 +1,215 @@
+package groups
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	schedulingapi "k8s.io/api/scheduling/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/builder"
+	"github.com/quartermaster-dra/quartermaster/pkg/controlplane"
+	"github.com/quartermaster-dra/quartermaster/pkg/playground/workload"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
+)
+
+var gates = map[string]bool{"GenericWorkload": true, "DRAWorkloadResourceClaims": true}
+
+// cluster is what all tests share.
+var cluster *harness.Cluster
+
+func TestMain(m *testing.M) {
+	os.Exit(harness.Main(m, harness.Options{
+		Name: "groups",
+		ControlPlane: controlplane.Options{
+			FeatureGates:  gates,
+			RuntimeConfig: map[string]bool{"scheduling.k8s.io/v1beta1": true},
+		},
+	}, func(c *harness.Cluster) { cluster = c }, stopSharedScheduler))
+}
+
+// gateFlags turns the gates on in a scheduler.
+func gateFlags() []string {
+	var on []string
+	for gate := range gates {
+		on = append(on, gate+"=true")
+	}
+	return []string{"--feature-gates=" + strings.Join(on, ",")}
+}
+
+// shared is the scheduler that most tests use, as manifests/secondary configures it. The
+// first test that needs it starts it.
+var shared struct {
+	sync.Mutex
+	scheduler *harness.Scheduler
+	err       error
+}
+
+func sharedScheduler(t *testing.T) *harness.Scheduler {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.scheduler == nil && shared.err == nil {
+		shared.scheduler, shared.err = cluster.StartScheduler(context.Background(), harness.SchedulerOptions{Name: "shared", ExtraArgs: gateFlags()})
+	}
+	require.NoError(t, shared.err)
+	require.NoError(t, shared.scheduler.Err(), "the shared scheduler has to keep running")
+	return shared.scheduler
+}
+
+func stopSharedScheduler() error {
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.scheduler == nil {
+		return nil
+	}
+	return errors.Join(shared.scheduler.Err(), shared.scheduler.Stop())
+}
+
+// space is the part of the cluster that belongs to one test.
+type space struct{ *harness.Space }
+
+// newSpace makes a space with nodes that have a number of devices each, for pods of the
+// shared scheduler.
+func newSpace(t *testing.T, name string, nodes, devices int) *space {
+	t.Helper()
+	scheduler := sharedScheduler(t)
+	s := newSpaceFor(t, name, scheduler.Profile, nodes, devices)
+	s.Log = scheduler.LogFile()
+	return s
+}
+
+// newOwnSpace makes a space for pods of a scheduler that the test starts itself.
+func newOwnSpace(t *testing.T, name string, nodes, devices int) *space {
+	t.Helper()
+	return newSpaceFor(t, name, "", nodes, devices)
+}
+
+func newSpaceFor(t *testing.T, name, profile string, nodes, devices int) *space {
+	t.Helper()
+	s := &space{cluster.NewSpace(t, name, profile, nodes)}
+	for node := range nodes {
+		if devices > 0 {
+			s.Devices(node, harness.Numbered(devices)...)
+		}
+	}
+	return s
+}
+
+// startScheduler starts a scheduler for the space alone.
+func (s *space) startScheduler(options harness.SchedulerOptions) *harness.Scheduler {
+	s.T.Helper()
+	options.ExtraArgs = append(options.ExtraArgs, gateFlags()...)
+	return s.StartScheduler(options)
+}
+
+// group makes a PodGroup of which so many pods have to fit together; with 0, each for
+// itself. The claims belong to it.
+func group(name string, minCount int32, claims ...workload.Use) *schedulingapi.PodGroup {
+	group := &schedulingapi.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if minCount > 0 {
+		group.Spec.SchedulingPolicy.Gang = &schedulingapi.GangSchedulingPolicy{MinCount: minCount}
+	} else {
+		group.Spec.SchedulingPolicy.Basic = &schedulingapi.BasicSchedulingPolicy{}
+	}
+	for _, use := range claims {
+		claim := schedulingapi.PodGroupResourceClaim{Name: use.As}
+		if use.Claim != "" {
+			claim.ResourceClaimName = &use.Claim
+		}
+		if use.Template != "" {
+			claim.ResourceClaimTemplateName = &use.Template
+		}
+		group.Spec.ResourceClaims = append(group.Spec.ResourceClaims, claim)
+	}
+	return group
+}
+
+// join makes pods members of a group.
+func join(name string, pods ...*corev1.Pod) []*corev1.Pod {
+	for _, pod := range pods {
+		pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &name}
+	}
+	return pods
+}
+
+// createMembers creates pods of a group that use the same claims, and returns their names.
+func (s *space) createMembers(group string, count int, uses []workload.Use) []string {
+	s.T.Helper()
+	var names []string
+	for i := range count {
+		name := fmt.Sprintf("%s-%d", group, i)
+		s.createMember(group, s.Pod(name, uses))
+		names = append(names, name)
+	}
+	return names
+}
+
+func (s *space) createMember(group string, pod *corev1.Pod) {
+	s.T.Helper()
+	s.Create(join(group, pod)[0])
+}
+
+// podGroup reads a group.
+func (s *space) podGroup(name string) *schedulingapi.PodGroup {
+	s.T.Helper()
+	group, err := cluster.Client.SchedulingV1beta1().PodGroups(s.Name).Get(s.T.Context(), name, metav1.GetOptions{})
+	require.NoError(s.T, err)
+	return group
+}
+
+// deletePodGroup deletes a group. It goes away when none of its pods is left.
+func (s *space) deletePodGroup(name string) {
+	s.T.Helper()
+	require.NoError(s.T, cluster.Client.SchedulingV1beta1().PodGroups(s.Name).Delete(s.T.Context(), name, metav1.DeleteOptions{}))
+}
+
+// consumers are the names of those for whom a claim is reserved, with their resource.
+func (s *space) consumers(claim string) []string {
+	s.T.Helper()
+	var names []string
+	for _, consumer := range s.LiveClaim(claim).Status.ReservedFor {
+		names = append(names, consumer.Resource+"/"+consumer.Name)
+	}
+	return names
+}
+
+// nothingAllocated waits until none of the claims is allocated or reserved.
+func (s *space) nothingAllocated(claims ...string) {
+	s.T.Helper()
+	s.Eventually("give back "+strings.Join(claims, ", "), func(context.Context) error {
+		for _, name := range claims {
+			claim, err := s.KnownClaim(name)
+			if err != nil {
+				return err
+			}
+			if claim.Status.Allocation != nil || len(claim.Status.ReservedFor) > 0 {
+				return fmt.Errorf("claim %s is allocated: %t, reserved for %v", name, claim.Status.Allocation != nil, claim.Status.ReservedFor)
+			}
+		}
+		return nil
+	})
+}
+
+// allocateOn gives a device to a claim and reserves it, as a scheduler would.
+func (s *space) allocateOn(claim string, node int, device string, consumers ...resourceapi.ResourceClaimConsumerReference) {
+	s.T.Helper()
+	s.Protect(claim)
+	s.UpdateClaimStatus(claim, func(c *resourceapi.ResourceClaim) {
+		c.Status.ReservedFor = consumers
+		c.Status.Allocation = &resourceapi.AllocationResult{
+			NodeSelector: builder.NodeSelector(corev1.LabelHostname, s.Node(node)),
+			Devices: resourceapi.DeviceAllocationResult{Results: []resourceapi.DeviceRequestAllocationResult{
+				{Request: "gpu", Driver: s.Driver, Pool: s.Node(node), Device: device},
+			}},
+		}
+	})
+}
