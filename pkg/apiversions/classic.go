@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
 )
 
 // alphaAnnotation is where objects of the hub carry what the alpha versions know and v1
@@ -37,6 +38,10 @@ type AlphaClaim struct {
 	// with the finalizer of Kubernetes was allocated by the scheduler, one without by a
 	// controller.
 	Allocator Allocator `json:"allocator,omitempty"`
+	// Controller and AllocatedBy are spec.controller and status.allocation.controller
+	// (v1alpha3), for the way back.
+	Controller  string `json:"controller,omitempty"`
+	AllocatedBy string `json:"allocatedBy,omitempty"`
 	// Classes are those that all have to exist and to admit a node before a controller
 	// is asked: spec.resourceClassName in v1alpha2, those of all requests in v1alpha3.
 	Classes []string `json:"classes,omitempty"`
@@ -126,14 +131,15 @@ func set(object metav1.Object, fields any) {
 	object.SetAnnotations(annotations)
 }
 
-// read leaves the fields as they are if there is no annotation. What is there was made by
-// set: servers cannot bring it in, see alphaAnnotation.
+// read leaves the fields as they are if there is no annotation. Conversion replaces what
+// servers have under that name, but what is in v1 already is not converted. There, the
+// annotation can be anything, and what is no JSON means nothing.
 func read(annotations map[string]string, fields any) {
 	encoded, found := annotations[alphaAnnotation]
 	if !found {
 		return
 	}
 	if err := json.Unmarshal([]byte(encoded), fields); err != nil {
-		panic(fmt.Sprintf("annotation %s has %q, which is no %T: %v; conversion has to remove what the server has there", alphaAnnotation, encoded, fields, err))
+		klog.Background().V(2).Info("Ignoring an annotation that nobody but the scheduler should use", "annotation", alphaAnnotation, "value", encoded, "err", err)
 	}
 }

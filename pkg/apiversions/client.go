@@ -45,7 +45,7 @@ type clientset struct {
 func newClientset(client kubernetes.Interface, untyped dynamic.Interface, served *Served) *clientset {
 	return &clientset{
 		Interface: client,
-		resources: &resources{client: client, untyped: untyped, served: served},
+		resources: &resources{client: client, untyped: untyped, served: served, alpha3: newAlpha3(client, served)},
 		oldPods:   newOldPods(client.CoreV1(), client.Discovery()),
 	}
 }

@@ -42,7 +42,7 @@ func TestConnectLeavesV1Alone(t *testing.T) {
 // Each kind of request, in each version.
 func TestRequests(t *testing.T) {
 	t.Parallel()
-	for _, version := range []Version{V1, V1beta2, V1beta1} {
+	for _, version := range []Version{V1, V1beta2, V1beta1, V1alpha3} {
 		t.Run(string(version), func(t *testing.T) {
 			t.Parallel()
 			ctx := t.Context()

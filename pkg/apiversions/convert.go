@@ -9,12 +9,13 @@ import (
 	resourcev1beta2 "k8s.io/dynamic-resource-allocation/api/v1beta2"
 )
 
-// scheme has the conversions between v1 and the beta versions.
+// scheme has the conversions between v1 and the older versions.
 var scheme = runtime.NewScheme()
 
 func init() {
 	utilruntime.Must(resourcev1beta1.AddToScheme(scheme))
 	utilruntime.Must(resourcev1beta2.AddToScheme(scheme))
+	utilruntime.Must(addAlpha3Conversions(scheme))
 }
 
 // convert returns an object of the other version. What the two have in common may be

@@ -14,6 +14,7 @@ type resources struct {
 	client  kubernetes.Interface
 	untyped dynamic.Interface
 	served  *Served
+	alpha3  alpha3
 }
 
 var _ resourceclient.ResourceV1Interface = &resources{}
@@ -31,6 +32,8 @@ func (r *resources) ResourceClaims(namespace string) resourceclient.ResourceClai
 				return newConverted[resourceapi.ResourceClaim, resourceapi.ResourceClaimList](claimResource, version, r.client.ResourceV1beta2().ResourceClaims(namespace))
 			case V1beta1:
 				return newConverted[resourceapi.ResourceClaim, resourceapi.ResourceClaimList](claimResource, version, r.client.ResourceV1beta1().ResourceClaims(namespace))
+			case V1alpha3:
+				return r.alpha3.claims(namespace)
 			default:
 				return absent[resourceapi.ResourceClaim, resourceapi.ResourceClaimList]{r.served, claimResource}
 			}
@@ -48,6 +51,8 @@ func (r *resources) ResourceClaimTemplates(namespace string) resourceclient.Reso
 				return newConverted[resourceapi.ResourceClaimTemplate, resourceapi.ResourceClaimTemplateList](templateResource, version, r.client.ResourceV1beta2().ResourceClaimTemplates(namespace))
 			case V1beta1:
 				return newConverted[resourceapi.ResourceClaimTemplate, resourceapi.ResourceClaimTemplateList](templateResource, version, r.client.ResourceV1beta1().ResourceClaimTemplates(namespace))
+			case V1alpha3:
+				return r.alpha3.templates(namespace)
 			default:
 				return absent[resourceapi.ResourceClaimTemplate, resourceapi.ResourceClaimTemplateList]{r.served, templateResource}
 			}
@@ -65,6 +70,8 @@ func (r *resources) DeviceClasses() resourceclient.DeviceClassInterface {
 				return newConverted[resourceapi.DeviceClass, resourceapi.DeviceClassList](classResource, version, r.client.ResourceV1beta2().DeviceClasses())
 			case V1beta1:
 				return newConverted[resourceapi.DeviceClass, resourceapi.DeviceClassList](classResource, version, r.client.ResourceV1beta1().DeviceClasses())
+			case V1alpha3:
+				return r.alpha3.classes()
 			default:
 				return absent[resourceapi.DeviceClass, resourceapi.DeviceClassList]{r.served, classResource}
 			}
@@ -82,6 +89,8 @@ func (r *resources) ResourceSlices() resourceclient.ResourceSliceInterface {
 				return newConverted[resourceapi.ResourceSlice, resourceapi.ResourceSliceList](sliceResource, version, r.client.ResourceV1beta2().ResourceSlices())
 			case V1beta1:
 				return newConverted[resourceapi.ResourceSlice, resourceapi.ResourceSliceList](sliceResource, version, r.client.ResourceV1beta1().ResourceSlices())
+			case V1alpha3:
+				return r.alpha3.slices()
 			default:
 				return absent[resourceapi.ResourceSlice, resourceapi.ResourceSliceList]{r.served, sliceResource}
 			}

@@ -46,9 +46,9 @@ func TestVersions(t *testing.T) {
 			has:  map[Version][]string{V1beta1: core},
 			want: map[string]Version{claimResource: V1beta1, templateResource: V1beta1, ruleResource: None},
 		},
-		"1.31: claims in a version that is not supported": {
+		"1.31": {
 			has:  map[Version][]string{V1alpha3: core},
-			want: map[string]Version{claimResource: None, sliceResource: None, classResource: None},
+			want: map[string]Version{claimResource: V1alpha3, sliceResource: V1alpha3, classResource: V1alpha3, ruleResource: None},
 		},
 		"off": {
 			want: map[string]Version{claimResource: None, ruleResource: None},

@@ -33,10 +33,10 @@ const (
 
 // convertible says in which versions a resource can be used, the best one first.
 var convertible = map[string][]Version{
-	claimResource:    {V1, V1beta2, V1beta1},
-	templateResource: {V1, V1beta2, V1beta1},
-	classResource:    {V1, V1beta2, V1beta1},
-	sliceResource:    {V1, V1beta2, V1beta1},
+	claimResource:    {V1, V1beta2, V1beta1, V1alpha3},
+	templateResource: {V1, V1beta2, V1beta1, V1alpha3},
+	classResource:    {V1, V1beta2, V1beta1, V1alpha3},
+	sliceResource:    {V1, V1beta2, V1beta1, V1alpha3},
 	ruleResource:     {V1, V1beta2, V1alpha3},
 	contextResource:  {V1alpha3, V1alpha2},
 }

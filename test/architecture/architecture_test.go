@@ -31,7 +31,8 @@ type goPackage struct {
 }
 
 // imports returns, for each package of the module, the packages of the module that
-// it imports (tests not counted). Both without the module's path.
+// it imports (tests not counted). Both without the module's path. Packages below another
+// one are part of it if they are imported there.
 func imports(t *testing.T) map[string][]string {
 	t.Helper()
 	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", "./cmd/...", "./pkg/...")
@@ -51,7 +52,7 @@ func imports(t *testing.T) map[string][]string {
 		name := strings.TrimPrefix(p.ImportPath, module)
 		result[name] = []string{}
 		for _, imported := range p.Imports {
-			if own, found := strings.CutPrefix(imported, module); found {
+			if own, found := strings.CutPrefix(imported, module); found && !strings.HasPrefix(own, name+"/") {
 				result[name] = append(result[name], own)
 			}
 		}

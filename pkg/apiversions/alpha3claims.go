@@ -1,0 +1,164 @@
+package apiversions
+
+import (
+	"fmt"
+	"slices"
+
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/apiversions/v1alpha3"
+)
+
+func alpha3ClaimToHub(in *v1alpha3.ResourceClaim, out *resourceapi.ResourceClaim) error {
+	out.ObjectMeta = in.ObjectMeta
+	alpha3SpecToHub(&in.Spec, &out.Spec)
+	out.Status = resourceapi.ResourceClaimStatus{ReservedFor: in.Status.ReservedFor, Devices: in.Status.Devices}
+	fields := AlphaClaim{Controller: in.Spec.Controller}
+	controller := in.Spec.Controller
+	if allocation := in.Status.Allocation; allocation != nil {
+		out.Status.Allocation = alpha3AllocationToHub(allocation, out.Spec.Devices.Requests)
+		controller = allocation.Controller
+		fields.AllocatedBy = controller
+		fields.DeallocationRequested = in.Status.DeallocationRequested
+	}
+	if controller != "" {
+		fields.Allocator = ByController
+		fields.Classes = alpha3Classes(&in.Spec)
+	}
+	SetAlphaClaim(out, fields)
+	return nil
+}
+
+// alpha3Classes returns the classes of a claim, each once.
+func alpha3Classes(spec *v1alpha3.ResourceClaimSpec) []string {
+	var classes []string
+	for i := range spec.Devices.Requests {
+		if class := spec.Devices.Requests[i].DeviceClassName; !slices.Contains(classes, class) {
+			classes = append(classes, class)
+		}
+	}
+	return classes
+}
+
+// alpha3ClaimFromHub drops what belongs to an allocation if there is none: whoever clears
+// the allocation of a claim of the hub knows nothing of it, and the API server insists.
+func alpha3ClaimFromHub(in *resourceapi.ResourceClaim, out *v1alpha3.ResourceClaim) error {
+	fields := AlphaClaimOf(in)
+	out.ObjectMeta = in.ObjectMeta
+	DropAlpha(out)
+	if err := alpha3SpecFromHub(&in.Spec, &out.Spec); err != nil {
+		return fmt.Errorf("claim %s/%s: %w", in.Namespace, in.Name, err)
+	}
+	out.Spec.Controller = fields.Controller
+	out.Status = v1alpha3.ResourceClaimStatus{ReservedFor: in.Status.ReservedFor, Devices: in.Status.Devices}
+	if allocation := in.Status.Allocation; allocation != nil {
+		out.Status.Allocation = alpha3AllocationFromHub(allocation)
+		out.Status.Allocation.Controller = fields.AllocatedBy
+		out.Status.DeallocationRequested = fields.DeallocationRequested
+	}
+	return nil
+}
+
+func alpha3TemplateToHub(in *v1alpha3.ResourceClaimTemplate, out *resourceapi.ResourceClaimTemplate) error {
+	out.ObjectMeta = in.ObjectMeta
+	out.Spec.ObjectMeta = in.Spec.ObjectMeta
+	set(&out.Spec.ObjectMeta, AlphaClaim{Controller: in.Spec.Spec.Controller})
+	alpha3SpecToHub(&in.Spec.Spec, &out.Spec.Spec)
+	return nil
+}
+
+func alpha3TemplateFromHub(in *resourceapi.ResourceClaimTemplate, out *v1alpha3.ResourceClaimTemplate) error {
+	var fields AlphaClaim
+	read(in.Spec.Annotations, &fields)
+	out.ObjectMeta = in.ObjectMeta
+	out.Spec.ObjectMeta = in.Spec.ObjectMeta
+	DropAlpha(&out.Spec.ObjectMeta)
+	if err := alpha3SpecFromHub(&in.Spec.Spec, &out.Spec.Spec); err != nil {
+		return fmt.Errorf("claim template %s/%s: %w", in.Namespace, in.Name, err)
+	}
+	out.Spec.Spec.Controller = fields.Controller
+	return nil
+}
+
+func alpha3SpecToHub(in *v1alpha3.ResourceClaimSpec, out *resourceapi.ResourceClaimSpec) {
+	out.Devices = resourceapi.DeviceClaim{Config: in.Devices.Config}
+	for i := range in.Devices.Requests {
+		request := &in.Devices.Requests[i]
+		out.Devices.Requests = append(out.Devices.Requests, resourceapi.DeviceRequest{
+			Name: request.Name,
+			Exactly: &resourceapi.ExactDeviceRequest{
+				DeviceClassName: request.DeviceClassName,
+				Selectors:       request.Selectors,
+				AllocationMode:  request.AllocationMode,
+				Count:           request.Count,
+				AdminAccess:     request.AdminAccess,
+			},
+		})
+	}
+	for _, constraint := range in.Devices.Constraints {
+		out.Devices.Constraints = append(out.Devices.Constraints,
+			resourceapi.DeviceConstraint{Requests: constraint.Requests, MatchAttribute: constraint.MatchAttribute})
+	}
+}
+
+func alpha3SpecFromHub(in *resourceapi.ResourceClaimSpec, out *v1alpha3.ResourceClaimSpec) error {
+	out.Devices = v1alpha3.DeviceClaim{Config: in.Devices.Config}
+	for i := range in.Devices.Requests {
+		request := &in.Devices.Requests[i]
+		exactly := request.Exactly
+		if exactly == nil {
+			return fmt.Errorf("request %s does not say \"exactly\" what it asks for, and v1alpha3 knows no other requests; ask for devices of one class", request.Name)
+		}
+		out.Devices.Requests = append(out.Devices.Requests, v1alpha3.DeviceRequest{
+			Name:            request.Name,
+			DeviceClassName: exactly.DeviceClassName,
+			Selectors:       exactly.Selectors,
+			AllocationMode:  exactly.AllocationMode,
+			Count:           exactly.Count,
+			AdminAccess:     exactly.AdminAccess,
+		})
+	}
+	for i := range in.Devices.Constraints {
+		constraint := &in.Devices.Constraints[i]
+		out.Devices.Constraints = append(out.Devices.Constraints,
+			v1alpha3.DeviceConstraint{Requests: constraint.Requests, MatchAttribute: constraint.MatchAttribute})
+	}
+	return nil
+}
+
+func alpha3AllocationToHub(in *v1alpha3.AllocationResult, requests []resourceapi.DeviceRequest) *resourceapi.AllocationResult {
+	out := &resourceapi.AllocationResult{NodeSelector: in.NodeSelector}
+	out.Devices.Config = in.Devices.Config
+	for _, result := range in.Devices.Results {
+		admin := result.AdminAccess
+		if admin == nil {
+			admin = alpha3AdminAccess(requests, result.Request)
+		}
+		out.Devices.Results = append(out.Devices.Results, resourceapi.DeviceRequestAllocationResult{
+			Request: result.Request, Driver: result.Driver, Pool: result.Pool, Device: result.Device, AdminAccess: admin,
+		})
+	}
+	return out
+}
+
+// alpha3AdminAccess says of a request what v1 has in the results of an allocation.
+func alpha3AdminAccess(requests []resourceapi.DeviceRequest, name string) *bool {
+	for i := range requests {
+		if requests[i].Name == name {
+			return requests[i].Exactly.AdminAccess
+		}
+	}
+	return nil
+}
+
+func alpha3AllocationFromHub(in *resourceapi.AllocationResult) *v1alpha3.AllocationResult {
+	out := &v1alpha3.AllocationResult{NodeSelector: in.NodeSelector}
+	out.Devices.Config = in.Devices.Config
+	for i := range in.Devices.Results {
+		result := &in.Devices.Results[i]
+		out.Devices.Results = append(out.Devices.Results, v1alpha3.DeviceRequestAllocationResult{
+			Request: result.Request, Driver: result.Driver, Pool: result.Pool, Device: result.Device, AdminAccess: result.AdminAccess,
+		})
+	}
+	return out
+}

@@ -1,0 +1,28 @@
+package apiversions
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// newOlderClient returns a client for a version of the API group of which client-go has
+// no types. They have to be in the scheme. It speaks JSON: only generated types know
+// protobuf. Connections, credentials and the limit of requests per second are shared with
+// the client set, so that a scheduler's --kube-api-qps is what it is for all versions.
+func newOlderClient(client kubernetes.Interface, version schema.GroupVersion, types *runtime.Scheme) (rest.Interface, error) {
+	existing, ok := client.ResourceV1().RESTClient().(*rest.RESTClient)
+	if !ok || existing == nil {
+		return nil, fmt.Errorf("make a client for %s: the client set has no connection to an API server (%T); it has to be a real one", version, client.ResourceV1().RESTClient())
+	}
+	codecs := serializer.NewCodecFactory(types).WithoutConversion()
+	return rest.NewRESTClient(existing.Get().AbsPath("/").URL(), "/apis/"+version.String(), rest.ClientContentConfig{
+		ContentType:  runtime.ContentTypeJSON,
+		GroupVersion: version,
+		Negotiator:   runtime.NewClientNegotiator(codecs, version),
+	}, existing.GetRateLimiter(), existing.Client)
+}

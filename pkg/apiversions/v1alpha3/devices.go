@@ -1,0 +1,78 @@
+package v1alpha3
+
+import (
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// DeviceClass is a kind of device that can be asked for.
+type DeviceClass struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec DeviceClassSpec `json:"spec"`
+}
+
+// DeviceClassSpec says which devices are of that kind and how they are set up.
+type DeviceClassSpec struct {
+	Selectors []resourceapi.DeviceSelector           `json:"selectors,omitempty"`
+	Config    []resourceapi.DeviceClassConfiguration `json:"config,omitempty"`
+	// SuitableNodes restricts claims that a controller allocates. It is of 1.31.
+	SuitableNodes *v1.NodeSelector `json:"suitableNodes,omitempty"`
+}
+
+// DeviceClassList is a list of classes.
+type DeviceClassList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []DeviceClass `json:"items"`
+}
+
+// ResourceSlice is some of the devices of a pool.
+type ResourceSlice struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec ResourceSliceSpec `json:"spec"`
+}
+
+// ResourceSliceSpec is devices and which nodes can use them: one, some or all.
+type ResourceSliceSpec struct {
+	Driver       string                   `json:"driver"`
+	Pool         resourceapi.ResourcePool `json:"pool"`
+	NodeName     string                   `json:"nodeName,omitempty"`
+	NodeSelector *v1.NodeSelector         `json:"nodeSelector,omitempty"`
+	AllNodes     bool                     `json:"allNodes,omitempty"`
+	Devices      []Device                 `json:"devices"`
+}
+
+// Device is one device. Basic is the only type there is; the API server requires it.
+type Device struct {
+	Name  string       `json:"name"`
+	Basic *BasicDevice `json:"basic,omitempty"`
+}
+
+// BasicDevice is what is known of a device.
+type BasicDevice struct {
+	Attributes map[resourceapi.QualifiedName]DeviceAttribute   `json:"attributes,omitempty"`
+	Capacity   map[resourceapi.QualifiedName]resource.Quantity `json:"capacity,omitempty"`
+}
+
+// DeviceAttribute is a value of one of several types.
+type DeviceAttribute struct {
+	IntValue     *int64  `json:"int,omitempty"`
+	BoolValue    *bool   `json:"bool,omitempty"`
+	StringValue  *string `json:"string,omitempty"`
+	VersionValue *string `json:"version,omitempty"`
+}
+
+// ResourceSliceList is a list of slices.
+type ResourceSliceList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []ResourceSlice `json:"items"`
+}

@@ -1,0 +1,64 @@
+package v1alpha3
+
+import (
+	"encoding/json"
+	"fmt"
+
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion is resource.k8s.io/v1alpha3.
+var GroupVersion = schema.GroupVersion{Group: resourceapi.GroupName, Version: "v1alpha3"}
+
+// AddToScheme makes the types known under their names in the API.
+func AddToScheme(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion,
+		&ResourceClaim{}, &ResourceClaimList{},
+		&ResourceClaimTemplate{}, &ResourceClaimTemplateList{},
+		&DeviceClass{}, &DeviceClassList{},
+		&ResourceSlice{}, &ResourceSliceList{},
+	)
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	return nil
+}
+
+// DeepCopyObject implements runtime.Object, as do those of the other types. Clients and
+// codecs have to have it, but reading and writing does not copy anything.
+func (c *ResourceClaim) DeepCopyObject() runtime.Object { return copyOf(c) }
+
+// DeepCopyObject implements runtime.Object.
+func (c *ResourceClaimList) DeepCopyObject() runtime.Object { return copyOf(c) }
+
+// DeepCopyObject implements runtime.Object.
+func (t *ResourceClaimTemplate) DeepCopyObject() runtime.Object { return copyOf(t) }
+
+// DeepCopyObject implements runtime.Object.
+func (t *ResourceClaimTemplateList) DeepCopyObject() runtime.Object { return copyOf(t) }
+
+// DeepCopyObject implements runtime.Object.
+func (c *DeviceClass) DeepCopyObject() runtime.Object { return copyOf(c) }
+
+// DeepCopyObject implements runtime.Object.
+func (c *DeviceClassList) DeepCopyObject() runtime.Object { return copyOf(c) }
+
+// DeepCopyObject implements runtime.Object.
+func (s *ResourceSlice) DeepCopyObject() runtime.Object { return copyOf(s) }
+
+// DeepCopyObject implements runtime.Object.
+func (s *ResourceSliceList) DeepCopyObject() runtime.Object { return copyOf(s) }
+
+// copyOf copies by way of JSON, which all objects of the API survive.
+func copyOf[T any](object *T) *T {
+	raw, err := json.Marshal(object)
+	result := new(T)
+	if err == nil {
+		err = json.Unmarshal(raw, result)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("copy a %T: it cannot be written as JSON, so it is no object of the API: %v", object, err))
+	}
+	return result
+}
