@@ -66,8 +66,8 @@ func TestRightsLeftOut(t *testing.T) {
 		"patch resourceclaims.resource.k8s.io", "patch resourceclaims/status.resource.k8s.io", "patch resourceclaims/binding.resource.k8s.io",
 		"update events", "update events.events.k8s.io",
 		"get resourceclaims/status.resource.k8s.io", "list resourceclaims/status.resource.k8s.io", "watch resourceclaims/status.resource.k8s.io",
-		// Only for claims that stand for extended resources (KEP-5004).
-		"create resourceclaims.resource.k8s.io", "delete resourceclaims.resource.k8s.io", "update pods/finalizers",
+		// Only for claims that would keep their pod from being deleted (blockOwnerDeletion).
+		"update pods/finalizers",
 		// Older APIs, which no client here uses.
 		"create bindings",
 		"get replicasets.extensions", "list replicasets.extensions", "watch replicasets.extensions",

@@ -136,7 +136,7 @@ func (s *Space) Placed(pod *corev1.Pod) error {
 }
 
 // ClaimsOf returns the claims of a pod as the informer knows them, in the order
-// of the pod's spec.
+// of the pod's spec, and then the one that was made for its extended resources.
 func (s *Space) ClaimsOf(pod *corev1.Pod) ([]*resourceapi.ResourceClaim, error) {
 	var claims []*resourceapi.ResourceClaim
 	for i := range pod.Spec.ResourceClaims {
@@ -148,6 +148,13 @@ func (s *Space) ClaimsOf(pod *corev1.Pod) ([]*resourceapi.ResourceClaim, error) 
 			continue
 		}
 		claim, err := s.KnownClaim(*name)
+		if err != nil {
+			return nil, fmt.Errorf("pod %s: %w", pod.Name, err)
+		}
+		claims = append(claims, claim)
+	}
+	if extended := pod.Status.ExtendedResourceClaimStatus; extended != nil {
+		claim, err := s.KnownClaim(extended.ResourceClaimName)
 		if err != nil {
 			return nil, fmt.Errorf("pod %s: %w", pod.Name, err)
 		}

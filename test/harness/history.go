@@ -96,6 +96,9 @@ func (h *history) sawPod(obj any, deleted bool) {
 				known.claims = append(known.claims, pod.Namespace+"/"+*name)
 			}
 		}
+		if extended := pod.Status.ExtendedResourceClaimStatus; extended != nil {
+			known.claims = append(known.claims, pod.Namespace+"/"+extended.ResourceClaimName)
+		}
 	}
 	finished := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 	if known.ended == 0 && (deleted || finished) {

@@ -11,6 +11,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -129,6 +130,22 @@ func podWithDevice(t *testing.T, e *environment, name string) func(context.Conte
 func podWithConflict(t *testing.T, e *environment, name string) func(context.Context) error {
 	e.front.conflict("update resourceclaims/status.resource.k8s.io")
 	return podWithDevice(t, e, name)
+}
+
+// podWithExtendedResource is a pod for which the scheduler has to make a claim.
+func podWithExtendedResource(t *testing.T, e *environment, name string) func(context.Context) error {
+	e.createPod(t, name, func(pod *corev1.Pod) {
+		devices := corev1.ResourceList{corev1.ResourceName(resourceapi.ResourceDeviceClassPrefix + deviceClass): resource.MustParse("1")}
+		pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: devices, Limits: devices}
+	})
+	return e.isBound(name)
+}
+
+// extendedResourceAgain is podWithExtendedResource, but the first attempt to bind the pod
+// fails: the claim has to go.
+func extendedResourceAgain(t *testing.T, e *environment, name string) func(context.Context) error {
+	e.front.conflict("create pods/binding")
+	return podWithExtendedResource(t, e, name)
 }
 
 // boundVolume is a pod with a volume that exists.

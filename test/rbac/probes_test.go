@@ -37,6 +37,8 @@ var probes = []probe{
 	{"update resourceclaims/status.resource.k8s.io", podWithDevice},
 	{"update resourceclaims/binding.resource.k8s.io", podWithDevice},
 	{"get resourceclaims.resource.k8s.io", podWithConflict},
+	{"create resourceclaims.resource.k8s.io", podWithExtendedResource},
+	{"delete resourceclaims.resource.k8s.io", extendedResourceAgain},
 	{"create pods/eviction", evictedPod},
 	{"patch podgroups/status.scheduling.k8s.io", scheduledGroup},
 	{"create tokenreviews.authentication.k8s.io", readMetrics},

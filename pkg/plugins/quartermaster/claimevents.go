@@ -59,6 +59,9 @@ func (e *claimEvents) happened(ctx context.Context, event claimEvent) error {
 			return err
 		}
 	}
+	if claim != nil && event.after == nil {
+		e.wakeOwner(claim)
+	}
 	if event.frees() {
 		e.wakeOthers(event)
 	}

@@ -5,8 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -29,8 +29,9 @@ type cycle struct {
 	claims []*podClaim
 	// task allocates the claims for which nothing is decided yet; nil if there are none.
 	task *allocator.Task
-	// extendedResources are those that a device class stands for.
-	extendedResources []v1.ResourceName
+	// extended is nil unless a device class stands for resources that the pod asks for. If
+	// it is set, the task depends on the node, and is here from Reserve on.
+	extended *extendedDemand
 
 	// left is set if what was written is for the next process to go on with.
 	left bool
@@ -75,6 +76,11 @@ type podClaim struct {
 	// touched is set before PreBind begins to write: from then on the server may
 	// know about the reservation, whatever we know.
 	touched bool
+	// special is set if this is the claim for the pod's extended resources.
+	special *specialClaim
+	// signalled is the UID under which the plan is known to the scheduler's manager of
+	// claims, "" if it is not.
+	signalled types.UID
 }
 
 func (c *podClaim) allocated() bool { return c.claim.Status.Allocation != nil }

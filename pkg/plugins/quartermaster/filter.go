@@ -13,6 +13,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/candidates"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
@@ -34,16 +35,21 @@ func (pl *Quartermaster) Filter(ctx context.Context, cs fwk.CycleState, _ *v1.Po
 }
 
 func (pl *Quartermaster) filter(ctx context.Context, c *cycle, nodeInfo fwk.NodeInfo) *fwk.Status {
-	if status := pl.filterExtendedResources(c, nodeInfo); status != nil {
-		return status
+	task, known := c.task, c.known
+	if c.extended != nil {
+		variant, status := pl.variantOn(c, nodeInfo)
+		if status != nil {
+			return status
+		}
+		task, known = variant.task, variant.known
 	}
 	if status := c.filterAllocated(nodeInfo.Node()); status != nil {
 		return status
 	}
-	if c.task == nil {
+	if task == nil {
 		return nil
 	}
-	return pl.filterUnallocated(ctx, c, nodeInfo.Node())
+	return pl.filterUnallocated(ctx, c, task, known, nodeInfo.Node())
 }
 
 // filterAllocated checks that the node is one on which all existing allocations
@@ -93,13 +99,13 @@ func skipsNodeOperations(allocation *resourceapi.AllocationResult) bool {
 
 // filterUnallocated finds out whether there are devices on a node. Which ones is only
 // worked out for Score, if some would be better than others, and by Reserve.
-func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, node *v1.Node) *fwk.Status {
-	if !c.scored && c.known != nil && c.known.Has(node.Name) {
+func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, task *allocator.Task, known *candidates.Answer, node *v1.Node) *fwk.Status {
+	if !c.scored && known != nil && known.Has(node.Name) {
 		return nil // Reserve looks at the devices of the moment.
 	}
-	look := c.task.Check
+	look := task.Check
 	if c.scored {
-		look = c.task.Solve
+		look = task.Solve
 	}
 	outcome, err := look(pl.searchContext(ctx, c), pl.site(node))
 	switch {

@@ -107,7 +107,7 @@ func TestFilterOfExtendedResources(t *testing.T) {
 		a := f.mustBegin(newPod("p", requests("example.com/gpu"))).filter()
 		require.Equal(t, []string{"with-device-plugin"}, a.feasible)
 		for _, node := range []string{"without", "with-empty-device-plugin"} {
-			require.Contains(t, a.reasons[node], "extended resource example.com/gpu would have to be served by a device class")
+			require.Contains(t, a.reasons[node], "the node has no devices that can be used")
 		}
 		require.NoError(t, a.reserve("with-device-plugin").AsError())
 		require.NoError(t, a.preBind("with-device-plugin").AsError())

@@ -99,6 +99,9 @@ func (pl *Quartermaster) wantsShared(c *cycle) {
 			shared = shared || podClaim.shared != nil
 		}
 	}
+	if c.extended != nil && c.extended.found == nil && c.extended.full.claim != nil {
+		missing = append(missing, c.extended.full.claim)
+	}
 	if shared {
 		c.pod.wants(missing, pl.solver.Prepare(missing))
 	}

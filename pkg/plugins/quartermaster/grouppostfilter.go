@@ -72,7 +72,7 @@ func (pl *Quartermaster) freeForMembers(ctx context.Context, group *groupCycle, 
 			if found = done.Has(podClaim.claim.UID); found {
 				break // Another pod uses it as well.
 			}
-			if found = c.unavailable[podClaim] && onlyFor(podClaim, pod.UID) && !pl.inUseByGroup(podClaim); !found {
+			if found = c.unavailable[podClaim] && podClaim.special == nil && onlyFor(podClaim, pod.UID) && !pl.inUseByGroup(podClaim); !found {
 				continue
 			}
 			done.Insert(podClaim.claim.UID)
@@ -81,6 +81,14 @@ func (pl *Quartermaster) freeForMembers(ctx context.Context, group *groupCycle, 
 			}
 			freed = append(freed, klog.KObj(podClaim.claim).String())
 			break
+		}
+		if !found {
+			if found, err = pl.removeLeftOver(ctx, c, pod); err != nil {
+				return freed, stuck, err
+			}
+			if found {
+				freed = append(freed, fmt.Sprintf("that of pod %s for extended resources", pod.Name))
+			}
 		}
 		stuck = stuck || !found
 	}

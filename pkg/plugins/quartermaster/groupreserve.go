@@ -41,6 +41,7 @@ func (pl *Quartermaster) reserveShared(cs fwk.CycleState, c *cycle, pod *v1.Pod)
 			return failed(err)
 		}
 		podClaim.planned = podClaim.shared
+		pl.signalInFlight(podClaim)
 	}
 	return nil
 }

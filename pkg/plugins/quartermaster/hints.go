@@ -60,7 +60,7 @@ func (pl *Quartermaster) isSchedulableAfterSliceChange(_ klog.Logger, pod *v1.Po
 	if !pl.sliceChangeMatters(before, after) {
 		return fwk.QueueSkip, nil
 	}
-	claims, err := pl.claimsOf(pod)
+	claims, err := pl.claimsWanted(pod)
 	if err != nil {
 		return fwk.QueueSkip, nil
 	}
@@ -83,7 +83,10 @@ func (pl *Quartermaster) isSchedulableAfterClassChange(_ klog.Logger, pod *v1.Po
 	if old, ok := oldObj.(*resourceapi.DeviceClass); ok && apiequality.Semantic.DeepEqual(&old.Spec, &class.Spec) {
 		return fwk.QueueSkip, nil
 	}
-	claims, err := pl.claimsOf(pod)
+	if pl.mayServe(pod, oldObj, class) {
+		return fwk.Queue, nil
+	}
+	claims, err := pl.claimsWanted(pod)
 	if err != nil {
 		return fwk.QueueSkip, nil
 	}
@@ -102,7 +105,7 @@ func (pl *Quartermaster) isSchedulableAfterNodeChange(_ klog.Logger, pod *v1.Pod
 	if !ok {
 		return fwk.Queue, nil
 	}
-	if len(pl.extendedResources(pod)) > 0 {
+	if servedByClass(pl.extendedResources(pod)) {
 		return fwk.Queue, nil
 	}
 	if old, ok := oldObj.(*v1.Node); ok && apiequality.Semantic.DeepEqual(old.Labels, node.Labels) {

@@ -39,6 +39,7 @@ type Quartermaster struct {
 	released  *recentPods
 	undoing   *pendingUndos
 	narrowing *narrowing
+	scoring   scoring
 	// lastSlice is the last event about a slice that hints were asked about.
 	lastSlice atomic.Pointer[sliceEvent]
 	gate      *gateReporter

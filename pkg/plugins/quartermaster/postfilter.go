@@ -28,7 +28,7 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 		return nil, fwk.NewStatus(fwk.Unschedulable, "devices became free meanwhile; looking again")
 	}
 	for _, podClaim := range c.claims {
-		if !c.unavailable[podClaim] || !onlyFor(podClaim, pod.UID) {
+		if podClaim.special != nil || !c.unavailable[podClaim] || !onlyFor(podClaim, pod.UID) {
 			continue
 		}
 		if err := pl.free(ctx, podClaim.claim, pod.UID); err != nil {
@@ -39,6 +39,13 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 		}
 		return nil, fwk.NewStatus(fwk.Unschedulable,
 			fmt.Sprintf("claim %s was deallocated to find devices elsewhere", klog.KObj(podClaim.claim)))
+	}
+	removed, err := pl.removeLeftOver(ctx, c, pod)
+	if err != nil {
+		return nil, failed(err)
+	}
+	if removed {
+		return nil, fwk.NewStatus(fwk.Unschedulable, "the claim that an earlier attempt made for extended resources was deleted")
 	}
 	return nil, fwk.NewStatus(fwk.Unschedulable)
 }

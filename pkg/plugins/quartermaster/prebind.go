@@ -51,7 +51,10 @@ func (pl *Quartermaster) PreBind(ctx context.Context, cs fwk.CycleState, pod *v1
 	if status := pl.confirm(ctx, c, pod); !status.IsSuccess() {
 		return status
 	}
-	return pl.awaitBindingConditions(ctx, c, pod, node)
+	if status := pl.awaitBindingConditions(ctx, c, pod, node); !status.IsSuccess() {
+		return status
+	}
+	return pl.recordExtended(ctx, c, pod)
 }
 
 // write allocates the claim as planned, if it is planned, and reserves it for the pod.
@@ -59,6 +62,9 @@ func (pl *Quartermaster) write(ctx context.Context, pod *v1.Pod, podClaim *podCl
 	podClaim.touched, podClaim.allocation = true, podClaim.planned
 	if podClaim.group != nil {
 		pl.groups.touch(podClaim.claim.UID, podClaim.planned)
+	}
+	if err := pl.createSpecial(ctx, pod, podClaim); err != nil {
+		return err
 	}
 	claim, err := pl.writer.Bind(ctx, pl.upToDate(podClaim), podClaim.planned, podClaim.consumer(pod))
 	if err != nil {
@@ -69,6 +75,7 @@ func (pl *Quartermaster) write(ctx context.Context, pod *v1.Pod, podClaim *podCl
 	if podClaim.planned != nil {
 		pl.state.ledger.RemoveInFlight(claim.UID, pod.UID)
 		podClaim.planned = nil
+		pl.signalWritten(podClaim)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
@@ -19,11 +20,12 @@ import (
 // are few.
 func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	extended := pl.extendedResources(pod)
-	if pl.isResize(pod) || len(pod.Spec.ResourceClaims) == 0 && len(extended) == 0 {
+	if pl.isResize(pod) || len(pod.Spec.ResourceClaims) == 0 && !servedByClass(extended) {
+		noteUnserved(cs, extended)
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
-	c := &cycle{pod: pl.waiting.begin(pod), extendedResources: extended, evaluation: selector.NewBudget(pl.attemptBudget, 0)}
-	result, status := pl.preFilter(ctx, cs, pod, c, len(nodes))
+	c := &cycle{pod: pl.waiting.begin(pod), evaluation: selector.NewBudget(pl.attemptBudget, 0)}
+	result, status := pl.preFilter(ctx, cs, pod, c, extended, len(nodes))
 	if status.IsRejected() && !status.IsSkip() || result != nil {
 		pl.waker.reject(c.pod) // Nodes that are not named count as rejected.
 	}
@@ -32,7 +34,7 @@ func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *
 
 // preFilter is PreFilter for pods that need devices, except that it does not note that
 // the pod was rejected.
-func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, c *cycle, nodes int) (*fwk.PreFilterResult, *fwk.Status) {
+func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, c *cycle, extended []extendedResource, nodes int) (*fwk.PreFilterResult, *fwk.Status) {
 	group, err := pl.groupCycleOf(cs)
 	if err != nil {
 		return nil, failed(err)
@@ -44,7 +46,8 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 	if err != nil {
 		return nil, waiting("%v", err)
 	}
-	if len(claims) == 0 && len(c.extendedResources) == 0 {
+	if len(claims) == 0 && !servedByClass(extended) {
+		noteUnserved(cs, extended)
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	if err := pl.state.waitForSync(ctx); err != nil {
@@ -64,6 +67,9 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 	if err := pl.setGroups(pod, c.claims); err != nil {
 		return nil, waiting("%v", err)
 	}
+	if status := pl.demandExtended(cs, c, pod, extended); status != nil {
+		return nil, status
+	}
 	if status := pl.prepare(c); status != nil {
 		return nil, status
 	}
@@ -71,6 +77,8 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 	cs.Write(cycleKey, c)
 	if c.task != nil {
 		c.known = pl.state.candidates.Find(pl.searchContext(ctx, c), c.task)
+	} else if c.extended != nil && c.extended.full.task != nil {
+		c.extended.full.known = pl.state.candidates.Find(pl.searchContext(ctx, c), c.extended.full.task)
 	}
 	return pl.narrow(c, pod, nodes), nil
 }
@@ -115,6 +123,9 @@ func (pl *Quartermaster) checkClaim(pod *v1.Pod, claim *resourceapi.ResourceClai
 
 // prepare makes the task for the claims that have no allocation.
 func (pl *Quartermaster) prepare(c *cycle) *fwk.Status {
+	if c.extended != nil {
+		return pl.prepareExtended(c)
+	}
 	var claims []*resourceapi.ResourceClaim
 	for _, podClaim := range c.unallocated() {
 		claims = append(claims, podClaim.claim)
@@ -128,8 +139,13 @@ func (pl *Quartermaster) prepare(c *cycle) *fwk.Status {
 	if err := c.task.Err(); err != nil {
 		return waiting("%v", err)
 	}
-	if c.scored = pl.features.EnableDRAPrioritizedList && c.task.HasAlternatives(); c.scored {
+	pl.prepareScore(c, c.task)
+	return nil
+}
+
+// prepareScore has Filter keep its plans if some may be better than others.
+func (pl *Quartermaster) prepareScore(c *cycle, task *allocator.Task) {
+	if c.scored = pl.features.EnableDRAPrioritizedList && task.HasAlternatives(); c.scored {
 		c.plans = make(map[string][]resourceapi.AllocationResult)
 	}
-	return nil
 }

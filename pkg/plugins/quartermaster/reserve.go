@@ -20,8 +20,14 @@ func (pl *Quartermaster) Reserve(ctx context.Context, cs fwk.CycleState, pod *v1
 	if err != nil {
 		return failed(err)
 	}
+	if err := pl.stillUnserved(cs); err != nil {
+		return failed(err)
+	}
 	if c == nil {
 		return nil
+	}
+	if err := c.chooseVariant(nodeName); err != nil {
+		return failed(err)
 	}
 	group, err := pl.groupCycleOf(cs)
 	if err != nil {
@@ -55,6 +61,7 @@ func (pl *Quartermaster) reservePlan(ctx context.Context, c *cycle, pod *v1.Pod,
 			return nil, failed(err)
 		}
 		podClaim.planned = allocation
+		pl.signalInFlight(podClaim)
 	}
 	return plan, nil
 }

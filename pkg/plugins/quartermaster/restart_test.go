@@ -18,6 +18,11 @@ func (f *fixture) dieOn(pod *v1.Pod, node, on, claim string) *fixture {
 	require.False(f.t, f.pl.PreBind(f.ctx, a.state, pod, node).IsSuccess())
 	require.Empty(f.t, f.faults, "the write was not reached")
 	f.writes = nil
+	c, err := cycleOf(a.state)
+	require.NoError(f.t, err)
+	for _, podClaim := range c.claims { // What exists only in memory dies with it.
+		f.pl.state.ledger.RemoveInFlight(podClaim.claim.UID, pod.UID)
+	}
 	return f.restart()
 }
 

@@ -34,14 +34,15 @@ type server struct {
 	mutex   sync.Mutex
 	version int
 	faults  []fault
-	// writes lists the successful and failed writes of claims as "update NAME" and
-	// "update/status NAME", in order.
+	// writes lists the successful and failed writes of claims as "update NAME",
+	// "update/status NAME" and so on, in order.
 	writes []string
 }
 
 // fault changes the answer to one request about claims.
 type fault struct {
-	// on is "get", "update" or "update/status"; the fault waits for such a request.
+	// on is "get", "create", "update", "update/status" or "delete", or "patch/status" of a
+	// pod; the fault waits for such a request.
 	on string
 	// claim restricts the fault to the claim of that name, unless it is empty.
 	claim string
@@ -65,6 +66,7 @@ const firstVersion = 1_000_000
 
 func startServer(t *testing.T, objects ...runtime.Object) *server {
 	s := &server{t: t, client: fake.NewSimpleClientset(), version: firstVersion}
+	s.client.PrependReactor("patch", "pods", s.reactToPatch)
 	s.client.PrependReactor("*", "resourceclaims", s.reactToClaims)
 	for _, obj := range objects {
 		s.create(obj)
@@ -106,15 +108,17 @@ func (s *server) reactToClaims(action clienttesting.Action) (bool, runtime.Objec
 		on += "/" + action.GetSubresource()
 	}
 	switch action := action.(type) {
-	case clienttesting.UpdateAction:
+	case clienttesting.UpdateAction: // Also if it creates.
 		name = action.GetObject().(*resourceapi.ResourceClaim).Name
-		s.mutex.Lock()
-		s.writes = append(s.writes, on+" "+name)
-		s.mutex.Unlock()
-	case clienttesting.GetAction:
+	case clienttesting.GetAction: // Also if it deletes.
 		name = action.GetName()
 	default:
 		return false, nil, nil
+	}
+	if on != "get" {
+		s.mutex.Lock()
+		s.writes = append(s.writes, on+" "+name)
+		s.mutex.Unlock()
 	}
 	f := s.takeFault(on, name)
 	if f.before != nil {
@@ -123,11 +127,19 @@ func (s *server) reactToClaims(action clienttesting.Action) (bool, runtime.Objec
 	if f.err != nil && !f.applied {
 		return true, nil, f.err
 	}
-	update, isUpdate := action.(clienttesting.UpdateAction)
-	if !isUpdate {
+	if on == "get" {
 		return f.err != nil, nil, f.err
 	}
-	stored, err := s.put(update.GetObject().(*resourceapi.ResourceClaim), on)
+	var stored *resourceapi.ResourceClaim
+	var err error
+	switch on {
+	case "create":
+		stored, err = s.createSent(action.(clienttesting.CreateAction).GetObject().(*resourceapi.ResourceClaim))
+	case "delete":
+		stored, err = s.deleteAsked(action.(clienttesting.DeleteActionImpl))
+	default:
+		stored, err = s.put(action.(clienttesting.UpdateAction).GetObject().(*resourceapi.ResourceClaim), on)
+	}
 	if err == nil {
 		err = f.err
 	}
@@ -257,7 +269,7 @@ func forbidden() error {
 
 // down makes all requests about claims fail as if there were no server.
 func (s *server) down() {
-	for _, on := range []string{"get", "update", "update/status"} {
+	for _, on := range []string{"get", "create", "update", "update/status", "delete"} {
 		s.fail(fault{on: on, err: fmt.Errorf("connection refused"), forever: true})
 	}
 }

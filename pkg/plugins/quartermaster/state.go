@@ -75,6 +75,11 @@ func stateFor(ctx context.Context, handle fwk.Handle, supported structured.Featu
 	if err != nil {
 		return nil, err
 	}
+	if gates.EnableDRAExtendedResource {
+		if err := indexExtendedClaims(factory.Resource().V1().ResourceClaims().Informer()); err != nil {
+			return nil, err
+		}
+	}
 	state.order = commitorder.New(handle.ClientSet(), state.pool, clock.RealClock{})
 	go state.order.Run(ctx)
 	states.byFactory[factory] = state

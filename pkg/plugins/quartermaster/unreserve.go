@@ -37,13 +37,14 @@ func (pl *Quartermaster) Unreserve(ctx context.Context, cs fwk.CycleState, pod *
 	if group != nil {
 		group.forget(pl, c)
 	}
+	c.leaveVariant()
 }
 
 // handOver moves the duty to undo what was written to a copy, so that it is done
 // once, and by whoever has the copy.
 func (c *podClaim) handOver() *podClaim {
 	pending := *c
-	c.touched, c.planned, c.allocation = false, nil, nil
+	c.touched, c.planned, c.allocation, c.signalled = false, nil, nil, ""
 	return &pending
 }
 
@@ -76,7 +77,7 @@ func (pl *Quartermaster) undoWrite(ctx context.Context, pod *v1.Pod, podClaim *p
 func (pl *Quartermaster) wakeWaiting(ctx context.Context, pod *v1.Pod) {
 	pods := map[string]*v1.Pod{pod.Namespace + "/" + pod.Name: pod}
 	for _, obj := range pl.pods.List() {
-		if other, ok := obj.(*v1.Pod); ok && other.Spec.NodeName == "" && len(other.Spec.ResourceClaims) > 0 {
+		if other, ok := obj.(*v1.Pod); ok && other.Spec.NodeName == "" && (len(other.Spec.ResourceClaims) > 0 || pl.waiting.get(other.UID) != nil) {
 			pods[other.Namespace+"/"+other.Name] = other
 		}
 	}
@@ -109,6 +110,10 @@ func (pl *Quartermaster) undo(ctx context.Context, pod *v1.Pod, podClaim *podCla
 	}
 	claim, consumer := podClaim.claim, podClaim.consumer(pod).UID
 	switch {
+	case podClaim.special != nil && bound:
+		claim, err = pl.settleSpecial(ctx, podClaim)
+	case podClaim.special != nil:
+		claim, err = nil, pl.undoSpecial(ctx, pod, podClaim)
 	case bound:
 		claim, err = pl.writer.Settle(ctx, claim)
 	case podClaim.allocation == nil:
@@ -139,5 +144,6 @@ func (pl *Quartermaster) endInFlight(pod *v1.Pod, podClaim *podClaim) {
 	}
 	pl.state.ledger.RemoveInFlight(podClaim.claim.UID, pod.UID)
 	podClaim.planned = nil
+	pl.signalGivenUp(podClaim)
 	pl.released.add(pod.UID)
 }

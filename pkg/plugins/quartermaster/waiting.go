@@ -42,9 +42,10 @@ type waitingPod struct {
 	since    time.Time // when it did so the last time
 	// decided is set once the attempt knows what the pod needs: missing are its claims
 	// without allocation, and task allocates them.
-	decided bool
-	missing []*resourceapi.ResourceClaim
-	task    *allocator.Task
+	decided  bool
+	missing  []*resourceapi.ResourceClaim
+	task     *allocator.Task
+	extended extendedWant
 	// timer is set while the pod is to be woken later.
 	timer *time.Timer
 	// verdicts are what this attempt found still to be evaluated, each with what ends
@@ -136,7 +137,7 @@ func (p *waitingPod) begin(pod *v1.Pod) {
 	p.stopTimer()
 	p.leaveVerdicts()
 	p.pod, p.rejected, p.counted, p.missed = pod, false, false, false
-	p.decided, p.missing, p.task = false, nil, nil
+	p.decided, p.missing, p.task, p.extended = false, nil, nil, extendedWant{}
 }
 
 // wants notes which claims the attempt needs devices for, if any.
