@@ -123,16 +123,20 @@ func areWanted(n int) string {
 
 // poolTrouble mentions pools that were left out of the search, "" if there are none.
 func (s *search) poolTrouble() string {
-	return s.leftOut(inventory.Incomplete, "because its driver is updating it", "because their drivers are updating them") +
-		s.leftOut(inventory.Invalid, "as invalid", "as invalid")
+	updated := func(pool *inventory.NodePool) bool { return pool.State == inventory.Incomplete && len(pool.Off) == 0 }
+	needing := func(pool *inventory.NodePool) bool { return pool.State == inventory.Incomplete && len(pool.Off) > 0 }
+	invalid := func(pool *inventory.NodePool) bool { return pool.State == inventory.Invalid }
+	return s.leftOut(updated, "because its driver is updating it", "because their drivers are updating them") +
+		s.leftOut(needing, "because it needs a feature that is off", "because they need a feature that is off") +
+		s.leftOut(invalid, "as invalid", "as invalid")
 }
 
-// leftOut mentions the pools in a state. What is wrong with an invalid pool is told
-// of the first.
-func (s *search) leftOut(state inventory.State, itsReason, theirReason string) string {
+// leftOut mentions the pools of a kind. What is wrong with an invalid pool is told
+// of the first, and likewise which features are off.
+func (s *search) leftOut(isMeant func(*inventory.NodePool) bool, itsReason, theirReason string) string {
 	count, first := 0, (*inventory.NodePool)(nil)
 	for _, pool := range s.site.Pools {
-		if pool.State == state {
+		if isMeant(pool) {
 			if count++; first == nil {
 				first = pool
 			}
@@ -147,8 +151,11 @@ func (s *search) leftOut(state inventory.State, itsReason, theirReason string) s
 	default:
 		text = fmt.Sprintf("; %d of the node's resource pools are left out %s", count, theirReason)
 	}
-	if state == inventory.Invalid {
+	switch {
+	case first.State == inventory.Invalid:
 		text += " (" + first.Reason + ")"
+	case len(first.Off) > 0:
+		text += " (" + strings.Join(first.Off, ", ") + ")"
 	}
 	return text
 }

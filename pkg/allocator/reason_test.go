@@ -301,6 +301,11 @@ func TestReasonOfPools(t *testing.T) {
 			want: "claim train/gpus, request gpu: the node has no devices that can be used; " +
 				"the node's resource pool of driver gpu.example.com is left out because its driver is updating it",
 		},
+		"devices with compatibility groups are ignored": {
+			cluster: withCounters(grouped("mig", "vgpu")...).and(unfinished("u")),
+			want: "claim train/gpus, request gpu: the node has no devices that can be used" + updating +
+				"; resource pool gpu.example.com/p is left out because it needs a feature that is off (DRADeviceCompatibilityGroups)",
+		},
 		"the only pool is invalid": {
 			cluster: cluster{}.and(twice),
 			want:    "claim train/gpus, request gpu: the node has no devices that can be used" + invalid,

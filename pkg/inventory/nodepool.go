@@ -45,6 +45,9 @@ type NodePool struct {
 	State State
 	// Reason says why the pool is not complete.
 	Reason string
+	// Off are the feature gates that are off and without which slices of the pool are
+	// ignored, so that it is not complete.
+	Off []string
 	// Devices are all devices of slices for this node, in the order in which
 	// they are tried: by name of the slice, then as the slice lists them.
 	// A device is identified by its position here.

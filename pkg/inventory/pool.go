@@ -163,7 +163,7 @@ func (p *Pool) build(reachable []*Slice, node *v1.Node) *NodePool {
 
 	var others []*Slice
 	if int64(len(targeting)) != want {
-		found := 0
+		found, groups := 0, false
 		for _, slice := range p.slices {
 			switch {
 			case slice.generation() > generation:
@@ -171,6 +171,7 @@ func (p *Pool) build(reachable []*Slice, node *v1.Node) *NodePool {
 			case slice.generation() < generation:
 				continue
 			case !p.opts.CompatibilityGroups && slice.usesCompatibilityGroups():
+				groups = true
 				continue
 			}
 			found++
@@ -183,8 +184,14 @@ func (p *Pool) build(reachable []*Slice, node *v1.Node) *NodePool {
 			if found == 1 {
 				verb = "is"
 			}
-			return p.unusable(Incomplete, fmt.Sprintf(
+			view := p.unusable(Incomplete, fmt.Sprintf(
 				"%d of %d slices of generation %d %s published", found, want, generation, verb))
+			if groups {
+				const gate = "DRADeviceCompatibilityGroups"
+				view.Off = []string{gate}
+				view.Reason += ", without those that need a feature that is off (" + gate + ")"
+			}
+			return view
 		}
 	}
 	return newNodePool(p, targeting, others, node)

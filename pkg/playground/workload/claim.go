@@ -1,7 +1,11 @@
 package workload
 
 import (
+	"maps"
+	"slices"
+
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
@@ -22,6 +26,10 @@ type Devices struct {
 	// Admin asks for access to devices no matter who holds them. It is not
 	// possible in an alternative.
 	Admin bool
+	// Capacity is how much of a device's capacities is asked for, by name (KEP-5075).
+	Capacity map[string]string
+	// Derived are attributes that the claim makes up: a CEL expression by name (KEP-6080).
+	Derived map[string]string
 }
 
 func (d Devices) mode() resourceapi.DeviceAllocationMode {
@@ -37,6 +45,27 @@ func (d Devices) selectors() []resourceapi.DeviceSelector {
 		selectors = append(selectors, celSelector(expression))
 	}
 	return selectors
+}
+
+func (d Devices) capacity() *resourceapi.CapacityRequirements {
+	if len(d.Capacity) == 0 {
+		return nil
+	}
+	requests := make(map[resourceapi.QualifiedName]resource.Quantity, len(d.Capacity))
+	for name, amount := range d.Capacity {
+		requests[resourceapi.QualifiedName(name)] = resource.MustParse(amount)
+	}
+	return &resourceapi.CapacityRequirements{Requests: requests}
+}
+
+func (d Devices) derived() []resourceapi.DeviceDerivedAttribute {
+	var attributes []resourceapi.DeviceDerivedAttribute
+	for _, name := range slices.Sorted(maps.Keys(d.Derived)) {
+		attributes = append(attributes, resourceapi.DeviceDerivedAttribute{
+			Name: resourceapi.FullyQualifiedName(name), Expression: d.Derived[name],
+		})
+	}
+	return attributes
 }
 
 func celSelector(expression string) resourceapi.DeviceSelector {
@@ -56,6 +85,9 @@ func Request(name string, devices Devices) ClaimPart {
 			AllocationMode:  devices.mode(),
 			Count:           devices.Count,
 			Tolerations:     devices.Tolerations,
+			Capacity:        devices.capacity(),
+
+			DerivedAttributes: devices.derived(),
 		}
 		if devices.Admin {
 			request.AdminAccess = ptr.To(true)
@@ -82,6 +114,9 @@ func FirstAvailable(name string, alternatives ...Alternative) ClaimPart {
 				AllocationMode:  alternative.mode(),
 				Count:           alternative.Count,
 				Tolerations:     alternative.Tolerations,
+				Capacity:        alternative.capacity(),
+
+				DerivedAttributes: alternative.derived(),
 			})
 		}
 		claim.Requests = append(claim.Requests, request)

@@ -15,6 +15,10 @@ func (pl *Quartermaster) EventsToRegister(context.Context) ([]fwk.ClusterEventWi
 	event := func(resource fwk.EventResource, action fwk.ActionType) fwk.ClusterEvent {
 		return fwk.ClusterEvent{Resource: resource, ActionType: action}
 	}
+	nodeChanges := fwk.Add | fwk.UpdateNodeLabel | fwk.UpdateNodeAllocatable
+	if pl.features.EnableDRAOptionalNodeOperations {
+		nodeChanges |= fwk.UpdateNodeDeclaredFeature
+	}
 	return []fwk.ClusterEventWithHint{
 		// The names of generated claims get recorded in the status of the pod.
 		{
@@ -33,9 +37,10 @@ func (pl *Quartermaster) EventsToRegister(context.Context) ([]fwk.ClusterEventWi
 			QueueingHintFn: pl.isSchedulableAfterClassChange,
 		},
 		// A node appears, or comes to match the node selector of an allocation or slice,
-		// or a device plugin offers an extended resource there.
+		// or a device plugin offers an extended resource there, or its kubelet can leave out
+		// operations for devices since it was updated.
 		{
-			Event:          event(fwk.Node, fwk.Add|fwk.UpdateNodeLabel|fwk.UpdateNodeAllocatable),
+			Event:          event(fwk.Node, nodeChanges),
 			QueueingHintFn: pl.isSchedulableAfterNodeChange,
 		},
 		// A pod that had devices in flight could not be bound. The scheduler reports

@@ -108,7 +108,8 @@ func (pl *Quartermaster) isSchedulableAfterNodeChange(_ klog.Logger, pod *v1.Pod
 	if servedByClass(pl.extendedResources(pod)) {
 		return fwk.Queue, nil
 	}
-	if old, ok := oldObj.(*v1.Node); ok && apiequality.Semantic.DeepEqual(old.Labels, node.Labels) {
+	if old, ok := oldObj.(*v1.Node); ok && apiequality.Semantic.DeepEqual(old.Labels, node.Labels) &&
+		apiequality.Semantic.DeepEqual(old.Status.DeclaredFeatures, node.Status.DeclaredFeatures) {
 		return fwk.QueueSkip, nil // Only the allocatable resources changed.
 	}
 	claims, err := pl.claimsOf(pod)

@@ -90,6 +90,10 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 		return nil, err
 	}
 	metrics.register()
+	if !features.EnableDynamicResourceAllocation {
+		return nil, fmt.Errorf("plugin %s: it allocates devices, but the feature gate DynamicResourceAllocation is off; "+
+			"turn the gate on or take the plugin out of the configuration", Name)
+	}
 	supported := allocatorFeatures(features)
 	state, err := stateFor(ctx, handle, supported, features)
 	if err != nil {
