@@ -32,8 +32,14 @@ func TestNodes(t *testing.T) {
 	})
 }
 
-// declare makes the kubelet of a node say that it can leave out operations.
-func (s *space) declare(node int) {
+// Features that kubelets declare.
+const (
+	skipsOperations = "DRAOptionalNodeOperations"
+	mapsResources   = "DRANodeAllocatableResources"
+)
+
+// declare makes the kubelet of a node say that it has a feature.
+func (s *space) declare(node int, feature string) {
 	s.T.Helper()
 	s.Eventually("declare a feature of node "+s.Node(node), func(ctx context.Context) error {
 		nodes := s.Cluster.Client.CoreV1().Nodes()
@@ -41,7 +47,7 @@ func (s *space) declare(node int) {
 		if err != nil {
 			return err
 		}
-		found.Status.DeclaredFeatures = []string{"DRAOptionalNodeOperations"}
+		found.Status.DeclaredFeatures = []string{feature}
 		updated, err := nodes.UpdateStatus(ctx, found, metav1.UpdateOptions{})
 		if err == nil && len(updated.Status.DeclaredFeatures) == 0 {
 			err = fmt.Errorf("the API server has not stored it")
@@ -59,7 +65,7 @@ func (s *space) networkDevices(count int) {
 
 func testSkippedOperations(t *testing.T) {
 	s := newSpace(t, "skipping", 2)
-	s.declare(1)
+	s.declare(1, skipsOperations)
 	s.networkDevices(2)
 	s.ClaimAndPod("one", s.Want(1))
 	s.Running("one")
@@ -75,14 +81,14 @@ func testNodeDeclaresFeature(t *testing.T) {
 	s.networkDevices(1)
 	s.ClaimAndPod("one", s.Want(1))
 	s.Waiting("one", "DRAOptionalNodeOperations on the node")
-	s.declare(0)
+	s.declare(0, skipsOperations)
 	s.RunningSoon("one")
 }
 
 // An allocation that needs it can only be used on nodes that declare the feature.
 func testSkippedOperationsShared(t *testing.T) {
 	s := newSpace(t, "skippingshared", 2)
-	s.declare(1)
+	s.declare(1, skipsOperations)
 	s.networkDevices(1)
 	s.Create(harness.One("shared", s.Want(1)), s.Pod("first", harness.Uses("shared")))
 	s.Running("first")
@@ -95,10 +101,20 @@ func testSkippedOperationsShared(t *testing.T) {
 
 func testSkippedOperationsWithoutGate(t *testing.T) {
 	s := newSpaceWithout(t, "skippingoff", 1, map[string]bool{"DRAOptionalNodeOperations": false})
-	s.declare(0)
+	s.declare(0, skipsOperations)
 	s.networkDevices(1)
 	s.ClaimAndPod("one", s.Want(1))
 	s.Waiting("one", "claim "+s.Name+"/one", "needs a feature that is off (DRAOptionalNodeOperations)")
+}
+
+// devicesOfNode publishes devices on node 0, as soon as the API server has heard that the
+// node declares the feature.
+func (s *space) devicesOfNode(devices ...*builder.DeviceBuilder) {
+	s.T.Helper()
+	s.declare(0, mapsResources)
+	s.Eventually("publish devices of the node", func(ctx context.Context) error {
+		return s.Cluster.Objects.Create(ctx, s.Name, s.Slice(0, devices...).Obj())
+	})
 }
 
 // cpu is a device that stands for a CPU of its node.
@@ -112,7 +128,7 @@ func cpu(name string) *builder.DeviceBuilder {
 
 func testNodeAllocatable(t *testing.T) {
 	s := newSpace(t, "ofnode", 1)
-	s.Devices(0, cpu("cpu-0"), builder.Device("gpu-0"))
+	s.devicesOfNode(cpu("cpu-0"), builder.Device("gpu-0"))
 	s.ClaimAndPod("two", s.Want(2))
 	s.Waiting("two", "claim "+s.Name+"/two", "resources of the node, which this scheduler cannot account for (cpu)")
 	s.ClaimAndPod("one", s.Want(1))
@@ -122,7 +138,7 @@ func testNodeAllocatable(t *testing.T) {
 
 func testNodeAllocatableOfOthers(t *testing.T) {
 	s := newSpace(t, "ofnodeothers", 1)
-	s.Devices(0, cpu("cpu-0"))
+	s.devicesOfNode(cpu("cpu-0"))
 	s.Create(harness.One("allocated", s.Want(1)))
 	s.Protect("allocated")
 	s.UpdateClaimStatus("allocated", func(claim *resourceapi.ResourceClaim) {
@@ -136,7 +152,7 @@ func testNodeAllocatableOfOthers(t *testing.T) {
 
 func testNodeAllocatableWithoutGate(t *testing.T) {
 	s := newSpaceWithout(t, "ofnodeoff", 1, map[string]bool{"DRANodeAllocatableResources": false})
-	s.Devices(0, cpu("cpu-0"))
+	s.devicesOfNode(cpu("cpu-0"))
 	s.ClaimAndPod("one", s.Want(1))
 	s.Running("one")
 }
@@ -147,7 +163,7 @@ func testFractions(t *testing.T) {
 	policy := &resourceapi.CapacityRequestPolicy{
 		Default: ptr.To(resource.MustParse("500m")),
 		ValidRange: &resourceapi.CapacityRequestPolicyRange{
-			Min: ptr.To(resource.MustParse("250m")), Max: ptr.To(resource.MustParse("4")), Step: ptr.To(resource.MustParse("250m"))},
+			Min: ptr.To(resource.MustParse("250m")), Max: ptr.To(resource.MustParse("2")), Step: ptr.To(resource.MustParse("250m"))},
 	}
 	cores := func(s *space) {
 		s.Devices(0, builder.Device("cores").Shared().Modify(func(d *resourceapi.Device) {

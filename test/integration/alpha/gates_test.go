@@ -1,0 +1,159 @@
+package alpha
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/builder"
+	"github.com/quartermaster-dra/quartermaster/pkg/playground/workload"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
+)
+
+const (
+	sick       = "example.com/sick"
+	noSchedule = resourceapi.DeviceTaintEffectNoSchedule
+)
+
+// Schedulers with single gates flipped: each schedules pods, and does with devices that
+// are about the gate what kube-scheduler does with them. Gates that others depend on
+// are flipped with those. TestAttributes, TestCompatibilityGroups and TestNodes have the
+// gates that are off by default.
+func TestGates(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		flags []string
+		check func(*space)
+	}{
+		"defaults":                    {nil, usualDevices},
+		"no beta features":            {[]string{"AllBeta=false"}, exclusivelyAllocated},
+		"DRAConsumableCapacity":       {[]string{"DRAConsumableCapacity=false", "DRAFractionalCapacityRange=false"}, exclusivelyAllocated},
+		"DRAPartitionableDevices":     {[]string{"DRAPartitionableDevices=false"}, partitionsRefused},
+		"DRADeviceTaints":             {[]string{"DRADeviceTaints=false", "DRADeviceTaintRules=false"}, taintsIgnored},
+		"DRADeviceTaintRules":         {[]string{"DRADeviceTaintRules=false"}, rulesIgnored},
+		"DRADeviceBindingConditions":  {[]string{"DRADeviceBindingConditions=false"}, conditionsRefused},
+		"DRASchedulerFilterTimeout":   {[]string{"DRASchedulerFilterTimeout=false"}, usualDevices},
+		"SchedulerQueueingHints":      {[]string{"SchedulerPopFromBackoffQ=false", "SchedulerAsyncPreemption=false"}, usualDevices},
+		"SchedulerPreQueueingHints":   {[]string{"SchedulerPreQueueingHints=true"}, usualDevices},
+		"InPlacePodVerticalScaling":   {[]string{"InPlacePodVerticalScalingSchedulerPreemption=true"}, usualDevices},
+		"DRAListTypeAttributes":       {[]string{"DRAListTypeAttributes=true"}, usualDevices},
+		"DRANodeAllocatableResources": {[]string{"DRANodeAllocatableResources=true"}, usualDevices},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &space{cluster.NewSpace(t, "gate-"+strings.ToLower(strings.ReplaceAll(name, " ", "")), "", 1)}
+			var args []string
+			if test.flags != nil {
+				args = []string{"--feature-gates=" + strings.Join(test.flags, ",")}
+			}
+			s.StartScheduler(harness.SchedulerOptions{ExtraArgs: args})
+			test.check(s)
+		})
+	}
+}
+
+// usualDevices: devices that every scheduler can allocate, and no more than there are.
+func usualDevices(s *space) {
+	s.Devices(0, harness.Numbered(2)...)
+	s.ClaimAndPod("one", s.Want(1))
+	s.Create(workload.Claim("two", workload.FirstAvailable("gpu",
+		workload.Alternative{Name: "many", Devices: s.Want(8)}, workload.Alternative{Name: "one", Devices: s.Want(1)})), s.Pod("two", harness.Uses("two")))
+	s.Running("one", "two")
+	s.ClaimAndPod("late", s.Want(1))
+	s.Waiting("late", "claim "+s.Name+"/late", "request gpu", "held by other claims")
+	s.DeletePod("one")
+	s.RunningSoon("late")
+}
+
+func exclusivelyAllocated(s *space) {
+	s.Devices(0, builder.Device("nic").Shared().Capacity("bandwidth", "10"))
+	share := s.Want(1)
+	share.Capacity = map[string]string{"bandwidth": "1"}
+	s.ClaimAndPod("share", share)
+	s.Waiting("share", "claim "+s.Name+"/share, request gpu: asks for capacity, but the feature DRAConsumableCapacity is off")
+	s.ClaimAndPod("first", s.Want(1))
+	s.Running("first")
+	require.Nil(s.T, s.Results("first")[0].ShareID)
+	s.ClaimAndPod("second", s.Want(1))
+	s.Waiting("second", "claim "+s.Name+"/second", "request gpu", "held by another claim")
+	s.DeletePod("first")
+	s.RunningSoon("second")
+}
+
+func partitionsRefused(s *space) {
+	part := func(name string) *builder.SliceBuilder {
+		return builder.Slice(s.Name+"-"+name).OfDriver(s.Driver).OnNode(s.Node(0)).InPool(s.Node(0), 1, 2)
+	}
+	s.Create(part("counters").Counters("gpu", "memory", "40Gi").Obj(), part("devices").Devices(
+		builder.Device("part").Consumes("gpu", "memory", "10Gi"), builder.Device("plain")).Obj())
+	s.ClaimAndPod("two", s.Want(2))
+	s.Waiting("two", "claim "+s.Name+"/two", "request gpu", "need a feature that is off (DRAPartitionableDevices)")
+	s.ClaimAndPod("one", s.Want(1))
+	s.Running("one")
+	require.Equal(s.T, []string{s.Node(0) + "/plain"}, s.DeviceNames("one"))
+}
+
+func taintsIgnored(s *space) {
+	s.Devices(0, builder.Device("gpu").Taint(sick, noSchedule))
+	s.ClaimAndPod("one", s.Want(1))
+	s.Running("one")
+}
+
+// Taints that the driver has published count all the same.
+func rulesIgnored(s *space) {
+	s.Create(workload.TaintRule(s.Name, s.Driver, s.Node(0), "gpu-0", sick, noSchedule))
+	s.Devices(0, builder.Device("gpu-0"), builder.Device("gpu-1").Taint(sick, noSchedule))
+	s.ClaimAndPod("two", s.Want(2))
+	s.Waiting("two", "claim "+s.Name+"/two", "taint")
+	s.ClaimAndPod("one", s.Want(1))
+	s.Running("one")
+	require.Equal(s.T, []string{s.Node(0) + "/gpu-0"}, s.DeviceNames("one"))
+}
+
+func conditionsRefused(s *space) {
+	s.Devices(0, builder.Device("fabric").Modify(func(d *resourceapi.Device) {
+		d.BindingConditions, d.BindingFailureConditions = []string{"attached"}, []string{"failed"}
+	}), builder.Device("plain"))
+	s.ClaimAndPod("two", s.Want(2))
+	s.Waiting("two", "claim "+s.Name+"/two", "request gpu", "feature that is off (DRADeviceBindingConditions)")
+	s.ClaimAndPod("one", s.Want(1))
+	s.Running("one")
+	require.Equal(s.T, []string{s.Node(0) + "/plain"}, s.DeviceNames("one"))
+}
+
+// Gates that are locked in 1.37, and what an older version that is emulated makes of them.
+func TestLockedGates(t *testing.T) {
+	t.Parallel()
+	start := func(t *testing.T, name string, args ...string) error {
+		scheduler, err := cluster.StartScheduler(t.Context(), harness.SchedulerOptions{Name: "locked-" + name, Profile: "locked-" + name, ExtraArgs: args})
+		if err == nil {
+			require.NoError(t, scheduler.Stop())
+		}
+		return err
+	}
+	for _, gate := range []string{"DynamicResourceAllocation", "DRAAdminAccess", "DRAExtendedResource", "DRAPrioritizedList", "DRAResourceClaimDeviceStatus"} {
+		t.Run(gate, func(t *testing.T) {
+			t.Parallel()
+			require.ErrorContains(t, start(t, strings.ToLower(gate), "--feature-gates="+gate+"=false"), "feature is locked to true")
+		})
+	}
+	t.Run("no devices at all", func(t *testing.T) {
+		t.Parallel()
+		require.ErrorContains(t, start(t, "none", "--emulated-version=1.34", "--feature-gates=DynamicResourceAllocation=false,"+
+			"DRAPrioritizedList=false,DRAAdminAccess=false,DRASchedulerFilterTimeout=false"),
+			"plugin Quartermaster: it allocates devices, but the feature gate DynamicResourceAllocation is off")
+	})
+	t.Run("no alternatives", func(t *testing.T) {
+		t.Parallel()
+		s := &space{cluster.NewSpace(t, "noalternatives", "", 1)}
+		s.StartScheduler(harness.SchedulerOptions{ExtraArgs: []string{"--emulated-version=1.36", "--feature-gates=DRAPrioritizedList=false"}})
+		s.Devices(0, harness.Numbered(1)...)
+		s.Create(workload.Claim("choice", workload.FirstAvailable("gpu", workload.Alternative{Name: "only", Devices: s.Want(1)})),
+			s.Pod("choice", harness.Uses("choice")))
+		s.Waiting("choice", "claim "+s.Name+"/choice, request gpu: has alternatives (firstAvailable), but the feature DRAPrioritizedList is off")
+		s.ClaimAndPod("plain", s.Want(1))
+		s.Running("plain")
+	})
+}
