@@ -137,3 +137,8 @@ type ResourceClass struct {
 	// 1.30, a controller of the driver does.
 	StructuredParameters *bool `json:"structuredParameters,omitempty"`
 }
+
+// IsStructured reports whether schedulers allocate the claims of the class.
+func (c *ResourceClass) IsStructured() bool {
+	return c.StructuredParameters != nil && *c.StructuredParameters
+}

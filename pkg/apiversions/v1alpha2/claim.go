@@ -1,0 +1,96 @@
+package v1alpha2
+
+import (
+	"fmt"
+	"slices"
+
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+)
+
+// unresolved is the name of the only request of a claim that Resolve has not given its
+// requests. It has no allocation mode, so no allocator accepts it.
+const unresolved = "unresolved"
+
+// ToHub converts a claim as the server has it. What the result has in common with the
+// claim is shared.
+//
+// Not converted here is status.deallocationRequested, which the caller has to keep.
+func ToHub(claim *ResourceClaim) (*resourceapi.ResourceClaim, error) {
+	hub := &resourceapi.ResourceClaim{ObjectMeta: claim.ObjectMeta}
+	hub.Finalizers = replaced(claim.Finalizers, Finalizer, resourceapi.Finalizer)
+	hub.Spec.Devices = resourceapi.DeviceClaim{
+		Requests: []resourceapi.DeviceRequest{{
+			Name:    unresolved,
+			Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: claim.Spec.ResourceClassName},
+		}},
+		Config: []resourceapi.DeviceClaimConfiguration{{DeviceConfiguration: carry(claim.Spec)}},
+	}
+	hub.Status.ReservedFor = claim.Status.ReservedFor
+	if claim.Status.Allocation != nil {
+		allocation, err := allocationToHub(claim.Status.DriverName, claim.Status.Allocation)
+		if err != nil {
+			return nil, fmt.Errorf("convert the allocation of ResourceClaim %s from v1alpha2: %w", klog.KObj(claim), err)
+		}
+		hub.Status.Allocation = allocation
+	}
+	return hub, nil
+}
+
+// FromHub converts a claim that comes from ToHub, with whatever was done since to its
+// metadata and status, so that the server takes it. status.deallocationRequested is false.
+//
+// status.driverName is that of the allocation; a claim without one has none, also if it
+// had one before.
+func FromHub(hub *resourceapi.ResourceClaim) (*ResourceClaim, error) {
+	spec, err := SpecOf(hub)
+	if err != nil {
+		return nil, err
+	}
+	claim := &ResourceClaim{
+		TypeMeta:   metav1.TypeMeta{APIVersion: GroupVersion.String(), Kind: "ResourceClaim"},
+		ObjectMeta: hub.ObjectMeta,
+		Spec:       *spec,
+	}
+	claim.Finalizers = replaced(hub.Finalizers, resourceapi.Finalizer, Finalizer)
+	claim.Status.ReservedFor = hub.Status.ReservedFor
+	if hub.Status.Allocation != nil {
+		claim.Status.DriverName, claim.Status.Allocation, err = allocationFromHub(hub.Status.Allocation)
+		if err != nil {
+			return nil, fmt.Errorf("convert the allocation of ResourceClaim %s to v1alpha2: %w", klog.KObj(hub), err)
+		}
+	}
+	return claim, nil
+}
+
+// IsFrom reports whether a claim of the hub comes from ToHub.
+func IsFrom(hub *resourceapi.ResourceClaim) bool {
+	config := hub.Spec.Devices.Config
+	return len(config) > 0 && config[0].Opaque != nil && config[0].Opaque.Driver == Carrier
+}
+
+// SpecOf returns what a claim from ToHub has asked for.
+func SpecOf(hub *resourceapi.ResourceClaim) (*ResourceClaimSpec, error) {
+	for i := range hub.Spec.Devices.Config {
+		spec := &ResourceClaimSpec{}
+		if found, err := carried(&hub.Spec.Devices.Config[i].DeviceConfiguration, spec); err != nil {
+			return nil, fmt.Errorf("ResourceClaim %s: %w", klog.KObj(hub), err)
+		} else if found {
+			return spec, nil
+		}
+	}
+	return nil, fmt.Errorf("ResourceClaim %s was to be used in v1alpha2, but was not read in that version: "+
+		"requests of v1 cannot be converted; create the claim with a client for v1alpha2", klog.KObj(hub))
+}
+
+// replaced returns the list with one text in place of another, and does not change it.
+func replaced(list []string, old, by string) []string {
+	i := slices.Index(list, old)
+	if i < 0 {
+		return list
+	}
+	list = slices.Clone(list)
+	list[i] = by
+	return list
+}

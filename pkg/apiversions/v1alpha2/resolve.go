@@ -1,0 +1,202 @@
+package v1alpha2
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
+)
+
+var (
+	// ErrMissing marks the error for a claim whose class or parameters do not exist (yet).
+	ErrMissing = errors.New("class or parameters are missing")
+	// ErrClassic marks the error for a claim that a controller of the driver allocates.
+	ErrClassic = errors.New("a controller allocates the claim")
+)
+
+// Resolve returns a claim from ToHub with the requests that its class and parameters ask
+// for now. The claim itself stays as it is, and other claims are returned as they are.
+//
+// Requests are in the order of the parameters. Each has three selectors: the driver, the
+// filter of the class if there is one, and that of the request. The configuration has
+// what an allocation needs for FromHub.
+func (p *Parameters) Resolve(hub *resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error) {
+	if !IsFrom(hub) {
+		return hub, nil
+	}
+	spec, err := SpecOf(hub)
+	if err != nil {
+		return nil, err
+	}
+	devices, err := p.resolve(hub.Namespace, spec)
+	if err != nil {
+		return nil, fmt.Errorf("claim %s: %w", klog.KObj(hub), err)
+	}
+	resolved := *hub
+	resolved.Spec.Devices = *devices
+	return &resolved, nil
+}
+
+func (p *Parameters) resolve(namespace string, spec *ResourceClaimSpec) (*resourceapi.DeviceClaim, error) {
+	class := p.Class(spec.ResourceClassName)
+	if class == nil {
+		return nil, missing("resource class %s does not exist; waiting for it to be created", spec.ResourceClassName)
+	}
+	if !class.IsStructured() {
+		return nil, &resolveError{ErrClassic, fmt.Sprintf("resource class %s has no structuredParameters, so that its driver has to allocate the claim", class.Name)}
+	}
+	ofClass, err := p.parametersOfClass(class)
+	if err != nil {
+		return nil, err
+	}
+	ofClaim, err := p.parametersOfClaim(namespace, class, spec.ParametersRef)
+	if err != nil {
+		return nil, err
+	}
+	return join(class, ofClass, ofClaim)
+}
+
+// resolveError is an error of a kind that its text does not mention.
+type resolveError struct {
+	kind error
+	text string
+}
+
+func (e *resolveError) Error() string { return e.text }
+
+func (e *resolveError) Unwrap() error { return e.kind }
+
+func missing(format string, args ...any) error {
+	return &resolveError{ErrMissing, fmt.Sprintf(format, args...)}
+}
+
+// parametersOfClass returns empty parameters for a class that refers to none.
+func (p *Parameters) parametersOfClass(class *ResourceClass) (*ResourceClassParameters, error) {
+	ref := class.ParametersRef
+	if ref == nil {
+		return &ResourceClassParameters{}, nil
+	}
+	p.mutex.RLock()
+	defer p.mutex.RUnlock()
+	if ref.isDirect("ResourceClassParameters") {
+		if parameters, found := p.classParameters.named(ref.Namespace, ref.Name); found {
+			return parameters, nil
+		}
+		return nil, missing("class parameters %s of resource class %s do not exist; waiting for them to be created",
+			klog.KRef(ref.Namespace, ref.Name), class.Name)
+	}
+	if parameters, found := p.classParameters.from(generatedFrom{ref: *ref}); found {
+		return parameters, nil
+	}
+	return nil, missing("class parameters for %s, to which resource class %s refers, do not exist; waiting for the driver to generate them",
+		ref, class.Name)
+}
+
+// parametersOfClaim returns, for a claim that refers to none, parameters for any one
+// device of the driver of the class, which can be shared.
+func (p *Parameters) parametersOfClaim(namespace string, class *ResourceClass, ref *ParametersReference) (*ResourceClaimParameters, error) {
+	if ref == nil {
+		return &ResourceClaimParameters{
+			Shareable: true,
+			DriverRequests: []DriverRequests{{
+				DriverName: class.DriverName,
+				Requests:   []ResourceRequest{{NamedResources: &NamedResourcesRequest{Selector: "true"}}},
+			}},
+		}, nil
+	}
+	p.mutex.RLock()
+	defer p.mutex.RUnlock()
+	if ref.isDirect("ResourceClaimParameters") {
+		if parameters, found := p.claimParameters.named(namespace, ref.Name); found {
+			return parameters, nil
+		}
+		return nil, missing("claim parameters %s do not exist; waiting for them to be created", klog.KRef(namespace, ref.Name))
+	}
+	within := *ref
+	within.Namespace = ""
+	if parameters, found := p.claimParameters.from(generatedFrom{within, namespace}); found {
+		return parameters, nil
+	}
+	return nil, missing("claim parameters for %s do not exist in namespace %s; waiting for the driver to generate them", ref, namespace)
+}
+
+// isDirect reports whether the reference is to an object of this API group.
+func (r *ParametersReference) isDirect(kind string) bool {
+	return r.APIGroup == resourceapi.GroupName && r.Kind == kind
+}
+
+// String is "Kind.group namespace/name".
+func (r *ParametersReference) String() string {
+	kind := r.Kind
+	if r.APIGroup != "" {
+		kind += "." + r.APIGroup
+	}
+	return kind + " " + klog.KRef(r.Namespace, r.Name).String()
+}
+
+// join makes requests of the hub, and the outline of an allocation for them.
+func join(class *ResourceClass, ofClass *ResourceClassParameters, ofClaim *ResourceClaimParameters) (*resourceapi.DeviceClaim, error) {
+	devices := &resourceapi.DeviceClaim{}
+	rest := outline{DriverName: class.DriverName, AllocationResult: AllocationResult{Shareable: ofClaim.Shareable}}
+	for _, driver := range ofClaim.DriverRequests {
+		filter := ofClass.filter(driver.DriverName)
+		structured := &StructuredResourceHandle{
+			VendorClassParameters: ofClass.vendorParameters(driver.DriverName),
+			VendorClaimParameters: driver.VendorParameters,
+			Results:               []DriverAllocationResult{},
+		}
+		for i, request := range driver.Requests {
+			if request.NamedResources == nil {
+				return nil, fmt.Errorf("claim parameters %s: request %d for driver %s is not for named resources; it may use an API that this scheduler does not know",
+					klog.KObj(ofClaim), i, driver.DriverName)
+			}
+			selectors := []resourceapi.DeviceSelector{selector("device.driver == " + strconv.Quote(driver.DriverName))}
+			if filter != nil {
+				selectors = append(selectors, selector(MarkExpression(filter.Selector)))
+			}
+			devices.Requests = append(devices.Requests, resourceapi.DeviceRequest{
+				Name: requestName(driver.DriverName, i),
+				Exactly: &resourceapi.ExactDeviceRequest{
+					DeviceClassName: class.Name,
+					Selectors:       append(selectors, selector(MarkExpression(request.NamedResources.Selector))),
+					AllocationMode:  resourceapi.DeviceAllocationModeExactCount,
+					Count:           1,
+				},
+			})
+			structured.Results = append(structured.Results, DriverAllocationResult{VendorRequestParameters: request.VendorParameters})
+		}
+		rest.ResourceHandles = append(rest.ResourceHandles, ResourceHandle{DriverName: driver.DriverName, StructuredData: structured})
+	}
+	if len(rest.ResourceHandles) > MaxHandles {
+		return nil, fmt.Errorf("claim parameters %s are for %d drivers, the limit is %d; divide them between several claims",
+			klog.KObj(ofClaim), len(rest.ResourceHandles), MaxHandles)
+	}
+	devices.Config = []resourceapi.DeviceClaimConfiguration{{DeviceConfiguration: carry(rest)}}
+	return devices, nil
+}
+
+func selector(expression string) resourceapi.DeviceSelector {
+	return resourceapi.DeviceSelector{CEL: &resourceapi.CELDeviceSelector{Expression: expression}}
+}
+
+// filter returns that for a driver, nil if there is none.
+func (p *ResourceClassParameters) filter(driver string) *NamedResourcesFilter {
+	i := slices.IndexFunc(p.Filters, func(f ResourceFilter) bool { return f.DriverName == driver && f.NamedResources != nil })
+	if i < 0 {
+		return nil
+	}
+	return p.Filters[i].NamedResources
+}
+
+// vendorParameters returns those for a driver.
+func (p *ResourceClassParameters) vendorParameters(driver string) runtime.RawExtension {
+	i := slices.IndexFunc(p.VendorParameters, func(v VendorParameters) bool { return v.DriverName == driver })
+	if i < 0 {
+		return runtime.RawExtension{}
+	}
+	return p.VendorParameters[i].Parameters
+}
