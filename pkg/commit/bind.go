@@ -39,8 +39,9 @@ const FenceAnnotation = "quartermaster/fence"
 // without the caller knowing.
 //
 // The error is one of ErrDeleted, ErrReplaced, ErrAllocatedElsewhere,
-// ErrDeallocated and ErrConsumerLimit if the claim does not permit it;
-// ErrOutcomeUnknown if it may or may not have been written; and the server's
+// ErrDeallocated and ErrConsumerLimit if the claim does not permit it; ErrNotStored if
+// the server does not store the allocation as it is, in which case Bind has given it
+// back (unless the error says that it could not); ErrOutcomeUnknown if it may or may not have been written; and the server's
 // error otherwise. After any error the caller should call Unreserve unless it
 // knows that nothing was written.
 //
@@ -55,7 +56,8 @@ func (w *Writer) Bind(ctx context.Context, claim *resourceapi.ResourceClaim, all
 	if consumer.Resource == "" || consumer.Name == "" || consumer.UID == "" {
 		return nil, fmt.Errorf("claim %s: asked to %s, but resource, name and UID of the consumer have to be set; this is a bug in the caller", op.key(), op.asked)
 	}
-	return w.run(ctx, op)
+	bound, err := w.run(ctx, op)
+	return bound, w.takeBack(ctx, &b, err)
 }
 
 // binding is what Bind was asked for.
@@ -71,6 +73,10 @@ type binding struct {
 	wrote bool
 	// fence is the value that this call has tried to give FenceAnnotation, "" before.
 	fence string
+	// sent is set once this call has tried to write the allocation.
+	sent bool
+	// mutilated is the claim if the server has not stored the allocation as sent.
+	mutilated *resourceapi.ResourceClaim
 }
 
 func (b *binding) describe() string {
@@ -82,6 +88,9 @@ func (b *binding) describe() string {
 
 // decide is the operation.decide of Bind.
 func (b *binding) decide(current *resourceapi.ResourceClaim) (write, *refusal) {
+	if b.isMutilated(current) {
+		return nil, b.refuseMutilated(current)
+	}
 	if refused := b.checkAllocation(current.Status.Allocation); refused != nil {
 		return nil, refused
 	}
@@ -175,6 +184,7 @@ func (b *binding) store(current *resourceapi.ResourceClaim, reserved bool) write
 	return func(ctx context.Context) (*resourceapi.ResourceClaim, error) {
 		claim := current.DeepCopy()
 		if claim.Status.Allocation == nil {
+			b.sent = true
 			claim.Status.Allocation = b.allocation.DeepCopy()
 			if b.writer.timestamp && claim.Status.Allocation.AllocationTimestamp == nil {
 				now := metav1.NewTime(b.writer.clock.Now())

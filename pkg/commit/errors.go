@@ -35,6 +35,9 @@ var (
 	// deallocated.
 	ErrInUse = errors.New("claim in use")
 
+	// ErrNotStored: the server has accepted an allocation, but has left out parts of it.
+	ErrNotStored = errors.New("allocation not stored completely")
+
 	// ErrOutcomeUnknown: attempts ended (too many failures, or the context was
 	// done) while the fate of the last write was not known: it may have taken
 	// effect, now or later. The next call for the same claim finds out.

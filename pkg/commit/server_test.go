@@ -34,6 +34,9 @@ type server struct {
 	// bodies are the objects sent with the writes, in order.
 	bodies []*resourceapi.ResourceClaim
 	faults []fault
+	// drop changes an allocation as it is stored, like a server that does not know all
+	// of its fields.
+	drop func(*resourceapi.AllocationResult)
 	// forgetFinalizers drops finalizers in updates, like a webhook could.
 	forgetFinalizers bool
 }
@@ -183,6 +186,9 @@ func (s *server) put(sent *resourceapi.ResourceClaim, kind string) (*resourceapi
 		}
 	case "update status":
 		s.claim.Status = *sent.Status.DeepCopy()
+		if s.drop != nil && s.claim.Status.Allocation != nil {
+			s.drop(s.claim.Status.Allocation)
+		}
 	default:
 		return nil, apierrors.NewMethodNotSupported(claimsResource, kind)
 	}
