@@ -1,0 +1,155 @@
+package upgrade
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
+	"github.com/quartermaster-dra/quartermaster/pkg/controlplane"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
+)
+
+// upgradePatience is how long the scheduler may take to notice an upgrade. While it is
+// without any version, it looks once a minute.
+const upgradePatience = 3 * time.Minute
+
+// step is what the control plane is like for a while.
+type step struct {
+	name    string
+	options controlplane.Options
+	// claims are the versions of claims that may be in use then, nil for none.
+	claims []apiversions.Version
+}
+
+func steps(t *testing.T) []step {
+	t.Helper()
+	releases := strings.Fields(os.Getenv("QUARTERMASTER_COMPAT_UPGRADE"))
+	if len(releases) == 0 {
+		// 1.37 cannot stand for them: kube-apiserver does not get ready there without v1.
+		t.Skip("this needs the control planes of older releases; run make test-compat")
+	}
+	result := []step{{releases[0] + " without claims", controlplane.Options{Release: releases[0]}, nil}}
+	for _, release := range releases {
+		parsed, err := version.ParseSemantic(release)
+		require.NoError(t, err)
+		// 1.33 needs v1beta1 itself, so that the scheduler may go on with that.
+		apis, claims := map[string]bool{"resource.k8s.io/v1beta1": true}, []apiversions.Version{apiversions.V1beta1}
+		if parsed.Minor() >= 33 {
+			apis["resource.k8s.io/v1beta2"], claims = true, append(claims, apiversions.V1beta2)
+		}
+		result = append(result, step{release, controlplane.Options{
+			Release:       release,
+			FeatureGates:  map[string]bool{"DynamicResourceAllocation": true},
+			RuntimeConfig: apis,
+		}, claims})
+	}
+	return append(result, step{"1.37", controlplane.Options{}, []apiversions.Version{apiversions.V1}})
+}
+
+// One scheduler process lives through all upgrades.
+func TestUpgradesUnderneath(t *testing.T) {
+	dir := t.TempDir()
+	var scheduler *harness.Scheduler
+	for i, step := range steps(t) {
+		step.options.Dir = dir
+		t.Run(step.name, func(t *testing.T) {
+			cluster, err := harness.Start(t.Context(), harness.Options{Name: "upgrade", ControlPlane: step.options})
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, cluster.Stop()) })
+			if scheduler == nil {
+				scheduler, err = cluster.StartScheduler(t.Context(), harness.SchedulerOptions{Name: "upgrade"})
+				require.NoError(t, err, "a server without claims must not keep the scheduler from starting")
+			}
+			name := fmt.Sprintf("step-%d", i)
+			if len(step.claims) == 0 {
+				testWithoutClaims(t, cluster, scheduler, name)
+			} else {
+				testClaims(t, cluster, scheduler, name)
+			}
+			requireVersion(t, scheduler, step.claims)
+			require.NoError(t, scheduler.Err(), "the scheduler has to live through all steps")
+		})
+		if t.Failed() {
+			break
+		}
+	}
+	if scheduler != nil {
+		require.NoError(t, scheduler.Stop())
+	}
+}
+
+// testWithoutClaims runs pods without claims.
+func testWithoutClaims(t *testing.T, cluster *harness.Cluster, scheduler *harness.Scheduler, name string) {
+	s := &harness.Space{T: t, Cluster: cluster, Name: name, Profile: scheduler.Profile, Log: scheduler.LogFile(), Patience: upgradePatience}
+	s.CreateNamespace()
+	s.AddNode(0, nil)
+	s.Create(s.Pod("plain", nil))
+	s.Running("plain")
+}
+
+// testClaims runs pods with claims, and looks at those of the steps before.
+func testClaims(t *testing.T, cluster *harness.Cluster, scheduler *harness.Scheduler, name string) {
+	s := cluster.NewSpace(t, name, scheduler.Profile, 1)
+	s.Log, s.Patience = scheduler.LogFile(), upgradePatience
+	s.Devices(0, harness.Numbered(3)...)
+	s.ClaimAndPod("first", s.Want(2))
+	s.Running("first")
+	s.ClaimAndPod("second", s.Want(2))
+	s.Waiting("second", "request gpu", "held by")
+	s.DeletePod("first")
+	s.RunningSoon("second")
+	requireEarlierAllocations(s)
+}
+
+// requireEarlierAllocations checks that claims of earlier steps are as they were: each
+// has left "second" running with two devices.
+func requireEarlierAllocations(s *harness.Space) {
+	s.T.Helper()
+	s.Eventually("see the claims of earlier steps", func(ctx context.Context) error {
+		pods, err := s.Cluster.Client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=second"})
+		if err != nil {
+			return err
+		}
+		for _, pod := range pods.Items {
+			claim, err := s.Cluster.Client.ResourceV1().ResourceClaims(pod.Namespace).Get(ctx, "second", metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			if pod.Spec.NodeName == "" || claim.Status.Allocation == nil || len(claim.Status.Allocation.Devices.Results) != 2 {
+				return fmt.Errorf("pod %s/second is on node %q, its claim has the status %+v", pod.Namespace, pod.Spec.NodeName, claim.Status)
+			}
+		}
+		return nil
+	})
+}
+
+// requireVersion checks what the scheduler has said last about versions.
+func requireVersion(t *testing.T, scheduler *harness.Scheduler, claims []apiversions.Version) {
+	t.Helper()
+	log, err := os.ReadFile(scheduler.LogFile())
+	require.NoError(t, err)
+	last := ""
+	for line := range strings.Lines(string(log)) {
+		if strings.Contains(line, "version of the claim API that this scheduler knows") || strings.Contains(line, "Versions of the claim API in use") {
+			last = line
+		}
+	}
+	t.Log(last)
+	if len(claims) == 0 {
+		require.Contains(t, last, "has no version of the claim API")
+		require.Contains(t, last, "runtime-config", "it has to say what to do")
+		return
+	}
+	require.True(t, slices.ContainsFunc(claims, func(version apiversions.Version) bool {
+		return strings.Contains(last, fmt.Sprintf("resourceclaims %s,", version))
+	}), "one of %v has to be in use", claims)
+}
