@@ -39,6 +39,24 @@ func TestConnectLeavesV1Alone(t *testing.T) {
 	}
 }
 
+// What isNotServed relies on, in both forms.
+func TestNotServed(t *testing.T) {
+	t.Parallel()
+	for _, version := range []Version{V1beta1, V1beta2} {
+		s := startServer(t, map[Version][]string{V1: allResources})
+		s.add(claimResource, "gpus")
+		client, _ := s.connect()
+		require.NoError(t, Of(client).ask(t.Context(), 0))
+		Of(client).versions[claimResource] = version // As if it had been there.
+		claim, err := client.ResourceV1().ResourceClaims("default").Get(t.Context(), "gpus", metav1.GetOptions{})
+		require.Error(t, err, "the server has just been asked")
+		require.Nil(t, claim)
+		require.True(t, isNotServed(err), "%v", err)
+	}
+	require.False(t, isNotServed(newNotServed(claimResource)))
+	require.True(t, apierrors.IsNotFound(newNotServed(claimResource)))
+}
+
 // Each kind of request, in each version.
 func TestRequests(t *testing.T) {
 	t.Parallel()

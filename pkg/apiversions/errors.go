@@ -1,27 +1,39 @@
 package apiversions
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 
+	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // isNotServed reports whether an error says that the server has no such resource in that
-// version. It is not the API that answers then, so the client finds no status in the
-// answer. An object that does not exist is another matter.
+// version. kube-apiserver answers with a status that names no object; other servers, and
+// proxies, with something that is no status. An object that does not exist is another
+// matter, and has a name.
 func isNotServed(err error) bool {
-	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+	if !apierrors.IsNotFound(err) {
+		return false
+	}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return true
+	}
+	details := status.Status().Details
+	return details.Name == "" && details.Kind == "" || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// newNotServed is the error for a resource that the server has in no version. It is not
-// one by itself for isNotServed: nothing is gained by asking again.
+// newNotServed is the error for a resource that the server has in no version. It names the
+// resource, so that it is not taken for news by isNotServed.
 func newNotServed(resource string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure,
-		Code:   http.StatusNotFound,
-		Reason: metav1.StatusReasonNotFound,
+		Status:  metav1.StatusFailure,
+		Code:    http.StatusNotFound,
+		Reason:  metav1.StatusReasonNotFound,
+		Details: &metav1.StatusDetails{Group: resourceapi.GroupName, Kind: resource},
 		Message: fmt.Sprintf("the API server has %s.resource.k8s.io in none of the versions %v; turn one of them on (kube-apiserver --runtime-config), or use a server that has it",
 			resource, convertible[resource]),
 	}}

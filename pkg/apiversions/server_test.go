@@ -120,8 +120,10 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case down:
 		http.Error(w, "not now", http.StatusServiceUnavailable)
-	case !served:
+	case !served && version == V1beta2: // As a proxy would answer.
 		http.Error(w, "404 page not found", http.StatusNotFound)
+	case !served:
+		s.answer(w, http.StatusNotFound, notFound("the server could not find the requested resource", &metav1.StatusDetails{}))
 	case len(path) == 1:
 		list := metav1.APIResourceList{GroupVersion: version.groupVersion()}
 		for _, name := range resources {
@@ -141,6 +143,14 @@ func (s *server) answer(w http.ResponseWriter, status int, content any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(content)
+}
+
+// notFound is the status that kube-apiserver sends: with a name if it is about an object.
+func notFound(message string, details *metav1.StatusDetails) metav1.Status {
+	return metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
+		Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound, Message: message, Details: details,
+	}
 }
 
 func kindOf(resource string) string {
@@ -177,8 +187,8 @@ func (s *server) object(w http.ResponseWriter, r *http.Request, version Version,
 	defer s.mutex.Unlock()
 	resource, name := path[1], path[2]
 	if _, found := s.objects[resource][name]; !found {
-		s.answer(w, http.StatusNotFound, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
-			Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound, Message: fmt.Sprintf("%s %q not found", resource, name)})
+		s.answer(w, http.StatusNotFound, notFound(fmt.Sprintf("%s %q not found", resource, name),
+			&metav1.StatusDetails{Group: "resource.k8s.io", Kind: resource, Name: name}))
 		return
 	}
 	if r.Method == http.MethodPut {

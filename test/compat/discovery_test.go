@@ -1,0 +1,64 @@
+package compat
+
+import (
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
+)
+
+// noDiscovery answers that the group's versions cannot be read now, while it is on.
+type noDiscovery struct {
+	next http.RoundTripper
+	on   *atomic.Bool
+}
+
+func (d noDiscovery) RoundTrip(r *http.Request) (*http.Response, error) {
+	path := strings.TrimPrefix(r.URL.Path, "/apis/"+resourceapi.GroupName+"/")
+	if d.on.Load() && path != r.URL.Path && !strings.Contains(path, "/") {
+		return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+	}
+	return d.next.RoundTrip(r)
+}
+
+// Who does not know which versions there are begins with v1. What this release answers to
+// a version that it does not have has to be understood: that is also how an upgrade is
+// noticed.
+func TestDiscoveryComesLate(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t, "discovery", 1)
+	s.Devices(0, harness.Numbered(1)...)
+	s.Create(harness.One("one", s.Want(1)))
+	var off atomic.Bool
+	off.Store(true)
+	config := cluster.ControlPlane.AdminConfig()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return noDiscovery{next, &off} })
+	client, err := kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+	untyped, err := dynamic.NewForConfig(config)
+	require.NoError(t, err)
+	connected := apiversions.Connect(t.Context(), client, untyped)
+	served := apiversions.Of(connected)
+	require.NotNil(t, served, "nothing is known yet")
+	require.Equal(t, apiversions.V1, served.Version("resourceclaims"))
+
+	off.Store(false)
+	claim, err := connected.ResourceV1().ResourceClaims(s.Name).Get(t.Context(), "one", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, s.Name, claim.Spec.Devices.Requests[0].Exactly.DeviceClassName)
+	slices, err := connected.ResourceV1().ResourceSlices().List(t.Context(), metav1.ListOptions{
+		FieldSelector: resourceapi.ResourceSliceSelectorDriver + "=" + s.Driver,
+	})
+	require.NoError(t, err)
+	require.Len(t, slices.Items, 1)
+	require.Equal(t, tested.claims, served.Version("resourceclaims"))
+}
