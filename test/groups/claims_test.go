@@ -99,9 +99,39 @@ func TestGangWaitsForDevices(t *testing.T) {
 	require.Zero(t, s.Allocated())
 	require.Equal(t, 4, s.NothingLeaked())
 
-	s.Create(s.Slice(0, builder.Device("more")).InPool(s.Node(0)+"-more", 1, 1).Modify(func(slice *resourceapi.ResourceSlice) { slice.Name += "-more" }).Obj())
+	s.Create(s.Slice(0, builder.Device("more")).InPool(s.Node(0)+"-more", 1, 1).Modify(rename(s.Node(0) + "-more")).Obj())
 	s.RunningSoon(pods...)
 	require.Zero(t, s.NothingLeaked())
+}
+
+// TestPartsOfDevices is kubernetes/kubernetes#138765: each pod would like a whole device,
+// and can do with half of one. For all of the gang there are only halves.
+func TestPartsOfDevices(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t, "parts", 1, 0)
+	for i := range 2 {
+		pool := fmt.Sprintf("%s-%d", s.Node(0), i)
+		s.Create(s.Slice(0).InPool(pool, 1, 2).Counters("memory", "size", "2").Modify(rename(pool+"-counters")).Obj(),
+			s.Slice(0,
+				builder.Device("whole").Attr("size", "whole").Consumes("memory", "size", "2"),
+				builder.Device("half-0").Attr("size", "half").Consumes("memory", "size", "1"),
+				builder.Device("half-1").Attr("size", "half").Consumes("memory", "size", "1"),
+			).InPool(pool, 1, 2).Modify(rename(pool+"-devices")).Obj())
+	}
+	size := func(name string) workload.Alternative {
+		return workload.Alternative{Name: name, Devices: s.Want(1, fmt.Sprintf("%s == %q", s.Attribute("size"), name))}
+	}
+	s.Create(workload.Template("part", workload.FirstAvailable("gpu", size("whole"), size("half"))), group("gang", 4))
+	pods := s.createMembers("gang", 4, harness.FromTemplate("part"))
+	s.Running(pods...)
+	for _, pod := range pods {
+		require.Contains(t, s.DeviceNames(pod)[0], "/half-")
+	}
+}
+
+// rename changes the name of a slice.
+func rename(name string) func(*resourceapi.ResourceSlice) {
+	return func(slice *resourceapi.ResourceSlice) { slice.Name = name }
 }
 
 // TestLeftovers: a claim of the group is allocated where the gang does not fit, and

@@ -33,6 +33,12 @@ type cycle struct {
 	// it is set, the task depends on the node, and is here from Reserve on.
 	extended *extendedDemand
 
+	// group is the state of the pod's group while that is tried as a whole, else nil; uid
+	// is the pod's, and reservedOn the node for which it is reserved meanwhile.
+	group      *groupCycle
+	uid        types.UID
+	reservedOn string
+
 	// left is set if what was written is for the next process to go on with.
 	left bool
 
@@ -52,6 +58,9 @@ type cycle struct {
 	// plans has what the task found for nodes to be scored: one result for each claim
 	// without allocation, in their order.
 	plans map[string][]resourceapi.AllocationResult
+	// regroupings are for nodes that have devices for the pod only if others of its group
+	// there get others.
+	regroupings map[string]*regrouping
 	// unavailable are the allocated claims that kept the pod from some node.
 	unavailable map[*podClaim]bool
 }

@@ -115,6 +115,10 @@ func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, task *
 		pl.awaitVerdict(c.pod, err)
 		return solveError(ctx, err)
 	case !outcome.Fits():
+		if r := pl.regroup(ctx, c, node); r != nil {
+			c.setRegrouping(node.Name, r)
+			return nil
+		}
 		reason := c.reason(outcome)
 		outcome.Release()
 		return waiting("%s", reason)

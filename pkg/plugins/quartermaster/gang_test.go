@@ -30,6 +30,8 @@ type gang struct {
 	nodes    []string // where each attempt was reserved
 	// postFilter is what PodGroupPostFilter has to return, Unschedulable if it is not set.
 	postFilter fwk.Code
+	// beforeReserve happens before a pod is reserved for the first time.
+	beforeReserve func(*v1.Pod)
 }
 
 // newPodGroup makes a group to which claims belong that are named by themselves.
@@ -176,6 +178,9 @@ func (g *gang) tryPod(pod *v1.Pod) string {
 		}
 	}
 	node := a.best()
+	if g.beforeReserve != nil {
+		g.beforeReserve(pod)
+	}
 	if status := a.reserve(node); !status.IsSuccess() {
 		return status.Message()
 	}

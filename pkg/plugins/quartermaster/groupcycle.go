@@ -2,6 +2,7 @@ package quartermaster
 
 import (
 	"errors"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -27,6 +28,8 @@ type groupCycle struct {
 	planned map[types.UID]*resourceapi.AllocationResult
 	// members has the latest state of each pod that PreFilter was asked about.
 	members map[types.UID]*cycle
+	// reserved are the pods that are reserved, in that order.
+	reserved []types.UID
 }
 
 // Clone implements fwk.StateData.
@@ -110,6 +113,10 @@ func (pl *Quartermaster) wantsShared(c *cycle) {
 // keep remembers what was reserved for a pod, so that it gets the same again, and lets
 // other members of its group use it.
 func (g *groupCycle) keep(c *cycle, node string, plan []resourceapi.AllocationResult) {
+	c.reservedOn = node
+	if !slices.Contains(g.reserved, c.uid) {
+		g.reserved = append(g.reserved, c.uid)
+	}
 	if plan != nil {
 		c.setPlan(node, plan)
 	}
@@ -122,6 +129,8 @@ func (g *groupCycle) keep(c *cycle, node string, plan []resourceapi.AllocationRe
 
 // forget is called after the pod's Unreserve: what has no users any more is not planned.
 func (g *groupCycle) forget(pl *Quartermaster, c *cycle) {
+	c.reservedOn = ""
+	g.reserved = slices.DeleteFunc(g.reserved, func(uid types.UID) bool { return uid == c.uid })
 	for _, podClaim := range c.claims {
 		if pl.state.ledger.InFlight(podClaim.claim.UID) == nil {
 			delete(g.planned, podClaim.claim.UID)

@@ -40,6 +40,7 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 		return nil, failed(err)
 	}
 	if group != nil {
+		c.group, c.uid = group, pod.UID
 		group.members[pod.UID] = c
 	}
 	claims, err := pl.claimsOf(pod)

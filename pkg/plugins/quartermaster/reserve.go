@@ -38,6 +38,13 @@ func (pl *Quartermaster) Reserve(ctx context.Context, cs fwk.CycleState, pod *v1
 	}
 	var plan []resourceapi.AllocationResult
 	if c.task != nil {
+		if group != nil && c.regroupings[nodeName] != nil {
+			r := c.regroupings[nodeName]
+			if status := r.carryOut(pl, group, nodeName); status != nil {
+				return status
+			}
+			c.setPlan(nodeName, r.plans[len(r.members)])
+		}
 		var status *fwk.Status
 		if plan, status = pl.reservePlan(ctx, c, pod, nodeName); status != nil {
 			return status

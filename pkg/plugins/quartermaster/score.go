@@ -17,8 +17,14 @@ func (pl *Quartermaster) Score(_ context.Context, cs fwk.CycleState, _ *v1.Pod, 
 	if err != nil {
 		return 0, failed(err)
 	}
+	if c == nil {
+		return 0, nil
+	}
+	if len(c.regroupings) > 0 {
+		return c.scoreRegrouping(nodeInfo.Node().Name), nil
+	}
 	// Without alternatives in the task, the node makes no difference.
-	if c == nil || !pl.features.EnableDRAPrioritizedList || c.task != nil && !c.scored {
+	if !pl.features.EnableDRAPrioritizedList || c.task != nil && !c.scored {
 		return 0, nil
 	}
 	plan := c.plans[nodeInfo.Node().Name]

@@ -1,0 +1,144 @@
+package quartermaster
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// regrouping is a plan for all pods of a group that are to be on a node, made because one
+// more of them found no devices there: those before it were given what they would like
+// best, which may be a whole device where halves would do for all of them
+// (kubernetes/kubernetes#138765). The pods stay on the node, only their devices change.
+type regrouping struct {
+	// members are those whose devices change, in the order in which they were reserved.
+	members []*cycle
+	// plans has what each of the members gets, and the last one what the new pod gets.
+	plans [][]resourceapi.AllocationResult
+}
+
+// maxRegrouped bounds how many claims are planned together.
+const maxRegrouped = 32
+
+// regroup looks for devices for the pod together with those of its group that are to be
+// on the node. It returns nil if there are none, or if that cannot be told.
+func (pl *Quartermaster) regroup(ctx context.Context, c *cycle, node *v1.Node) *regrouping {
+	if c.group == nil || c.task == nil {
+		return nil
+	}
+	r := &regrouping{members: pl.movable(c.group, node.Name)}
+	if len(r.members) == 0 {
+		return nil
+	}
+	var claims []*resourceapi.ResourceClaim
+	var held []types.UID
+	for _, member := range append(r.members[:len(r.members):len(r.members)], c) {
+		for _, podClaim := range member.unallocated() {
+			claims = append(claims, podClaim.claim)
+			held = append(held, podClaim.claim.UID)
+		}
+	}
+	if len(claims) > maxRegrouped {
+		return nil
+	}
+	site := allocator.Site{Node: node, Pools: pl.state.inventory.OnNode(node), Usage: ledger.Without(pl.state.ledger, held...)}
+	outcome, err := pl.solver.Prepare(claims).Solve(pl.searchContext(ctx, c), site)
+	if err != nil || !outcome.Fits() {
+		return nil
+	}
+	results := outcome.Results
+	for _, member := range append(r.members[:len(r.members):len(r.members)], c) {
+		n := len(member.unallocated())
+		r.plans = append(r.plans, results[:n:n])
+		results = results[n:]
+	}
+	return r
+}
+
+// movable returns the members of the group that are reserved for the node and of whose
+// planned claims nobody else makes use.
+func (pl *Quartermaster) movable(group *groupCycle, node string) []*cycle {
+	var members []*cycle
+	for _, uid := range group.reserved {
+		member := group.members[uid]
+		if member == nil || member.task == nil || member.reservedOn != node {
+			continue
+		}
+		alone := true
+		for _, podClaim := range member.unallocated() {
+			alone = alone && len(pl.state.ledger.InFlightUsers(podClaim.claim.UID)) == 1
+		}
+		if alone {
+			members = append(members, member)
+		}
+	}
+	return members
+}
+
+// carryOut changes what is in flight for the members, and leaves it to the caller to
+// reserve the last plan. If something has changed since, everything stays as it was.
+func (r *regrouping) carryOut(pl *Quartermaster, group *groupCycle, node string) *fwk.Status {
+	for _, member := range r.members {
+		for _, podClaim := range member.unallocated() {
+			pl.state.ledger.RemoveInFlight(podClaim.claim.UID, member.uid)
+		}
+	}
+	for i, member := range r.members {
+		if err := pl.fly(member, r.plans[i]); err != nil {
+			r.takeBack(pl, node)
+			return failed(err)
+		}
+	}
+	for i, member := range r.members {
+		group.keep(member, node, r.plans[i])
+	}
+	return nil
+}
+
+// fly puts a plan for a member in flight.
+func (pl *Quartermaster) fly(member *cycle, plan []resourceapi.AllocationResult) error {
+	for i, podClaim := range member.unallocated() {
+		if err := pl.state.ledger.AddInFlight(ledger.RefTo(podClaim.claim), member.uid, &plan[i]); err != nil {
+			return err
+		}
+		podClaim.planned = &plan[i]
+	}
+	return nil
+}
+
+// takeBack puts the members' plans of before in flight again. What somebody else holds by
+// now is missed when the member is reserved for good.
+func (r *regrouping) takeBack(pl *Quartermaster, node string) {
+	for _, member := range r.members {
+		for _, podClaim := range member.unallocated() {
+			pl.state.ledger.RemoveInFlight(podClaim.claim.UID, member.uid)
+		}
+	}
+	for _, member := range r.members {
+		_ = pl.fly(member, member.plans[node])
+	}
+}
+
+// setRegrouping remembers what would have to change for the pod to be on a node.
+func (c *cycle) setRegrouping(node string, r *regrouping) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.regroupings == nil {
+		c.regroupings = make(map[string]*regrouping)
+	}
+	c.regroupings[node] = r
+}
+
+// scoreRegrouping prefers nodes where the others of the group can keep their devices.
+func (c *cycle) scoreRegrouping(node string) int64 {
+	if c.regroupings[node] != nil {
+		return 0
+	}
+	return 1
+}
