@@ -52,7 +52,6 @@ func TestGoldenV1alpha3IsComplete(t *testing.T) {
 // These fields of v1 cannot be said in v1alpha3. Whoever writes has to do without them.
 func TestWhatV1alpha3CannotHold(t *testing.T) {
 	t.Parallel()
-	// A request that has nothing but alternatives cannot be converted at all, see below.
 	hub := filled[resourceapi.ResourceClaim]()
 	require.Equal(t, []string{
 		"spec.devices.constraints.distinctAttribute",
@@ -91,18 +90,6 @@ func TestWhatV1alpha3CannotHold(t *testing.T) {
 		"spec.sharedCounters",
 		"spec.skipNodeOperations",
 	}, lost[resourceapi.ResourceSlice, v1alpha3.ResourceSlice](t))
-}
-
-func TestRequestsThatV1alpha3CannotHold(t *testing.T) {
-	t.Parallel()
-	claim := &resourceapi.ResourceClaim{}
-	claim.Namespace, claim.Name = "default", "either"
-	claim.Spec.Devices.Requests = []resourceapi.DeviceRequest{{Name: "gpu", FirstAvailable: []resourceapi.DeviceSubRequest{{Name: "big"}}}}
-	_, err := convert[v1alpha3.ResourceClaim](claim)
-	require.ErrorContains(t, err, "claim default/either: request gpu")
-	template := &resourceapi.ResourceClaimTemplate{Spec: resourceapi.ResourceClaimTemplateSpec{Spec: claim.Spec}}
-	_, err = convert[v1alpha3.ResourceClaimTemplate](template)
-	require.ErrorContains(t, err, "request gpu")
 }
 
 // What the hub knows about who takes care of a claim.

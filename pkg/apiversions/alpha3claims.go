@@ -1,7 +1,6 @@
 package apiversions
 
 import (
-	"fmt"
 	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -46,9 +45,7 @@ func alpha3ClaimFromHub(in *resourceapi.ResourceClaim, out *v1alpha3.ResourceCla
 	fields := AlphaClaimOf(in)
 	out.ObjectMeta = in.ObjectMeta
 	DropAlpha(out)
-	if err := alpha3SpecFromHub(&in.Spec, &out.Spec); err != nil {
-		return fmt.Errorf("claim %s/%s: %w", in.Namespace, in.Name, err)
-	}
+	alpha3SpecFromHub(&in.Spec, &out.Spec)
 	out.Spec.Controller = fields.Controller
 	out.Status = v1alpha3.ResourceClaimStatus{ReservedFor: in.Status.ReservedFor, Devices: in.Status.Devices}
 	if allocation := in.Status.Allocation; allocation != nil {
@@ -73,9 +70,7 @@ func alpha3TemplateFromHub(in *resourceapi.ResourceClaimTemplate, out *v1alpha3.
 	out.ObjectMeta = in.ObjectMeta
 	out.Spec.ObjectMeta = in.Spec.ObjectMeta
 	DropAlpha(&out.Spec.ObjectMeta)
-	if err := alpha3SpecFromHub(&in.Spec.Spec, &out.Spec.Spec); err != nil {
-		return fmt.Errorf("claim template %s/%s: %w", in.Namespace, in.Name, err)
-	}
+	alpha3SpecFromHub(&in.Spec.Spec, &out.Spec.Spec)
 	out.Spec.Spec.Controller = fields.Controller
 	return nil
 }
@@ -101,29 +96,26 @@ func alpha3SpecToHub(in *v1alpha3.ResourceClaimSpec, out *resourceapi.ResourceCl
 	}
 }
 
-func alpha3SpecFromHub(in *resourceapi.ResourceClaimSpec, out *v1alpha3.ResourceClaimSpec) error {
+// alpha3SpecFromHub leaves a request with alternatives without anything that it asks for.
+// The server does not accept that.
+func alpha3SpecFromHub(in *resourceapi.ResourceClaimSpec, out *v1alpha3.ResourceClaimSpec) {
 	out.Devices = v1alpha3.DeviceClaim{Config: in.Devices.Config}
 	for i := range in.Devices.Requests {
-		request := &in.Devices.Requests[i]
-		exactly := request.Exactly
-		if exactly == nil {
-			return fmt.Errorf("request %s does not say \"exactly\" what it asks for, and v1alpha3 knows no other requests; ask for devices of one class", request.Name)
+		request := v1alpha3.DeviceRequest{Name: in.Devices.Requests[i].Name}
+		if exactly := in.Devices.Requests[i].Exactly; exactly != nil {
+			request.DeviceClassName = exactly.DeviceClassName
+			request.Selectors = exactly.Selectors
+			request.AllocationMode = exactly.AllocationMode
+			request.Count = exactly.Count
+			request.AdminAccess = exactly.AdminAccess
 		}
-		out.Devices.Requests = append(out.Devices.Requests, v1alpha3.DeviceRequest{
-			Name:            request.Name,
-			DeviceClassName: exactly.DeviceClassName,
-			Selectors:       exactly.Selectors,
-			AllocationMode:  exactly.AllocationMode,
-			Count:           exactly.Count,
-			AdminAccess:     exactly.AdminAccess,
-		})
+		out.Devices.Requests = append(out.Devices.Requests, request)
 	}
 	for i := range in.Devices.Constraints {
 		constraint := &in.Devices.Constraints[i]
 		out.Devices.Constraints = append(out.Devices.Constraints,
 			v1alpha3.DeviceConstraint{Requests: constraint.Requests, MatchAttribute: constraint.MatchAttribute})
 	}
-	return nil
 }
 
 func alpha3AllocationToHub(in *v1alpha3.AllocationResult, requests []resourceapi.DeviceRequest) *resourceapi.AllocationResult {

@@ -1,6 +1,12 @@
 package apiversions
 
-import "k8s.io/client-go/kubernetes"
+import (
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/apiversions/v1alpha2"
+	"github.com/quartermaster-dra/quartermaster/pkg/apiversions/v1alpha3"
+)
 
 // StoresExtendedResources reports whether the server behind a client set may be able to
 // record in a pod's status which claim serves its extended resources (KEP-5004,
@@ -10,4 +16,29 @@ import "k8s.io/client-go/kubernetes"
 func StoresExtendedResources(client kubernetes.Interface) bool {
 	served := Of(client)
 	return served == nil || served.Version(claimResource) == V1
+}
+
+// ConsumerLimit returns a function that tells how many entries status.reservedFor of a
+// claim may have on the server behind a client set. That changes if the server does.
+func ConsumerLimit(client kubernetes.Interface) func(*resourceapi.ResourceClaim) int {
+	served := Of(client)
+	return func(claim *resourceapi.ResourceClaim) int {
+		if served == nil {
+			return resourceapi.ResourceClaimReservedForMaxSize
+		}
+		return served.Version(claimResource).consumerLimit(claim)
+	}
+}
+
+func (v Version) consumerLimit(claim *resourceapi.ResourceClaim) int {
+	switch {
+	case v == V1alpha2 && AlphaClaimOf(claim).Exclusive:
+		return 1
+	case v == V1alpha2:
+		return v1alpha2.MaxConsumers
+	case v == V1alpha3:
+		return v1alpha3.MaxConsumers
+	default:
+		return resourceapi.ResourceClaimReservedForMaxSize
+	}
 }

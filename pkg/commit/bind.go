@@ -110,10 +110,10 @@ func (b *binding) decide(current *resourceapi.ResourceClaim) (write, *refusal) {
 			found:  "that it is being deleted",
 			next:   "wait until it is gone and create it again",
 		}
-	case !reserved && len(current.Status.ReservedFor) >= resourceapi.ResourceClaimReservedForMaxSize:
+	case !reserved && len(current.Status.ReservedFor) >= b.writer.consumerLimit(current):
 		return nil, &refusal{
 			reason: ErrConsumerLimit,
-			found:  fmt.Sprintf("%d consumers, the limit is %d", len(current.Status.ReservedFor), resourceapi.ResourceClaimReservedForMaxSize),
+			found:  fmt.Sprintf("%d consumers, the limit is %d", len(current.Status.ReservedFor), b.writer.consumerLimit(current)),
 			next:   "it can be used again when one of them has finished",
 		}
 	case !protected:

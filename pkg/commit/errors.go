@@ -28,7 +28,7 @@ var (
 	ErrDeallocated = errors.New("claim deallocated")
 
 	// ErrConsumerLimit: status.reservedFor already holds the maximum number of
-	// consumers, resourceapi.ResourceClaimReservedForMaxSize (256).
+	// consumers, 256 in v1; see WithConsumerLimit.
 	ErrConsumerLimit = errors.New("claim has the maximum number of consumers")
 
 	// ErrInUse: the claim is reserved for somebody else and thus must not be

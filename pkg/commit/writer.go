@@ -42,6 +42,8 @@ type Writer struct {
 	random func() float64
 	// timestamp is set if allocations get the time at which they are written.
 	timestamp bool
+	// consumerLimit is how many consumers the server accepts for a claim.
+	consumerLimit func(*resourceapi.ResourceClaim) int
 	// busy makes calls for one claim UID wait for each other.
 	busy keyedLock
 }
@@ -61,6 +63,12 @@ func WithTimestamp(timestamp bool) Option {
 	return func(w *Writer) { w.timestamp = timestamp }
 }
 
+// WithConsumerLimit says how many consumers a claim can have at the same time. By default
+// that is resourceapi.ResourceClaimReservedForMaxSize, the limit of v1.
+func WithConsumerLimit(limit func(*resourceapi.ResourceClaim) int) Option {
+	return func(w *Writer) { w.consumerLimit = limit }
+}
+
 // New returns a Writer which uses the client for all requests. See the package
 // documentation for the permissions that it needs.
 func New(client kubernetes.Interface, options ...Option) *Writer {
@@ -70,6 +78,9 @@ func New(client kubernetes.Interface, options ...Option) *Writer {
 		sleep:     sleep,
 		random:    rand.Float64,
 		timestamp: true,
+		consumerLimit: func(*resourceapi.ResourceClaim) int {
+			return resourceapi.ResourceClaimReservedForMaxSize
+		},
 	}
 	for _, option := range options {
 		option(w)

@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ReservedForMaxSize is how many consumers status.reservedFor may have.
-const ReservedForMaxSize = 32
+// MaxConsumers is how many entries status.reservedFor can have.
+const MaxConsumers = 32
 
 // ResourceClaim asks for devices, and has them once it is allocated.
 type ResourceClaim struct {

@@ -119,7 +119,7 @@ func (e *claimEvents) matters(event claimEvent) bool {
 		return event.after != nil
 	}
 	before, after := event.before.Status, event.after.Status
-	if len(before.ReservedFor) < resourceapi.ResourceClaimReservedForMaxSize && e.pl.inUse(event.after) {
+	if len(before.ReservedFor) < e.pl.consumerLimit(event.before) && e.pl.inUse(event.after) {
 		before.ReservedFor, after.ReservedFor = nil, nil
 	}
 	return !apiequality.Semantic.DeepEqual(&before, &after) ||

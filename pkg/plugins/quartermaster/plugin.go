@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
 	"github.com/quartermaster-dra/quartermaster/pkg/commit"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
@@ -30,16 +32,18 @@ const compiledExpressions = 200
 
 // Quartermaster is the plugin. It is safe for concurrent use.
 type Quartermaster struct {
-	handle    fwk.Handle
-	args      *QuartermasterArgs
-	features  feature.Features
-	solver    *allocator.Solver
-	writer    *commit.Writer
-	state     *clusterState
-	released  *recentPods
-	undoing   *pendingUndos
-	narrowing *narrowing
-	scoring   scoring
+	handle   fwk.Handle
+	args     *QuartermasterArgs
+	features feature.Features
+	solver   *allocator.Solver
+	writer   *commit.Writer
+	// consumerLimit is how many consumers a claim can have.
+	consumerLimit func(*resourceapi.ResourceClaim) int
+	state         *clusterState
+	released      *recentPods
+	undoing       *pendingUndos
+	narrowing     *narrowing
+	scoring       scoring
 	// lastSlice is the last event about a slice that hints were asked about.
 	lastSlice atomic.Pointer[sliceEvent]
 	gate      *gateReporter
@@ -101,6 +105,7 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 	}
 	warnOfNodeAllocatable(klog.FromContext(ctx), features)
 	podInformer := handle.SharedInformerFactory().Core().V1().Pods().Informer()
+	consumerLimit := apiversions.ConsumerLimit(handle.ClientSet())
 	pl := &Quartermaster{
 		handle:   handle,
 		args:     args,
@@ -113,7 +118,8 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 			// What devices take of their node cannot be accounted for from outside kube-scheduler.
 			RefuseOfNode: features.EnableDRANodeAllocatableResources,
 		},
-		writer:        commit.New(handle.ClientSet(), commit.WithTimestamp(supported.DeviceBindingAndStatus)),
+		writer:        commit.New(handle.ClientSet(), commit.WithTimestamp(supported.DeviceBindingAndStatus), commit.WithConsumerLimit(consumerLimit)),
+		consumerLimit: consumerLimit,
 		state:         state,
 		released:      newRecentPods(),
 		undoing:       newPendingUndos(),

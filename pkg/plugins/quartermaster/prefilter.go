@@ -97,6 +97,9 @@ func (pl *Quartermaster) isResize(pod *v1.Pod) bool {
 // checkClaim finds what keeps the pod from using a claim on any node.
 func (pl *Quartermaster) checkClaim(pod *v1.Pod, claim *resourceapi.ResourceClaim, group *groupCycle) (*podClaim, *fwk.Status) {
 	result := &podClaim{claim: claim}
+	if status := checkController(claim); status != nil {
+		return nil, status
+	}
 	if claim.Status.Allocation == nil {
 		if status := pl.checkPlanned(result, group); status != nil {
 			return nil, status
@@ -104,14 +107,16 @@ func (pl *Quartermaster) checkClaim(pod *v1.Pod, claim *resourceapi.ResourceClai
 		return result, nil
 	}
 	if !resourceclaim.IsReservedForPod(pod, claim, pl.features.EnableDRAWorkloadResourceClaims) &&
-		len(claim.Status.ReservedFor) >= resourceapi.ResourceClaimReservedForMaxSize {
+		len(claim.Status.ReservedFor) >= pl.consumerLimit(claim) {
 		return nil, waiting("claim %s is reserved for %d pods, which is the limit; waiting for one of them to end",
 			klog.KObj(claim), len(claim.Status.ReservedFor))
 	}
 	if status := pl.checkNodeAllocatable(claim); status != nil {
 		return nil, status
 	}
-	result.broken = pl.brokenBinding(claim)
+	if result.broken = deallocationRequested(claim); result.broken == nil {
+		result.broken = pl.brokenBinding(claim)
+	}
 	if terms := claim.Status.Allocation.NodeSelector; terms != nil {
 		nodes, err := nodeaffinity.NewNodeSelector(terms)
 		if err != nil {

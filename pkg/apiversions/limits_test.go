@@ -1,0 +1,30 @@
+package apiversions
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/client-go/kubernetes/fake"
+)
+
+func TestConsumerLimit(t *testing.T) {
+	t.Parallel()
+	shared, exclusive := &resourceapi.ResourceClaim{}, &resourceapi.ResourceClaim{}
+	SetAlphaClaim(exclusive, AlphaClaim{Exclusive: true})
+	for version, want := range map[Version][2]int{
+		V1: {256, 256}, V1beta2: {256, 256}, V1beta1: {256, 256}, V1alpha3: {32, 32}, V1alpha2: {32, 1}, None: {256, 256},
+	} {
+		require.Equal(t, want, [2]int{version.consumerLimit(shared), version.consumerLimit(exclusive)}, version)
+	}
+	require.Equal(t, 256, ConsumerLimit(fake.NewClientset())(shared))
+
+	s := startServer(t, map[Version][]string{V1alpha3: without(ruleResource)})
+	client, _ := s.connect()
+	require.NoError(t, Of(client).ask(t.Context(), 0))
+	limit := ConsumerLimit(client)
+	require.Equal(t, 32, limit(shared))
+	s.upgrade(map[Version][]string{V1: allResources})
+	require.NoError(t, Of(client).ask(t.Context(), 0))
+	require.Equal(t, 256, limit(shared), "the server is another one now")
+}

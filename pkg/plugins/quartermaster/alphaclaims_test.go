@@ -1,0 +1,96 @@
+package quartermaster
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	resourceapi "k8s.io/api/resource/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
+)
+
+func alpha(fields apiversions.AlphaClaim) func(*resourceapi.ResourceClaim) {
+	return func(claim *resourceapi.ResourceClaim) { apiversions.SetAlphaClaim(claim, fields) }
+}
+
+// TestDeallocationRequested: nobody begins to use the claim. It is deallocated as soon as
+// nobody uses it any more, and the next attempt begins anew.
+func TestDeallocationRequested(t *testing.T) {
+	t.Parallel()
+	requested := alpha(apiversions.AlphaClaim{DeallocationRequested: true})
+	for name, test := range map[string]struct {
+		claim *resourceapi.ResourceClaim
+		want  string // why the pod has to wait; "" if it need not
+		freed bool
+	}{
+		"allocated":                {claim: gpus("c", 1).Allocated("n1", "gpu-0")},
+		"requested":                {claim: with(gpus("c", 1).Allocated("n1", "gpu-0"), requested), want: "deallocation requested: claim default/c", freed: true},
+		"requested, for the pod":   {claim: with(gpus("c", 1).Allocated("n1", "gpu-0"), requested, reservedFor("p")), want: "deallocation requested", freed: true},
+		"requested, others use it": {claim: with(gpus("c", 1).Allocated("n1", "gpu-0"), requested, reservedFor("other")), want: "deallocation requested"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inCluster(t, plus(gpuNodes(1, "n1"), test.claim, newPod("p", uses("c"))), func(t *testing.T, f *fixture) {
+				a := f.mustBegin(f.pod("p")).filter()
+				if test.want == "" {
+					require.Equal(t, []string{"n1"}, a.feasible)
+					return
+				}
+				require.Empty(t, a.feasible)
+				require.Contains(t, a.reasons["n1"], test.want)
+				_, status := f.pl.PostFilter(f.ctx, a.state, a.pod, nil)
+				require.False(t, status.IsSuccess())
+				f.settle()
+				require.Equal(t, test.freed, f.claim("c").Status.Allocation == nil)
+				if test.freed {
+					require.Contains(t, status.Message(), test.want)
+					require.Contains(t, f.activator.names(), "default/p", "its update wakes the pod")
+				}
+			})
+		})
+	}
+}
+
+// TestClaimsOfControllers: they are left alone, allocated or not.
+func TestClaimsOfControllers(t *testing.T) {
+	t.Parallel()
+	fields := apiversions.AlphaClaim{Allocator: apiversions.ByController, Controller: "controller.example.com", AllocatedBy: "controller.example.com"}
+	for name, claim := range map[string]*resourceapi.ResourceClaim{
+		"not allocated": with(gpus("c", 1).Obj(), alpha(fields)),
+		"allocated":     with(gpus("c", 1).Allocated("n1", "gpu-0"), alpha(fields)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inCluster(t, plus(gpuNodes(1, "n1"), claim), func(t *testing.T, f *fixture) {
+				_, status := f.begin(newPod("p", uses("c")))
+				require.Equal(t, fwk.UnschedulableAndUnresolvable, status.Code())
+				require.Contains(t, status.Message(), "claim default/c is allocated by controller controller.example.com")
+				require.Empty(t, f.writes)
+			})
+		})
+	}
+}
+
+// TestConsumerLimitOfTheServer: PreFilter keeps to it, and pods are woken as soon as there
+// is room.
+func TestConsumerLimitOfTheServer(t *testing.T) {
+	t.Parallel()
+	const limit = 32
+	beforeEvents(t, func(t *testing.T, f *fixture) {
+		full := with(gpus("c", 1).Allocated("n1", "gpu-0"), reservedFor(users(limit)...))
+		room := with(gpus("c", 1).Allocated("n1", "gpu-0"), reservedFor(users(limit-1)...))
+		f.arrive(boundTo(newPod("user-0", uses("c")), "n1"))
+		pod := newPod("p", uses("c"))
+		_, status := f.pl.checkClaim(pod, full, nil)
+		require.True(t, status.IsSuccess(), "v1 permits more")
+		require.False(t, f.pl.claims.matters(newClaimEvent(full, room)), "there was room before")
+
+		f.pl.consumerLimit = func(*resourceapi.ResourceClaim) int { return limit }
+		_, status = f.pl.checkClaim(pod, full, nil)
+		require.Contains(t, status.Message(), "claim default/c is reserved for 32 pods, which is the limit")
+		require.True(t, f.pl.claims.matters(newClaimEvent(full, room)))
+		_, status = f.pl.checkClaim(pod, room, nil)
+		require.True(t, status.IsSuccess())
+	})
+}
