@@ -82,7 +82,11 @@ func wrap(name string, recorder *Recorder, plugin fwk.Plugin) (fwk.Plugin, error
 	timed := &timedPlugin{devicePlugin: inner, name: name, recorder: recorder}
 	var wrapped fwk.Plugin = timed
 	if podGroups, ok := plugin.(fwk.PodGroupPostFilterPlugin); ok {
-		wrapped = &timedPodGroupPlugin{timedPlugin: timed, PodGroupPostFilterPlugin: podGroups}
+		group := &timedPodGroupPlugin{timedPlugin: timed, PodGroupPostFilterPlugin: podGroups}
+		wrapped = group
+		if postBind, ok := plugin.(fwk.PostBindPlugin); ok {
+			wrapped = &timedPostBindPlugin{timedPodGroupPlugin: group, PostBindPlugin: postBind}
+		}
 	}
 	if lost := missing(wrapped, reflect.TypeOf(plugin)); len(lost) > 0 {
 		return nil, fmt.Errorf("plugin %s (%T) implements %s, its wrapper does not: forward it in test/perf/timing",

@@ -36,12 +36,22 @@ type timedPodGroupPlugin struct {
 	fwk.PodGroupPostFilterPlugin
 }
 
+// timedPostBindPlugin is a timedPodGroupPlugin around a plugin that also hears of pods
+// that were bound.
+type timedPostBindPlugin struct {
+	*timedPodGroupPlugin
+	fwk.PostBindPlugin
+}
+
 // Name implements fwk.Plugin. The scheduler looks weights up by this name, so it
 // must be the one in the configuration.
 func (p *timedPlugin) Name() string { return p.name }
 
 // Name resolves the ambiguity between the two embedded plugins.
 func (p *timedPodGroupPlugin) Name() string { return p.name }
+
+// Name resolves the ambiguity between the two embedded plugins.
+func (p *timedPostBindPlugin) Name() string { return p.name }
 
 func (p *timedPlugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	start := time.Now()
