@@ -24,7 +24,10 @@ const otherStopTimeout = 20 * time.Second
 
 // controllersSince says which controllers older releases do not know, by the first
 // minor release of Kubernetes 1 that does.
-var controllersSince = map[string]uint{names.DeviceTaintEvictionController: 33}
+var controllersSince = map[string]uint{
+	names.DeviceTaintEvictionController: 33,
+	names.PodGroupProtectionController:  37,
+}
 
 // startOtherAPIServer is startServers for another release, after etcd has started. It
 // fills c.apiServer.
