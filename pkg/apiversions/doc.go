@@ -21,6 +21,17 @@
 //
 // Conversion from an older version to v1 loses nothing. In the other direction, the
 // types of 1.37 know v1beta1 and v1beta2 with all the fields of v1, but an older server
-// drops those that it does not know. Whoever writes has to compare the answer with what
-// was sent, as package commit does. What is written elsewhere is in limits.go.
+// drops those that it does not know. v1alpha3 has types of its own, and conversion drops
+// what they do not have. Whoever writes has to compare the answer with what was sent, as
+// package commit does. What is written elsewhere is in limits.go.
+//
+// # What v1 cannot hold
+//
+// Claims and classes of the alpha versions have fields that v1 has not. In memory, objects
+// of the hub have them in an annotation, see AlphaClaim and AlphaClass; no server ever gets
+// it. With status.deallocationRequested a claim gets no new consumer. In Kubernetes 1.31,
+// spec.suitableNodes of a class is for claims that a controller allocates; schedulers that
+// allocate ignore it. The results of an allocation in 1.31 do not say that access is
+// administrative, so conversion looks at their requests: otherwise such an allocation would
+// keep others from the devices.
 package apiversions

@@ -40,6 +40,11 @@ var releases = map[string]release{
 		gates: []string{"DynamicResourceAllocation", "DRADeviceTaints", "DRAPrioritizedList"},
 		apis:  []string{"resource.k8s.io/v1beta2", "resource.k8s.io/v1beta1", "resource.k8s.io/v1alpha3"},
 	},
+	"1.31.4": {
+		claims: apiversions.V1alpha3, rules: apiversions.None,
+		gates: []string{"DynamicResourceAllocation", "DRAControlPlaneController"},
+		apis:  []string{"resource.k8s.io/v1alpha3"},
+	},
 	"1.32.2": {
 		claims: apiversions.V1beta1, rules: apiversions.None,
 		gates: []string{"DynamicResourceAllocation"},

@@ -1,0 +1,75 @@
+package apiversions
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/apiversions/v1alpha3"
+)
+
+// What is written back is what was read, to the text of numbers: the server takes a
+// claim's spec and its allocation for changed if any byte of parameters is.
+func TestV1alpha3OnTheWire(t *testing.T) {
+	t.Parallel()
+	stored, err := os.ReadFile("testdata/v1alpha3/claim.json")
+	require.NoError(t, err)
+	var path, sent string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.Method == http.MethodPut {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			path, sent = r.URL.Path, string(body)
+		}
+		_, _ = w.Write(stored)
+	}))
+	t.Cleanup(server.Close)
+	// The server is behind a proxy, and the client set speaks protobuf.
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL + "/behind/proxy", ContentConfig: rest.ContentConfig{ContentType: "application/vnd.kubernetes.protobuf"}})
+	require.NoError(t, err)
+	claims := newAlpha3(client, nil).claims("default")
+	claim, err := claims.Get(t.Context(), "training", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, ByController, AlphaClaimOf(claim).Allocator)
+	require.Equal(t, "resource.k8s.io/v1alpha3", claim.ManagedFields[0].APIVersion, "who has written what can be seen")
+	require.Contains(t, string(claim.ManagedFields[0].FieldsV1.GetRawBytes()), "f:allocation")
+	claim.Status.ReservedFor = nil
+	_, err = claims.(statusBackend[resourceapi.ResourceClaim]).UpdateStatus(t.Context(), claim, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.Equal(t, "/behind/proxy/apis/resource.k8s.io/v1alpha3/namespaces/default/resourceclaims/training/status", path)
+	require.Contains(t, sent, `"apiVersion":"resource.k8s.io/v1alpha3"`)
+	require.Contains(t, sent, `"kind":"ResourceClaim"`)
+	require.Contains(t, sent, `"parameters":{"sharing":"none","kind":"GPUConfig","limit":1.50}`)
+	require.Contains(t, sent, `"controller":"controller.example.com"`)
+	require.Contains(t, sent, `"deallocationRequested":true`)
+	require.Contains(t, sent, `"resourceVersion":"4711"`)
+	require.NotContains(t, sent, alphaAnnotation)
+	require.NotContains(t, sent, `"reservedFor"`)
+}
+
+func TestOlderClientSharesTheLimitOfRequests(t *testing.T) {
+	t.Parallel()
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://127.0.0.1:1", QPS: 7, Burst: 9})
+	require.NoError(t, err)
+	older, err := newOlderClient(client, v1alpha3.GroupVersion, alpha3Scheme)
+	require.NoError(t, err)
+	require.Same(t, client.ResourceV1().RESTClient().GetRateLimiter(), older.GetRateLimiter())
+
+	_, err = newOlderClient(fake.NewClientset(), v1alpha3.GroupVersion, alpha3Scheme)
+	require.ErrorContains(t, err, "no connection")
+	list, err := newAlpha3(fake.NewClientset(), nil).claims("").List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Empty(t, list.Items)
+}

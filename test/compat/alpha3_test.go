@@ -1,0 +1,156 @@
+package compat
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
+	"github.com/quartermaster-dra/quartermaster/pkg/apiversions/v1alpha3"
+	"github.com/quartermaster-dra/quartermaster/pkg/builder"
+	"github.com/quartermaster-dra/quartermaster/pkg/playground/workload"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
+)
+
+// onlyV1alpha3 skips tests of what other versions do not have.
+func onlyV1alpha3(t *testing.T) {
+	t.Helper()
+	if tested.claims != apiversions.V1alpha3 {
+		t.Skipf("this is about v1alpha3, and here claims are used in %s", tested.claims)
+	}
+}
+
+// v1alpha3Of is a client for objects as the server has them.
+func v1alpha3Of(t *testing.T, resource string) dynamic.NamespaceableResourceInterface {
+	t.Helper()
+	client, err := dynamic.NewForConfig(cluster.ControlPlane.AdminConfig())
+	require.NoError(t, err)
+	return client.Resource(v1alpha3.GroupVersion.WithResource(resource))
+}
+
+// The nodes that suit a class are of no concern to claims that the scheduler allocates.
+func TestSuitableNodesAreForControllers(t *testing.T) {
+	t.Parallel()
+	onlyV1alpha3(t)
+	s := newSpace(t, "suitable", 1)
+	s.Devices(0, harness.Numbered(1)...)
+	classes, picky := v1alpha3Of(t, "deviceclasses"), s.Name+"-picky"
+	_, err := classes.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "resource.k8s.io/v1alpha3", "kind": "DeviceClass",
+		"metadata": map[string]any{"name": picky},
+		"spec": map[string]any{
+			"selectors": []any{map[string]any{"cel": map[string]any{"expression": workload.OfDriver(s.Driver)}}},
+			"suitableNodes": map[string]any{"nodeSelectorTerms": []any{map[string]any{"matchExpressions": []any{
+				map[string]any{"key": "example.com/nobody", "operator": "Exists"},
+			}}}},
+		},
+	}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, classes.Delete(context.Background(), picky, metav1.DeleteOptions{})) })
+	class, err := cluster.Client.ResourceV1().DeviceClasses().Get(t.Context(), picky, metav1.GetOptions{})
+	require.NoError(t, err)
+	require.NotNil(t, apiversions.AlphaClassOf(class).SuitableNodes, "this has to be a server that keeps the field")
+
+	s.ClaimAndPod("user", workload.Devices{Class: picky, Count: 1})
+	s.Running("user")
+	require.Equal(t, []string{s.Node(0) + "/gpu-0"}, s.DeviceNames("user"))
+}
+
+// A claim of which the deallocation was requested gets no new consumer: the pod that
+// wants it gets other devices.
+func TestDeallocationRequested(t *testing.T) {
+	t.Parallel()
+	onlyV1alpha3(t)
+	s := newSpace(t, "requested", 1)
+	s.Devices(0, harness.Numbered(2)...)
+	s.Create(harness.One("old", s.Want(1)))
+	s.Protect("old")
+	s.UpdateClaimStatus("old", func(c *resourceapi.ResourceClaim) {
+		c.Status.Allocation = &resourceapi.AllocationResult{
+			Devices: resourceapi.DeviceAllocationResult{Results: []resourceapi.DeviceRequestAllocationResult{
+				{Request: "gpu", Driver: s.Driver, Pool: s.Node(0), Device: "gpu-1"},
+			}},
+			NodeSelector: builder.NodeSelector("kubernetes.io/hostname", s.Node(0)),
+		}
+	})
+	claims := v1alpha3Of(t, "resourceclaims").Namespace(s.Name)
+	_, err := claims.Patch(t.Context(), "old", types.MergePatchType, []byte(`{"status":{"deallocationRequested":true}}`), metav1.PatchOptions{}, "status")
+	require.NoError(t, err)
+	require.True(t, apiversions.AlphaClaimOf(s.LiveClaim("old")).DeallocationRequested, "this has to be a server that keeps the field")
+	s.Create(s.Pod("user", harness.Uses("old")))
+	s.RunningSoon("user")
+	require.Equal(t, []string{s.Node(0) + "/gpu-0"}, s.DeviceNames("user"), "the first one, as for a claim that was never allocated")
+	require.False(t, apiversions.AlphaClaimOf(s.LiveClaim("old")).DeallocationRequested)
+}
+
+// v1alpha3 permits 32 consumers, and the next one hears of that.
+func TestConsumerLimit(t *testing.T) {
+	t.Parallel()
+	onlyV1alpha3(t)
+	s := newSpace(t, "limit", 1)
+	s.Devices(0, harness.Numbered(1)...)
+	s.Create(harness.One("shared", s.Want(1)))
+	var consumers []string
+	for i := range v1alpha3.MaxConsumers {
+		name := fmt.Sprintf("user-%02d", i)
+		consumers = append(consumers, name)
+		s.Create(s.Pod(name, harness.Uses("shared")))
+	}
+	s.Running(consumers...)
+	s.Create(s.Pod("late", harness.Uses("shared")))
+	s.Waiting("late", "claim "+s.Name+"/shared is reserved for 32 pods, which is the limit")
+	s.DeletePod(consumers[7])
+	s.RunningSoon("late")
+	require.Len(t, s.LiveClaim("shared").Status.ReservedFor, v1alpha3.MaxConsumers)
+}
+
+// Administrative access takes nothing from others. In 1.31, nothing but the request says
+// that a device was allocated for that.
+func TestAdminAccess(t *testing.T) {
+	t.Parallel()
+	onlyV1alpha3(t)
+	s := newSpace(t, "admin", 1)
+	s.Devices(0, harness.Numbered(1)...)
+	admin := s.WantAll()
+	admin.Admin = true
+	s.ClaimAndPod("monitor", admin)
+	s.Running("monitor")
+	s.ClaimAndPod("user", s.Want(1))
+	s.Running("user")
+	s.ClaimAndPod("another", admin)
+	s.Running("another")
+	s.ClaimAndPod("late", s.Want(1))
+	s.Waiting("late", "claim "+s.Name+"/late, request gpu")
+}
+
+// Parameters get to the driver as they were written, and the server takes them for
+// unchanged whenever the claim is written.
+func TestParametersStayAsTheyAre(t *testing.T) {
+	t.Parallel()
+	onlyV1alpha3(t)
+	s := newSpace(t, "parameters", 1)
+	s.Devices(0, harness.Numbered(1)...)
+	const parameters = `{"z":1.50,"a":{"y":"<&>","b":10000000000000000001}}`
+	s.Create(workload.Claim("shared", workload.Request("gpu", s.Want(1)), workload.Config(s.Driver, parameters)))
+	s.Create(s.Pod("first", harness.Uses("shared")))
+	s.Running("first")
+	s.Create(s.Pod("second", harness.Uses("shared")))
+	s.Running("first", "second")
+	claim := s.LiveClaim("shared")
+	require.Len(t, claim.Status.ReservedFor, 2)
+	var want, got any
+	require.NoError(t, json.Unmarshal([]byte(parameters), &want))
+	raw := claim.Status.Allocation.Devices.Config[0].Opaque.Parameters.Raw
+	require.NoError(t, json.Unmarshal(raw, &got))
+	require.Equal(t, want, got)
+	require.Contains(t, string(raw), `"z":1.50,"a":{"y":`, "the order and the text of numbers stay")
+	require.Contains(t, string(raw), `"b":10000000000000000001`)
+}
