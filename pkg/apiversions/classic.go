@@ -90,6 +90,11 @@ func AlphaClassOf(class *resourceapi.DeviceClass) AlphaClass {
 	return fields
 }
 
+// SameAlphaClass reports whether two states of a class have the same AlphaClass.
+func SameAlphaClass(a, b *resourceapi.DeviceClass) bool {
+	return a.Annotations[alphaAnnotation] == b.Annotations[alphaAnnotation]
+}
+
 // SetAlphaClass is for conversion from an alpha version. It changes the class.
 func SetAlphaClass(class *resourceapi.DeviceClass, fields AlphaClass) { set(class, fields) }
 
