@@ -6,7 +6,6 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/klog/v2"
-	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
 )
@@ -18,25 +17,11 @@ var errDeallocationRequested = errors.New("deallocation requested")
 // deallocationRequested says that nobody may begin to use the claim's devices, nil if
 // nobody has asked for their deallocation. Whoever allocates has to deallocate: here that
 // is the scheduler, so PostFilter does it as soon as a pod wants the claim and nobody has
-// it. In Kubernetes 1.31, pods would wait for somebody to do it by hand.
+// it. In Kubernetes 1.31, pods would wait for somebody to do it by hand. Claims that
+// controllers allocate are not among those that get here, see splitClassic.
 func deallocationRequested(claim *resourceapi.ResourceClaim) error {
 	if !apiversions.AlphaClaimOf(claim).DeallocationRequested {
 		return nil
 	}
 	return fmt.Errorf("%w: claim %s must not get new consumers until it has been allocated anew", errDeallocationRequested, klog.KObj(claim))
-}
-
-// checkController rejects claims that a controller allocates and deallocates: the scheduler
-// must not, and its finalizer would keep the controller from it.
-func checkController(claim *resourceapi.ResourceClaim) *fwk.Status {
-	fields := apiversions.AlphaClaimOf(claim)
-	if fields.Allocator != apiversions.ByController {
-		return nil
-	}
-	controller := fields.Controller
-	if claim.Status.Allocation != nil {
-		controller = fields.AllocatedBy
-	}
-	return waiting("claim %s is allocated by controller %s in the control plane (classic mode), which this scheduler cannot do; "+
-		"it has to be replaced by one that the scheduler allocates", klog.KObj(claim), controller)
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
-	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
 )
@@ -47,26 +46,6 @@ func TestDeallocationRequested(t *testing.T) {
 					require.Contains(t, status.Message(), test.want)
 					require.Contains(t, f.activator.names(), "default/p", "its update wakes the pod")
 				}
-			})
-		})
-	}
-}
-
-// TestClaimsOfControllers: they are left alone, allocated or not.
-func TestClaimsOfControllers(t *testing.T) {
-	t.Parallel()
-	fields := apiversions.AlphaClaim{Allocator: apiversions.ByController, Controller: "controller.example.com", AllocatedBy: "controller.example.com"}
-	for name, claim := range map[string]*resourceapi.ResourceClaim{
-		"not allocated": with(gpus("c", 1).Obj(), alpha(fields)),
-		"allocated":     with(gpus("c", 1).Allocated("n1", "gpu-0"), alpha(fields)),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inCluster(t, plus(gpuNodes(1, "n1"), claim), func(t *testing.T, f *fixture) {
-				_, status := f.begin(newPod("p", uses("c")))
-				require.Equal(t, fwk.UnschedulableAndUnresolvable, status.Code())
-				require.Contains(t, status.Message(), "claim default/c is allocated by controller controller.example.com")
-				require.Empty(t, f.writes)
 			})
 		})
 	}

@@ -124,9 +124,20 @@ func (a *attempt) scores() (raw, normalized map[string]int64) {
 	return raw, normalized
 }
 
-// best returns the feasible node with the best score, the first of several.
+// best returns the feasible node with the best score, the first of several. Like in the
+// scheduler, a single one is neither pre-scored nor scored.
 func (a *attempt) best() string {
-	if a.skipped || len(a.feasible) == 1 {
+	if len(a.feasible) == 1 {
+		return a.feasible[0]
+	}
+	var nodes []fwk.NodeInfo
+	for _, info := range a.f.nodeInfos() {
+		if slices.Contains(a.feasible, info.Node().Name) {
+			nodes = append(nodes, info)
+		}
+	}
+	require.NoError(a.f.t, a.f.pl.PreScore(a.f.ctx, a.state, a.pod, nodes).AsError())
+	if a.skipped {
 		return a.feasible[0]
 	}
 	_, scores := a.scores()

@@ -11,6 +11,8 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
 )
 
 // claimEvents wakes the pods that may be helped by what happens to claims. It does so
@@ -122,7 +124,8 @@ func (e *claimEvents) matters(event claimEvent) bool {
 	if len(before.ReservedFor) < e.pl.consumerLimit(event.before) && e.pl.inUse(event.after) {
 		before.ReservedFor, after.ReservedFor = nil, nil
 	}
-	return !apiequality.Semantic.DeepEqual(&before, &after) ||
+	return !apiversions.SameAlphaClaim(event.before, event.after) ||
+		!apiequality.Semantic.DeepEqual(&before, &after) ||
 		!apiequality.Semantic.DeepEqual(&event.before.Spec, &event.after.Spec)
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/candidates"
+	"github.com/quartermaster-dra/quartermaster/pkg/classic"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
@@ -38,6 +39,12 @@ type cycle struct {
 	group      *groupCycle
 	uid        types.UID
 	reservedOn string
+
+	// classic has the claims that controllers of their drivers allocate; they are not among
+	// the others. nil if there are none.
+	classic *classic.Attempt
+	// classicTouched is set before PreBind begins to reserve them.
+	classicTouched bool
 
 	// left is set if what was written is for the next process to go on with.
 	left bool

@@ -46,6 +46,11 @@ func (pl *Quartermaster) filter(ctx context.Context, c *cycle, nodeInfo fwk.Node
 	if status := c.filterAllocated(nodeInfo.Node()); status != nil {
 		return status
 	}
+	if c.classic != nil {
+		if err := c.classic.Check(nodeInfo.Node()); err != nil {
+			return waiting("%v", err)
+		}
+	}
 	if task == nil {
 		return nil
 	}

@@ -60,14 +60,18 @@ func (pl *Quartermaster) leaveGroupClaim(ctx context.Context, pod *v1.Pod, podCl
 	pl.undoWrite(ctx, pod, pending)
 }
 
-// PostBind ends the pod's use of claims that are reserved for its group.
+// PostBind ends the pod's use of claims that are reserved for its group, and the
+// negotiation about claims that controllers allocate.
 func (pl *Quartermaster) PostBind(_ context.Context, cs fwk.CycleState, pod *v1.Pod, _ string) {
-	if pl.groups == nil {
+	if pl.groups == nil && pl.classic == nil {
 		return
 	}
 	c, err := cycleOf(cs)
 	if err != nil || c == nil {
 		return
+	}
+	if c.classic != nil {
+		pl.classic.negotiator.End(pod)
 	}
 	for _, podClaim := range c.claims {
 		if podClaim.group != nil {

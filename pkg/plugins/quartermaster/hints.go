@@ -8,6 +8,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -80,8 +81,11 @@ func (pl *Quartermaster) isSchedulableAfterClassChange(_ klog.Logger, pod *v1.Po
 	if !ok {
 		return fwk.Queue, nil
 	}
-	if old, ok := oldObj.(*resourceapi.DeviceClass); ok && apiequality.Semantic.DeepEqual(&old.Spec, &class.Spec) {
+	if old, ok := oldObj.(*resourceapi.DeviceClass); ok && apiequality.Semantic.DeepEqual(&old.Spec, &class.Spec) && apiversions.SameAlphaClass(old, class) {
 		return fwk.QueueSkip, nil
+	}
+	if pl.dependsOnAlphaClass(pod, class.Name) {
+		return fwk.Queue, nil
 	}
 	if pl.mayServe(pod, oldObj, class) {
 		return fwk.Queue, nil
@@ -116,7 +120,7 @@ func (pl *Quartermaster) isSchedulableAfterNodeChange(_ klog.Logger, pod *v1.Pod
 	if err != nil {
 		return fwk.QueueSkip, nil
 	}
-	return hint(pl.mayRunOn(node, pod, claims))
+	return hint(pl.dependsOnController(claims) || pl.mayRunOn(node, pod, claims))
 }
 
 // mayRunOn reports whether all allocations can be used on the node, and whether

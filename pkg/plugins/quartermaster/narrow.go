@@ -48,7 +48,7 @@ func (n *narrowing) possible() bool {
 // narrow returns the nodes to look at; nil stands for all of them, which is what it is
 // unless they are few.
 func (pl *Quartermaster) narrow(c *cycle, pod *v1.Pod, total int) *fwk.PreFilterResult {
-	if !pl.narrowing.possible() || othersNarrow(pod) || c.extended != nil {
+	if !pl.narrowing.possible() || c.classic != nil || othersNarrow(pod) || c.extended != nil {
 		return nil
 	}
 	names := c.allocatedOn()

@@ -56,6 +56,8 @@ type Quartermaster struct {
 	bindingConditions bool
 	// stopping ends when the scheduler does.
 	stopping context.Context
+	// classic is nil unless the server may have claims that controllers allocate.
+	classic *classicMode
 	// groups is nil unless claims can belong to PodGroups (gate DRAWorkloadResourceClaims).
 	groups *groupClaims
 	// attemptBudget bounds what an attempt may wait for selectors to be evaluated, on all
@@ -76,6 +78,7 @@ var (
 	_ fwk.FilterPlugin             = &Quartermaster{}
 	_ fwk.PostFilterPlugin         = &Quartermaster{}
 	_ fwk.PodGroupPostFilterPlugin = &Quartermaster{}
+	_ fwk.PreScorePlugin           = &Quartermaster{}
 	_ fwk.ScorePlugin              = &Quartermaster{}
 	_ fwk.ScoreExtensions          = &Quartermaster{}
 	_ fwk.ReservePlugin            = &Quartermaster{}
@@ -144,6 +147,9 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 	}
 	pl.waker = newWaker(klog.FromContext(ctx), handle.Activate)
 	if pl.claims, err = pl.followClaims(ctx, handle.SharedInformerFactory().Resource().V1().ResourceClaims().Informer()); err != nil {
+		return nil, fmt.Errorf("plugin %s: %w", Name, err)
+	}
+	if pl.classic, err = pl.classicModeFor(ctx); err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", Name, err)
 	}
 	pl.gate = newGateReporter(handle, pl.checkClaims, pl.claims.createdWithin)

@@ -40,6 +40,9 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 		return nil, fwk.NewStatus(fwk.Unschedulable,
 			fmt.Sprintf("claim %s was deallocated to find devices elsewhere", klog.KObj(podClaim.claim)))
 	}
+	if status := pl.freeClassic(c, pod); status != nil {
+		return nil, status
+	}
 	removed, err := pl.removeLeftOver(ctx, c, pod)
 	if err != nil {
 		return nil, failed(err)

@@ -21,7 +21,7 @@ func (pl *Quartermaster) PreBindPreFlight(_ context.Context, cs fwk.CycleState, 
 	if err != nil {
 		return result, failed(err)
 	}
-	if c == nil || len(c.claims) == 0 {
+	if c == nil || len(c.claims) == 0 && c.classic == nil {
 		return result, fwk.NewStatus(fwk.Skip)
 	}
 	return result, nil
@@ -37,7 +37,13 @@ func (pl *Quartermaster) PreBind(ctx context.Context, cs fwk.CycleState, pod *v1
 	if err != nil {
 		return failed(err)
 	}
-	if c == nil || len(c.claims) == 0 {
+	if c == nil {
+		return nil
+	}
+	if err := pl.reserveClassic(ctx, c, pod); err != nil {
+		return failed(err)
+	}
+	if len(c.claims) == 0 {
 		return nil
 	}
 	if err := pl.settlePlan(ctx, c); err != nil {

@@ -58,6 +58,10 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 		return nil, waiting("what an earlier attempt wrote into the pod's claims could not be undone yet; " +
 			"waiting for the API server to accept that")
 	}
+	claims, status := pl.splitClassic(ctx, c, pod, claims)
+	if status != nil {
+		return nil, status
+	}
 	for _, claim := range claims {
 		podClaim, status := pl.checkClaim(pod, claim, group)
 		if status != nil {
@@ -97,9 +101,6 @@ func (pl *Quartermaster) isResize(pod *v1.Pod) bool {
 // checkClaim finds what keeps the pod from using a claim on any node.
 func (pl *Quartermaster) checkClaim(pod *v1.Pod, claim *resourceapi.ResourceClaim, group *groupCycle) (*podClaim, *fwk.Status) {
 	result := &podClaim{claim: claim}
-	if status := checkController(claim); status != nil {
-		return nil, status
-	}
 	if claim.Status.Allocation == nil {
 		if status := pl.checkPlanned(result, group); status != nil {
 			return nil, status

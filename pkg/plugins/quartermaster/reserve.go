@@ -26,6 +26,9 @@ func (pl *Quartermaster) Reserve(ctx context.Context, cs fwk.CycleState, pod *v1
 	if c == nil {
 		return nil
 	}
+	if status := pl.negotiate(c, pod, nodeName); status != nil {
+		return status
+	}
 	if err := c.chooseVariant(nodeName); err != nil {
 		return failed(err)
 	}

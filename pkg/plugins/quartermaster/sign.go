@@ -36,6 +36,9 @@ func (pl *Quartermaster) SignPod(_ context.Context, pod *v1.Pod) ([]fwk.SignFrag
 	if err != nil {
 		return nil, notSigned("%v", err)
 	}
+	if pl.dependsOnController(claims) {
+		return nil, notSigned("a controller may have to allocate a claim")
+	}
 	content := sha256.New()
 	for _, claim := range claims {
 		if claim.Status.Allocation != nil {

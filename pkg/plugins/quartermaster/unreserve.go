@@ -34,6 +34,7 @@ func (pl *Quartermaster) Unreserve(ctx context.Context, cs fwk.CycleState, pod *
 			pl.endInFlight(pod, podClaim)
 		}
 	}
+	pl.unreserveClassic(ctx, c, pod)
 	if group != nil {
 		group.forget(pl, c)
 	}
