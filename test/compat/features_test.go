@@ -4,8 +4,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -63,4 +65,24 @@ func TestTaintRules(t *testing.T) {
 	s.Waiting("second", "claim "+s.Name+"/second", "taints that are not tolerated")
 	require.NoError(t, rules.Delete(t.Context(), s.Name, metav1.DeleteOptions{}))
 	s.RunningSoon("second")
+}
+
+// Extended resources that a device class stands for. Releases without claims in v1 have
+// nowhere to record which devices serve them.
+func TestExtendedResource(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t, "extended", 1)
+	s.Devices(0, harness.Numbered(2)...)
+	pod := s.Pod("user", nil)
+	implicit := corev1.ResourceName(resourceapi.ResourceDeviceClassPrefix + s.Name)
+	amounts := corev1.ResourceList{implicit: resource.MustParse("1")}
+	pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: amounts, Limits: amounts}
+	s.Create(pod)
+	if tested.claims != apiversions.V1 {
+		s.Waiting("user", "the API server is too old")
+		require.Zero(t, s.Allocated())
+		return
+	}
+	s.Running("user")
+	require.NotNil(t, s.LivePod("user").Status.ExtendedResourceClaimStatus)
 }

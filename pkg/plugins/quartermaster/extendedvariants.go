@@ -178,7 +178,9 @@ func (pl *Quartermaster) newVariant(c *cycle, kind []byte) *variant {
 	if len(v.claims) > 0 {
 		v.task = pl.solver.Prepare(v.claims)
 	}
-	v.unfit = e.unfit(v, &requests)
+	if v.unfit = e.unfit(v, &requests); v.unfit == nil {
+		v.unfit = pl.recordable(v)
+	}
 	return v
 }
 

@@ -132,11 +132,15 @@ func (pl *Quartermaster) patchExtended(ctx context.Context, pod *v1.Pod, status 
 	if err != nil {
 		return err
 	}
-	return retry.OnError(retry.DefaultBackoff, mayGoAway, func() error {
-		_, err := pl.handle.ClientSet().CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch,
+	var answer *v1.Pod
+	if err := retry.OnError(retry.DefaultBackoff, mayGoAway, func() (err error) {
+		answer, err = pl.handle.ClientSet().CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch,
 			metav1.PatchOptions{FieldManager: commit.FieldManager}, "status")
 		return err
-	})
+	}); err != nil {
+		return err
+	}
+	return checkRecorded(answer, status)
 }
 
 // mayGoAway reports whether a request that changes nothing when it is repeated had better

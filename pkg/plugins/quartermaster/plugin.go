@@ -63,6 +63,9 @@ type Quartermaster struct {
 	// attemptBudget bounds what an attempt may wait for selectors to be evaluated, on all
 	// nodes together.
 	attemptBudget time.Duration
+	// storesExtended reports whether the API server may store what is written about
+	// extended resources.
+	storesExtended func() bool
 	// eventContext bounds what may be evaluated to find out whom events help.
 	eventContext context.Context
 
@@ -133,6 +136,7 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 		eventContext:  newEventContext(),
 		podsByClaim:   "quartermasterPodsByClaim-" + handle.ProfileName(),
 
+		storesExtended:    func() bool { return apiversions.StoresExtendedResources(handle.ClientSet()) },
 		bindingConditions: supported.DeviceBindingAndStatus,
 		stopping:          ctx,
 	}
