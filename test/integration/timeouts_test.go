@@ -139,16 +139,7 @@ func testBindingGateOff(t *testing.T) {
 	s.ClaimAndPod("waits", s.Want(1))
 	s.Waiting("waits", "DRADeviceBindingConditions")
 	s.Create(one("given", s.Want(1)))
-	s.Protect("given")
-	s.UpdateClaimStatus("given", func(claim *resourceapi.ResourceClaim) {
-		claim.Status.Allocation = &resourceapi.AllocationResult{
-			Devices: resourceapi.DeviceAllocationResult{Results: []resourceapi.DeviceRequestAllocationResult{{
-				Request: "gpu", Driver: s.Driver, Pool: s.gatedPool(0), Device: "gpu-9",
-				BindingConditions: []string{attached}, BindingFailureConditions: []string{broken},
-			}}},
-			NodeSelector: onlyOn(s.Node(0)),
-		}
-	})
+	s.allocateGated("given", "gpu-9")
 	s.Create(s.Pod("p", uses("given")))
 	s.Running("p")
 	s.DeletePod("waits")

@@ -1,0 +1,83 @@
+package integration
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/builder"
+)
+
+// A pod with a higher priority needs the place of one that waits for its devices: that
+// one is not evicted, because it is not bound yet, but stops waiting. Its devices can be
+// had as well.
+func TestPreemptedWhileWaiting(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t, "gated-victim", 1)
+	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: s.Name}, Value: 1000}
+	_, err := s.Cluster.Client.SchedulingV1().PriorityClasses().Create(t.Context(), class, metav1.CreateOptions{})
+	require.NoError(t, err)
+	s.gatedSlice(0, "gpu-9")
+	large := func(name string) *corev1.Pod {
+		pod := s.Pod(name, uses(name))
+		pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20")}
+		return pod
+	}
+	s.Create(one("victim", s.Want(1)), large("victim"))
+	s.holds("victim", s.gatedPool(0)+"/gpu-9")
+	s.announced("victim")
+
+	s.Devices(0, builder.Devices("gpu-0")...)
+	urgent := large("urgent")
+	urgent.Spec.PriorityClassName = class.Name
+	s.Create(one("urgent", s.Want(1)), urgent)
+	s.RunningSoon("urgent")
+	s.EventuallyFree("victim")
+	s.notBound("victim")
+	require.Equal(t, []string{s.Node(0) + "/gpu-0"}, s.DeviceNames("urgent"))
+	s.DeletePod("urgent")
+	s.RunningSoon("victim") // With the device that is ready.
+}
+
+// Whoever allocated a claim need not have said when, and nobody can do so later. Pods
+// wait for its devices all the same.
+func TestAllocatedWithoutTime(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t, "gated-untimed", 1)
+	s.gatedSlice(0, "gpu-9")
+	s.Create(one("untimed", s.Want(1)))
+	s.allocateGated("untimed", "gpu-9")
+
+	claim := s.LiveClaim("untimed")
+	now := metav1.Now()
+	claim.Status.Allocation.AllocationTimestamp = &now
+	_, err := s.Cluster.Client.ResourceV1().ResourceClaims(s.Name).UpdateStatus(t.Context(), claim, metav1.UpdateOptions{})
+	require.True(t, apierrors.IsInvalid(err), "the allocation is immutable, but the server says: %v", err)
+
+	s.Create(s.Pod("p", uses("untimed")))
+	s.announced("p")
+	s.notBound("p")
+	s.reports("untimed", attached)
+	s.RunningSoon("p")
+}
+
+// allocateGated gives a claim a device of gatedSlice, without a timestamp.
+func (s *space) allocateGated(claim, device string) {
+	s.T.Helper()
+	s.Protect(claim)
+	s.UpdateClaimStatus(claim, func(c *resourceapi.ResourceClaim) {
+		c.Status.Allocation = &resourceapi.AllocationResult{
+			Devices: resourceapi.DeviceAllocationResult{Results: []resourceapi.DeviceRequestAllocationResult{{
+				Request: "gpu", Driver: s.Driver, Pool: s.gatedPool(0), Device: device,
+				BindingConditions: []string{attached}, BindingFailureConditions: []string{broken},
+			}}},
+			NodeSelector: onlyOn(s.Node(0)),
+		}
+	})
+}
