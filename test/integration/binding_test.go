@@ -14,7 +14,11 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/builder"
 )
 
-const attached, broken = "attached", "broken"
+const (
+	attached, broken = "attached", "broken"
+	// late is an attribute of devices that have to be attached first.
+	late = "late"
+)
 
 // Devices that get ready only after they were allocated (KEP-5007).
 func TestBindingConditions(t *testing.T) {
@@ -39,7 +43,7 @@ func TestBindingConditions(t *testing.T) {
 func gated(names ...string) []*builder.DeviceBuilder {
 	devices := builder.Devices(names...)
 	for _, device := range devices {
-		device.BindingCondition(attached).Modify(func(d *resourceapi.Device) { d.BindingFailureConditions = []string{broken} })
+		device.Attr(late, true).BindingCondition(attached).Modify(func(d *resourceapi.Device) { d.BindingFailureConditions = []string{broken} })
 	}
 	return devices
 }

@@ -29,11 +29,11 @@ func TestPreemptedWhileWaiting(t *testing.T) {
 		pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20")}
 		return pod
 	}
-	s.Create(one("victim", s.Want(1)), large("victim"))
+	s.Create(one("victim", s.Want(1, s.Attribute(late))), large("victim"))
 	s.holds("victim", s.gatedPool(0)+"/gpu-9")
 	s.announced("victim")
 
-	s.Devices(0, builder.Devices("gpu-0")...)
+	s.Devices(0, builder.Device("gpu-0").Attr(late, false))
 	urgent := large("urgent")
 	urgent.Spec.PriorityClassName = class.Name
 	s.Create(one("urgent", s.Want(1)), urgent)
@@ -42,7 +42,9 @@ func TestPreemptedWhileWaiting(t *testing.T) {
 	s.notBound("victim")
 	require.Equal(t, []string{s.Node(0) + "/gpu-0"}, s.DeviceNames("urgent"))
 	s.DeletePod("urgent")
-	s.RunningSoon("victim") // With the device that is ready.
+	s.holds("victim", s.gatedPool(0)+"/gpu-9")
+	s.reports("victim", attached)
+	s.RunningSoon("victim")
 }
 
 // Whoever allocated a claim need not have said when, and nobody can do so later. Pods

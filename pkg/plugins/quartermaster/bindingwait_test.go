@@ -287,8 +287,13 @@ func TestBindingIsPreempted(t *testing.T) {
 		time.AfterFunc(time.Minute, func() { cancel(errLost) })
 		status := f.pl.PreBind(ctx, a.state, a.pod, "n1")
 		require.ErrorIs(t, status.AsError(), errLost)
+		f.activated = nil
 		a.unreserve("n1")
+		require.True(t, f.pl.undoing.has("uid-pod-p"), "the scheduler can forget the pod at once")
+		f.settle()
+		require.False(t, f.pl.undoing.has("uid-pod-p"))
 		require.Nil(t, f.claim("c").Status.Allocation, "the devices are for whoever comes first")
+		require.Contains(t, f.activator.names(), "default/p", "it can be tried again now")
 	})
 }
 

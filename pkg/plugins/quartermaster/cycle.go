@@ -48,6 +48,8 @@ type cycle struct {
 
 	// left is set if what was written is for the next process to go on with.
 	left bool
+	// cancelled is set if PreBind was told to stop, as it is for pods that are preempted.
+	cancelled bool
 
 	// evaluation is how long the attempt may wait for selectors to be evaluated.
 	evaluation *selector.Budget

@@ -46,6 +46,13 @@ func (pl *Quartermaster) PreBind(ctx context.Context, cs fwk.CycleState, pod *v1
 	if len(c.claims) == 0 {
 		return nil
 	}
+	status := pl.preBind(ctx, c, pod, node)
+	c.cancelled = !status.IsSuccess() && ctx.Err() != nil
+	return status
+}
+
+// preBind is PreBind for pods that use claims.
+func (pl *Quartermaster) preBind(ctx context.Context, c *cycle, pod *v1.Pod, node string) *fwk.Status {
 	if err := pl.settlePlan(ctx, c); err != nil {
 		return failed(err)
 	}

@@ -28,6 +28,8 @@ func (pl *Quartermaster) Unreserve(ctx context.Context, cs fwk.CycleState, pod *
 		switch {
 		case podClaim.group != nil:
 			pl.leaveGroupClaim(ctx, pod, podClaim)
+		case podClaim.touched && c.cancelled:
+			pl.undoLater(ctx, pod, podClaim.handOver(), true)
 		case podClaim.touched:
 			pl.undoWrite(ctx, pod, podClaim.handOver())
 		case podClaim.planned != nil:
@@ -57,14 +59,21 @@ func (c *podClaim) handOver() *podClaim {
 // done the pod must not be tried again: the late undo would take away the
 // reservation of the new attempt.
 func (pl *Quartermaster) undoWrite(ctx context.Context, pod *v1.Pod, podClaim *podClaim) {
-	if pl.tryUndoWrite(ctx, pod, podClaim) {
-		return
+	if !pl.tryUndoWrite(ctx, pod, podClaim) {
+		pl.undoLater(ctx, pod, podClaim, false)
 	}
+}
+
+// undoLater is undoWrite in the background, which begins at once or after a pause. Besides
+// for a server that cannot be reached, this is for pods that are preempted: until Unreserve
+// returns, they still count on their node. Whoever preempts them is tried again meanwhile,
+// preempts them once more, now by deletion, and may wait for an event that does not come.
+func (pl *Quartermaster) undoLater(ctx context.Context, pod *v1.Pod, podClaim *podClaim, atOnce bool) {
 	pl.undoing.begin(pod.UID)
 	go func() {
 		// Outlives the cycle, whose context ends now.
 		ctx := context.WithoutCancel(ctx)
-		_ = wait.PollUntilContextCancel(ctx, undoInterval, false, func(ctx context.Context) (bool, error) {
+		_ = wait.PollUntilContextCancel(ctx, undoInterval, atOnce, func(ctx context.Context) (bool, error) {
 			return pl.tryUndoWrite(ctx, pod, podClaim), nil
 		})
 		pl.undoing.end(pod.UID)
