@@ -27,6 +27,11 @@ func (id PoolID) Compare(other PoolID) int {
 	return cmp.Or(cmp.Compare(id.Driver, other.Driver), cmp.Compare(id.Name, other.Name))
 }
 
+// AnyCount as resourceSliceCount of a pool says that nobody knows how many slices there
+// are: what there is is complete. v1 does not permit it; versions without that field need
+// it, for pools that are local to a node.
+const AnyCount = -1
+
 // Options say which optional parts of the API are understood. A slice that uses
 // a part that is not is left out.
 type Options struct {
@@ -162,7 +167,7 @@ func (p *Pool) build(reachable []*Slice, node *v1.Node) *NodePool {
 	want := targeting[0].Spec.Pool.ResourceSliceCount
 
 	var others []*Slice
-	if int64(len(targeting)) != want {
+	if want != AnyCount && int64(len(targeting)) != want {
 		found, groups := 0, false
 		for _, slice := range p.slices {
 			switch {

@@ -56,6 +56,13 @@ func TestOnNode(t *testing.T) {
 			slices: []*b.SliceBuilder{b.NodeSlice("a", gpus...), b.NodeSlice("b", gpus...)},
 			want:   []summary{pool("a", "complete", "gpu-0", "gpu-1")},
 		},
+		"a pool of which nobody knows how many slices it has is what there is": {
+			slices: []*b.SliceBuilder{
+				b.Slice("first").InPool("a", 1, inventory.AnyCount).OnNode("a").Devices(b.Device("gpu-0")),
+				b.Slice("second").InPool("a", 1, inventory.AnyCount).OnNode("a").Devices(b.Device("gpu-1")),
+			},
+			want: []summary{pool("a", "complete", "gpu-0", "gpu-1")},
+		},
 		"pools are sorted by driver and name": {
 			slices: []*b.SliceBuilder{
 				b.Slice("z").OnAllNodes().Devices(b.Device("d")),
