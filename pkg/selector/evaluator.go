@@ -49,6 +49,7 @@ func (e *compileError) message() string {
 // done.
 type Evaluator struct {
 	compiled    *cel.Cache
+	languages   []Language
 	evaluations atomic.Uint64
 	// matches evaluates a compiled expression for a device.
 	matches func(context.Context, *cel.CompilationResult, cel.Device) (bool, error)
@@ -57,11 +58,11 @@ type Evaluator struct {
 	background background
 }
 
-// NewEvaluator returns an evaluator that compiles with the given cache. Verdicts
-// are cached by expression, so all evaluators that see the same pools must
-// support the same CEL features.
-func NewEvaluator(compiled *cel.Cache) *Evaluator {
-	e := &Evaluator{compiled: compiled, matches: matches}
+// NewEvaluator returns an evaluator that compiles with the given cache, except for what is
+// in one of the other languages. Verdicts are cached by expression, so all evaluators
+// that see the same pools must support the same CEL features and languages.
+func NewEvaluator(compiled *cel.Cache, others ...Language) *Evaluator {
+	e := &Evaluator{compiled: compiled, languages: others, matches: matches}
 	e.background = newBackground(e.step)
 	return e
 }
@@ -100,8 +101,8 @@ func (e *Evaluator) overSlice(ctx context.Context, slice *inventory.Slice, expre
 type judgement struct {
 	slice      *inventory.Slice
 	expression string
-	// program and verdict are nil before the first step.
-	program *cel.CompilationResult
+	// program and verdict are set by the first step.
+	program program
 	verdict *verdict
 	next    int           // device
 	took    time.Duration // in the background
@@ -135,20 +136,19 @@ func (e *Evaluator) finish(ctx context.Context, j *judgement) error {
 // and then changes nothing.
 func (e *Evaluator) step(ctx context.Context, j *judgement) error {
 	if j.verdict == nil {
-		program := e.compiled.GetOrCompile(j.expression)
-		j.program, j.verdict = &program, &verdict{matches: bitset.New(len(j.slice.Spec.Devices))}
+		j.program, j.verdict = e.compile(j.expression), &verdict{matches: bitset.New(len(j.slice.Spec.Devices))}
 	}
 	if j.done() {
 		return nil
 	}
-	if j.program.Error != nil {
-		j.verdict.fail(j.next, &compileError{j.program.Error})
+	if j.program.err != nil {
+		j.verdict.fail(j.next, &compileError{j.program.err})
 		j.next++
 		return nil
 	}
 	e.evaluations.Add(1)
 	device := &j.slice.Spec.Devices[j.next]
-	matches, err := e.matches(ctx, j.program, cel.Device{
+	matches, err := e.evaluate(ctx, j.program, cel.Device{
 		Driver:                   j.slice.Spec.Driver,
 		AllowMultipleAllocations: device.AllowMultipleAllocations,
 		Attributes:               device.Attributes,
