@@ -38,6 +38,9 @@ func newSearch(ctx context.Context, t *Task, site Site) (*search, error) {
 // setUpClaim finds what makes a claim impossible for good, the candidates of its
 // requests, and how many devices they need.
 func (s *search) setUpClaim(c *claim) error {
+	if c.err != nil {
+		return c.err
+	}
 	total := 0
 	for _, slot := range c.slots {
 		if slot.err != nil {

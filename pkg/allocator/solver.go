@@ -55,6 +55,10 @@ type Solver struct {
 	// as CPU (KEP-5517): what they take there has to be accounted for, which the search does
 	// not do. Upstream's does not either, its plugin does.
 	RefuseOfNode bool
+	// Resolve returns a claim with its requests if these are not in the claim itself, as in
+	// v1alpha2; the claim is left as it is. Its errors become errors of the task. nil means
+	// that claims say all.
+	Resolve func(*resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error)
 	// NewShareID makes the IDs of shares, the one thing in a plan that is not
 	// determined by the input. nil means random UUIDs, as the API asks for.
 	NewShareID func() types.UID

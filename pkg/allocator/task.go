@@ -40,6 +40,8 @@ type claim struct {
 	constraints []resourceapi.DeviceConstraint
 	// firstConstraint is how many constraints the claims before this one have.
 	firstConstraint int
+	// err is why it is not known what the claim asks for. It has no slots then.
+	err error
 }
 
 // slot is a DeviceRequest: alternatives of which exactly one gets devices. A
@@ -55,6 +57,13 @@ type slot struct {
 // Err and Solve, where they take the place that they have among the errors which
 // only a node can bring to light.
 func (s *Solver) Prepare(claims []*resourceapi.ResourceClaim) *Task {
+	if s.Resolve != nil {
+		return s.prepareResolved(claims)
+	}
+	return s.prepare(claims)
+}
+
+func (s *Solver) prepare(claims []*resourceapi.ResourceClaim) *Task {
 	slotCount, requestCount := 0, 0
 	for _, api := range claims {
 		slotCount += len(api.Spec.Devices.Requests)
@@ -130,6 +139,9 @@ func (t *Task) newSlot(c *claim, id int, api *resourceapi.DeviceRequest, storage
 // Err returns the first problem of the claims that no node can cure, or nil.
 func (t *Task) Err() error {
 	for _, c := range t.claims {
+		if c.err != nil {
+			return c.err
+		}
 		for _, s := range c.slots {
 			if s.err != nil {
 				return s.err

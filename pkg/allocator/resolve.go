@@ -1,0 +1,28 @@
+package allocator
+
+import (
+	"slices"
+
+	resourceapi "k8s.io/api/resource/v1"
+)
+
+// prepareResolved is prepare for claims that have to be resolved. One that cannot be has
+// no requests and an error.
+func (s *Solver) prepareResolved(claims []*resourceapi.ResourceClaim) *Task {
+	resolved := slices.Clone(claims)
+	errs := make([]error, len(claims))
+	for i, claim := range claims {
+		known, err := s.Resolve(claim)
+		if err != nil {
+			unknown := *claim
+			unknown.Spec = resourceapi.ResourceClaimSpec{}
+			known, errs[i] = &unknown, err
+		}
+		resolved[i] = known
+	}
+	t := s.prepare(resolved)
+	for i, err := range errs {
+		t.claims[i].err = err
+	}
+	return t
+}
