@@ -18,7 +18,7 @@ const startTimeout = 15 * time.Second
 
 // Connect returns a client set whose ResourceV1() works with whatever the server behind
 // the given clients has. It logs which versions are used and why. If the server has v1 of
-// everything, it is the given client set itself. Otherwise, a goroutine runs until the
+// everything, it is the given client set itself. Otherwise, goroutines run until the
 // context ends. untyped is for versions without types in client-go.
 func Connect(ctx context.Context, client kubernetes.Interface, untyped dynamic.Interface) kubernetes.Interface {
 	served := newServed(client.Discovery(), clock.RealClock{})
@@ -31,7 +31,9 @@ func Connect(ctx context.Context, client kubernetes.Interface, untyped dynamic.I
 		return client
 	}
 	go served.run(ctx)
-	return newClientset(client, untyped, served)
+	connected := newClientset(client, untyped, served)
+	go connected.resources.resolver.run(ctx)
+	return connected
 }
 
 // clientset is a client set with another way to resource.k8s.io/v1, and to old pods.
@@ -43,10 +45,14 @@ type clientset struct {
 }
 
 func newClientset(client kubernetes.Interface, untyped dynamic.Interface, served *Served) *clientset {
+	alpha2 := newAlpha2(client, served)
 	return &clientset{
 		Interface: client,
-		resources: &resources{client: client, untyped: untyped, served: served, alpha3: newAlpha3(client, served)},
-		oldPods:   newOldPods(client.CoreV1(), client.Discovery()),
+		resources: &resources{
+			client: client, untyped: untyped, served: served,
+			alpha3: newAlpha3(client, served), alpha2: alpha2, resolver: newResolver(alpha2),
+		},
+		oldPods: newOldPods(client.CoreV1(), client.Discovery()),
 	}
 }
 

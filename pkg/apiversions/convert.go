@@ -16,6 +16,7 @@ func init() {
 	utilruntime.Must(resourcev1beta1.AddToScheme(scheme))
 	utilruntime.Must(resourcev1beta2.AddToScheme(scheme))
 	utilruntime.Must(addAlpha3Conversions(scheme))
+	utilruntime.Must(addAlpha2Conversions(scheme))
 }
 
 // convert returns an object of the other version. What the two have in common may be

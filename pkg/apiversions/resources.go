@@ -15,6 +15,9 @@ type resources struct {
 	untyped dynamic.Interface
 	served  *Served
 	alpha3  alpha3
+	alpha2  alpha2
+	// resolver says what claims of v1alpha2 ask for.
+	resolver *Resolver
 }
 
 var _ resourceclient.ResourceV1Interface = &resources{}
@@ -34,6 +37,8 @@ func (r *resources) ResourceClaims(namespace string) resourceclient.ResourceClai
 				return newConverted[resourceapi.ResourceClaim, resourceapi.ResourceClaimList](claimResource, version, r.client.ResourceV1beta1().ResourceClaims(namespace))
 			case V1alpha3:
 				return r.alpha3.claims(namespace)
+			case V1alpha2:
+				return r.alpha2.claims(namespace)
 			default:
 				return absent[resourceapi.ResourceClaim, resourceapi.ResourceClaimList]{r.served, claimResource}
 			}
@@ -53,6 +58,8 @@ func (r *resources) ResourceClaimTemplates(namespace string) resourceclient.Reso
 				return newConverted[resourceapi.ResourceClaimTemplate, resourceapi.ResourceClaimTemplateList](templateResource, version, r.client.ResourceV1beta1().ResourceClaimTemplates(namespace))
 			case V1alpha3:
 				return r.alpha3.templates(namespace)
+			case V1alpha2:
+				return r.alpha2.templates(namespace)
 			default:
 				return absent[resourceapi.ResourceClaimTemplate, resourceapi.ResourceClaimTemplateList]{r.served, templateResource}
 			}
@@ -72,6 +79,8 @@ func (r *resources) DeviceClasses() resourceclient.DeviceClassInterface {
 				return newConverted[resourceapi.DeviceClass, resourceapi.DeviceClassList](classResource, version, r.client.ResourceV1beta1().DeviceClasses())
 			case V1alpha3:
 				return r.alpha3.classes()
+			case V1alpha2:
+				return r.alpha2.classes()
 			default:
 				return absent[resourceapi.DeviceClass, resourceapi.DeviceClassList]{r.served, classResource}
 			}
@@ -91,6 +100,8 @@ func (r *resources) ResourceSlices() resourceclient.ResourceSliceInterface {
 				return newConverted[resourceapi.ResourceSlice, resourceapi.ResourceSliceList](sliceResource, version, r.client.ResourceV1beta1().ResourceSlices())
 			case V1alpha3:
 				return r.alpha3.slices()
+			case V1alpha2:
+				return r.alpha2.slices()
 			default:
 				return absent[resourceapi.ResourceSlice, resourceapi.ResourceSliceList]{r.served, sliceResource}
 			}

@@ -124,7 +124,7 @@ func (s *Served) discover(ctx context.Context) (map[string]Version, error) {
 		has[version] = names(list)
 		for resource := range convertible {
 			if found[resource] == None {
-				found[resource] = best(resource, func(v Version) bool { return has[v].Has(resource) })
+				found[resource] = best(resource, func(v Version) bool { return has[v].Has(nameIn(v, resource)) })
 			}
 		}
 		if !lacks(found) {

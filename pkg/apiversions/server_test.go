@@ -81,6 +81,20 @@ func (s *server) add(resource, name string) {
 	s.store(resource, map[string]any{"metadata": map[string]any{"name": name, "namespace": "default"}})
 }
 
+// addAs is add for an object that matters.
+func (s *server) addAs(resource string, object map[string]any) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.store(resource, object)
+}
+
+// stored returns an object as it was sent.
+func (s *server) stored(resource, name string) map[string]any {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.objects[resource][name]
+}
+
 func (s *server) store(resource string, object map[string]any) {
 	s.revision++
 	meta := object["metadata"].(map[string]any)
@@ -155,7 +169,8 @@ func notFound(message string, details *metav1.StatusDetails) metav1.Status {
 
 func kindOf(resource string) string {
 	return map[string]string{claimResource: "ResourceClaim", templateResource: "ResourceClaimTemplate", classResource: "DeviceClass",
-		sliceResource: "ResourceSlice", ruleResource: "DeviceTaintRule", contextResource: "PodSchedulingContext"}[resource]
+		sliceResource: "ResourceSlice", ruleResource: "DeviceTaintRule", contextResource: "PodSchedulingContext",
+		alpha2ClassResource: "ResourceClass", classParametersResource: "ResourceClassParameters", claimParametersResource: "ResourceClaimParameters"}[resource]
 }
 
 // in returns an object as the server sends it.

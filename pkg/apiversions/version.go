@@ -29,16 +29,30 @@ const (
 	sliceResource    = "resourceslices"
 	ruleResource     = "devicetaintrules"
 	contextResource  = "podschedulingcontexts"
+
+	classParametersResource = "resourceclassparameters"
+	claimParametersResource = "resourceclaimparameters"
 )
 
 // convertible says in which versions a resource can be used, the best one first.
 var convertible = map[string][]Version{
-	claimResource:    {V1, V1beta2, V1beta1, V1alpha3},
-	templateResource: {V1, V1beta2, V1beta1, V1alpha3},
-	classResource:    {V1, V1beta2, V1beta1, V1alpha3},
-	sliceResource:    {V1, V1beta2, V1beta1, V1alpha3},
+	claimResource:    {V1, V1beta2, V1beta1, V1alpha3, V1alpha2},
+	templateResource: {V1, V1beta2, V1beta1, V1alpha3, V1alpha2},
+	classResource:    {V1, V1beta2, V1beta1, V1alpha3, V1alpha2},
+	sliceResource:    {V1, V1beta2, V1beta1, V1alpha3, V1alpha2},
 	ruleResource:     {V1, V1beta2, V1alpha3},
 	contextResource:  {V1alpha3, V1alpha2},
+
+	classParametersResource: {V1alpha2},
+	claimParametersResource: {V1alpha2},
+}
+
+// nameIn returns what a resource is called in a version.
+func nameIn(version Version, resource string) string {
+	if version == V1alpha2 && resource == classResource {
+		return alpha2ClassResource
+	}
+	return resource
 }
 
 // isOptional says that v1 does not have the resource, so that nothing is amiss if a server

@@ -1,11 +1,11 @@
 package v1alpha2
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 )
 
@@ -20,13 +20,7 @@ const unresolved = "unresolved"
 func ToHub(claim *ResourceClaim) (*resourceapi.ResourceClaim, error) {
 	hub := &resourceapi.ResourceClaim{ObjectMeta: claim.ObjectMeta}
 	hub.Finalizers = replaced(claim.Finalizers, Finalizer, resourceapi.Finalizer)
-	hub.Spec.Devices = resourceapi.DeviceClaim{
-		Requests: []resourceapi.DeviceRequest{{
-			Name:    unresolved,
-			Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: claim.Spec.ResourceClassName},
-		}},
-		Config: []resourceapi.DeviceClaimConfiguration{{DeviceConfiguration: carry(claim.Spec)}},
-	}
+	hub.Spec = SpecToHub(&claim.Spec)
 	hub.Status.ReservedFor = claim.Status.ReservedFor
 	if claim.Status.Allocation != nil {
 		allocation, err := allocationToHub(claim.Status.DriverName, claim.Status.Allocation)
@@ -44,12 +38,11 @@ func ToHub(claim *ResourceClaim) (*resourceapi.ResourceClaim, error) {
 // status.driverName is that of the allocation; a claim without one has none, also if it
 // had one before.
 func FromHub(hub *resourceapi.ResourceClaim) (*ResourceClaim, error) {
-	spec, err := SpecOf(hub)
+	spec, err := SpecFromHub(&hub.Spec)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("ResourceClaim %s: %w", klog.KObj(hub), err)
 	}
 	claim := &ResourceClaim{
-		TypeMeta:   metav1.TypeMeta{APIVersion: GroupVersion.String(), Kind: "ResourceClaim"},
 		ObjectMeta: hub.ObjectMeta,
 		Spec:       *spec,
 	}
@@ -64,24 +57,33 @@ func FromHub(hub *resourceapi.ResourceClaim) (*ResourceClaim, error) {
 	return claim, nil
 }
 
+// SpecToHub converts what a claim or template asks for.
+func SpecToHub(spec *ResourceClaimSpec) resourceapi.ResourceClaimSpec {
+	return resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{
+		Requests: []resourceapi.DeviceRequest{{
+			Name:    unresolved,
+			Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: spec.ResourceClassName},
+		}},
+		Config: []resourceapi.DeviceClaimConfiguration{{DeviceConfiguration: carry(spec)}},
+	}}
+}
+
+// SpecFromHub is the reverse of SpecToHub. It fails for what did not come from there.
+func SpecFromHub(hub *resourceapi.ResourceClaimSpec) (*ResourceClaimSpec, error) {
+	for i := range hub.Devices.Config {
+		spec := &ResourceClaimSpec{}
+		if found, err := carried(&hub.Devices.Config[i].DeviceConfiguration, spec); err != nil || found {
+			return spec, err
+		}
+	}
+	return nil, errors.New("it was to be used in v1alpha2, but was not read in that version: " +
+		"requests of v1 cannot be converted; use a client for v1alpha2 to create it")
+}
+
 // IsFrom reports whether a claim of the hub comes from ToHub.
 func IsFrom(hub *resourceapi.ResourceClaim) bool {
 	config := hub.Spec.Devices.Config
 	return len(config) > 0 && config[0].Opaque != nil && config[0].Opaque.Driver == Carrier
-}
-
-// SpecOf returns what a claim from ToHub has asked for.
-func SpecOf(hub *resourceapi.ResourceClaim) (*ResourceClaimSpec, error) {
-	for i := range hub.Spec.Devices.Config {
-		spec := &ResourceClaimSpec{}
-		if found, err := carried(&hub.Spec.Devices.Config[i].DeviceConfiguration, spec); err != nil {
-			return nil, fmt.Errorf("ResourceClaim %s: %w", klog.KObj(hub), err)
-		} else if found {
-			return spec, nil
-		}
-	}
-	return nil, fmt.Errorf("ResourceClaim %s was to be used in v1alpha2, but was not read in that version: "+
-		"requests of v1 cannot be converted; create the claim with a client for v1alpha2", klog.KObj(hub))
 }
 
 // replaced returns the list with one text in place of another, and does not change it.

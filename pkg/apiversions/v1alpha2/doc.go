@@ -30,7 +30,7 @@
 //
 // Devices are known by driver, node and name; the name of the node serves as that of the
 // pool. A driver may publish several slices for a node, and none of them says how many
-// there are. In the hub, resourceSliceCount is 0 then, which no slice of v1 can have.
+// there are (inventory.AnyCount).
 //
 // Attributes become attributes and capacities with the kind as domain ("int/size"), and
 // expressions remain in the language of this version, see package namedresources.

@@ -62,8 +62,7 @@ func (p *Parameters) SetClaimParameters(parameters *ResourceClaimParameters) {
 	defer p.mutex.Unlock()
 	var from *generatedFrom
 	if ref := parameters.GeneratedFrom; ref != nil {
-		from = &generatedFrom{*ref, parameters.Namespace}
-		from.ref.Namespace = "" // Such a reference has none.
+		from = &generatedFrom{ref.withoutNamespace(), parameters.Namespace}
 	}
 	p.claimParameters.set(objectKey{parameters.Namespace, parameters.Name}, from, parameters)
 }

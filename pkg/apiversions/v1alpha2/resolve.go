@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
@@ -28,9 +29,9 @@ func (p *Parameters) Resolve(hub *resourceapi.ResourceClaim) (*resourceapi.Resou
 	if !IsFrom(hub) {
 		return hub, nil
 	}
-	spec, err := SpecOf(hub)
+	spec, err := SpecFromHub(&hub.Spec)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("claim %s: %w", klog.KObj(hub), err)
 	}
 	devices, err := p.resolve(hub.Namespace, spec)
 	if err != nil {
@@ -58,6 +59,19 @@ func (p *Parameters) resolve(namespace string, spec *ResourceClaimSpec) (*resour
 		return nil, err
 	}
 	return join(class, ofClass, ofClaim)
+}
+
+// SuitableNodes returns the nodes to which the class of a claim from ToHub confines it
+// now, nil if it does not or is not known.
+func (p *Parameters) SuitableNodes(hub *resourceapi.ResourceClaim) *v1.NodeSelector {
+	spec, err := SpecFromHub(&hub.Spec)
+	if err != nil {
+		return nil
+	}
+	if class := p.Class(spec.ResourceClassName); class != nil {
+		return class.SuitableNodes
+	}
+	return nil
 }
 
 // resolveError is an error of a kind that its text does not mention.
@@ -116,9 +130,7 @@ func (p *Parameters) parametersOfClaim(namespace string, class *ResourceClass, r
 		}
 		return nil, missing("claim parameters %s do not exist; waiting for them to be created", klog.KRef(namespace, ref.Name))
 	}
-	within := *ref
-	within.Namespace = ""
-	if parameters, found := p.claimParameters.from(generatedFrom{within, namespace}); found {
+	if parameters, found := p.claimParameters.from(generatedFrom{ref.withoutNamespace(), namespace}); found {
 		return parameters, nil
 	}
 	return nil, missing("claim parameters for %s do not exist in namespace %s; waiting for the driver to generate them", ref, namespace)

@@ -5,6 +5,8 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/klog/v2"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
 // Kind is a type of attributes. In the hub it is the domain of the attribute's name, in
@@ -29,14 +31,14 @@ func (k Kind) Qualified(name string) resourceapi.QualifiedName {
 
 // SliceToHub converts a slice. What the result has in common with the slice is shared.
 //
-// The pool is the node. How many slices it has is not known (resourceSliceCount is 0).
+// The pool is the node. How many slices it has is not known.
 // A slice without node is for no node, as in 1.30.
 func SliceToHub(slice *ResourceSlice) (*resourceapi.ResourceSlice, error) {
 	hub := &resourceapi.ResourceSlice{
 		ObjectMeta: slice.ObjectMeta,
 		Spec: resourceapi.ResourceSliceSpec{
 			Driver: slice.DriverName,
-			Pool:   resourceapi.ResourcePool{Name: slice.NodeName, Generation: 1},
+			Pool:   resourceapi.ResourcePool{Name: slice.NodeName, Generation: 1, ResourceSliceCount: inventory.AnyCount},
 		},
 	}
 	if slice.NodeName != "" {

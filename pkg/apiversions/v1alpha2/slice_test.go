@@ -32,7 +32,7 @@ func TestSliceToHub(t *testing.T) {
 	require.Empty(t, cmp.Diff(&resourceapi.ResourceSlice{
 		ObjectMeta: metav1.ObjectMeta{Name: "node-1-gpus", UID: "u", ResourceVersion: "7"},
 		Spec: resourceapi.ResourceSliceSpec{
-			Driver: "gpu.example.com", NodeName: ptr.To("node-1"), Pool: resourceapi.ResourcePool{Name: "node-1", Generation: 1},
+			Driver: "gpu.example.com", NodeName: ptr.To("node-1"), Pool: resourceapi.ResourcePool{Name: "node-1", Generation: 1, ResourceSliceCount: -1},
 			Devices: []resourceapi.Device{
 				{
 					Name: "gpu-0",
