@@ -54,6 +54,11 @@ func (pl *Quartermaster) filter(ctx context.Context, c *cycle, nodeInfo fwk.Node
 	if task == nil {
 		return nil
 	}
+	if pl.resolver != nil {
+		if status := c.filterUnsuitable(nodeInfo.Node()); status != nil {
+			return status
+		}
+	}
 	return pl.filterUnallocated(ctx, c, task, known, nodeInfo.Node())
 }
 

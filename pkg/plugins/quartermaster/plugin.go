@@ -58,6 +58,8 @@ type Quartermaster struct {
 	stopping context.Context
 	// classic is nil unless the server may have claims that controllers allocate.
 	classic *classicMode
+	// resolver is nil if claims say themselves what they ask for.
+	resolver claimResolver
 	// groups is nil unless claims can belong to PodGroups (gate DRAWorkloadResourceClaims).
 	groups *groupClaims
 	// attemptBudget bounds what an attempt may wait for selectors to be evaluated, on all
@@ -155,6 +157,9 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 	}
 	if pl.classic, err = pl.classicModeFor(ctx); err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", Name, err)
+	}
+	if resolver := apiversions.ResolverOf(handle.ClientSet()); resolver != nil {
+		pl.resolveClaims(resolver)
 	}
 	pl.gate = newGateReporter(handle, pl.checkClaims, pl.claims.createdWithin)
 	go pl.gate.run(ctx)

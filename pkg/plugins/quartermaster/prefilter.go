@@ -105,6 +105,9 @@ func (pl *Quartermaster) checkClaim(pod *v1.Pod, claim *resourceapi.ResourceClai
 		if status := pl.checkPlanned(result, group); status != nil {
 			return nil, status
 		}
+		if status := pl.restrictToClass(result); status != nil {
+			return nil, status
+		}
 		return result, nil
 	}
 	if !resourceclaim.IsReservedForPod(pod, claim, pl.features.EnableDRAWorkloadResourceClaims) &&
