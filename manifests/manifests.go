@@ -22,6 +22,9 @@ const (
 	Secondary = "secondary"
 	// ReplaceDefault runs Quartermaster in the default scheduler's place.
 	ReplaceDefault = "replace-default"
+	// AlphaAPI is no way of running Quartermaster but an addition to both: rights for
+	// clusters that have claims in no version but v1alpha2 or v1alpha3.
+	AlphaAPI = "alpha-api"
 )
 
 // What the manifests create, for callers that look it up in a cluster.
@@ -35,17 +38,17 @@ const (
 	ConfigKey = "scheduler-config.yaml"
 )
 
-//go:embed base secondary replace-default
+//go:embed base secondary replace-default alpha-api
 var folders embed.FS
 
-// Overlays returns the names of all overlays.
+// Overlays returns the names of all overlays that run Quartermaster.
 func Overlays() []string { return []string{Secondary, ReplaceDefault} }
 
 // Render builds one overlay, as `kubectl kustomize manifests/<overlay>` does. It
 // needs neither files nor a cluster.
 func Render(overlay string) ([]*unstructured.Unstructured, error) {
-	if !slices.Contains(Overlays(), overlay) {
-		return nil, fmt.Errorf("render manifests: there is no overlay %q; use one of %s", overlay, strings.Join(Overlays(), ", "))
+	if known := append(Overlays(), AlphaAPI); !slices.Contains(known, overlay) {
+		return nil, fmt.Errorf("render manifests: there is no overlay %q; use one of %s", overlay, strings.Join(known, ", "))
 	}
 	inMemory, err := copyToMemory(folders)
 	if err != nil {

@@ -45,6 +45,29 @@ func TestClusterRoleStaysWithinKubeSchedulers(t *testing.T) {
 	})
 }
 
+// Clusters of alpha versions need more, which is bound to the same identity.
+func TestRightsForAlphaVersions(t *testing.T) {
+	t.Parallel()
+	objects, err := manifests.Render(manifests.AlphaAPI)
+	require.NoError(t, err)
+	require.Len(t, objects, 2)
+	role := find[rbacv1.ClusterRole](t, objects, "ClusterRole")
+	for _, rule := range role.Rules {
+		require.Equal(t, []string{"resource.k8s.io"}, rule.APIGroups)
+	}
+	_, beyond := validation.Covers(nil, role.Rules)
+	require.ElementsMatch(t, []string{
+		"list resourceclasses.resource.k8s.io", "watch resourceclasses.resource.k8s.io",
+		"list resourceclassparameters.resource.k8s.io", "watch resourceclassparameters.resource.k8s.io",
+		"list resourceclaimparameters.resource.k8s.io", "watch resourceclaimparameters.resource.k8s.io",
+		"get podschedulingcontexts.resource.k8s.io", "list podschedulingcontexts.resource.k8s.io", "watch podschedulingcontexts.resource.k8s.io",
+		"create podschedulingcontexts.resource.k8s.io", "update podschedulingcontexts.resource.k8s.io", "delete podschedulingcontexts.resource.k8s.io",
+	}, permissions(beyond))
+	binding := find[rbacv1.ClusterRoleBinding](t, objects, "ClusterRoleBinding")
+	require.Equal(t, role.Name, binding.RoleRef.Name)
+	require.Equal(t, []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: manifests.Name, Namespace: manifests.Namespace}}, binding.Subjects)
+}
+
 // What kube-scheduler has and we leave out, each for a reason. When a new
 // Kubernetes version grants something more, this asks whether we need it.
 func TestRightsLeftOut(t *testing.T) {

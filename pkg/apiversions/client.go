@@ -59,6 +59,17 @@ func newClientset(client kubernetes.Interface, untyped dynamic.Interface, served
 // ResourceV1 implements kubernetes.Interface.
 func (c *clientset) ResourceV1() resourceclient.ResourceV1Interface { return c.resources }
 
+// IsAlpha reports whether claims are used in an alpha version, v1alpha2 or v1alpha3. Then
+// the scheduler needs the rights of manifests/alpha-api.
+func IsAlpha(client kubernetes.Interface) bool {
+	served := Of(client)
+	if served == nil {
+		return false
+	}
+	version := served.Version(claimResource)
+	return version == V1alpha2 || version == V1alpha3
+}
+
 // Of returns what the server behind a client set has. It is nil for client sets that are
 // not from Connect or that Connect has returned as they were: v1 of everything.
 func Of(client kubernetes.Interface) *Served {

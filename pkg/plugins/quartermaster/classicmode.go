@@ -43,7 +43,7 @@ func (pl *Quartermaster) newClassicMode(ctx context.Context, api classic.API, wr
 
 // splitClassic takes the claims that controllers allocate out of those of the pod, and
 // returns the others. The status says why no node will do for the moment.
-func (pl *Quartermaster) splitClassic(ctx context.Context, c *cycle, pod *v1.Pod, claims []*resourceapi.ResourceClaim) ([]*resourceapi.ResourceClaim, *fwk.Status) {
+func (pl *Quartermaster) splitClassic(c *cycle, pod *v1.Pod, claims []*resourceapi.ResourceClaim) ([]*resourceapi.ResourceClaim, *fwk.Status) {
 	if pl.classic == nil {
 		return claims, nil
 	}
@@ -68,7 +68,7 @@ func (pl *Quartermaster) splitClassic(ctx context.Context, c *cycle, pod *v1.Pod
 	if len(attempt.Claims) == 0 {
 		return claims, nil
 	}
-	if err := pl.classic.negotiator.WaitForSync(ctx); err != nil {
+	if err := pl.classic.negotiator.CheckSync(); err != nil {
 		return nil, failed(err)
 	}
 	attempt.Context = pl.classic.negotiator.Context(pod)

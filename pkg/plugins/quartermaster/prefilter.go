@@ -58,7 +58,7 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 		return nil, waiting("what an earlier attempt wrote into the pod's claims could not be undone yet; " +
 			"waiting for the API server to accept that")
 	}
-	claims, status := pl.splitClassic(ctx, c, pod, claims)
+	claims, status := pl.splitClassic(c, pod, claims)
 	if status != nil {
 		return nil, status
 	}
