@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
 )
 
 // oneClaim returns a cluster with sixty devices and one claim. The devices have
@@ -49,7 +51,16 @@ func TestProtection(t *testing.T) {
 			cluster: oneClaim(request("gpu", 1), allocated("gpu", "node-a", "gpu-0"), withoutFinalizer),
 			want:    []string{"FinalizerMissing claim train/x"},
 		},
+		"allocated by a controller": {
+			// With what it takes for enough, too.
+			cluster: oneClaim(request("gpu", 1), request("other", 1), allocated("gpu", "node-a", "gpu-0"), withoutFinalizer, byController),
+		},
 	})
+}
+
+// byController makes the claim one that a controller of its driver allocates.
+func byController(claim *resourceapi.ResourceClaim) {
+	apiversions.SetAlphaClaim(claim, apiversions.AlphaClaim{Allocator: apiversions.ByController})
 }
 
 func TestRequests(t *testing.T) {

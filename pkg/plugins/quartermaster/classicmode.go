@@ -160,7 +160,11 @@ func (pl *Quartermaster) contextChanged(before, after *apiversions.PodScheduling
 	if entry == nil {
 		return
 	}
-	pending, known := pl.pendingReferences(entry.latest())
+	pod := entry.latest()
+	if pod == nil {
+		return // Its first attempt is about to begin, and will find the context as it is.
+	}
+	pending, known := pl.pendingReferences(pod)
 	if !known {
 		return // The claim that is missing wakes the pod.
 	}
