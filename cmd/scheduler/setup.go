@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
@@ -63,6 +64,9 @@ func setup(ctx context.Context, o *options.Options, plugins []app.Option) (*sche
 func connect(ctx context.Context, o *options.Options, c *schedulerconfig.Config) error {
 	if o.WriteConfigTo != "" {
 		return nil // The scheduler will not run, and there may be no server.
+	}
+	if err := checkGroups(c.Client.Discovery(), utilfeature.DefaultFeatureGate); err != nil {
+		return err
 	}
 	untyped, err := dynamic.NewForConfig(c.KubeConfig)
 	if err != nil {

@@ -88,10 +88,10 @@ func (b *binding) describe() string {
 
 // decide is the operation.decide of Bind.
 func (b *binding) decide(current *resourceapi.ResourceClaim) (write, *refusal) {
-	if b.isMutilated(current) {
-		return nil, b.refuseMutilated(current)
-	}
 	if refused := b.checkAllocation(current.Status.Allocation); refused != nil {
+		if b.isMutilated(current) {
+			refused = b.refuseMutilated(current)
+		}
 		return nil, refused
 	}
 	reserved := isReservedFor(current, b.consumer.UID)

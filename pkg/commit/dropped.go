@@ -11,13 +11,13 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 )
 
-// isMutilated says whether the claim has the allocation that this call has sent, but not
-// all of it: the same devices, reserved for the consumer, and something is different.
-// API servers drop fields that they do not know, or whose feature gate is off there,
+// isMutilated says, of a claim with another allocation than the wanted one, whether this
+// call has sent that, and a part of it was lost: it is reserved for the consumer and has
+// the same devices. API servers drop fields that they do not know, or whose feature gate is off there,
 // without an error.
 func (b *binding) isMutilated(current *resourceapi.ResourceClaim) bool {
 	return b.sent && current.Status.Allocation != nil && isReservedFor(current, b.consumer.UID) &&
-		!SameAllocation(current.Status.Allocation, b.allocation) && sameDevices(current.Status.Allocation, b.allocation)
+		sameDevices(current.Status.Allocation, b.allocation)
 }
 
 // refuseMutilated remembers what is to be taken back.

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	schedulingv1alpha3 "k8s.io/api/scheduling/v1alpha3"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/component-base/featuregate"
+	"k8s.io/kubernetes/pkg/features"
+)
+
+// groupResources are what kube-scheduler follows if a feature gate is on.
+var groupResources = []struct {
+	gate     featuregate.Feature
+	version  schema.GroupVersion
+	resource string
+}{
+	{features.GenericWorkload, schedulingv1beta1.SchemeGroupVersion, "podgroups"},
+	{features.CompositePodGroup, schedulingv1alpha3.SchemeGroupVersion, "compositepodgroups"},
+}
+
+// checkGroups fails if a feature gate is on for which the server does not have the API:
+// the scheduler would wait for the first list for ever, and schedule nothing. A server that
+// does not answer is given the benefit of the doubt.
+func checkGroups(client discovery.ServerResourcesInterface, gates featuregate.FeatureGate) error {
+	for _, r := range groupResources {
+		if !gates.Enabled(r.gate) {
+			continue
+		}
+		list, err := client.ServerResourcesForGroupVersion(r.version.String())
+		if err != nil && !apierrors.IsNotFound(err) {
+			continue
+		}
+		if list == nil || !slices.ContainsFunc(list.APIResources, func(have metav1.APIResource) bool { return have.Name == r.resource }) {
+			return fmt.Errorf("feature gate %s is on, but the API server does not have %s in %s; turn the gate off, "+
+				"or the API on (kube-apiserver --runtime-config=%s=true --feature-gates=%s=true)", r.gate, r.resource, r.version, r.version, r.gate)
+		}
+	}
+	return nil
+}
