@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"k8s.io/client-go/dynamic"
@@ -28,6 +30,10 @@ type ClusterOptions struct {
 	SchedulerConfig []byte
 	// Verbosity is klog's -v of all components.
 	Verbosity int
+	// FeatureGates overrides defaults of Kubernetes in all components, and APIs
+	// switches versions of the API on and off.
+	FeatureGates map[string]bool
+	APIs         map[string]bool
 }
 
 // Cluster is a running control plane with simulated nodes and, after
@@ -55,9 +61,11 @@ type Cluster struct {
 // with KWOK's annotation has them simulated. ctx bounds the start only.
 func StartCluster(ctx context.Context, options ClusterOptions) (*Cluster, error) {
 	controlPlane, err := controlplane.Start(ctx, controlplane.Options{
-		Dir:          filepath.Join(options.Dir, "controlplane"),
-		LogFile:      filepath.Join(options.Dir, "controlplane.log"),
-		LogVerbosity: options.Verbosity,
+		Dir:           filepath.Join(options.Dir, "controlplane"),
+		LogFile:       filepath.Join(options.Dir, "controlplane.log"),
+		LogVerbosity:  options.Verbosity,
+		FeatureGates:  options.FeatureGates,
+		RuntimeConfig: options.APIs,
 	})
 	if err != nil {
 		return nil, err
@@ -110,7 +118,7 @@ func (c *Cluster) StartScheduler(ctx context.Context) error {
 		Kubeconfig: kubeconfig,
 		Config:     config,
 		LogFile:    filepath.Join(c.options.Dir, "scheduler.log"),
-		ExtraArgs:  []string{fmt.Sprintf("-v=%d", c.options.Verbosity)},
+		ExtraArgs:  append(gateFlags(c.options.FeatureGates), fmt.Sprintf("-v=%d", c.options.Verbosity)),
 	})
 	if err != nil {
 		return err
@@ -120,6 +128,15 @@ func (c *Cluster) StartScheduler(ctx context.Context) error {
 	c.mu.Unlock()
 	go c.watch(process.Done(), process.Err)
 	return nil
+}
+
+// gateFlags sets feature gates on a command line.
+func gateFlags(gates map[string]bool) []string {
+	var flags []string
+	for _, gate := range slices.Sorted(maps.Keys(gates)) {
+		flags = append(flags, fmt.Sprintf("--feature-gates=%s=%t", gate, gates[gate]))
+	}
+	return flags
 }
 
 // Scheduler is the scheduler's process; nil before StartScheduler.

@@ -44,6 +44,9 @@ func RunDemo(ctx context.Context, options DemoOptions, out io.Writer) error {
 	if len(options.Scenarios) == 0 {
 		options.Scenarios = catalogue.Scenarios()
 	}
+	if options.Cluster.FeatureGates == nil {
+		options.Cluster.FeatureGates, options.Cluster.APIs = catalogue.FeatureGates(), catalogue.APIs()
+	}
 	tally, err := runOnNewCluster(ctx, options, out)
 	if err != nil {
 		return err

@@ -30,6 +30,7 @@ func Scenarios() []scenario.Scenario {
 		constraintScenarios(),
 		taintScenarios(),
 		bindingScenarios(),
+		gangScenarios(),
 		poolScenarios(),
 		reachScenarios(),
 		badInputScenarios(),

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/playground/workload"
 )
@@ -105,8 +106,25 @@ func (m Member) scheduled() error {
 
 func reservedFor(claim *resourceapi.ResourceClaim, pod *corev1.Pod) bool {
 	return slices.ContainsFunc(claim.Status.ReservedFor, func(consumer resourceapi.ResourceClaimConsumerReference) bool {
-		return consumer.UID == pod.UID
+		return consumer.UID == pod.UID || podGroupOf(pod) != "" && groupConsumer(claim.Namespace, consumer) == podGroupOf(pod)
 	})
+}
+
+// groupConsumer stands for a PodGroup among the UIDs of consumers, "" for others: pods
+// know their group by name only.
+func groupConsumer(namespace string, consumer resourceapi.ResourceClaimConsumerReference) types.UID {
+	if consumer.Resource != "podgroups" {
+		return ""
+	}
+	return types.UID("podgroups/" + namespace + "/" + consumer.Name)
+}
+
+// podGroupOf is groupConsumer for the group of a pod, "" if it has none.
+func podGroupOf(pod *corev1.Pod) types.UID {
+	if group := pod.Spec.SchedulingGroup; group != nil && group.PodGroupName != nil {
+		return types.UID("podgroups/" + pod.Namespace + "/" + *group.PodGroupName)
+	}
+	return ""
 }
 
 // podReason is why a pod is not scheduled: the PodScheduled condition, or, as

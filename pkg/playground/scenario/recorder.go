@@ -1,6 +1,8 @@
 package scenario
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -43,10 +45,11 @@ func (r *Recorder) claimSeen(claim *resourceapi.ResourceClaim) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, consumer := range claim.Status.ReservedFor {
-		if r.allocations[consumer.UID] == nil {
-			r.allocations[consumer.UID] = map[string][]resourceapi.DeviceRequestAllocationResult{}
+		uid := cmp.Or(groupConsumer(claim.Namespace, consumer), consumer.UID)
+		if r.allocations[uid] == nil {
+			r.allocations[uid] = map[string][]resourceapi.DeviceRequestAllocationResult{}
 		}
-		r.allocations[consumer.UID][claimKey(claim)] = claim.Status.Allocation.Devices.Results
+		r.allocations[uid][claimKey(claim)] = claim.Status.Allocation.Devices.Results
 	}
 }
 
@@ -90,12 +93,23 @@ func (r *Recorder) Rows(namespace string) []Row {
 		if pod.Spec.NodeName == "" {
 			row.Lines = []string{shortReason(podReason(pod, []string{r.events[pod.UID]}))}
 		} else {
-			row.Lines = allocationLines(pod, r.allocations[pod.UID])
+			row.Lines = allocationLines(pod, r.allocationsFor(pod))
 		}
 		rows = append(rows, row)
 	}
 	slices.SortFunc(rows, func(a, b Row) int { return strings.Compare(a.Pod, b.Pod) })
 	return rows
+}
+
+// allocationsFor returns the allocations of the claims that were reserved for a pod or
+// its group. It needs the lock.
+func (r *Recorder) allocationsFor(pod *corev1.Pod) map[string][]resourceapi.DeviceRequestAllocationResult {
+	all := maps.Clone(r.allocations[podGroupOf(pod)])
+	if all == nil {
+		return r.allocations[pod.UID]
+	}
+	maps.Copy(all, r.allocations[pod.UID])
+	return all
 }
 
 // shortReason leaves out what kube-scheduler adds about preemption, which is

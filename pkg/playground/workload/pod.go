@@ -47,6 +47,12 @@ func Pod(name, app string, options PodOptions) *corev1.Pod {
 	}
 }
 
+// InGroup makes a pod one of a PodGroup.
+func InGroup(pod *corev1.Pod, group string) *corev1.Pod {
+	pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &group}
+	return pod
+}
+
 // Deployment makes a Deployment of pods; its name is the app label. Updates are
 // of no concern here, so that replaced pods go away first.
 func Deployment(app string, replicas int32, options PodOptions) *appsv1.Deployment {

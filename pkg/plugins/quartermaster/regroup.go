@@ -67,8 +67,8 @@ func (pl *Quartermaster) movable(group *groupCycle, node string) []*cycle {
 	var members []*cycle
 	for _, uid := range group.reserved {
 		member := group.members[uid]
-		if member == nil || member.task == nil || member.reservedOn != node {
-			continue
+		if member == nil || member.task == nil || member.extended != nil || member.reservedOn != node {
+			continue // What is needed for extended resources is another thing on each node.
 		}
 		alone := true
 		for _, podClaim := range member.unallocated() {
