@@ -1,0 +1,74 @@
+package quartermaster
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+)
+
+// TestGangWithExtendedResources: the claims that the scheduler makes for extended resources
+// are planned twice as well, and each pod gets one.
+func TestGangWithExtendedResources(t *testing.T) {
+	t.Parallel()
+	pods := []*v1.Pod{gpuPod("p0", "2", member), gpuPod("p1", "1", member), gpuPod("p2", "1", member, uses("own"))}
+	objects := plus(servedNodes(3, "n1", "n2"), gpus("own", 1).Obj(), pods[0], pods[1], pods[2])
+	inGang(t, newPodGroup(), objects, func(t *testing.T, g *gang) {
+		g.schedule(pods...)
+		claims, err := g.client.ResourceV1().ResourceClaims("").List(g.ctx, metav1.ListOptions{})
+		require.NoError(t, err)
+		require.Len(t, claims.Items, 4)
+		held := map[string]string{}
+		for i := range claims.Items {
+			for _, device := range deviceNames(&claims.Items[i]) {
+				require.Empty(t, held[device], "device %s is held twice", device)
+				held[device] = claims.Items[i].Name
+			}
+		}
+		require.Len(t, held, 5)
+	})
+}
+
+// TestExtendedResourcesOfAGangThatDoesNotFit: nothing was created, and nothing is held.
+func TestExtendedResourcesOfAGangThatDoesNotFit(t *testing.T) {
+	t.Parallel()
+	pods := []*v1.Pod{gpuPod("p0", "2", member), gpuPod("p1", "2", member)}
+	inGang(t, newPodGroup(), plus(servedNodes(3, "n1"), pods[0], pods[1]), func(t *testing.T, g *gang) {
+		require.NotEmpty(t, g.try(pods...)["p1"])
+		claims, err := g.client.ResourceV1().ResourceClaims("").List(g.ctx, metav1.ListOptions{})
+		require.NoError(t, err)
+		require.Empty(t, claims.Items)
+		require.Zero(t, g.pl.state.ledger.InFlightCount())
+	})
+}
+
+// TestDeviceOfAGroupFails: all pods of a gang wait for the device of their group, which
+// cannot be attached. The last one to notice gives it back, and the next attempt begins anew.
+func TestDeviceOfAGroupFails(t *testing.T) {
+	t.Parallel()
+	pods, objects := members(3, uses("c"))
+	objects = plus(fabricNodes("n1"), plus(objects, gpus("c", 1).Obj())...)
+	inGang(t, newPodGroup("c"), objects, func(t *testing.T, g *gang) {
+		require.Empty(t, g.try(pods...))
+		results := make(chan *fwk.Status, len(pods))
+		for i := range pods {
+			require.NoError(t, g.reserve(i).AsError())
+			go func() { results <- g.preBind(i) }()
+		}
+		g.settle()
+		require.Empty(t, results, "they wait")
+		require.Equal(t, []resourceapi.ResourceClaimConsumerReference{groupReservation}, g.claim("c").Status.ReservedFor)
+
+		g.changeClaim("c", report(broken))
+		for range pods {
+			require.ErrorIs(t, (<-results).AsError(), errBindingFailed)
+		}
+		require.Nil(t, g.claim("c").Status.Allocation)
+		require.Empty(t, g.claim("c").Status.ReservedFor)
+		require.Empty(t, g.pl.groups.claims)
+		require.Zero(t, g.pl.state.ledger.InFlightCount())
+	})
+}
