@@ -7,7 +7,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/nodedeclaredfeatures/features/draoptionalnodeoperations"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/builder"
 )
 
 // TestGangWithExtendedResources: the claims that the scheduler makes for extended resources
@@ -71,4 +75,43 @@ func TestDeviceOfAGroupFails(t *testing.T) {
 		require.Empty(t, g.pl.groups.claims)
 		require.Zero(t, g.pl.state.ledger.InFlightCount())
 	})
+}
+
+// TestLeftOverOfAGangThatDoesNotFit: the claim that an earlier process made for the pod's
+// extended resources is on a node where the pod cannot be.
+func TestLeftOverOfAGangThatDoesNotFit(t *testing.T) {
+	t.Parallel()
+	inCluster(t, servedNodes(2, "n1", "n2"), func(t *testing.T, f *fixture) {
+		pod := gpuPod("p", "2", member)
+		f.create(pod)
+		g := f.dieOn(pod, "n2", "patch/status", "").gangOf(newPodGroup())
+		moved := pod.DeepCopy()
+		onlyOn("n1")(moved)
+		failures := g.try(moved)
+		require.NotEmpty(t, failures["p"])
+		require.Contains(t, failures[""], "pod p for extended resources")
+		g.settle()
+		require.Empty(t, g.claimsFor(pod.UID))
+		g.schedule(moved)
+		require.Equal(t, []string{"n1"}, g.nodes)
+	})
+}
+
+// TestPlannedAllocationNeedsItsNode: what is planned for others of the group asks the same
+// of a node as an allocation that is written.
+func TestPlannedAllocationNeedsItsNode(t *testing.T) {
+	t.Parallel()
+	shared := &resourceapi.AllocationResult{Devices: resourceapi.DeviceAllocationResult{Results: []resourceapi.DeviceRequestAllocationResult{
+		{Request: "gpu", SkipNodeOperations: []resourceapi.SkipNodeOperation{"Prepare"}},
+	}}}
+	claim := &podClaim{claim: gpus("c", 1).Obj(), shared: shared}
+	plain, able := builder.Node("n1"), builder.Node("n2")
+	able.Status.DeclaredFeatures = []string{draoptionalnodeoperations.DRAOptionalNodeOperationsFeatureGate}
+	require.False(t, claim.usableOn(plain))
+	require.True(t, claim.usableOn(able))
+
+	var err error
+	claim.nodes, err = nodeaffinity.NewNodeSelector(builder.NodeSelector("kubernetes.io/hostname", "n1"))
+	require.NoError(t, err)
+	require.False(t, claim.usableOn(able))
 }
