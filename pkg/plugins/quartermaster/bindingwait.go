@@ -10,6 +10,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -188,13 +189,15 @@ func (w *bindingWait) deadline(podClaim *podClaim) time.Time {
 }
 
 // refresh takes over the latest state of a claim. It fails if that is not what was
-// confirmed any more.
+// confirmed any more. That is from the server's answer, so a claim that was just made is
+// perhaps not known elsewhere yet.
 func (w *bindingWait) refresh(podClaim *podClaim) error {
 	confirmed := podClaim.claim
 	latest := w.pl.claim(confirmed.Namespace, confirmed.Name)
 	problem := ""
 	switch {
-	case latest == confirmed:
+	case latest == nil && w.pl.state.order.Allocated(confirmed.UID) || isOlder(latest, confirmed):
+		return nil
 	case latest == nil || latest.UID != confirmed.UID:
 		problem = "it was deleted"
 	case !apiequality.Semantic.DeepEqual(latest.Status.Allocation, confirmed.Status.Allocation):
@@ -207,6 +210,15 @@ func (w *bindingWait) refresh(podClaim *podClaim) error {
 	}
 	podClaim.claim = latest
 	return nil
+}
+
+// isOlder reports whether a state is known to be from before another one.
+func isOlder(state, other *resourceapi.ResourceClaim) bool {
+	if state == nil {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(state.ResourceVersion, other.ResourceVersion)
+	return err == nil && order < 0
 }
 
 // podIsGone fails if nobody wants the pod any more.
