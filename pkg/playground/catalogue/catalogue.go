@@ -31,6 +31,7 @@ func Scenarios() []scenario.Scenario {
 		taintScenarios(),
 		bindingScenarios(),
 		gangScenarios(),
+		dividedScenarios(),
 		poolScenarios(),
 		reachScenarios(),
 		badInputScenarios(),

@@ -25,6 +25,10 @@ const (
 	devicesTainted scenario.Cause = "devices tainted"
 	// devicesNotReady: the devices are allocated, and are being prepared.
 	devicesNotReady scenario.Cause = "devices not ready"
+	// capacityUsedUp: shares of others leave too little of a capacity.
+	capacityUsedUp scenario.Cause = "capacity used up"
+	// countersUsedUp: devices in use leave too little of a counter.
+	countersUsedUp scenario.Cause = "counters used up"
 	// poolIncomplete: slices of the pool are missing.
 	poolIncomplete scenario.Cause = "pool incomplete"
 	// poolInvalid: the slices of the pool contradict each other.
@@ -60,6 +64,8 @@ func Quartermaster() scenario.Dialect {
 			constraintUnmet:   {"are wanted that"},
 			devicesTainted:    {"taint", "not tolerated"},
 			devicesNotReady:   {"are not ready", "lacks"},
+			capacityUsedUp:    {"too little capacity left"},
+			countersUsedUp:    {"counters of which too little is left"},
 			poolIncomplete:    {"left out because", "updating"},
 			poolInvalid:       {"left out as invalid"},
 			notReachable:      {"is allocated on other nodes"},
@@ -89,6 +95,8 @@ func Stock() scenario.Dialect {
 			constraintUnmet:   {noAllocation},
 			devicesTainted:    {noAllocation},
 			devicesNotReady:   {"waiting for binding conditions"},
+			capacityUsedUp:    {noAllocation},
+			countersUsedUp:    {noAllocation},
 			poolIncomplete:    {noAllocation},
 			poolInvalid:       {"invalid resource pools were encountered"},
 			notReachable:      {"resourceclaim not available on the node"},

@@ -6,7 +6,9 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/playground/workload"
@@ -83,6 +85,10 @@ func TestChecks(t *testing.T) {
 		"Running":               {Running(), onePod("gpu-0"), withPhase(onePod("gpu-0"), corev1.PodPending), "is Pending"},
 		"Succeeded":             {Succeeded(), withPhase(onePod("gpu-0"), corev1.PodSucceeded), onePod("gpu-0"), "is Running"},
 		"ReservedFor":           {ReservedFor(2), sharedPair, onePod("gpu-0"), "is reserved for 1 consumers, want 2"},
+		"Consumes": {Consumes("bandwidth", "50"),
+			withResult(onePod("nic-0"), share("50")), withResult(onePod("nic-0"), share("100")), "consumes 100 of bandwidth"},
+		"Consumes, no share": {Consumes("bandwidth", "50"),
+			withResult(onePod("nic-0"), share("50")), onePod("nic-0"), "want 50 of a share of its own"},
 		"AdminAccess": {AdminAccess(true),
 			withResult(onePod("gpu-0"), func(r *resourceapi.DeviceRequestAllocationResult) { r.AdminAccess = ptr.To(true) }),
 			onePod("gpu-0"), "has admin access false"},
@@ -132,5 +138,13 @@ func TestDeviceOfNewestGeneration(t *testing.T) {
 		both := &Snapshot{Slices: order}
 		device := both.device(s.Claims[0].Status.Allocation.Devices.Results[0])
 		require.Equal(t, "NEW", *device.Attributes["model"].StringValue)
+	}
+}
+
+// share makes a result one of which an amount of bandwidth is consumed.
+func share(amount string) func(*resourceapi.DeviceRequestAllocationResult) {
+	return func(r *resourceapi.DeviceRequestAllocationResult) {
+		r.ShareID = ptr.To(types.UID("share"))
+		r.ConsumedCapacity = map[resourceapi.QualifiedName]resource.Quantity{"bandwidth": resource.MustParse(amount)}
 	}
 }

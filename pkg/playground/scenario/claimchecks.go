@@ -18,6 +18,18 @@ func ReservedFor(count int) Check {
 	})
 }
 
+// Consumes wants each device to be a share of its own that takes an amount of a capacity
+// (KEP-5075).
+func Consumes(capacity resourceapi.QualifiedName, amount string) Check {
+	return eachResult(func(_ *Group, result resourceapi.DeviceRequestAllocationResult) error {
+		consumed := result.ConsumedCapacity[capacity]
+		if result.ShareID == nil || consumed.String() != amount {
+			return fmt.Errorf("consumes %s of %s (share %v), want %s of a share of its own", consumed.String(), capacity, result.ShareID, amount)
+		}
+		return nil
+	})
+}
+
 // AdminAccess wants all devices to be allocated with admin access, or none.
 func AdminAccess(want bool) Check {
 	return eachResult(func(_ *Group, result resourceapi.DeviceRequestAllocationResult) error {

@@ -1,0 +1,67 @@
+package architecture
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// testName is how docs/parity.md names a test of ours: the function, and perhaps a
+// subtest, in backquotes.
+var testName = regexp.MustCompile("`(Test[A-Za-z0-9_]+)(?:/([^`]+))?`")
+
+// testFunction is the beginning of a test.
+var testFunction = regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9_]+)\(t \*testing\.T\)`)
+
+// TestParityNamesTestsThatExist: docs/parity.md must not go on naming tests that were
+// renamed or removed.
+func TestParityNamesTestsThatExist(t *testing.T) {
+	t.Parallel()
+	document, err := os.ReadFile(filepath.Join(root, "docs/parity.md"))
+	require.NoError(t, err)
+	files := testFiles(t)
+	names := testName.FindAllStringSubmatch(string(document), -1)
+	require.NotEmpty(t, names)
+	for _, name := range names {
+		assert.True(t, len(files[name[1]]) > 0, "docs/parity.md names %s", name[0])
+		if name[2] != "" {
+			assert.True(t, mentions(files[name[1]], name[2]), "docs/parity.md names %s, but no file with %s has the text %q", name[0], name[1], name[2])
+		}
+	}
+}
+
+// testFiles returns the texts of the files with tests, by the names of the tests.
+func testFiles(t *testing.T) map[string][]string {
+	t.Helper()
+	files := make(map[string][]string)
+	for _, folder := range []string{"pkg", "test"} {
+		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || !strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			content, err := os.ReadFile(path)
+			for _, function := range testFunction.FindAllStringSubmatch(string(content), -1) {
+				files[function[1]] = append(files[function[1]], string(content))
+			}
+			return err
+		})
+		require.NoError(t, err)
+	}
+	return files
+}
+
+// mentions reports whether any of the files has the name of a subtest as a string.
+func mentions(files []string, subtest string) bool {
+	for _, file := range files {
+		if strings.Contains(file, `"`+subtest+`"`) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,48 @@
+package integration
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A pod with a claim gets a node nominated while others make room for it there, and
+// then runs there, with a device of that node. A pod with higher priority that comes in
+// between does not get in its way.
+func TestNominatedNode(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t, "nominated", 2)
+	classes := s.Cluster.Client.SchedulingV1().PriorityClasses()
+	_, err := classes.Create(t.Context(), &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: s.Name}, Value: 1000}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, classes.Delete(context.Background(), s.Name, metav1.DeleteOptions{})) })
+	s.Devices(1, numbered(2)...)
+	s.Create(withCPUs(s.PodOnNode("victim", 1, nil), "20", ""))
+	s.Running("victim")
+
+	s.Create(one("device", s.Want(1)), withCPUs(s.Pod("preemptor", uses("device")), "20", s.Name))
+	s.Gone("victim")
+	s.Running("preemptor")
+	require.Equal(t, s.Node(1), s.LivePod("preemptor").Spec.NodeName)
+	require.Equal(t, []string{s.Node(1) + "/gpu-0"}, s.DeviceNames("preemptor"))
+
+	// Preemption does not help where there are no devices.
+	s.Create(withCPUs(s.PodOnNode("bystander", 0, nil), "20", ""))
+	s.Running("bystander")
+	s.Create(one("other", s.Want(1)), withCPUs(s.PodOnNode("elsewhere", 0, uses("other")), "20", s.Name))
+	s.Waiting("elsewhere", "claim "+s.Name+"/other", "Preemption is not helpful for scheduling")
+	s.Running("bystander")
+}
+
+// withCPUs makes a pod ask for CPUs, of which a node has 32, with a priority class.
+func withCPUs(pod *corev1.Pod, cpus, priority string) *corev1.Pod {
+	pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpus)}
+	pod.Spec.PriorityClassName = priority
+	pod.Spec.TerminationGracePeriodSeconds = new(int64)
+	return pod
+}
