@@ -111,10 +111,5 @@ func (s *search) sameState(sets *partitions, a, b location) bool {
 		return true
 	}
 	groups, names := s.groupsIn(a.pool), p.pool.Counters.Sets
-	return groups[names[a.device]].same(groups[names[b.device]])
-}
-
-// same reports whether the same devices could join.
-func (g groupState) same(other groupState) bool {
-	return g.occupied == other.occupied && g.torn == other.torn && slices.Equal(g.common, other.common)
+	return groups[names[a.device]].Equal(groups[names[b.device]])
 }

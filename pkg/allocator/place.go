@@ -1,14 +1,16 @@
 package allocator
 
+import "github.com/quartermaster-dra/quartermaster/pkg/inventory"
+
 // placement is a device that was chosen for a request, and what that changed.
 type placement struct {
 	request *request
 	at      location
 
 	shared   bool
-	consumed amounts               // of a shared device
-	groups   map[string]groupState // what compatibility.restore needs
-	drawn    bool                  // from counters
+	consumed amounts                     // of a shared device
+	groups   map[string]inventory.Groups // what compatibility.restore needs
+	drawn    bool                        // from counters
 }
 
 // placing is the outcome of place.

@@ -11,7 +11,8 @@ import (
 // AddInFlight records that a claim is about to get an allocation, for the attempt to
 // schedule the pod with the UID user. It fails with a ConflictError, and changes
 // nothing, if another claim meanwhile holds a device of it, and with an OverdrawnError if
-// others left too little of a counter or capacity. It makes no difference to what is used
+// others left too little of a counter or capacity, and with an IncompatibleError if
+// compatibility groups rule the devices out. It makes no difference to what is used
 // if the server is known to have allocated the claim already.
 //
 // Pods that are scheduled together may rely on one allocation of a claim that they

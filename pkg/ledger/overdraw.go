@@ -30,7 +30,7 @@ func (e *OverdrawnError) Error() string {
 }
 
 // overdraw returns an error if a claim that is not allocated cannot have the allocation
-// because of what is left of counters and capacities. The record is the claim's, nil if there
+// because of what is left of counters and capacities, or of compatibility groups. The record is the claim's, nil if there
 // is none: what it has in flight would be replaced. Of pools and devices that are not
 // published (any more) nobody knows what is left: those are not judged.
 //
@@ -57,6 +57,9 @@ func (l *Ledger) overdraw(ref ClaimRef, r *record, allocation *resourceapi.Alloc
 			usage = usage.change(id, ref, r.inFlight, nil)
 		}
 		if err := overdrawCounters(ref, usage, pool, allocation); err != nil {
+			return err
+		}
+		if err := checkGroups(ref, usage, pool, allocation); err != nil {
 			return err
 		}
 		if err := overdrawCapacity(ref, usage, pool, allocation); err != nil {

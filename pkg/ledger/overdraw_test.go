@@ -17,11 +17,7 @@ import (
 
 // ledgerOf returns a ledger that judges by published slices.
 func ledgerOf(builders ...*b.SliceBuilder) *ledger.Ledger {
-	var slices []*resourceapi.ResourceSlice
-	for _, builder := range builders {
-		slices = append(slices, builder.Obj())
-	}
-	store := inventory.FromSlices(slices, inventory.Options{PartitionableDevices: true})
+	store := inventory.FromSlices(objectsOf(builders), inventory.Options{PartitionableDevices: true})
 	l := ledger.New()
 	l.Pools = func(id inventory.PoolID) *inventory.NodePool {
 		if pool := store.Pool(id); pool != nil {
@@ -140,4 +136,61 @@ func TestInFlightCounts(t *testing.T) {
 	l.RemoveInFlight(x.UID, "pod-x")
 	refresh(l, "x", versioned(b.Claim("x").Obj(), 2))
 	require.NoError(t, add(y), "released")
+}
+
+func TestIncompatible(t *testing.T) {
+	t.Parallel()
+	partition := func(name string, groups ...string) *b.DeviceBuilder {
+		return b.Device(name).Consumes("set", "memory", "1").Modify(func(d *resourceapi.Device) {
+			d.ConsumesCounters[0].CompatibilityGroups = groups
+		})
+	}
+	slices := []*b.SliceBuilder{
+		b.Slice("counters").InPool("p", 1, 3).OnNode("a").Counters("set", "memory", "40"),
+		b.Slice("devices").InPool("p", 1, 3).OnNode("a").Devices(
+			partition("mig", "mig"), partition("vgpu", "vgpu"), partition("both", "mig", "vgpu"), partition("none"), b.Device("other")),
+		b.Slice("elsewhere").InPool("p", 1, 3).OnNode("b").Devices(partition("mig-b", "mig")),
+	}
+	for name, test := range map[string]struct {
+		held, plan []string
+		want       bool
+	}{
+		"nothing in use":            {nil, []string{"mig"}, true},
+		"one group":                 {[]string{"mig-b"}, []string{"mig"}, true},
+		"a group in common":         {[]string{"both"}, []string{"vgpu"}, true},
+		"no group in common":        {[]string{"mig-b"}, []string{"vgpu"}, false},
+		"not with all of them":      {[]string{"both", "mig"}, []string{"vgpu"}, false},
+		"one without groups":        {[]string{"mig"}, []string{"none"}, false},
+		"others are without groups": {[]string{"none"}, []string{"mig"}, false},
+		"within the plan":           {nil, []string{"mig", "vgpu"}, false},
+		"drawing nothing":           {[]string{"mig"}, []string{"other"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := inventory.FromSlices(objectsOf(slices), inventory.Options{PartitionableDevices: true, CompatibilityGroups: true})
+			l := ledger.New()
+			l.Pools = func(id inventory.PoolID) *inventory.NodePool { return store.Pool(id).Everywhere() }
+			if test.held != nil {
+				refresh(l, "x", versioned(b.Claim("x").Allocated("p", test.held...), 1))
+			}
+			plan := b.Claim("late").Allocated("p", test.plan...)
+			err := l.AddInFlight(ledger.RefTo(plan), "pod", plan.Status.Allocation)
+			if test.want {
+				require.NoError(t, err)
+				return
+			}
+			var incompatible *ledger.IncompatibleError
+			require.ErrorAs(t, err, &incompatible)
+			require.ErrorContains(t, err, "counter set set")
+			require.Zero(t, l.InFlightCount())
+		})
+	}
+}
+
+func objectsOf(builders []*b.SliceBuilder) []*resourceapi.ResourceSlice {
+	var slices []*resourceapi.ResourceSlice
+	for _, builder := range builders {
+		slices = append(slices, builder.Obj())
+	}
+	return slices
 }
