@@ -21,6 +21,9 @@ const (
 	Capacity
 	// Counter: devices draw more from a counter of the pool than there is (KEP-4815).
 	Counter
+	// Incompatible: devices that draw from the same counter set have no compatibility group
+	// in common (DRADeviceCompatibilityGroups).
+	Incompatible
 )
 
 // Party is one of the two claims of a conflict.
@@ -41,14 +44,15 @@ type Conflict struct {
 	// Relation is when Other was allocated, compared to Claim.
 	Relation Relation
 	// Lost is true if Claim has to give way: Other is earlier or may be, and if it is about
-	// a capacity or a counter, there is too little for Claim and all that may be earlier.
+	// a capacity, a counter or compatibility groups, there is too little for Claim and all that may be earlier.
 	// If it is false, Other has lost. Both have if nobody knows who was first.
 	Lost  bool
 	Cause Cause
 	Pool  inventory.PoolID
-	// Device is a device of Claim. For a Counter, Other has a different one.
+	// Device is a device of Claim. For a Counter and if they are Incompatible, Other has a
+	// different one.
 	Device string
-	// Resource is the name of the capacity, or "counter set/counter".
+	// Resource is the name of the capacity, "counter set/counter", or the counter set.
 	Resource string
 }
 
@@ -62,6 +66,8 @@ func (c Conflict) what() string {
 	switch c.Cause {
 	case Counter:
 		return fmt.Sprintf("was allocated devices that leave too little of counter %s for device %s of pool %s", c.Resource, c.Device, c.Pool)
+	case Incompatible:
+		return fmt.Sprintf("was allocated devices that draw from counter set %s and have no compatibility group in common with device %s of pool %s", c.Resource, c.Device, c.Pool)
 	case Capacity:
 		return fmt.Sprintf("was allocated a share of device %s of pool %s that leaves too little of capacity %s", c.Device, c.Pool, c.Resource)
 	case HeldAndShared:
@@ -97,14 +103,14 @@ type finder struct {
 type conflictKey struct {
 	other    *allocation
 	pool     inventory.PoolKey
-	device   deviceName // not set for a counter, of which several devices of a claim may draw
+	device   deviceName // not set for what several devices of a claim may draw from
 	resource string
 }
 
 // add records a conflict. lost is for the case that the other claim is not later.
 func (f *finder) add(other *allocation, cause Cause, u *use, resource string, lost bool) {
 	key := conflictKey{other, u.pool, u.device, resource}
-	if cause == Counter {
+	if cause == Counter || cause == Incompatible {
 		key.device = deviceName{}
 	}
 	if _, known := f.found[key]; known {

@@ -28,6 +28,7 @@ func (x *index) rivals(uid types.UID, pools Pools) []Conflict {
 		if !asked && f.othersUse(u.pool) {
 			if pool = pools(u.pool.Value()); pool != nil {
 				f.compareCounters(pool)
+				f.compareGroups(pool)
 			}
 		}
 		known[u.pool] = pool

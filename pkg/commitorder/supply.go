@@ -8,25 +8,34 @@ import (
 )
 
 // supply is something of which there is a limited amount, and who draws from it: a
-// counter of a pool, or a capacity of a device.
+// counter of a pool, or a capacity of a device. What compatibility groups limit is a
+// supply as well: which devices draw from a counter set at the same time.
 type supply struct {
-	limit amount.Amount
-	units []unit
+	limit    amount.Amount
+	byGroups bool
+	units    []unit
 }
 
 // unit draws a fixed amount as long as anybody uses it. For a counter it is a device:
 // it draws once, however many claims share it. For a capacity it is a share.
 type unit struct {
-	draws amount.Amount
-	users []*allocation
+	draws  amount.Amount
+	groups []string // only byGroups
+	users  []*allocation
 }
 
 // overdrawn reports whether the limit is exceeded by the units that have a matching user.
 func (s *supply) overdrawn(matches func(*allocation) bool) bool {
-	left := s.limit
+	left, together, ok := s.limit, inventory.Groups{}, true
 	for _, u := range s.units {
-		if slices.ContainsFunc(u.users, matches) {
+		switch {
+		case !slices.ContainsFunc(u.users, matches):
+		case !s.byGroups:
 			left = left.Minus(u.draws)
+		default:
+			if together, ok = together.Join(u.groups); !ok {
+				return true
+			}
 		}
 	}
 	return left.IsNegative()
@@ -82,7 +91,7 @@ func (f *finder) compareCapacity(u *use, pool *inventory.NodePool) {
 			}
 			for _, c := range h.share.consumed {
 				if c.capacity == own.capacity && c.amount != (amount.Amount{}) {
-					s.units = append(s.units, unit{c.amount, []*allocation{h.by}})
+					s.units = append(s.units, unit{draws: c.amount, users: []*allocation{h.by}})
 				}
 			}
 		}
@@ -125,7 +134,7 @@ func (f *finder) compareCounters(pool *inventory.NodePool) {
 					users = append(users, h.by)
 				}
 			}
-			s.units = append(s.units, unit{draws, users})
+			s.units = append(s.units, unit{draws: draws, users: users})
 		}
 	}
 	for number, s := range supplies {

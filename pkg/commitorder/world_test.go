@@ -39,7 +39,7 @@ func newWorld(t *testing.T, slices ...*b.SliceBuilder) *world {
 }
 
 func newUnsyncedWorld(t *testing.T, slices ...*b.SliceBuilder) *world {
-	store := inventory.NewStore(inventory.Options{PartitionableDevices: true})
+	store := inventory.NewStore(inventory.Options{PartitionableDevices: true, CompatibilityGroups: true})
 	for _, s := range slices {
 		slice := s.Obj()
 		store.RefreshSlice(slice.Name, func() *resourceapi.ResourceSlice { return slice })
@@ -98,7 +98,7 @@ func verdict(c *Conflict) string {
 }
 
 func describe(c Conflict) string {
-	cause := [...]string{"held", "held and shared", "capacity", "counter"}[c.Cause]
+	cause := [...]string{"held", "held and shared", "capacity", "counter", "incompatible"}[c.Cause]
 	text := fmt.Sprintf("%s %s: %s %s", c.Relation, c.Other.Name, cause, c.Device)
 	if c.Resource != "" {
 		text += " " + c.Resource
