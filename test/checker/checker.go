@@ -34,6 +34,9 @@ const (
 	// CounterOverdrawn: the allocated devices of a pool consume more of a shared
 	// counter than it has.
 	CounterOverdrawn Rule = "CounterOverdrawn"
+	// DevicesIncompatible: allocated devices draw from the same counter set without a
+	// compatibility group in common.
+	DevicesIncompatible Rule = "DevicesIncompatible"
 	// DeviceMissing: an allocated device is not published (anymore), or not
 	// with the capacities and counters that the rules above need. A warning
 	// by default because drivers may withdraw devices at any time.
@@ -127,6 +130,7 @@ func Check(ctx context.Context, client kubernetes.Interface, o Options) ([]Viola
 	checkHolders(r, s)
 	checkCapacity(r, s)
 	checkCounters(r, s)
+	checkGroups(r, s)
 	checkDevicesExist(r, s)
 	for _, claim := range s.claims {
 		// What controllers allocate, and how they protect it, is their business.
