@@ -29,11 +29,19 @@ type release struct {
 	rules apiversions.Version
 	// alternatives says that requests can have alternatives (prioritized list).
 	alternatives bool
+	// classic says that controllers of drivers can allocate claims, onlyClassic that nobody
+	// else can.
+	classic, onlyClassic bool
 	// gates and apis are those of the API server that are off by default.
 	gates, apis []string
 }
 
 var releases = map[string]release{
+	"1.29.3": {
+		claims: apiversions.V1alpha2, rules: apiversions.None, classic: true, onlyClassic: true,
+		gates: []string{"DynamicResourceAllocation"},
+		apis:  []string{"resource.k8s.io/v1alpha2"},
+	},
 	current: {claims: apiversions.V1, rules: apiversions.V1, alternatives: true},
 	"1.33.13": {
 		claims: apiversions.V1beta2, rules: apiversions.V1alpha3, alternatives: true,
@@ -41,7 +49,7 @@ var releases = map[string]release{
 		apis:  []string{"resource.k8s.io/v1beta2", "resource.k8s.io/v1beta1", "resource.k8s.io/v1alpha3"},
 	},
 	"1.31.4": {
-		claims: apiversions.V1alpha3, rules: apiversions.None,
+		claims: apiversions.V1alpha3, rules: apiversions.None, classic: true,
 		gates: []string{"DynamicResourceAllocation", "DRAControlPlaneController"},
 		apis:  []string{"resource.k8s.io/v1alpha3"},
 	},
@@ -92,8 +100,8 @@ func TestMain(m *testing.M) {
 
 // The scheduler says which version it uses, and why.
 func TestVersion(t *testing.T) {
-	s := newSpace(t, "version", 1)
-	log, err := os.ReadFile(s.Log)
+	_, path := sharedScheduler(t)
+	log, err := os.ReadFile(path)
 	require.NoError(t, err)
 	var lines []string
 	for line := range strings.Lines(string(log)) {

@@ -20,6 +20,7 @@ func TestKilledInMidFlight(t *testing.T) {
 		waves, podsPerWave    = 2, nodes * devicesPerNode / 2
 		requestsPerSecond     = 20
 	)
+	onlyStructured(t)
 	s := cluster.NewSpace(t, "killed", "", nodes)
 	for node := range nodes {
 		s.Devices(node, harness.Numbered(devicesPerNode)...)
@@ -49,6 +50,7 @@ func TestKilledInMidFlight(t *testing.T) {
 func TestSideBySide(t *testing.T) {
 	const nodes, devicesPerNode = 4, 5
 	const pods = nodes * devicesPerNode
+	onlyStructured(t)
 	s := cluster.NewSpace(t, "beside", "", nodes)
 	for node := range nodes {
 		s.Devices(node, harness.Numbered(devicesPerNode)...)

@@ -21,6 +21,24 @@ var shared struct {
 // newSpace makes a space with nodes without devices, for pods of the shared scheduler.
 func newSpace(t *testing.T, name string, nodes int) *harness.Space {
 	t.Helper()
+	onlyStructured(t)
+	profile, log := sharedScheduler(t)
+	s := cluster.NewSpace(t, name, profile, nodes)
+	s.Log = log
+	return s
+}
+
+// onlyStructured skips tests of what the oldest releases do not have.
+func onlyStructured(t *testing.T) {
+	t.Helper()
+	if tested.onlyClassic {
+		t.Skip("in this release, only controllers of drivers can allocate claims; the tests of that have other objects")
+	}
+}
+
+// sharedScheduler returns the profile and the log of the shared scheduler.
+func sharedScheduler(t *testing.T) (profile, log string) {
+	t.Helper()
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.scheduler == nil && shared.err == nil {
@@ -29,9 +47,7 @@ func newSpace(t *testing.T, name string, nodes int) *harness.Space {
 	}
 	require.NoError(t, shared.err)
 	require.NoError(t, shared.scheduler.Err(), "the shared scheduler has to keep running")
-	s := cluster.NewSpace(t, name, shared.scheduler.Profile, nodes)
-	s.Log = shared.scheduler.LogFile()
-	return s
+	return shared.scheduler.Profile, shared.scheduler.LogFile()
 }
 
 func stopSharedScheduler() error {
