@@ -66,10 +66,11 @@ func (a *Attempt) Pending() []*Claim {
 }
 
 // Freeable returns the first claim that keeps the pod from running on some node and that
-// nobody else uses, nil if there is none.
-func (a *Attempt) Freeable() *Claim {
+// nobody else uses, nil if there is none. spokenFor says which claims were allocated for
+// another pod that has not reserved them yet.
+func (a *Attempt) Freeable(spokenFor func(*Claim) bool) *Claim {
 	for _, claim := range a.Claims {
-		if a.unavailable.Has(claim) && claim.mayBeFreed(a.Pod) {
+		if a.unavailable.Has(claim) && claim.mayBeFreed(a.Pod) && !spokenFor(claim) {
 			return claim
 		}
 	}

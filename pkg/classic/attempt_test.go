@@ -73,8 +73,9 @@ func TestCheck(t *testing.T) {
 				}
 			}
 			freeable := ""
-			if c := a.Freeable(); c != nil {
+			if c := a.Freeable(func(*Claim) bool { return false }); c != nil {
 				freeable = c.Object.Name
+				require.Nil(t, a.Freeable(func(claim *Claim) bool { return claim == c }))
 			}
 			require.Equal(t, test.freeable, freeable)
 		})

@@ -156,6 +156,11 @@ func (c *Claim) check(node *v1.Node, known *apiversions.ClaimSchedulingStatus) e
 	return nil
 }
 
+// AllocatedFor reports whether the allocation of the claim can be used on a node.
+func (c *Claim) AllocatedFor(node *v1.Node) bool {
+	return c.Allocated() && c.check(node, nil) == nil
+}
+
 // mayBeFreed reports whether the driver may be asked to free the claim for the pod's
 // sake. Claims that are allocated without waiting for pods would only be allocated again
 // for any node.

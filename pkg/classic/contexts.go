@@ -47,7 +47,7 @@ func newContextStore(api API) *contextStore {
 }
 
 // follow keeps the store up to date, and hands changes to the function: before is nil for
-// contexts that are new, and ends are not told.
+// contexts that are new, after for those that have been deleted.
 func (s *contextStore) follow(changed func(before, after *apiversions.PodSchedulingContext)) error {
 	_, err := s.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
@@ -67,6 +67,12 @@ func (s *contextStore) follow(changed func(before, after *apiversions.PodSchedul
 		DeleteFunc: func(obj any) {
 			if key, err := cache.DeletionHandlingObjectToName(obj); err == nil {
 				s.forget(types.NamespacedName{Namespace: key.Namespace, Name: key.Name})
+			}
+			if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = tombstone.Obj
+			}
+			if before, ok := obj.(*apiversions.PodSchedulingContext); ok {
+				changed(before, nil)
 			}
 		},
 	})

@@ -51,7 +51,8 @@ type wish struct {
 const workers = 4
 
 // NewNegotiator also returns an error if the informer cannot be followed. changed is told
-// of the contexts that controllers have changed, see Progress; it must not block.
+// of all changes of contexts, see Progress: before is nil for new ones, after for those
+// that have been deleted. It must not block.
 func NewNegotiator(api API, writer *Writer, waits func(*v1.Pod) bool, changed func(before, after *apiversions.PodSchedulingContext)) (*Negotiator, error) {
 	n := &Negotiator{
 		api:    api,

@@ -43,7 +43,11 @@ func negotiate(t *testing.T, s *classictest.Server, test func(f *fixture)) {
 
 func (f *fixture) start() {
 	negotiator, err := NewNegotiator(f.server, f.claims.Writer, func(pod *v1.Pod) bool { return !f.gone[pod.Name] },
-		func(_, after *apiversions.PodSchedulingContext) {
+		func(before, after *apiversions.PodSchedulingContext) {
+			if after == nil {
+				f.told = append(f.told, before.Name+" ended")
+				return
+			}
 			what := after.Name
 			for _, status := range after.Status.ResourceClaims {
 				what += " " + status.Name
@@ -100,6 +104,7 @@ func TestNegotiation(t *testing.T) {
 		f.settle()
 		require.Nil(t, f.has("p"))
 		require.Nil(t, f.Context(p))
+		require.Equal(t, "p ended", f.told[len(f.told)-1])
 	})
 }
 

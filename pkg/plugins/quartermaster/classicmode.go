@@ -137,12 +137,14 @@ func (pl *Quartermaster) unreserveClassic(ctx context.Context, c *cycle, pod *v1
 	}
 }
 
-// freeClassic asks the driver of a claim that keeps the pod from all nodes to free it.
+// freeClassic asks the driver of a claim that keeps the pod from all nodes to free it. What
+// has been allocated for another pod a moment ago is that pod's: two pods that cannot run
+// on the same node would go on like that for ever.
 func (pl *Quartermaster) freeClassic(c *cycle, pod *v1.Pod) *fwk.Status {
 	if c.classic == nil {
 		return nil
 	}
-	claim := c.classic.Freeable()
+	claim := c.classic.Freeable(func(claim *classic.Claim) bool { return pl.isForAnother(claim, pod) })
 	if claim == nil {
 		return nil
 	}
@@ -150,8 +152,35 @@ func (pl *Quartermaster) freeClassic(c *cycle, pod *v1.Pod) *fwk.Status {
 	return fwk.NewStatus(fwk.Unschedulable, fmt.Sprintf("the driver of claim %s is asked to deallocate it", klog.KObj(claim.Object)))
 }
 
-// contextChanged wakes the pod of a context if that may help.
+// isForAnother reports whether a claim is allocated for the node that is selected for
+// another pod.
+func (pl *Quartermaster) isForAnother(claim *classic.Claim, pod *v1.Pod) bool {
+	users, err := pl.podsUsing(claim.Object.Namespace, claim.Object.Name)
+	if err != nil {
+		return false // There is no such index; New has made it.
+	}
+	for _, user := range users {
+		if user.UID == pod.UID || user.Spec.NodeName != "" || user.DeletionTimestamp != nil {
+			continue
+		}
+		context := pl.classic.negotiator.Context(user)
+		if context == nil || context.Spec.SelectedNode == "" {
+			continue
+		}
+		if node, err := pl.nodes.Get(context.Spec.SelectedNode); err == nil && claim.AllocatedFor(node) {
+			return true
+		}
+	}
+	return false
+}
+
+// contextChanged wakes the pods that a change of a context may help: its own, and if that
+// has ended before it was bound, those that left its claims to it.
 func (pl *Quartermaster) contextChanged(before, after *apiversions.PodSchedulingContext) {
+	if after == nil {
+		pl.contextEnded(before)
+		return
+	}
 	owner := metav1.GetControllerOfNoCopy(after)
 	if owner == nil {
 		return
@@ -173,6 +202,20 @@ func (pl *Quartermaster) contextChanged(before, after *apiversions.PodScheduling
 		pl.waker.wakeAtOnce(entry)
 	case helps:
 		pl.waker.wake(entry)
+	}
+}
+
+// contextEnded wakes pods of the namespace unless the pod of the context was bound, which is
+// how most contexts end.
+func (pl *Quartermaster) contextEnded(context *apiversions.PodSchedulingContext) {
+	pod := fromStore[v1.Pod](pl.pods, context.Namespace+"/"+context.Name)
+	if pod != nil && metav1.IsControlledBy(context, pod) && pod.Spec.NodeName != "" {
+		return
+	}
+	for _, entry := range pl.waiting.all() {
+		if waiting := entry.latest(); waiting != nil && waiting.Namespace == context.Namespace && len(waiting.Spec.ResourceClaims) > 0 {
+			pl.waker.wake(entry)
+		}
 	}
 }
 

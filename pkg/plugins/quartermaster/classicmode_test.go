@@ -2,10 +2,12 @@ package quartermaster
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -202,4 +204,37 @@ func (f *classicFixture) hintAfterClass(pod *v1.Pod, before, after *resourceapi.
 	hint, err := f.pl.isSchedulableAfterClassChange(klog.FromContext(f.ctx), pod, old, after)
 	require.NoError(f.t, err)
 	return hint
+}
+
+// A claim that was allocated for another pod is left to that pod, until it is gone.
+func TestClassicClaimOfAnotherPod(t *testing.T) {
+	t.Parallel()
+	inClassicCluster(t, plus(gpuNodes(0, "a", "b"), byController("one"), newPod("pod", uses("one")), newPod("other", uses("one"))), func(t *testing.T, f *classicFixture) {
+		f.schedule(f.pod("other"))
+		f.settle()
+		selected := f.contexts.Stored("other").Spec.SelectedNode
+		f.allocateOn("one", selected)
+		// The pod cannot run on that node, and so it finds none.
+		blocked := func() outcome {
+			a := f.mustBegin(f.pod("pod"))
+			for _, info := range f.nodeInfos() {
+				status := f.pl.Filter(f.ctx, a.state, a.pod, info)
+				require.Equal(t, info.Node().Name == selected, status.IsSuccess())
+			}
+			_, status := f.pl.PostFilter(f.ctx, a.state, a.pod, nil)
+			f.settle()
+			return outcome{status: status}
+		}
+		require.Empty(t, blocked().text())
+		require.False(t, apiversions.AlphaClaimOf(f.claim("one")).DeallocationRequested)
+		f.woken()
+
+		f.remove(f.pod("other"))
+		f.settle()
+		require.NoError(t, f.contexts.Delete(f.ctx, "other", metav1.DeleteOptions{})) // By the garbage collector.
+		time.Sleep(time.Minute)                                                       // The pod was not rejected a moment ago any more.
+		f.settle()
+		require.Equal(t, []string{"default/pod"}, f.woken())
+		require.Contains(t, blocked().text(), "the driver of claim default/one is asked to deallocate it")
+	})
 }
