@@ -1,11 +1,13 @@
 package compat
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
+	"github.com/quartermaster-dra/quartermaster/pkg/classic"
 	"github.com/quartermaster-dra/quartermaster/pkg/playground/workload"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
@@ -44,6 +46,36 @@ func TestClassicTemplate(t *testing.T) {
 	s.DeletePod(running[0])
 	s.DeletePod(running[1])
 	runningOfDriver(s, 4, 0)
+}
+
+// Of many pods at the same time, as many run as there is room for, and the others wait.
+func TestClassicBurst(t *testing.T) {
+	t.Parallel()
+	s := newClassicSpace(t, "c-burst", 4)
+	newDriver(s, "one", places(8, 8, 8, 8)).createTemplate("one")
+	s.CreatePods("user", 40)
+	running := runningOfDriver(s, 32, 8)
+	for _, name := range running[:5] {
+		s.DeletePod(name)
+	}
+	runningOfDriver(s, 32, 3)
+}
+
+// A claim has so many consumers, and no more.
+func TestClassicConsumerLimit(t *testing.T) {
+	t.Parallel()
+	s := newClassicSpace(t, "c-limit", 1)
+	newDriver(s, "one", places(1)).createClaim("shared")
+	var names []string
+	for i := range classic.ReservedForMaxSize {
+		names = append(names, fmt.Sprintf("user-%02d", i))
+		s.Create(s.Pod(names[i], harness.Uses("shared")))
+	}
+	s.Running(names...)
+	s.Create(s.Pod("late", harness.Uses("shared")))
+	s.Waiting("late", "claim "+s.Name+"/shared is reserved for 32 pods, which is the limit")
+	s.DeletePod(names[7])
+	s.RunningSoon("late")
 }
 
 // Two drivers have to agree on a node.
