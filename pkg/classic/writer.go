@@ -26,6 +26,7 @@ type Writer struct {
 	// Claims returns the client for the claims of a namespace, in the version in which the
 	// server has them.
 	Claims func(namespace string) dynamic.ResourceInterface
+	turns  turns
 }
 
 // ErrChanged says that a claim is not any more what the pod's node was chosen for.
@@ -97,6 +98,11 @@ func (w *Writer) RequestDeallocation(ctx context.Context, claim *Claim, pod type
 // change reads a claim, changes it and writes its status. The error is ErrChanged if the
 // claim is gone or has been replaced, and what the function or the server says otherwise.
 func (w *Writer) change(ctx context.Context, claim *resourceapi.ResourceClaim, asked string, change func(*rawClaim) (bool, error)) error {
+	done, err := w.turns.take(ctx, claim.UID)
+	if err != nil {
+		return fmt.Errorf("claim %s: asked to %s, but another write to the claim did not end in time: %w", klog.KObj(claim), asked, err)
+	}
+	defer done()
 	client := w.Claims(claim.Namespace)
 	var conflict error
 	for range maxConflicts {
