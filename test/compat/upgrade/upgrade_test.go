@@ -2,6 +2,7 @@ package upgrade
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -10,8 +11,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
 	"github.com/quartermaster-dra/quartermaster/pkg/controlplane"
@@ -37,14 +40,26 @@ func steps(t *testing.T) []step {
 		// 1.37 cannot stand for them: kube-apiserver does not get ready there without v1.
 		t.Skip("this needs the control planes of older releases; run make test-compat")
 	}
-	result := []step{{releases[0] + " without claims", controlplane.Options{Release: releases[0]}, nil}}
+	var result []step
 	for _, release := range releases {
 		parsed, err := version.ParseSemantic(release)
 		require.NoError(t, err)
-		// 1.33 needs v1beta1 itself, so that the scheduler may go on with that.
-		apis, claims := map[string]bool{"resource.k8s.io/v1beta1": true}, []apiversions.Version{apiversions.V1beta1}
-		if parsed.Minor() >= 33 {
-			apis["resource.k8s.io/v1beta2"], claims = true, append(claims, apiversions.V1beta2)
+		var apis map[string]bool
+		var claims []apiversions.Version
+		switch minor := parsed.Minor(); {
+		case minor < 31:
+			continue // 1.31 cannot read claims that were stored in v1alpha2. They have to be deleted before an upgrade.
+		case minor == 31:
+			apis, claims = map[string]bool{"resource.k8s.io/v1alpha3": true}, []apiversions.Version{apiversions.V1alpha3}
+		case minor == 32:
+			apis, claims = map[string]bool{"resource.k8s.io/v1beta1": true}, []apiversions.Version{apiversions.V1beta1}
+		default:
+			// 1.33 needs v1beta1 itself, so that the scheduler may go on with that.
+			apis = map[string]bool{"resource.k8s.io/v1beta1": true, "resource.k8s.io/v1beta2": true}
+			claims = []apiversions.Version{apiversions.V1beta1, apiversions.V1beta2}
+		}
+		if len(result) == 0 {
+			result = append(result, step{release + " without claims", controlplane.Options{Release: release}, nil})
 		}
 		result = append(result, step{release, controlplane.Options{
 			Release:       release,
@@ -108,6 +123,54 @@ func testClaims(t *testing.T, cluster *harness.Cluster, scheduler *harness.Sched
 	s.DeletePod("first")
 	s.RunningSoon("second")
 	requireEarlierAllocations(s)
+	storeAnew(s)
+}
+
+// storeAnew writes everything as it is, so that the server stores it in its own version.
+// Whoever upgrades has to have that done: 1.37 does not read what 1.31 has stored.
+func storeAnew(s *harness.Space) {
+	s.T.Helper()
+	s.Eventually("store all objects anew", func(ctx context.Context) error {
+		return errors.Join(
+			rewrite(ctx, s.Cluster.Client.ResourceV1().DeviceClasses(), func(l *resourceapi.DeviceClassList) []resourceapi.DeviceClass { return l.Items }),
+			rewrite(ctx, s.Cluster.Client.ResourceV1().ResourceSlices(), func(l *resourceapi.ResourceSliceList) []resourceapi.ResourceSlice { return l.Items }),
+			rewriteClaims(ctx, s.Cluster.Client),
+		)
+	})
+}
+
+func rewriteClaims(ctx context.Context, client kubernetes.Interface) error {
+	namespaces, err := client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for i := range namespaces.Items {
+		claims := client.ResourceV1().ResourceClaims(namespaces.Items[i].Name)
+		if err := rewrite(ctx, claims, func(l *resourceapi.ResourceClaimList) []resourceapi.ResourceClaim { return l.Items }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// storage is a client for objects T in lists L.
+type storage[T, L any] interface {
+	List(context.Context, metav1.ListOptions) (*L, error)
+	Update(context.Context, *T, metav1.UpdateOptions) (*T, error)
+}
+
+func rewrite[T, L any](ctx context.Context, client storage[T, L], items func(*L) []T) error {
+	list, err := client.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	objects := items(list)
+	for i := range objects {
+		if _, err := client.Update(ctx, &objects[i], metav1.UpdateOptions{}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // requireEarlierAllocations checks that claims of earlier steps are as they were: each
