@@ -32,7 +32,8 @@ const (
 // Until the server has answered for the first time, v1 is assumed, and requests find out
 // whether that is right. What the server once had is never taken for gone: a server that
 // is being replaced may say anything for a moment, and to believe that no claims exist
-// would be to believe that all devices are free. Requests fail meanwhile.
+// would be to believe that all devices are free. Requests fail meanwhile. What v1 does not
+// have may go, with an upgrade, as soon as the server says that it has claims.
 type Served struct {
 	discovery discovery.ServerResourcesInterfaceWithContext
 	clock     clock.WithTicker
@@ -152,7 +153,8 @@ func (s *Served) take(logger klog.Logger, found map[string]Version) {
 	s.answered = s.clock.Now()
 	before := maps.Clone(s.versions)
 	for resource, version := range found {
-		if version != None || first {
+		gone := isOptional(resource) && found[claimResource] != None
+		if version != None || first || gone {
 			s.versions[resource] = version
 		}
 	}

@@ -1,6 +1,7 @@
 package apiversions
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -151,4 +152,26 @@ func TestServerIsNotAskedTooOften(t *testing.T) {
 	require.True(t, other, "somebody else has found that out already")
 	require.Equal(t, V1beta1, version)
 	require.Equal(t, before+2, asked())
+}
+
+// What v1 does not have goes with an upgrade, once the server has claims without it.
+func TestOptionalResourcesGo(t *testing.T) {
+	t.Parallel()
+	core := without(ruleResource)
+	s := startServer(t, map[Version][]string{V1alpha3: append(slices.Clone(core), contextResource)})
+	client, clock := s.connect()
+	served := Of(client)
+	require.NoError(t, served.ask(t.Context(), 0))
+	require.Equal(t, V1alpha3, served.Version(contextResource))
+	s.upgrade(nil)
+	clock.Step(time.Hour)
+	require.NoError(t, served.ask(t.Context(), 0))
+	require.Equal(t, V1alpha3, served.Version(contextResource), "the server has nothing at all; that does not last")
+	s.upgrade(map[Version][]string{V1beta1: core})
+	clock.Step(time.Hour)
+	contexts, err := ClassicOf(client).Contexts("").List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err, "nobody has to wait for what is not there any more")
+	require.Empty(t, contexts.Items)
+	require.Equal(t, None, served.Version(contextResource))
+	require.Equal(t, V1beta1, served.Version(claimResource))
 }
