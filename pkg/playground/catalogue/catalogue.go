@@ -34,6 +34,7 @@ func Scenarios() []scenario.Scenario {
 		dividedScenarios(),
 		poolScenarios(),
 		reachScenarios(),
+		extendedScenarios(),
 		badInputScenarios(),
 		badReferenceScenarios(),
 	)

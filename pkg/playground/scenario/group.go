@@ -46,7 +46,21 @@ func (s *Snapshot) claimsOf(pod *corev1.Pod) []*resourceapi.ResourceClaim {
 			claims = append(claims, claim)
 		}
 	}
+	if extended := pod.Status.ExtendedResourceClaimStatus; extended != nil {
+		if claim := s.claim(extended.ResourceClaimName); claim != nil {
+			claims = append(claims, claim)
+		}
+	}
 	return claims
+}
+
+// claimCount is how many claims a pod needs.
+func claimCount(pod *corev1.Pod) int {
+	count := len(pod.Spec.ResourceClaims)
+	if pod.Status.ExtendedResourceClaimStatus != nil {
+		count++
+	}
+	return count
 }
 
 // claimName is the name of the ResourceClaim behind a pod's reference; empty if
@@ -87,7 +101,7 @@ func (m Member) scheduled() error {
 	if m.finished() {
 		return nil
 	}
-	if want := len(m.Pod.Spec.ResourceClaims); len(m.Claims) != want {
+	if want := claimCount(m.Pod); len(m.Claims) != want {
 		return fmt.Errorf("pod %s is bound with %d of its %d claims in existence", m.Pod.Name, len(m.Claims), want)
 	}
 	for _, claim := range m.Claims {

@@ -60,8 +60,15 @@ func claimKey(claim *resourceapi.ResourceClaim) string {
 	if name := claim.Annotations[resourceapi.PodResourceClaimAnnotation]; name != "" {
 		return name
 	}
+	if claim.Annotations[resourceapi.ExtendedResourceClaimAnnotation] == "true" {
+		return extendedTitle
+	}
 	return claim.Name
 }
+
+// extendedTitle stands for the claim that a scheduler made for a pod's extended resources.
+// It is not the name of a claim.
+const extendedTitle = "extended resources"
 
 func (r *Recorder) eventSeen(event *corev1.Event) {
 	r.mu.Lock()
@@ -136,7 +143,7 @@ func allocationLines(pod *corev1.Pod, allocations map[string][]resourceapi.Devic
 		}
 		lines = append(lines, requestLines(pod.Spec.NodeName, title, allocations[key])...)
 	}
-	return lines
+	return append(lines, requestLines(pod.Spec.NodeName, extendedTitle, allocations[extendedTitle])...)
 }
 
 // requestLines returns one line for each request of a claim, in the order of

@@ -35,6 +35,8 @@ type PodOptions struct {
 	NodeSelector map[string]string
 	// Uses are the claims of the pod and of its only container.
 	Uses []Use
+	// Extended are the extended resources that the container asks for, by name.
+	Extended map[corev1.ResourceName]string
 }
 
 // Pod makes a pod with the app label app; the name may differ from it, because
@@ -103,6 +105,13 @@ func podTemplate(app string, options PodOptions) corev1.PodTemplateSpec {
 		}
 		spec.ResourceClaims = append(spec.ResourceClaims, reference)
 		container.Resources.Claims = append(container.Resources.Claims, corev1.ResourceClaim{Name: use.As})
+	}
+	for name, quantity := range options.Extended {
+		if container.Resources.Limits == nil {
+			container.Resources.Limits = corev1.ResourceList{}
+		}
+		container.Resources.Requests[name] = resource.MustParse(quantity)
+		container.Resources.Limits[name] = resource.MustParse(quantity)
 	}
 	spec.Containers = []corev1.Container{container}
 	return corev1.PodTemplateSpec{
