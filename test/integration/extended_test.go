@@ -157,7 +157,7 @@ func testExtendedReasons(t *testing.T) {
 	s := newSpace(t, "extreasons", 2)
 	s.Devices(0, numbered(2)...)
 	s.Create(s.extendedPod("three", s.implicit(), "3"))
-	s.Waiting("three", "request container-0-request-0: 2 devices match, 3 are wanted")
+	s.Waiting("three", "extended resource "+s.implicit()+" of container main: 2 devices match, 3 are wanted")
 	s.Create(s.extendedPod("hundred", s.implicit(), "100"))
 	s.Waiting("hundred", "asks for 100 devices", "at most 32")
 	many := s.extendedPod("many", s.implicit(), "1")

@@ -1,6 +1,7 @@
 package quartermaster
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -152,6 +153,19 @@ func (pl *Quartermaster) variantOn(c *cycle, nodeInfo fwk.NodeInfo) (*variant, *
 	}
 	e.onNode[nodeInfo.Node().Name] = v
 	return v, v.unfit
+}
+
+// filterVariant is filter for pods with extended resources.
+func (pl *Quartermaster) filterVariant(ctx context.Context, c *cycle, nodeInfo fwk.NodeInfo) *fwk.Status {
+	v, status := pl.variantOn(c, nodeInfo)
+	if status != nil {
+		return status
+	}
+	status = pl.filterTask(ctx, c, v.task, v.known, nodeInfo.Node())
+	if status.Code() == fwk.UnschedulableAndUnresolvable {
+		return waiting("%s", v.inPodsWords(status.Message()))
+	}
+	return status
 }
 
 // newVariant works out what has to be allocated on nodes of a kind.

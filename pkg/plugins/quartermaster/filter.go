@@ -35,19 +35,19 @@ func (pl *Quartermaster) Filter(ctx context.Context, cs fwk.CycleState, _ *v1.Po
 }
 
 func (pl *Quartermaster) filter(ctx context.Context, c *cycle, nodeInfo fwk.NodeInfo) *fwk.Status {
-	task, known := c.task, c.known
 	if c.extended != nil {
-		variant, status := pl.variantOn(c, nodeInfo)
-		if status != nil {
-			return status
-		}
-		task, known = variant.task, variant.known
+		return pl.filterVariant(ctx, c, nodeInfo)
 	}
-	if status := c.filterAllocated(nodeInfo.Node()); status != nil {
+	return pl.filterTask(ctx, c, c.task, c.known, nodeInfo.Node())
+}
+
+// filterTask is filter with the task for the node; nil if there is nothing to allocate.
+func (pl *Quartermaster) filterTask(ctx context.Context, c *cycle, task *allocator.Task, known *candidates.Answer, node *v1.Node) *fwk.Status {
+	if status := c.filterAllocated(node); status != nil {
 		return status
 	}
 	if c.classic != nil {
-		if err := c.classic.Check(nodeInfo.Node()); err != nil {
+		if err := c.classic.Check(node); err != nil {
 			return waiting("%v", err)
 		}
 	}
@@ -55,11 +55,11 @@ func (pl *Quartermaster) filter(ctx context.Context, c *cycle, nodeInfo fwk.Node
 		return nil
 	}
 	if pl.resolver != nil {
-		if status := c.filterUnsuitable(nodeInfo.Node()); status != nil {
+		if status := c.filterUnsuitable(node); status != nil {
 			return status
 		}
 	}
-	return pl.filterUnallocated(ctx, c, task, known, nodeInfo.Node())
+	return pl.filterUnallocated(ctx, c, task, known, node)
 }
 
 // filterAllocated checks that the node is one on which all existing allocations

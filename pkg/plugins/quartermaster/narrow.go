@@ -48,12 +48,12 @@ func (n *narrowing) possible() bool {
 // narrow returns the nodes to look at; nil stands for all of them, which is what it is
 // unless they are few.
 func (pl *Quartermaster) narrow(c *cycle, pod *v1.Pod, total int) *fwk.PreFilterResult {
-	if !pl.narrowing.possible() || c.classic != nil || othersNarrow(pod) || c.extended != nil {
+	if !pl.narrowing.possible() || c.classic != nil || othersNarrow(pod) {
 		return nil
 	}
 	names := c.allocatedOn()
-	if names == nil && c.known != nil {
-		names, _ = c.known.Names(total / 2)
+	if names == nil {
+		names = pl.mayHaveDevices(c, total/2)
 	}
 	if len(names) == 0 {
 		return nil // All nodes, because no node is as good as any for telling why.

@@ -47,6 +47,9 @@ type clusterState struct {
 	// candidates is shared by all profiles like the rest.
 	candidates *candidates.Index
 
+	// offers is nil without extended resources.
+	offers *nodeOffers
+
 	claims cache.Indexer
 	slices cache.Indexer
 	rules  cache.Indexer // nil if taint rules are off
@@ -77,6 +80,10 @@ func stateFor(ctx context.Context, handle fwk.Handle, supported structured.Featu
 	}
 	if gates.EnableDRAExtendedResource {
 		if err := indexExtendedClaims(factory.Resource().V1().ResourceClaims().Informer()); err != nil {
+			return nil, err
+		}
+		state.offers = newNodeOffers()
+		if err := state.offers.follow(factory.Core().V1().Nodes().Informer()); err != nil {
 			return nil, err
 		}
 	}

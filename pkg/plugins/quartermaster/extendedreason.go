@@ -1,0 +1,21 @@
+package quartermaster
+
+import (
+	"fmt"
+	"strings"
+)
+
+// inPodsWords says what a reason says in the words of the pod. Its user does not know of
+// the claim, which usually does not even exist.
+func (v *variant) inPodsWords(reason string) string {
+	if v.claim == nil {
+		return reason
+	}
+	claim := v.claim.Namespace + "/" + v.claim.Name
+	for _, mapping := range v.mappings {
+		reason = strings.ReplaceAll(reason, fmt.Sprintf("claim %s, request %s:", claim, mapping.RequestName),
+			fmt.Sprintf("extended resource %s of container %s:", mapping.ResourceName, mapping.ContainerName))
+	}
+	reason = strings.ReplaceAll(reason, "claim "+claim, "the pod's extended resources")
+	return strings.ReplaceAll(reason, claim, "the pod's extended resources")
+}
