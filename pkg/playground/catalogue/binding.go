@@ -81,7 +81,11 @@ func attachFails() scenario.Scenario {
 				workload.Pod("moves", "moves", onNodesOf(name, claimed("moves"))),
 			),
 			scenario.Expect(scenario.Waits("moves", 1, scenario.Reason{Cause: devicesNotReady})),
-			scenario.Create(fleet.LocalSlice(fleet.FabricDriver, second, fleet.FabricDevices(second, 9, 1)...)),
+			// Without the taint, the pod might try the same device again on the other node.
+			scenario.Create(
+				fleet.LocalSlice(fleet.FabricDriver, second, fleet.FabricDevices(second, 9, 1)...),
+				workload.TaintRule(name, fleet.FabricDriver, name+"-fabric", "fabric-0", unhealthyTaint, noSchedule),
+			),
 			scenario.Report("moves", attachFailed),
 			scenario.Expect(scenario.Scheduled("moves", 1, scenario.DeviceNames("fabric-9"), scenario.OnNodes(second))),
 		},
