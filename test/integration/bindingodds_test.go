@@ -1,6 +1,8 @@
 package integration
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/builder"
 )
@@ -67,6 +70,40 @@ func TestAllocatedWithoutTime(t *testing.T) {
 	s.notBound("p")
 	s.reports("untimed", attached)
 	s.RunningSoon("p")
+}
+
+// The claim that is made for extended resources waits like others; one that failed is
+// deleted, and the next attempt makes another.
+func TestBindingOfExtendedResources(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t, "gated-extended", 1)
+	s.gatedSlice(0, "gpu-9")
+	s.Create(s.extendedPod("p", s.implicit(), "1"))
+	first := s.gatedClaimOf("p", "")
+	s.announced("p")
+	s.reports(first.Name, broken)
+	second := s.gatedClaimOf("p", first.UID)
+	s.notBound("p")
+	s.reports(second.Name, attached)
+	s.RunningSoon("p")
+	require.Equal(t, second.UID, s.onlyClaim("p").UID)
+}
+
+// gatedClaimOf waits until a claim was made for the pod and allocated, which is not the
+// one with the given UID.
+func (s *space) gatedClaimOf(pod string, other types.UID) resourceapi.ResourceClaim {
+	s.T.Helper()
+	var found resourceapi.ResourceClaim
+	s.Eventually("make a claim for pod "+pod, func(context.Context) error {
+		for _, claim := range s.madeFor(pod) {
+			if claim.UID != other && claim.Status.Allocation != nil {
+				found = claim
+				return nil
+			}
+		}
+		return errors.New("there is none that is allocated")
+	})
+	return found
 }
 
 // allocateGated gives a claim a device of gatedSlice, without a timestamp.
