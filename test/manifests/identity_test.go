@@ -34,6 +34,9 @@ var accessCases = []access{
 	{verb: "create", resource: "pods", subresource: "binding", namespace: "default", secondary: true, replaceDefault: true},
 	{verb: "update", group: "resource.k8s.io", resource: "resourceclaims", namespace: "default", secondary: true, replaceDefault: true},
 	{verb: "update", group: "resource.k8s.io", resource: "resourceclaims", subresource: "status", namespace: "default", secondary: true, replaceDefault: true},
+	// The scheduler makes the claims for extended resources.
+	{verb: "create", group: "resource.k8s.io", resource: "resourceclaims", namespace: "default", secondary: true, replaceDefault: true},
+	{verb: "delete", group: "resource.k8s.io", resource: "resourceclaims", namespace: "default", secondary: true, replaceDefault: true},
 	// The API server asks for this one without a namespace.
 	{verb: "update", group: "resource.k8s.io", resource: "resourceclaims", subresource: "binding", secondary: true, replaceDefault: true},
 	{verb: "get", resource: "configmaps", namespace: "kube-system", name: "extension-apiserver-authentication", secondary: true, replaceDefault: true},
@@ -48,7 +51,8 @@ var accessCases = []access{
 	{verb: "create", resource: "pods", namespace: "default"},
 	{verb: "update", resource: "nodes"},
 	{verb: "update", group: "resource.k8s.io", resource: "resourceslices"},
-	{verb: "delete", group: "resource.k8s.io", resource: "resourceclaims", namespace: "default"},
+	{verb: "deletecollection", group: "resource.k8s.io", resource: "resourceclaims", namespace: "default"},
+	{verb: "delete", group: "resource.k8s.io", resource: "resourceslices"},
 	{verb: "update", group: "resource.k8s.io", resource: "resourceclaims", subresource: "driver"},
 }
 
