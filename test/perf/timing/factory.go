@@ -84,8 +84,8 @@ func wrap(name string, recorder *Recorder, plugin fwk.Plugin) (fwk.Plugin, error
 	if podGroups, ok := plugin.(fwk.PodGroupPostFilterPlugin); ok {
 		group := &timedPodGroupPlugin{timedPlugin: timed, PodGroupPostFilterPlugin: podGroups}
 		wrapped = group
-		if postBind, ok := plugin.(fwk.PostBindPlugin); ok {
-			wrapped = &timedPostBindPlugin{timedPodGroupPlugin: group, PostBindPlugin: postBind}
+		if more, ok := plugin.(morePoints); ok {
+			wrapped = &timedOwnPlugin{timedPodGroupPlugin: group, morePoints: more}
 		}
 	}
 	if lost := missing(wrapped, reflect.TypeOf(plugin)); len(lost) > 0 {

@@ -36,11 +36,16 @@ type timedPodGroupPlugin struct {
 	fwk.PodGroupPostFilterPlugin
 }
 
-// timedPostBindPlugin is a timedPodGroupPlugin around a plugin that also hears of pods
-// that were bound.
-type timedPostBindPlugin struct {
-	*timedPodGroupPlugin
+// morePoints are the extension points of ours that the in-tree plugin does not have.
+type morePoints interface {
+	fwk.PreScorePlugin
 	fwk.PostBindPlugin
+}
+
+// timedOwnPlugin is a timedPodGroupPlugin around a plugin that has them as well.
+type timedOwnPlugin struct {
+	*timedPodGroupPlugin
+	morePoints
 }
 
 // Name implements fwk.Plugin. The scheduler looks weights up by this name, so it
@@ -51,7 +56,7 @@ func (p *timedPlugin) Name() string { return p.name }
 func (p *timedPodGroupPlugin) Name() string { return p.name }
 
 // Name resolves the ambiguity between the two embedded plugins.
-func (p *timedPostBindPlugin) Name() string { return p.name }
+func (p *timedOwnPlugin) Name() string { return p.name }
 
 func (p *timedPlugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	start := time.Now()
