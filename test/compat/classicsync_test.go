@@ -2,6 +2,7 @@ package compat
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -141,12 +142,13 @@ func (d *driver) syncContexts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var errs []error // A conflict about one is no reason for others to wait.
 	for i := range contexts {
 		if err := d.syncContext(ctx, &contexts[i]); err != nil && !apierrors.IsNotFound(err) {
-			return err
+			errs = append(errs, err)
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func (d *driver) syncContext(ctx context.Context, object *unstructured.Unstructured) error {
