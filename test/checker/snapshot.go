@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
 )
 
 // snapshot is what the API server had, prepared for look-ups.
@@ -51,6 +53,7 @@ func takeSnapshot(ctx context.Context, client kubernetes.Interface) (*snapshot, 
 		podNamed:   map[types.NamespacedName]*corev1.Pod{},
 		nodeNamed:  map[string]*corev1.Node{},
 	}
+	resolve(s.claims, apiversions.ResolverOf(client))
 	for _, claim := range s.claims {
 		s.claimNamed[nameOf(claim)] = claim
 	}
@@ -62,6 +65,23 @@ func takeSnapshot(ctx context.Context, client kubernetes.Interface) (*snapshot, 
 	}
 	s.pools, s.poolNamed = gatherPools(sortedByName(resourceSlices.Items))
 	return s, nil
+}
+
+// resolve replaces the spec of claims that do not say themselves what they ask for
+// (v1alpha2). Whether that was already so when they were allocated is not known; tests do
+// not change it afterwards. What cannot be resolved asks for nothing.
+func resolve(claims []*resourceapi.ResourceClaim, resolver *apiversions.Resolver) {
+	if resolver == nil {
+		return
+	}
+	for _, claim := range claims {
+		resolved, err := resolver.Resolve(claim)
+		if err != nil {
+			claim.Spec = resourceapi.ResourceClaimSpec{}
+		} else {
+			claim.Spec = resolved.Spec
+		}
+	}
 }
 
 // sortedByName returns pointers to the items, ordered by namespace and name.

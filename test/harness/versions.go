@@ -17,6 +17,11 @@ func (c *Cluster) create(ctx context.Context, namespace string, object runtime.O
 	if apiversions.Of(c.Client) == nil {
 		return c.Objects.Create(ctx, namespace, object)
 	}
+	if c.hasAlpha2() {
+		if created, err := c.createAlpha2(ctx, namespace, object); created {
+			return err
+		}
+	}
 	var err error
 	api, options := c.Client.ResourceV1(), metav1.CreateOptions{}
 	switch o := object.(type) {
