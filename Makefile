@@ -31,7 +31,7 @@ UNIT_TIMEOUT ?= 10m
 INTEGRATION_TIMEOUT ?= 20m
 # The Kubernetes releases of test-compat. Each has a module in test/compat, named after
 # the minor release.
-COMPAT_RELEASES ?= 1.29.3 1.31.4 1.32.2 1.33.13
+COMPAT_RELEASES ?= 1.29.3 1.30.4 1.31.4 1.32.2 1.33.13
 # How many random scenarios the allocator and upstream's must agree on.
 SCENARIOS ?= 100000
 FUZZ_TIME ?= 10m

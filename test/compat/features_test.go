@@ -21,6 +21,7 @@ import (
 // Requests with alternatives, where the release has them.
 func TestAlternatives(t *testing.T) {
 	t.Parallel()
+	notInV1alpha2(t, "requests in claims")
 	s := newSpace(t, "alternatives", 1)
 	s.Devices(0, harness.Numbered(2)...)
 	claim := workload.Claim("either", workload.FirstAvailable("gpu",

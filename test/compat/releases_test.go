@@ -53,6 +53,11 @@ var releases = map[string]release{
 		gates: []string{"DynamicResourceAllocation", "DRAControlPlaneController"},
 		apis:  []string{"resource.k8s.io/v1alpha3"},
 	},
+	"1.30.4": {
+		claims: apiversions.V1alpha2, rules: apiversions.None, classic: true,
+		gates: []string{"DynamicResourceAllocation"},
+		apis:  []string{"resource.k8s.io/v1alpha2"},
+	},
 	"1.32.2": {
 		claims: apiversions.V1beta1, rules: apiversions.None,
 		gates: []string{"DynamicResourceAllocation"},

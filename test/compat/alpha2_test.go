@@ -1,0 +1,266 @@
+package compat
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
+	"github.com/quartermaster-dra/quartermaster/pkg/apiversions/v1alpha2"
+	"github.com/quartermaster-dra/quartermaster/pkg/builder"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
+)
+
+// alpha2 is a space with objects as they are in v1alpha2.
+type alpha2 struct{ *harness.Space }
+
+func newAlpha2(t *testing.T, name string, nodes int) alpha2 {
+	t.Helper()
+	if tested.claims != apiversions.V1alpha2 {
+		t.Skip("this is about claims of v1alpha2")
+	}
+	return alpha2{newSpace(t, name, nodes)}
+}
+
+// put creates an object that is given as JSON, without metadata.
+func put[T any, P interface {
+	*T
+	runtime.Object
+	metav1.Object
+}](s alpha2, plural, name, text string) {
+	s.T.Helper()
+	object := P(new(T))
+	require.NoError(s.T, json.Unmarshal([]byte(text), object))
+	object.SetName(name)
+	namespace := s.Name
+	if plural == "resourceclasses" || plural == "resourceslices" {
+		namespace = ""
+	}
+	require.NoError(s.T, s.Cluster.CreateUntyped(s.T.Context(), plural, namespace, object))
+}
+
+func (s alpha2) class(name, text string) {
+	put[v1alpha2.ResourceClass](s, "resourceclasses", name, text)
+}
+
+func (s alpha2) classParameters(name, text string) {
+	put[v1alpha2.ResourceClassParameters](s, "resourceclassparameters", name, text)
+}
+
+func (s alpha2) claimParameters(name, text string) {
+	put[v1alpha2.ResourceClaimParameters](s, "resourceclaimparameters", name, text)
+}
+
+func (s alpha2) slice(name, text string) {
+	put[v1alpha2.ResourceSlice](s, "resourceslices", name, text)
+}
+
+// claimAndPod makes a claim for parameters, to which it refers by JSON ("" stands for
+// none), and a pod of the same name.
+func (s alpha2) claimAndPod(name, class, reference string) {
+	if reference != "" {
+		reference = `, "parametersRef": ` + reference
+	}
+	put[v1alpha2.ResourceClaim](s, "resourceclaims", name, fmt.Sprintf(`{"spec": {"resourceClassName": %q%s}}`, class, reference))
+	s.Create(s.Pod(name, harness.Uses(name)))
+}
+
+const (
+	direct = `{"apiGroup": "resource.k8s.io", "kind": "ResourceClaimParameters", "name": %q}`
+	vendor = `{"apiGroup": "gpu.example.com", "kind": %q, "name": %q}`
+)
+
+// stored reads the status of a claim as the server has it.
+func (s alpha2) stored(claim string) string {
+	s.T.Helper()
+	client, err := dynamic.NewForConfig(s.Cluster.ControlPlane.AdminConfig())
+	require.NoError(s.T, err)
+	object, err := client.Resource(v1alpha2.GroupVersion.WithResource("resourceclaims")).Namespace(s.Name).Get(s.T.Context(), claim, metav1.GetOptions{})
+	require.NoError(s.T, err)
+	status, err := json.Marshal(object.Object["status"])
+	require.NoError(s.T, err)
+	return string(status)
+}
+
+// What drivers get to see: devices of two drivers on one node, with all parameters.
+func TestV1alpha2Handles(t *testing.T) {
+	t.Parallel()
+	s := newAlpha2(t, "handles", 1)
+	nic, class := s.Name+"-nic.example.com", s.Name+"-large"
+	s.Devices(0, harness.Numbered(4)...)
+	s.slice(s.Name+"-nics", fmt.Sprintf(`{"nodeName": %q, "driverName": %q, "namedResources": {"instances": [{"name": "eth-0"}]}}`, s.Node(0), nic))
+	s.classParameters("large", fmt.Sprintf(`{
+		"vendorParameters": [{"driverName": %[1]q, "parameters": {"of": "class <b>"}}],
+		"filters": [{"driverName": %[1]q, "namedResources": {"selector": "attributes.int['index'] > 0"}}]}`, s.Driver))
+	s.class(class, fmt.Sprintf(`{"driverName": %q, "structuredParameters": true, "parametersRef":
+		{"apiGroup": "resource.k8s.io", "kind": "ResourceClassParameters", "name": "large", "namespace": %q}}`, s.Driver, s.Name))
+	s.claimParameters("two", fmt.Sprintf(`{"driverRequests": [
+		{"driverName": %q, "vendorParameters": {"of": "claim"}, "requests": [
+			{"vendorParameters": {"of": "request"}, "namedResources": {"selector": "attributes.int['index'] != 1"}},
+			{"namedResources": {"selector": "true"}}]},
+		{"driverName": %q, "requests": [{"namedResources": {"selector": "true"}}]}]}`, s.Driver, nic))
+	s.claimAndPod("user", class, fmt.Sprintf(direct, "two"))
+	s.Running("user")
+	require.JSONEq(t, fmt.Sprintf(`{
+		"driverName": %[1]q,
+		"reservedFor": [{"resource": "pods", "name": "user", "uid": %[4]q}],
+		"allocation": {
+			"availableOnNodes": {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [%[3]q]}]}]},
+			"resourceHandles": [
+				{"driverName": %[1]q, "structuredData": {"nodeName": %[3]q,
+					"vendorClassParameters": {"of": "class <b>"}, "vendorClaimParameters": {"of": "claim"}, "results": [
+						{"vendorRequestParameters": {"of": "request"}, "namedResources": {"name": "gpu-2"}},
+						{"vendorRequestParameters": null, "namedResources": {"name": "gpu-1"}}]}},
+				{"driverName": %[2]q, "structuredData": {"nodeName": %[3]q,
+					"vendorClassParameters": null, "vendorClaimParameters": null, "results": [
+						{"vendorRequestParameters": null, "namedResources": {"name": "eth-0"}}]}}]}}`,
+		s.Driver, nic, s.Node(0), s.LivePod("user").UID), s.stored("user"))
+}
+
+// Devices can be told apart by attributes of each kind.
+func TestV1alpha2Attributes(t *testing.T) {
+	t.Parallel()
+	s := newAlpha2(t, "attributes", 1)
+	kinds := []struct{ name, value, expression string }{
+		{"quantity", `"quantity": "20Gi"`, `attributes.quantity["x"].isGreaterThan(quantity("10Gi"))`},
+		{"bool", `"bool": true`, `attributes.bool["x"]`},
+		{"int", `"int": 7`, `attributes.int["x"] == 7`},
+		{"intslice", `"intSlice": {"ints": [1, 2]}`, `2 in attributes.intslice["x"]`},
+		{"string", `"string": "a"`, `attributes.string["x"].startsWith("a")`},
+		{"stringslice", `"stringSlice": {"strings": ["a", "b"]}`, `attributes.stringslice["x"].exists(s, s == "b")`},
+		{"version", `"version": "1.2.3"`, `attributes.version["x"].isLessThan(semver("1.10.0"))`},
+	}
+	instances := `, {"name": "spare"}` // It has none of them, and stays free.
+	for i, kind := range kinds {
+		instances += fmt.Sprintf(`, {"name": "device-%d", "attributes": [{"name": "x", %s}]}`, i, kind.value)
+	}
+	s.slice(s.Name, fmt.Sprintf(`{"nodeName": %q, "driverName": %q, "namedResources": {"instances": [%s]}}`, s.Node(0), s.Driver, instances[1:]))
+	for i, kind := range kinds {
+		name := fmt.Sprintf("user-%d", i)
+		selector, err := json.Marshal(`"x" in attributes.` + kind.name + ` && ` + kind.expression)
+		require.NoError(t, err)
+		s.claimParameters(name, fmt.Sprintf(`{"driverRequests": [{"driverName": %q, "requests": [{"namedResources": {"selector": %s}}]}]}`, s.Driver, selector))
+		s.claimAndPod(name, s.Name, fmt.Sprintf(direct, name))
+	}
+	for i := range kinds {
+		name := fmt.Sprintf("user-%d", i)
+		s.Running(name)
+		require.Equal(t, []string{fmt.Sprintf("%s/device-%d", s.Node(0), i)}, s.DeviceNames(name))
+	}
+	// An expression that fails on a device has a reason.
+	s.claimParameters("odd", fmt.Sprintf(`{"driverRequests": [{"driverName": %q, "requests": [{"namedResources": {"selector": "attributes.int[\"y\"] == 1"}}]}]}`, s.Driver))
+	s.claimAndPod("odd", s.Name, fmt.Sprintf(direct, "odd"))
+	s.Waiting("odd", "claim "+s.Name+"/odd, request "+s.Driver+"-0", "no such key: y")
+}
+
+// Pods wait for parameters that controllers generate, and for those that are of use.
+func TestV1alpha2Parameters(t *testing.T) {
+	t.Parallel()
+	s := newAlpha2(t, "parameters", 1)
+	s.Devices(0, harness.Numbered(1)...)
+	class := s.Name + "-late"
+	s.claimAndPod("user", class, fmt.Sprintf(vendor, "GPU", "mine"))
+	s.Waiting("user", class+" does not exist")
+	s.class(class, fmt.Sprintf(`{"driverName": %q, "structuredParameters": true, "parametersRef":
+		{"apiGroup": "gpu.example.com", "kind": "GPUClass", "name": "ours", "namespace": %q}}`, s.Driver, s.Name))
+	s.Waiting("user", "claim "+s.Name+"/user: class parameters for GPUClass.gpu.example.com "+s.Name+"/ours", "do not exist")
+	s.classParameters("generated", fmt.Sprintf(`{"generatedFrom": {"apiGroup": "gpu.example.com", "kind": "GPUClass", "name": "ours", "namespace": %q}}`, s.Name))
+	s.Waiting("user", "claim "+s.Name+"/user: claim parameters for GPU.gpu.example.com mine do not exist in namespace "+s.Name)
+	s.claimParameters("generated", fmt.Sprintf(`{"generatedFrom": {"apiGroup": "gpu.example.com", "kind": "GPU", "name": "mine"},
+		"driverRequests": [{"driverName": %q, "requests": [{"namedResources": {"selector": "attributes.int['index'] == 7"}}]}]}`, s.Driver))
+	s.Waiting("user", "claim "+s.Name+"/user, request "+s.Driver+"-0")
+	client, err := dynamic.NewForConfig(s.Cluster.ControlPlane.AdminConfig())
+	require.NoError(t, err)
+	parameters := client.Resource(v1alpha2.GroupVersion.WithResource("resourceclaimparameters")).Namespace(s.Name)
+	object, err := parameters.Get(t.Context(), "generated", metav1.GetOptions{})
+	require.NoError(t, err)
+	object.Object["driverRequests"] = []any{map[string]any{"driverName": s.Driver, "requests": []any{
+		map[string]any{"namedResources": map[string]any{"selector": "attributes.int['index'] == 0"}}}}}
+	_, err = parameters.Update(t.Context(), object, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	s.RunningSoon("user")
+}
+
+// Without parameters, a claim is for one device of the driver of the class, and can be
+// shared by as many pods as this version permits.
+func TestV1alpha2Defaults(t *testing.T) {
+	t.Parallel()
+	s := newAlpha2(t, "defaults", 1)
+	s.Devices(0, harness.Numbered(2)...)
+	s.claimAndPod("shared", s.Name, "")
+	s.Running("shared")
+	require.Len(t, s.Results("shared"), 1)
+	var users []string
+	for i := 1; i < v1alpha2.MaxConsumers; i++ {
+		users = append(users, fmt.Sprintf("user-%02d", i))
+		s.Create(s.Pod(users[len(users)-1], harness.Uses("shared")))
+	}
+	s.Running(users...)
+	s.Create(s.Pod("too-many", harness.Uses("shared")))
+	s.Waiting("too-many", "claim "+s.Name+"/shared is reserved for 32 pods, which is the limit")
+	s.DeletePod(users[0])
+	s.RunningSoon("too-many")
+}
+
+func TestV1alpha2NotShareable(t *testing.T) {
+	t.Parallel()
+	s := newAlpha2(t, "exclusive", 1)
+	s.Devices(0, harness.Numbered(2)...)
+	s.claimParameters("one", fmt.Sprintf(`{"driverRequests": [{"driverName": %q, "requests": [{"namedResources": {"selector": "true"}}]}]}`, s.Driver))
+	s.claimAndPod("first", s.Name, fmt.Sprintf(direct, "one"))
+	s.Running("first")
+	s.Create(s.Pod("second", harness.Uses("first")))
+	s.Waiting("second", "claim "+s.Name+"/first is reserved for 1 pods, which is the limit")
+	s.DeletePod("first")
+	s.RunningSoon("second")
+}
+
+// The nodes of a class are for claims that are not allocated yet.
+func TestV1alpha2SuitableNodes(t *testing.T) {
+	t.Parallel()
+	s := newAlpha2(t, "suitable", 2)
+	s.Devices(0, harness.Numbered(2)...)
+	s.Devices(1, harness.Numbered(2)...)
+	s.LabelNode(1, "example.com/gpus", s.Name)
+	class := s.Name + "-labelled"
+	s.class(class, fmt.Sprintf(`{"driverName": %q, "structuredParameters": true, "suitableNodes": {"nodeSelectorTerms": [{"matchExpressions":
+		[{"key": "example.com/gpus", "operator": "In", "values": [%q]}]}]}}`, s.Driver, s.Name))
+	s.claimAndPod("anywhere", class, "")
+	s.Running("anywhere")
+	require.Equal(t, s.Node(1), s.LivePod("anywhere").Spec.NodeName)
+	put[v1alpha2.ResourceClaim](s, "resourceclaims", "elsewhere", fmt.Sprintf(`{"spec": {"resourceClassName": %q}}`, class))
+	s.Create(s.PodOnNode("elsewhere", 0, harness.Uses("elsewhere")))
+	s.Waiting("elsewhere", "claim "+s.Name+"/elsewhere: the node is not among the suitableNodes of its class")
+	s.LabelNode(0, "example.com/gpus", s.Name)
+	s.RunningSoon("elsewhere")
+}
+
+// A claim that is allocated where its pod cannot run moves, if nobody uses it.
+func TestV1alpha2Deallocation(t *testing.T) {
+	t.Parallel()
+	s := newAlpha2(t, "moves", 2)
+	s.Devices(0, harness.Numbered(1)...)
+	s.Devices(1, harness.Numbered(1)...)
+	put[v1alpha2.ResourceClaim](s, "resourceclaims", "stuck", fmt.Sprintf(`{"spec": {"resourceClassName": %q}}`, s.Name))
+	s.Protect("stuck")
+	s.UpdateClaimStatus("stuck", func(c *resourceapi.ResourceClaim) {
+		resolved, err := apiversions.ResolverOf(s.Cluster.Client).Resolve(c)
+		require.NoError(t, err)
+		c.Status.Allocation = &resourceapi.AllocationResult{NodeSelector: builder.NodeSelector("kubernetes.io/hostname", s.Node(0))}
+		c.Status.Allocation.Devices.Results = []resourceapi.DeviceRequestAllocationResult{
+			{Request: s.Driver + "-0", Driver: s.Driver, Pool: s.Node(0), Device: "gpu-0"},
+		}
+		c.Status.Allocation.Devices.Config = []resourceapi.DeviceAllocationConfiguration{{
+			Source: resourceapi.AllocationConfigSourceClaim, DeviceConfiguration: resolved.Spec.Devices.Config[0].DeviceConfiguration,
+		}}
+	})
+	s.Create(s.PodOnNode("elsewhere", 1, harness.Uses("stuck")))
+	s.RunningSoon("elsewhere")
+	require.Equal(t, []string{s.Node(1) + "/gpu-0"}, s.DeviceNames("elsewhere"))
+}
