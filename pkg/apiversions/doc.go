@@ -34,4 +34,7 @@
 // allocate ignore it. The results of an allocation in 1.31 do not say that access is
 // administrative, so conversion looks at their requests: otherwise such an allocation would
 // keep others from the devices.
+//
+// In v1alpha2, what a claim asks for is in other objects, which may come and change later.
+// Package v1alpha2 has how that is solved; a Resolver follows these objects.
 package apiversions
