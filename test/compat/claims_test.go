@@ -89,7 +89,7 @@ func TestUnsatisfiable(t *testing.T) {
 		s.Waiting("many", "claim "+s.Name+"/many, request gpu", "2 devices match, 3 are wanted")
 	}
 	s.ClaimAndPod("other", s.Want(1, s.Attribute("index")+" == 7"))
-	s.Waiting("other", "claim "+s.Name+"/other, request ")
+	s.Waiting("other", "claim "+s.Name+"/other, request "+s.RequestName())
 	s.ClaimAndPod("modest", s.Want(2))
 	s.Running("modest")
 }

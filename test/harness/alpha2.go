@@ -26,6 +26,15 @@ func (c *Cluster) hasAlpha2() bool {
 	return served != nil && served.Version("resourceclaims") == apiversions.V1alpha2
 }
 
+// RequestName is the name under which reasons have the only request of a claim from One,
+// which in v1alpha2 is the first of those that it becomes.
+func (s *Space) RequestName() string {
+	if s.Cluster.hasAlpha2() {
+		return s.Driver + "-0"
+	}
+	return "gpu"
+}
+
 // CreateUntyped creates an object of v1alpha2, whose type client-go does not have. The
 // plural is that of the URL.
 func (c *Cluster) CreateUntyped(ctx context.Context, plural, namespace string, object runtime.Object) error {

@@ -44,7 +44,7 @@ func (s *Space) RunningAndWaiting(running, waiting int) []string {
 		waitingPods := 0
 		for _, pod := range s.Pods() {
 			if pod.Spec.NodeName == "" {
-				if err := Waits(pod, "request gpu", "held by"); err != nil {
+				if err := Waits(pod, "request "+s.RequestName(), "held by"); err != nil {
 					open = append(open, err)
 				}
 				waitingPods++
