@@ -226,7 +226,13 @@ func (v *vandal) putBackAll() {
 func (v *vandal) restore() {
 	v.T.Helper()
 	v.Eventually("put back everything", func(context.Context) error {
+		ending := 0
 		for _, pod := range v.Pods() {
+			if pod.DeletionTimestamp != nil && pod.Spec.NodeName != "" {
+				v.endPod(pod)
+				ending++
+				continue
+			}
 			claims, err := v.ClaimsOf(pod)
 			if err != nil || len(claims[0].OwnerReferences) > 0 {
 				continue // Its owner cares.
@@ -236,9 +242,20 @@ func (v *vandal) restore() {
 			}
 		}
 		v.putBackAll()
-		if len(v.putBack) > 0 {
-			return fmt.Errorf("%d objects cannot be created yet", len(v.putBack))
+		if len(v.putBack)+ending > 0 {
+			return fmt.Errorf("%d objects cannot be created yet, and %d deleted pods were there a moment ago", len(v.putBack), ending)
 		}
 		return nil
 	})
+}
+
+// endPod does what the kubelet does when the containers of a deleted pod have ended. The
+// simulator of nodes forgets pods that were on a node when it was deleted and came back.
+func (v *vandal) endPod(pod *corev1.Pod) {
+	err := cluster.Client.CoreV1().Pods(v.Name).Delete(v.T.Context(), pod.Name, metav1.DeleteOptions{
+		GracePeriodSeconds: ptr.To[int64](0), Preconditions: metav1.NewUIDPreconditions(string(pod.UID)),
+	})
+	if !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		require.NoError(v.T, err)
+	}
 }
