@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartermaster-dra/quartermaster/test/checker"
@@ -99,12 +98,14 @@ func (s *Space) NothingLeaked() int {
 // test if one is held twice.
 func (s *Space) freeDevices() int {
 	s.T.Helper()
-	slices, err := s.Cluster.Client.ResourceV1().ResourceSlices().List(s.T.Context(), metav1.ListOptions{
-		FieldSelector: resourceapi.ResourceSliceSelectorDriver + "=" + s.Driver,
-	})
+	// Not by a field selector: v1alpha2 has none for the driver.
+	slices, err := s.Cluster.Client.ResourceV1().ResourceSlices().List(s.T.Context(), metav1.ListOptions{})
 	require.NoError(s.T, err)
 	free := map[string]bool{}
 	for _, slice := range slices.Items {
+		if slice.Spec.Driver != s.Driver {
+			continue
+		}
 		for _, device := range slice.Spec.Devices {
 			free[slice.Spec.Pool.Name+"/"+device.Name] = true
 		}
