@@ -92,7 +92,7 @@ func (w *waitingPods) begin(pod *v1.Pod) *waitingPod {
 	w.mutex.Lock()
 	entry := w.pods[pod.UID]
 	if entry == nil {
-		entry = &waitingPod{}
+		entry = &waitingPod{pod: pod}
 		w.pods[pod.UID] = entry
 	}
 	w.mutex.Unlock()
