@@ -100,7 +100,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	os.Exit(harness.Main(m, harness.Options{Name: "compat-" + name, ControlPlane: tested.options(name)},
-		func(c *harness.Cluster) { cluster = c }, stopSharedScheduler))
+		func(c *harness.Cluster) { cluster = c }, shared.Stop))
 }
 
 // The scheduler says which version it uses, and why.

@@ -2,11 +2,9 @@ package groups
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,7 +31,7 @@ func TestMain(m *testing.M) {
 			FeatureGates:  gates,
 			RuntimeConfig: map[string]bool{"scheduling.k8s.io/v1beta1": true},
 		},
-	}, func(c *harness.Cluster) { cluster = c }, stopSharedScheduler))
+	}, func(c *harness.Cluster) { cluster = c }, shared.Stop))
 }
 
 // gateFlags turns the gates on in a scheduler.
@@ -47,31 +45,11 @@ func gateFlags() []string {
 
 // shared is the scheduler that most tests use, as manifests/secondary configures it. The
 // first test that needs it starts it.
-var shared struct {
-	sync.Mutex
-	scheduler *harness.Scheduler
-	err       error
-}
+var shared harness.SharedScheduler
 
 func sharedScheduler(t *testing.T) *harness.Scheduler {
 	t.Helper()
-	shared.Lock()
-	defer shared.Unlock()
-	if shared.scheduler == nil && shared.err == nil {
-		shared.scheduler, shared.err = cluster.StartScheduler(context.Background(), harness.SchedulerOptions{Name: "shared", ExtraArgs: gateFlags()})
-	}
-	require.NoError(t, shared.err)
-	require.NoError(t, shared.scheduler.Err(), "the shared scheduler has to keep running")
-	return shared.scheduler
-}
-
-func stopSharedScheduler() error {
-	shared.Lock()
-	defer shared.Unlock()
-	if shared.scheduler == nil {
-		return nil
-	}
-	return errors.Join(shared.scheduler.Err(), shared.scheduler.Stop())
+	return shared.Get(t, cluster, harness.SchedulerOptions{Name: "shared", ExtraArgs: gateFlags()})
 }
 
 // space is the part of the cluster that belongs to one test.

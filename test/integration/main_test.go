@@ -12,5 +12,5 @@ var cluster *harness.Cluster
 
 func TestMain(m *testing.M) {
 	os.Exit(harness.Main(m, harness.Options{Name: "integration", Binaries: []string{"kube-scheduler"}},
-		func(c *harness.Cluster) { cluster = c }, stopSharedScheduler))
+		func(c *harness.Cluster) { cluster = c }, shared.Stop))
 }

@@ -1,9 +1,6 @@
 package integration
 
 import (
-	"context"
-	"errors"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,33 +10,12 @@ import (
 
 // shared is the scheduler that most tests use, exactly as manifests/secondary
 // configures it. The first test that needs it starts it.
-var shared struct {
-	sync.Mutex
-	scheduler *harness.Scheduler
-	err       error
-}
+var shared harness.SharedScheduler
 
 // sharedScheduler returns the running shared scheduler.
 func sharedScheduler(t *testing.T) *harness.Scheduler {
 	t.Helper()
-	shared.Lock()
-	defer shared.Unlock()
-	if shared.scheduler == nil && shared.err == nil {
-		shared.scheduler, shared.err = cluster.StartScheduler(context.Background(),
-			harness.SchedulerOptions{Name: "shared", LeaderElection: true})
-	}
-	require.NoError(t, shared.err)
-	require.NoError(t, shared.scheduler.Err(), "the shared scheduler has to keep running")
-	return shared.scheduler
-}
-
-func stopSharedScheduler() error {
-	shared.Lock()
-	defer shared.Unlock()
-	if shared.scheduler == nil {
-		return nil
-	}
-	return errors.Join(shared.scheduler.Err(), shared.scheduler.Stop())
+	return shared.Get(t, cluster, harness.SchedulerOptions{Name: "shared", LeaderElection: true})
 }
 
 // startStockScheduler runs an unchanged kube-scheduler until the end of the test.

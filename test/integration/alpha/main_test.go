@@ -1,17 +1,12 @@
 package alpha
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/controlplane"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
@@ -32,7 +27,7 @@ var cluster *harness.Cluster
 
 func TestMain(m *testing.M) {
 	os.Exit(harness.Main(m, harness.Options{Name: "alpha", ControlPlane: controlplane.Options{FeatureGates: gates}},
-		func(c *harness.Cluster) { cluster = c }, stopSharedScheduler))
+		func(c *harness.Cluster) { cluster = c }, shared.Stop))
 }
 
 // withGates is the flag for a scheduler with all gates on, except for changes.
@@ -47,20 +42,7 @@ func withGates(changes map[string]bool) []string {
 }
 
 // shared is the scheduler with all gates on, which the first test that needs it starts.
-var shared struct {
-	sync.Mutex
-	scheduler *harness.Scheduler
-	err       error
-}
-
-func stopSharedScheduler() error {
-	shared.Lock()
-	defer shared.Unlock()
-	if shared.scheduler == nil {
-		return nil
-	}
-	return errors.Join(shared.scheduler.Err(), shared.scheduler.Stop())
-}
+var shared harness.SharedScheduler
 
 // space is the part of the cluster that belongs to one test.
 type space struct {
@@ -70,16 +52,9 @@ type space struct {
 // newSpace makes a space for pods of the shared scheduler.
 func newSpace(t *testing.T, name string, nodes int) *space {
 	t.Helper()
-	shared.Lock()
-	defer shared.Unlock()
-	if shared.scheduler == nil && shared.err == nil {
-		shared.scheduler, shared.err = cluster.StartScheduler(context.Background(),
-			harness.SchedulerOptions{Name: "shared", ExtraArgs: withGates(nil)})
-	}
-	require.NoError(t, shared.err)
-	require.NoError(t, shared.scheduler.Err(), "the shared scheduler has to keep running")
-	s := &space{cluster.NewSpace(t, name, shared.scheduler.Profile, nodes)}
-	s.Log = shared.scheduler.LogFile()
+	scheduler := shared.Get(t, cluster, harness.SchedulerOptions{Name: "shared", ExtraArgs: withGates(nil)})
+	s := &space{cluster.NewSpace(t, name, scheduler.Profile, nodes)}
+	s.Log = scheduler.LogFile()
 	return s
 }
 
