@@ -36,6 +36,28 @@ type applyStatusBackend[T, A any] interface {
 	ApplyStatus(context.Context, *A, metav1.ApplyOptions) (*T, error)
 }
 
+// kind is one kind of object on a server, with the types of the hub.
+type kind[T, L any] struct {
+	served *Served
+	name   string
+}
+
+// absent is the backend of a kind if the server does not have it.
+func (k kind[T, L]) absent() backend[T, L] { return absent[T, L]{k.served, k.name} }
+
+// versions has the backends of a kind.
+type versions[T, L any] map[Version]backend[T, L]
+
+// inVersions makes a client for a kind out of its backends.
+func inVersions[A, T, L any](k kind[T, L], backends versions[T, L]) *anyVersion[T, L, A] {
+	return &anyVersion[T, L, A]{k.served, k.name, func(version Version) backend[T, L] {
+		if b, found := backends[version]; found {
+			return b
+		}
+		return k.absent()
+	}}
+}
+
 // anyVersion is a resource in whatever version the server has. It implements the client
 // interfaces of v1, A being the type of apply configurations.
 type anyVersion[T, L, A any] struct {

@@ -45,12 +45,12 @@ type clientset struct {
 }
 
 func newClientset(client kubernetes.Interface, untyped dynamic.Interface, served *Served) *clientset {
-	alpha2 := newAlpha2(client, served)
+	alpha2 := newAlpha2(client)
 	return &clientset{
 		Interface: client,
 		resources: &resources{
 			client: client, untyped: untyped, served: served,
-			alpha3: newAlpha3(client, served), alpha2: alpha2, resolver: newResolver(alpha2),
+			alpha3: newAlpha3(client), alpha2: alpha2, resolver: newResolver(served, alpha2),
 		},
 		oldPods: newOldPods(client.CoreV1(), client.Discovery()),
 	}

@@ -3,6 +3,7 @@ package apiversions
 import (
 	"fmt"
 
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -14,15 +15,16 @@ import (
 // no types. They have to be in the scheme. It speaks JSON: only generated types know
 // protobuf. Connections, credentials and the limit of requests per second are shared with
 // the client set, so that a scheduler's --kube-api-qps is what it is for all versions.
-func newOlderClient(client kubernetes.Interface, version schema.GroupVersion, types *runtime.Scheme) (rest.Interface, error) {
+func newOlderClient(client kubernetes.Interface, version Version, types *runtime.Scheme) (rest.Interface, error) {
+	group := schema.GroupVersion{Group: resourceapi.GroupName, Version: string(version)}
 	existing, ok := client.ResourceV1().RESTClient().(*rest.RESTClient)
 	if !ok || existing == nil {
-		return nil, fmt.Errorf("make a client for %s: the client set has no connection to an API server (%T); it has to be a real one", version, client.ResourceV1().RESTClient())
+		return nil, fmt.Errorf("make a client for %s: the client set has no connection to an API server (%T); it has to be a real one", group, client.ResourceV1().RESTClient())
 	}
 	codecs := serializer.NewCodecFactory(types).WithoutConversion()
-	return rest.NewRESTClient(existing.Get().AbsPath("/").URL(), "/apis/"+version.String(), rest.ClientContentConfig{
+	return rest.NewRESTClient(existing.Get().AbsPath("/").URL(), "/apis/"+group.String(), rest.ClientContentConfig{
 		ContentType:  runtime.ContentTypeJSON,
-		GroupVersion: version,
-		Negotiator:   runtime.NewClientNegotiator(codecs, version),
+		GroupVersion: group,
+		Negotiator:   runtime.NewClientNegotiator(codecs, group),
 	}, existing.GetRateLimiter(), existing.Client)
 }

@@ -17,6 +17,12 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/apiversions/v1alpha3"
 )
 
+func claimsInAlpha3(client kubernetes.Interface, namespace string) backend[resourceapi.ResourceClaim, resourceapi.ResourceClaimList] {
+	claims := kind[resourceapi.ResourceClaim, resourceapi.ResourceClaimList]{name: claimResource}
+	alpha3 := newAlpha3(client)
+	return inAlpha(claims, alpha3, clientOf[v1alpha3.ResourceClaim, v1alpha3.ResourceClaimList](alpha3, claims.name, namespace))
+}
+
 // What is written back is what was read, to the text of numbers: the server takes a
 // claim's spec and its allocation for changed if any byte of parameters is.
 func TestV1alpha3OnTheWire(t *testing.T) {
@@ -39,7 +45,7 @@ func TestV1alpha3OnTheWire(t *testing.T) {
 	// The server is behind a proxy, and the client set speaks protobuf.
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL + "/behind/proxy", ContentConfig: rest.ContentConfig{ContentType: "application/vnd.kubernetes.protobuf"}})
 	require.NoError(t, err)
-	claims := newAlpha3(client, nil).claims("default")
+	claims := claimsInAlpha3(client, "default")
 	claim, err := claims.Get(t.Context(), "training", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Equal(t, ByController, AlphaClaimOf(claim).Allocator)
@@ -63,13 +69,13 @@ func TestOlderClientSharesTheLimitOfRequests(t *testing.T) {
 	t.Parallel()
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://127.0.0.1:1", QPS: 7, Burst: 9})
 	require.NoError(t, err)
-	older, err := newOlderClient(client, v1alpha3.GroupVersion, alpha3Scheme)
+	older, err := newOlderClient(client, V1alpha3, alpha3Scheme)
 	require.NoError(t, err)
 	require.Same(t, client.ResourceV1().RESTClient().GetRateLimiter(), older.GetRateLimiter())
 
-	_, err = newOlderClient(fake.NewClientset(), v1alpha3.GroupVersion, alpha3Scheme)
+	_, err = newOlderClient(fake.NewClientset(), V1alpha3, alpha3Scheme)
 	require.ErrorContains(t, err, "no connection")
-	list, err := newAlpha3(fake.NewClientset(), nil).claims("").List(t.Context(), metav1.ListOptions{})
+	list, err := claimsInAlpha3(fake.NewClientset(), "").List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	require.Empty(t, list.Items)
 }

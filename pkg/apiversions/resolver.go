@@ -28,7 +28,7 @@ var errNotRead = errors.New("classes and parameters have not been read from the 
 // costs nothing otherwise. It is safe for concurrent use.
 type Resolver struct {
 	served *Served
-	alpha2 alpha2
+	alpha2 alpha
 	known  *v1alpha2.Parameters
 
 	mutex sync.Mutex
@@ -37,9 +37,9 @@ type Resolver struct {
 	changed []func(concerns func(*resourceapi.ResourceClaim) bool)
 }
 
-func newResolver(alpha2 alpha2) *Resolver {
+func newResolver(served *Served, alpha2 alpha) *Resolver {
 	return &Resolver{
-		served: alpha2.served, alpha2: alpha2, known: v1alpha2.NewParameters(),
+		served: served, alpha2: alpha2, known: v1alpha2.NewParameters(),
 		missing: map[string]bool{classResource: true, classParametersResource: true, claimParametersResource: true},
 	}
 }

@@ -7,6 +7,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	resourceclient "k8s.io/client-go/kubernetes/typed/resource/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/apiversions/v1alpha2"
+	"github.com/quartermaster-dra/quartermaster/pkg/apiversions/v1alpha3"
 )
 
 // resources implements the client interface of resource.k8s.io/v1.
@@ -14,8 +17,8 @@ type resources struct {
 	client  kubernetes.Interface
 	untyped dynamic.Interface
 	served  *Served
-	alpha3  alpha3
-	alpha2  alpha2
+	alpha3  alpha
+	alpha2  alpha
 	// resolver says what claims of v1alpha2 ask for.
 	resolver *Resolver
 }
@@ -26,102 +29,54 @@ var _ resourceclient.ResourceV1Interface = &resources{}
 func (r *resources) RESTClient() rest.Interface { return r.client.ResourceV1().RESTClient() }
 
 func (r *resources) ResourceClaims(namespace string) resourceclient.ResourceClaimInterface {
-	return &anyVersion[resourceapi.ResourceClaim, resourceapi.ResourceClaimList, applyv1.ResourceClaimApplyConfiguration]{r.served, claimResource,
-		func(version Version) backend[resourceapi.ResourceClaim, resourceapi.ResourceClaimList] {
-			switch version {
-			case V1:
-				return r.client.ResourceV1().ResourceClaims(namespace)
-			case V1beta2:
-				return newConverted[resourceapi.ResourceClaim, resourceapi.ResourceClaimList](claimResource, version, r.client.ResourceV1beta2().ResourceClaims(namespace))
-			case V1beta1:
-				return newConverted[resourceapi.ResourceClaim, resourceapi.ResourceClaimList](claimResource, version, r.client.ResourceV1beta1().ResourceClaims(namespace))
-			case V1alpha3:
-				return r.alpha3.claims(namespace)
-			case V1alpha2:
-				return r.alpha2.claims(namespace)
-			default:
-				return absent[resourceapi.ResourceClaim, resourceapi.ResourceClaimList]{r.served, claimResource}
-			}
-		},
-	}
+	claims := kind[resourceapi.ResourceClaim, resourceapi.ResourceClaimList]{r.served, claimResource}
+	return inVersions[applyv1.ResourceClaimApplyConfiguration](claims, versions[resourceapi.ResourceClaim, resourceapi.ResourceClaimList]{
+		V1:       r.client.ResourceV1().ResourceClaims(namespace),
+		V1beta2:  older(claims, V1beta2, r.client.ResourceV1beta2().ResourceClaims(namespace)),
+		V1beta1:  older(claims, V1beta1, r.client.ResourceV1beta1().ResourceClaims(namespace)),
+		V1alpha3: inAlpha(claims, r.alpha3, clientOf[v1alpha3.ResourceClaim, v1alpha3.ResourceClaimList](r.alpha3, claims.name, namespace)),
+		V1alpha2: inAlpha(claims, r.alpha2, clientOf[v1alpha2.ResourceClaim, v1alpha2.ResourceClaimList](r.alpha2, claims.name, namespace)),
+	})
 }
 
 func (r *resources) ResourceClaimTemplates(namespace string) resourceclient.ResourceClaimTemplateInterface {
-	return &anyVersion[resourceapi.ResourceClaimTemplate, resourceapi.ResourceClaimTemplateList, applyv1.ResourceClaimTemplateApplyConfiguration]{r.served, templateResource,
-		func(version Version) backend[resourceapi.ResourceClaimTemplate, resourceapi.ResourceClaimTemplateList] {
-			switch version {
-			case V1:
-				return r.client.ResourceV1().ResourceClaimTemplates(namespace)
-			case V1beta2:
-				return newConverted[resourceapi.ResourceClaimTemplate, resourceapi.ResourceClaimTemplateList](templateResource, version, r.client.ResourceV1beta2().ResourceClaimTemplates(namespace))
-			case V1beta1:
-				return newConverted[resourceapi.ResourceClaimTemplate, resourceapi.ResourceClaimTemplateList](templateResource, version, r.client.ResourceV1beta1().ResourceClaimTemplates(namespace))
-			case V1alpha3:
-				return r.alpha3.templates(namespace)
-			case V1alpha2:
-				return r.alpha2.templates(namespace)
-			default:
-				return absent[resourceapi.ResourceClaimTemplate, resourceapi.ResourceClaimTemplateList]{r.served, templateResource}
-			}
-		},
-	}
+	templates := kind[resourceapi.ResourceClaimTemplate, resourceapi.ResourceClaimTemplateList]{r.served, templateResource}
+	return inVersions[applyv1.ResourceClaimTemplateApplyConfiguration](templates, versions[resourceapi.ResourceClaimTemplate, resourceapi.ResourceClaimTemplateList]{
+		V1:       r.client.ResourceV1().ResourceClaimTemplates(namespace),
+		V1beta2:  older(templates, V1beta2, r.client.ResourceV1beta2().ResourceClaimTemplates(namespace)),
+		V1beta1:  older(templates, V1beta1, r.client.ResourceV1beta1().ResourceClaimTemplates(namespace)),
+		V1alpha3: inAlpha(templates, r.alpha3, clientOf[v1alpha3.ResourceClaimTemplate, v1alpha3.ResourceClaimTemplateList](r.alpha3, templates.name, namespace)),
+		V1alpha2: inAlpha(templates, r.alpha2, clientOf[v1alpha2.ResourceClaimTemplate, v1alpha2.ResourceClaimTemplateList](r.alpha2, templates.name, namespace)),
+	})
 }
 
 func (r *resources) DeviceClasses() resourceclient.DeviceClassInterface {
-	return &anyVersion[resourceapi.DeviceClass, resourceapi.DeviceClassList, applyv1.DeviceClassApplyConfiguration]{r.served, classResource,
-		func(version Version) backend[resourceapi.DeviceClass, resourceapi.DeviceClassList] {
-			switch version {
-			case V1:
-				return r.client.ResourceV1().DeviceClasses()
-			case V1beta2:
-				return newConverted[resourceapi.DeviceClass, resourceapi.DeviceClassList](classResource, version, r.client.ResourceV1beta2().DeviceClasses())
-			case V1beta1:
-				return newConverted[resourceapi.DeviceClass, resourceapi.DeviceClassList](classResource, version, r.client.ResourceV1beta1().DeviceClasses())
-			case V1alpha3:
-				return r.alpha3.classes()
-			case V1alpha2:
-				return r.alpha2.classes()
-			default:
-				return absent[resourceapi.DeviceClass, resourceapi.DeviceClassList]{r.served, classResource}
-			}
-		},
-	}
+	classes := kind[resourceapi.DeviceClass, resourceapi.DeviceClassList]{r.served, classResource}
+	return inVersions[applyv1.DeviceClassApplyConfiguration](classes, versions[resourceapi.DeviceClass, resourceapi.DeviceClassList]{
+		V1:       r.client.ResourceV1().DeviceClasses(),
+		V1beta2:  older(classes, V1beta2, r.client.ResourceV1beta2().DeviceClasses()),
+		V1beta1:  older(classes, V1beta1, r.client.ResourceV1beta1().DeviceClasses()),
+		V1alpha3: inAlpha(classes, r.alpha3, clientOf[v1alpha3.DeviceClass, v1alpha3.DeviceClassList](r.alpha3, classes.name, "")),
+		V1alpha2: inAlpha(classes, r.alpha2, clientOf[v1alpha2.ResourceClass, v1alpha2.ResourceClassList](r.alpha2, classes.name, "")),
+	})
 }
 
 func (r *resources) ResourceSlices() resourceclient.ResourceSliceInterface {
-	return &anyVersion[resourceapi.ResourceSlice, resourceapi.ResourceSliceList, applyv1.ResourceSliceApplyConfiguration]{r.served, sliceResource,
-		func(version Version) backend[resourceapi.ResourceSlice, resourceapi.ResourceSliceList] {
-			switch version {
-			case V1:
-				return r.client.ResourceV1().ResourceSlices()
-			case V1beta2:
-				return newConverted[resourceapi.ResourceSlice, resourceapi.ResourceSliceList](sliceResource, version, r.client.ResourceV1beta2().ResourceSlices())
-			case V1beta1:
-				return newConverted[resourceapi.ResourceSlice, resourceapi.ResourceSliceList](sliceResource, version, r.client.ResourceV1beta1().ResourceSlices())
-			case V1alpha3:
-				return r.alpha3.slices()
-			case V1alpha2:
-				return r.alpha2.slices()
-			default:
-				return absent[resourceapi.ResourceSlice, resourceapi.ResourceSliceList]{r.served, sliceResource}
-			}
-		},
-	}
+	slices := kind[resourceapi.ResourceSlice, resourceapi.ResourceSliceList]{r.served, sliceResource}
+	return inVersions[applyv1.ResourceSliceApplyConfiguration](slices, versions[resourceapi.ResourceSlice, resourceapi.ResourceSliceList]{
+		V1:       r.client.ResourceV1().ResourceSlices(),
+		V1beta2:  older(slices, V1beta2, r.client.ResourceV1beta2().ResourceSlices()),
+		V1beta1:  older(slices, V1beta1, r.client.ResourceV1beta1().ResourceSlices()),
+		V1alpha3: inAlpha(slices, r.alpha3, clientOf[v1alpha3.ResourceSlice, v1alpha3.ResourceSliceList](r.alpha3, slices.name, "")),
+		V1alpha2: inAlpha(slices, r.alpha2, clientOf[v1alpha2.ResourceSlice, v1alpha2.ResourceSliceList](r.alpha2, slices.name, "")),
+	})
 }
 
 func (r *resources) DeviceTaintRules() resourceclient.DeviceTaintRuleInterface {
-	return &anyVersion[resourceapi.DeviceTaintRule, resourceapi.DeviceTaintRuleList, applyv1.DeviceTaintRuleApplyConfiguration]{r.served, ruleResource,
-		func(version Version) backend[resourceapi.DeviceTaintRule, resourceapi.DeviceTaintRuleList] {
-			switch version {
-			case V1:
-				return r.client.ResourceV1().DeviceTaintRules()
-			case V1beta2:
-				return newConverted[resourceapi.DeviceTaintRule, resourceapi.DeviceTaintRuleList](ruleResource, version, r.client.ResourceV1beta2().DeviceTaintRules())
-			case V1alpha3:
-				return alphaRules{r.untyped.Resource(alphaRuleResource)}
-			default:
-				return absent[resourceapi.DeviceTaintRule, resourceapi.DeviceTaintRuleList]{r.served, ruleResource}
-			}
-		},
-	}
+	rules := kind[resourceapi.DeviceTaintRule, resourceapi.DeviceTaintRuleList]{r.served, ruleResource}
+	return inVersions[applyv1.DeviceTaintRuleApplyConfiguration](rules, versions[resourceapi.DeviceTaintRule, resourceapi.DeviceTaintRuleList]{
+		V1:       r.client.ResourceV1().DeviceTaintRules(),
+		V1beta2:  older(rules, V1beta2, r.client.ResourceV1beta2().DeviceTaintRules()),
+		V1alpha3: alphaRules{r.untyped.Resource(alphaRuleResource)},
+	})
 }

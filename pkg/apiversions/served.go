@@ -78,6 +78,15 @@ func (s *Served) current(resource string) (Version, <-chan struct{}) {
 	return s.versions[resource], s.changed
 }
 
+// podsMayBeOld reports whether the server may be one up to 1.30, whose pods name their
+// claims in another way: also before it has answered, and as long as it has no claims.
+func (s *Served) podsMayBeOld() bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	claims := s.versions[claimResource]
+	return s.answered.IsZero() || claims == V1alpha2 || claims == None
+}
+
 // everything reports whether all resources are served in one version.
 func (s *Served) everything(version Version) bool {
 	s.mutex.Lock()

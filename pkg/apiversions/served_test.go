@@ -51,6 +51,15 @@ func TestVersions(t *testing.T) {
 			has:  map[Version][]string{V1alpha3: core},
 			want: map[string]Version{claimResource: V1alpha3, sliceResource: V1alpha3, classResource: V1alpha3, ruleResource: None},
 		},
+		"1.30": {
+			has: map[Version][]string{V1alpha2: {claimResource, templateResource, alpha2ClassResource, sliceResource, contextResource,
+				classParametersResource, claimParametersResource}},
+			want: map[string]Version{claimResource: V1alpha2, classResource: V1alpha2, sliceResource: V1alpha2, contextResource: V1alpha2, ruleResource: None},
+		},
+		"1.29": {
+			has:  map[Version][]string{V1alpha2: {claimResource, templateResource, alpha2ClassResource, contextResource}},
+			want: map[string]Version{claimResource: V1alpha2, classResource: V1alpha2, sliceResource: None, classParametersResource: None},
+		},
 		"off": {
 			want: map[string]Version{claimResource: None, ruleResource: None},
 		},
@@ -66,6 +75,7 @@ func TestVersions(t *testing.T) {
 			}
 			require.Equal(t, len(tc.has[V1]) == len(allResources), served.everything(V1))
 			require.Equal(t, tc.want[claimResource] == V1, StoresExtendedResources(client))
+			require.Equal(t, slices.Contains([]Version{None, V1alpha2}, tc.want[claimResource]), served.podsMayBeOld())
 		})
 	}
 }
@@ -82,6 +92,7 @@ func TestServerIsNotThereYet(t *testing.T) {
 	require.Error(t, served.ask(t.Context(), 0))
 	require.False(t, served.everything(V1), "it is not known")
 	require.Equal(t, V1, served.Version(claimResource))
+	require.True(t, served.podsMayBeOld())
 
 	s.setDown(false)
 	s.took()
@@ -90,6 +101,7 @@ func TestServerIsNotThereYet(t *testing.T) {
 	require.Len(t, list.Items, 1)
 	require.Equal(t, []string{"GET v1/resourceclaims", "GET v1beta1/resourceclaims"}, s.took())
 	require.Equal(t, None, served.Version(ruleResource), "there was never anything else")
+	require.False(t, served.podsMayBeOld())
 }
 
 // What has been there does not count as gone, however often the server says so.

@@ -32,6 +32,8 @@ const (
 
 	classParametersResource = "resourceclassparameters"
 	claimParametersResource = "resourceclaimparameters"
+	// alpha2ClassResource is what v1alpha2 has instead of device classes.
+	alpha2ClassResource = "resourceclasses"
 )
 
 // convertible says in which versions a resource can be used, the best one first.

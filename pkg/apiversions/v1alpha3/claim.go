@@ -83,14 +83,6 @@ type DeviceRequestAllocationResult struct {
 	AdminAccess *bool `json:"adminAccess,omitempty"`
 }
 
-// ResourceClaimList is a list of claims.
-type ResourceClaimList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-
-	Items []ResourceClaim `json:"items"`
-}
-
 // ResourceClaimTemplate is what claims are made from.
 type ResourceClaimTemplate struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -104,12 +96,4 @@ type ResourceClaimTemplateSpec struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Spec ResourceClaimSpec `json:"spec"`
-}
-
-// ResourceClaimTemplateList is a list of templates.
-type ResourceClaimTemplateList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-
-	Items []ResourceClaimTemplate `json:"items"`
 }

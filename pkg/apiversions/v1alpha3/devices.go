@@ -23,14 +23,6 @@ type DeviceClassSpec struct {
 	SuitableNodes *v1.NodeSelector `json:"suitableNodes,omitempty"`
 }
 
-// DeviceClassList is a list of classes.
-type DeviceClassList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-
-	Items []DeviceClass `json:"items"`
-}
-
 // ResourceSlice is some of the devices of a pool.
 type ResourceSlice struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -67,12 +59,4 @@ type DeviceAttribute struct {
 	BoolValue    *bool   `json:"bool,omitempty"`
 	StringValue  *string `json:"string,omitempty"`
 	VersionValue *string `json:"version,omitempty"`
-}
-
-// ResourceSliceList is a list of slices.
-type ResourceSliceList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-
-	Items []ResourceSlice `json:"items"`
 }

@@ -1,13 +1,12 @@
 package v1alpha3
 
 import (
-	"encoding/json"
-	"fmt"
-
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/apiversions/objects"
 )
 
 // GroupVersion is resource.k8s.io/v1alpha3.
@@ -25,40 +24,37 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	return nil
 }
 
+// Lists of the types.
+type (
+	ResourceClaimList         struct{ objects.List[ResourceClaim] }
+	ResourceClaimTemplateList struct {
+		objects.List[ResourceClaimTemplate]
+	}
+	DeviceClassList   struct{ objects.List[DeviceClass] }
+	ResourceSliceList struct{ objects.List[ResourceSlice] }
+)
+
 // DeepCopyObject implements runtime.Object, as do those of the other types. Clients and
 // codecs have to have it, but reading and writing does not copy anything.
-func (c *ResourceClaim) DeepCopyObject() runtime.Object { return copyOf(c) }
+func (c *ResourceClaim) DeepCopyObject() runtime.Object { return objects.Copy(c) }
 
 // DeepCopyObject implements runtime.Object.
-func (c *ResourceClaimList) DeepCopyObject() runtime.Object { return copyOf(c) }
+func (c *ResourceClaimList) DeepCopyObject() runtime.Object { return objects.Copy(c) }
 
 // DeepCopyObject implements runtime.Object.
-func (t *ResourceClaimTemplate) DeepCopyObject() runtime.Object { return copyOf(t) }
+func (t *ResourceClaimTemplate) DeepCopyObject() runtime.Object { return objects.Copy(t) }
 
 // DeepCopyObject implements runtime.Object.
-func (t *ResourceClaimTemplateList) DeepCopyObject() runtime.Object { return copyOf(t) }
+func (t *ResourceClaimTemplateList) DeepCopyObject() runtime.Object { return objects.Copy(t) }
 
 // DeepCopyObject implements runtime.Object.
-func (c *DeviceClass) DeepCopyObject() runtime.Object { return copyOf(c) }
+func (c *DeviceClass) DeepCopyObject() runtime.Object { return objects.Copy(c) }
 
 // DeepCopyObject implements runtime.Object.
-func (c *DeviceClassList) DeepCopyObject() runtime.Object { return copyOf(c) }
+func (c *DeviceClassList) DeepCopyObject() runtime.Object { return objects.Copy(c) }
 
 // DeepCopyObject implements runtime.Object.
-func (s *ResourceSlice) DeepCopyObject() runtime.Object { return copyOf(s) }
+func (s *ResourceSlice) DeepCopyObject() runtime.Object { return objects.Copy(s) }
 
 // DeepCopyObject implements runtime.Object.
-func (s *ResourceSliceList) DeepCopyObject() runtime.Object { return copyOf(s) }
-
-// copyOf copies by way of JSON, which all objects of the API survive.
-func copyOf[T any](object *T) *T {
-	raw, err := json.Marshal(object)
-	result := new(T)
-	if err == nil {
-		err = json.Unmarshal(raw, result)
-	}
-	if err != nil {
-		panic(fmt.Sprintf("copy a %T: it cannot be written as JSON, so it is no object of the API: %v", object, err))
-	}
-	return result
-}
+func (s *ResourceSliceList) DeepCopyObject() runtime.Object { return objects.Copy(s) }

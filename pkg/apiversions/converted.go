@@ -8,17 +8,16 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// converted is the backend of a beta version. O and OL are the types of that version.
+// converted is the backend of an older version. O and OL are the types of that version.
 type converted[T, L, O, OL any] struct {
 	name    string
 	version Version
 	old     backend[O, OL]
 }
 
-// newConverted makes a backend of the client of an older version. All type parameters but
-// those of the hub are found by the compiler.
-func newConverted[T, L, O, OL any](name string, version Version, old backend[O, OL]) backend[T, L] {
-	return converted[T, L, O, OL]{name: name, version: version, old: old}
+// older makes a backend of the client of an older version.
+func older[T, L, O, OL any](k kind[T, L], version Version, old backend[O, OL]) backend[T, L] {
+	return converted[T, L, O, OL]{name: k.name, version: version, old: old}
 }
 
 func (c converted[T, L, O, OL]) Create(ctx context.Context, object *T, o metav1.CreateOptions) (*T, error) {
