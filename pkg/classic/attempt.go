@@ -96,9 +96,24 @@ func (a *Attempt) Select(node string) (spec apiversions.PodSchedulingContextSpec
 		spec.SelectedNode = ""
 	}
 	if spec.SelectedNode == "" && a.informed(pending) {
-		spec.SelectedNode = node
+		spec.SelectedNode = preferAsked(spec.PotentialNodes, feasible, node)
 	}
 	return spec, false
+}
+
+// preferAsked returns the node that the scheduler has chosen, unless controllers have not
+// been asked about it, but about others that are feasible: they have not refused these. In
+// a cluster of a thousand nodes, of which a few will do, each other choice would cost a
+// write and an answer.
+func preferAsked(asked, feasible []string, node string) string {
+	if slices.Contains(asked, node) {
+		return node
+	}
+	open := sets.New(asked...).Intersection(sets.New(feasible...)).UnsortedList()
+	if len(open) == 0 {
+		return node
+	}
+	return open[rand.IntN(len(open))]
 }
 
 // informed reports whether enough is known to select a node. With one claim a mistake

@@ -176,6 +176,26 @@ func TestPotentialNodesOfLargeClusters(t *testing.T) {
 	require.NotEqual(t, first, potentialNodes(nil, all, "node-500"))
 }
 
+// Of the nodes that were asked about, those that nobody has refused have precedence.
+func TestSelectInLargeClusters(t *testing.T) {
+	t.Parallel()
+	var asked, refused []string
+	for i := range apiversions.PotentialNodesMaxSize {
+		asked = append(asked, fmt.Sprintf("node-%03d", i))
+	}
+	refused = slices.Delete(slices.Clone(asked), 70, 72)
+	context := said(apiversions.PodSchedulingContextSpec{SelectedNode: "node-007", PotentialNodes: asked}, not("c", refused...))
+	chosen := func(node string) string {
+		a := attempt(t, context, claim("c", with(ofController)))
+		a.SetFeasible([]string{"elsewhere", "node-070", "node-071", "other"})
+		got, _ := a.Select(node)
+		require.Equal(t, asked, got.PotentialNodes)
+		return got.SelectedNode
+	}
+	require.Equal(t, "node-071", chosen("node-071"))
+	require.Contains(t, []string{"node-070", "node-071"}, chosen("elsewhere"))
+}
+
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	type spec = apiversions.PodSchedulingContextSpec
