@@ -224,14 +224,15 @@ func (n *Negotiator) read(ctx context.Context, pod *v1.Pod) (*apiversions.PodSch
 	return nil, nil
 }
 
+// newContext makes a context that belongs to the pod. It does not keep the pod from being
+// deleted before it (blockOwnerDeletion): with the admission plugin
+// OwnerReferencesPermissionEnforcement, that needs the right to update finalizers of pods.
 func newContext(pod *v1.Pod, spec *apiversions.PodSchedulingContextSpec) *apiversions.PodSchedulingContext {
+	owner := metav1.NewControllerRef(pod, schema.GroupVersionKind{Version: "v1", Kind: "Pod"})
+	owner.BlockOwnerDeletion = nil
 	return &apiversions.PodSchedulingContext{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace:       pod.Namespace,
-			Name:            pod.Name,
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(pod, schema.GroupVersionKind{Version: "v1", Kind: "Pod"})},
-		},
-		Spec: *spec,
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, OwnerReferences: []metav1.OwnerReference{*owner}},
+		Spec:       *spec,
 	}
 }
 

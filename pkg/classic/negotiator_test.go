@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
 	"github.com/quartermaster-dra/quartermaster/pkg/classic/classictest"
@@ -86,7 +87,8 @@ func TestNegotiation(t *testing.T) {
 		f.Ask(p, spec{PotentialNodes: []string{"a", "b"}})
 		f.settle()
 		require.Equal(t, &spec{PotentialNodes: []string{"a", "b"}}, f.has("p"))
-		require.True(t, metav1.IsControlledBy(f.Context(p), p))
+		require.Equal(t, []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "p", UID: p.UID, Controller: ptr.To(true)}},
+			f.Context(p).OwnerReferences, "it needs no right to update finalizers of pods")
 
 		f.server.Answer("p", not("c", "a"))
 		f.settle()
