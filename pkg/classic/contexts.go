@@ -85,7 +85,7 @@ func (s *contextStore) follow(changed func(before, after *apiversions.PodSchedul
 // get returns the latest known context of a pod; nil if there is none, or one of another
 // pod of that name.
 func (s *contextStore) get(pod *v1.Pod) *apiversions.PodSchedulingContext {
-	key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
+	key := keyOf(pod)
 	var known *apiversions.PodSchedulingContext
 	if obj, found, err := s.informer.GetIndexer().GetByKey(key.String()); err == nil && found {
 		known, _ = obj.(*apiversions.PodSchedulingContext)

@@ -24,8 +24,8 @@ import (
 // safe for concurrent use.
 //
 // What is wanted for a pod is written in the background, one thing after the other and
-// again until it succeeds. The latest wish counts. Nothing is lost with the process: the
-// next one comes to the same conclusions.
+// again until it succeeds or is not wanted any more. The latest wish counts. Nothing is
+// lost with the process: the next one comes to the same conclusions.
 type Negotiator struct {
 	api    API
 	writer *Writer
@@ -34,8 +34,10 @@ type Negotiator struct {
 	waits func(*v1.Pod) bool
 	queue workqueue.TypedRateLimitingInterface[types.NamespacedName]
 
-	mutex  sync.Mutex
-	wishes map[types.NamespacedName]wish
+	mutex sync.Mutex
+	// wishes has what is not fulfilled yet, also while that is being done. Who works on a
+	// wish that is not here any more must stop.
+	wishes map[types.NamespacedName]*wish
 }
 
 // wish is what is wanted for a pod.
@@ -59,7 +61,7 @@ func NewNegotiator(api API, writer *Writer, waits func(*v1.Pod) bool, changed fu
 		writer: writer,
 		store:  newContextStore(api),
 		waits:  waits,
-		wishes: make(map[types.NamespacedName]wish),
+		wishes: make(map[types.NamespacedName]*wish),
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](50*time.Millisecond, 30*time.Second)),
 	}
@@ -95,13 +97,13 @@ func (n *Negotiator) Context(pod *v1.Pod) *apiversions.PodSchedulingContext { re
 
 // Ask has the pod's context changed, unless it is like that already.
 func (n *Negotiator) Ask(pod *v1.Pod, spec apiversions.PodSchedulingContextSpec) {
-	n.want(wish{pod: pod, spec: &spec})
+	n.want(&wish{pod: pod, spec: &spec})
 }
 
 // Free asks the claim's driver to deallocate it. Before that, drivers are told that no
 // node is selected: they might allocate it again for that one.
 func (n *Negotiator) Free(pod *v1.Pod, claim *Claim) {
-	w := wish{pod: pod, free: claim, spec: &apiversions.PodSchedulingContextSpec{}}
+	w := &wish{pod: pod, free: claim, spec: &apiversions.PodSchedulingContextSpec{}}
 	if known := n.Context(pod); known != nil {
 		*w.spec = known.DeepCopy().Spec
 		w.spec.SelectedNode = ""
@@ -110,14 +112,43 @@ func (n *Negotiator) Free(pod *v1.Pod, claim *Claim) {
 }
 
 // End removes the pod's context, if there is one: the pod is bound.
-func (n *Negotiator) End(pod *v1.Pod) { n.want(wish{pod: pod}) }
+func (n *Negotiator) End(pod *v1.Pod) { n.want(&wish{pod: pod}) }
 
-func (n *Negotiator) want(w wish) {
-	key := types.NamespacedName{Namespace: w.pod.Namespace, Name: w.pod.Name}
+// Withdraw ends what is wanted for a pod, because it can use its claims as they are. None
+// of them will be freed for its sake unless that is being written at this moment, which
+// whoever reserves the claim afterwards finds out.
+func (n *Negotiator) Withdraw(pod *v1.Pod) {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	delete(n.wishes, keyOf(pod))
+}
+
+func keyOf(pod *v1.Pod) types.NamespacedName {
+	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
+}
+
+func (n *Negotiator) want(w *wish) {
+	key := keyOf(w.pod)
 	n.mutex.Lock()
 	n.wishes[key] = w
 	n.mutex.Unlock()
 	n.queue.Add(key)
+}
+
+// wanted returns the latest wish for a pod, nil if there is none.
+func (n *Negotiator) wanted(key types.NamespacedName) *wish {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	return n.wishes[key]
+}
+
+// fulfilled forgets a wish, unless there is another one by now.
+func (n *Negotiator) fulfilled(key types.NamespacedName, w *wish) {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	if n.wishes[key] == w {
+		delete(n.wishes, key)
+	}
 }
 
 func (n *Negotiator) next(ctx context.Context) bool {
@@ -126,28 +157,19 @@ func (n *Negotiator) next(ctx context.Context) bool {
 		return false
 	}
 	defer n.queue.Done(key)
-	n.mutex.Lock()
-	w, found := n.wishes[key]
-	delete(n.wishes, key)
-	n.mutex.Unlock()
-	if !found {
-		return true
-	}
-	if err := n.fulfil(ctx, w); err != nil {
-		klog.FromContext(ctx).Error(err, "Cannot negotiate with the drivers of a pod's claims; trying again", "pod", klog.KObj(w.pod))
-		n.mutex.Lock()
-		if _, replaced := n.wishes[key]; !replaced {
-			n.wishes[key] = w
+	if w := n.wanted(key); w != nil {
+		if err := n.fulfil(ctx, w); err != nil {
+			klog.FromContext(ctx).Error(err, "Cannot negotiate with the drivers of a pod's claims; trying again", "pod", klog.KObj(w.pod))
+			n.queue.AddRateLimited(key)
+			return true
 		}
-		n.mutex.Unlock()
-		n.queue.AddRateLimited(key)
-		return true
+		n.fulfilled(key, w)
 	}
 	n.queue.Forget(key)
 	return true
 }
 
-func (n *Negotiator) fulfil(ctx context.Context, w wish) error {
+func (n *Negotiator) fulfil(ctx context.Context, w *wish) error {
 	if w.spec == nil {
 		return n.remove(ctx, w.pod)
 	}
@@ -161,10 +183,10 @@ func (n *Negotiator) fulfil(ctx context.Context, w wish) error {
 			return err
 		}
 	}
-	if w.free != nil {
-		return n.writer.RequestDeallocation(ctx, w.free, w.pod.UID)
+	if w.free == nil {
+		return nil
 	}
-	return nil
+	return n.writer.RequestDeallocation(ctx, w.free, w.pod.UID, func() bool { return n.wanted(keyOf(w.pod)) == w })
 }
 
 func sameSpec(a, b *apiversions.PodSchedulingContextSpec) bool {
@@ -248,6 +270,6 @@ func (n *Negotiator) remove(ctx context.Context, pod *v1.Pod) error {
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("remove PodSchedulingContext %s, which is not needed any more: %w", klog.KObj(pod), err)
 	}
-	n.store.forget(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
+	n.store.forget(keyOf(pod))
 	return nil
 }

@@ -214,6 +214,43 @@ func TestFree(t *testing.T) {
 	})
 }
 
+// A pod that can use its claim after all keeps it, whenever the server is back.
+func TestFreeIsWithdrawn(t *testing.T) {
+	t.Parallel()
+	negotiate(t, classictest.NewServer(), func(f *fixture) {
+		p := pod("p")
+		f.Ask(p, spec{SelectedNode: "a", PotentialNodes: []string{"a", "b"}})
+		f.settle()
+		f.server.SetDown(true)
+		f.Free(p, attempt(t, nil, claim("c", with(ofController), allocatedIn("a"))).Claims[0])
+		time.Sleep(10 * time.Second)
+		f.Withdraw(p)
+		f.server.SetDown(false)
+		f.server.Took()
+		time.Sleep(time.Minute)
+		require.Empty(t, f.server.Took())
+		require.NotContains(t, f.claims.status(t), "deallocationRequested")
+	})
+}
+
+// It keeps the claim also if the request is about to be written: the context has been.
+func TestFreeIsWithdrawnInTheMiddle(t *testing.T) {
+	t.Parallel()
+	negotiate(t, classictest.NewServer(), func(f *fixture) {
+		p := pod("p")
+		c := attempt(t, nil, claim("c", with(ofController), allocatedIn("a"))).Claims[0]
+		done, err := f.claims.turns.take(f.ctx, c.Object.UID)
+		require.NoError(t, err)
+		f.Free(p, c)
+		f.settle()
+		f.Withdraw(p)
+		done()
+		f.settle()
+		require.NotContains(t, f.claims.status(t), "deallocationRequested")
+		require.NoError(t, f.claims.Reserve(f.ctx, c, p))
+	})
+}
+
 // Without a context nobody allocates, and none is made to say so.
 func TestFreeWithoutContext(t *testing.T) {
 	t.Parallel()

@@ -78,10 +78,11 @@ func (w *Writer) Unreserve(ctx context.Context, claim *Claim, pod types.UID) err
 
 // RequestDeallocation asks the driver to free a claim, and removes the pod's reservation.
 // Nothing happens if the claim is used by others, or is allocated for other nodes, by now:
-// the pod will find out.
-func (w *Writer) RequestDeallocation(ctx context.Context, claim *Claim, pod types.UID) error {
+// the pod will find out. Nor if that is not wanted any more when it is this write's turn:
+// a Reserve that begins later finds the claim as it was.
+func (w *Writer) RequestDeallocation(ctx context.Context, claim *Claim, pod types.UID, wanted func() bool) error {
 	err := w.change(ctx, claim.Object, "request its deallocation", func(current *rawClaim) (bool, error) {
-		if !current.allocated || current.deallocationRequested || !onlyFor(current.consumers, pod) ||
+		if !wanted() || !current.allocated || current.deallocationRequested || !onlyFor(current.consumers, pod) ||
 			!apiequality.Semantic.DeepEqual(claim.Object.Status.Allocation.NodeSelector, current.nodes) {
 			return false, nil
 		}

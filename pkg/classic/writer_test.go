@@ -151,7 +151,7 @@ func TestReserveWhatIsGone(t *testing.T) {
 	for _, f := range []*writerFixture{newWriterFixture("v1alpha3"), newWriterFixture("v1alpha3", replaced)} {
 		require.ErrorIs(t, f.Reserve(t.Context(), c, pod("me")), ErrChanged)
 		require.NoError(t, f.Unreserve(t.Context(), c, "uid-me"))
-		require.NoError(t, f.RequestDeallocation(t.Context(), c, "uid-me"))
+		require.NoError(t, f.RequestDeallocation(t.Context(), c, "uid-me", always))
 	}
 }
 
@@ -186,17 +186,21 @@ func TestUnreserve(t *testing.T) {
 	}
 }
 
+func always() bool { return true }
+
 func TestRequestDeallocation(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		reservedFor []any
 		seen        string // the zone for which the claim was allocated
+		withdrawn   bool
 		requested   bool
 	}{
 		"unused":                {seen: "a", requested: true},
 		"used by this pod":      {seen: "a", reservedFor: consumers("me"), requested: true},
 		"used by others":        {seen: "a", reservedFor: consumers("me", "other")},
 		"allocated for another": {seen: "b"},
+		"not wanted any more":   {seen: "a", withdrawn: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -210,7 +214,8 @@ func TestRequestDeallocation(t *testing.T) {
 				delete(want, "reservedFor") // The server does not accept the request otherwise.
 				want["deallocationRequested"] = true
 			}
-			require.NoError(t, f.RequestDeallocation(t.Context(), attempt(t, nil, claim("c", with(ofController), allocatedIn(test.seen))).Claims[0], "uid-me"))
+			require.NoError(t, f.RequestDeallocation(t.Context(), attempt(t, nil, claim("c", with(ofController), allocatedIn(test.seen))).Claims[0], "uid-me",
+				func() bool { return !test.withdrawn }))
 			require.Empty(t, cmp.Diff(want, f.status(t)))
 		})
 	}

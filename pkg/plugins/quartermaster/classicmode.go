@@ -96,6 +96,7 @@ func (pl *Quartermaster) negotiate(c *cycle, pod *v1.Pod, node string) *fwk.Stat
 	c.classic.Structured = c.task != nil
 	spec, proceed := c.classic.Select(node)
 	if proceed {
+		pl.classic.negotiator.Withdraw(pod) // An earlier attempt may have wanted a claim to be freed.
 		return nil
 	}
 	pl.classic.negotiator.Ask(pod, spec)
@@ -153,25 +154,41 @@ func (pl *Quartermaster) freeClassic(c *cycle, pod *v1.Pod) *fwk.Status {
 }
 
 // isForAnother reports whether a claim is allocated for the node that is selected for
-// another pod.
+// another pod. Of pods with the same node, the claim is the oldest one's: if each left it
+// to the others, nobody would ever free it.
 func (pl *Quartermaster) isForAnother(claim *classic.Claim, pod *v1.Pod) bool {
 	users, err := pl.podsUsing(claim.Object.Namespace, claim.Object.Name)
 	if err != nil {
 		return false // There is no such index; New has made it.
 	}
+	ours := pl.isFor(claim, pod)
 	for _, user := range users {
 		if user.UID == pod.UID || user.Spec.NodeName != "" || user.DeletionTimestamp != nil {
 			continue
 		}
-		context := pl.classic.negotiator.Context(user)
-		if context == nil || context.Spec.SelectedNode == "" {
-			continue
-		}
-		if node, err := pl.nodes.Get(context.Spec.SelectedNode); err == nil && claim.AllocatedFor(node) {
+		if pl.isFor(claim, user) && !(ours && isOlderPod(pod, user)) {
 			return true
 		}
 	}
 	return false
+}
+
+// isFor reports whether a claim is allocated for the node that is selected for a pod.
+func (pl *Quartermaster) isFor(claim *classic.Claim, pod *v1.Pod) bool {
+	context := pl.classic.negotiator.Context(pod)
+	if context == nil || context.Spec.SelectedNode == "" {
+		return false
+	}
+	node, err := pl.nodes.Get(context.Spec.SelectedNode)
+	return err == nil && claim.AllocatedFor(node)
+}
+
+// isOlderPod is a total order of pods.
+func isOlderPod(a, b *v1.Pod) bool {
+	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return a.CreationTimestamp.Before(&b.CreationTimestamp)
+	}
+	return a.UID < b.UID
 }
 
 // contextChanged wakes the pods that a change of a context may help: its own, and if that
