@@ -52,7 +52,7 @@ func newClientset(client kubernetes.Interface, untyped dynamic.Interface, served
 			client: client, untyped: untyped, served: served,
 			alpha3: newAlpha3(client), alpha2: alpha2, resolver: newResolver(served, alpha2),
 		},
-		oldPods: newOldPods(client.CoreV1(), client.Discovery()),
+		oldPods: newOldPods(client.CoreV1(), client.Discovery(), served),
 	}
 }
 

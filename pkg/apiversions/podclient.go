@@ -14,10 +14,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// CoreV1 implements kubernetes.Interface. While claims are used in v1alpha2, that is up
-// to 1.30, it is a client that knows how pods name their claims there.
+// CoreV1 implements kubernetes.Interface. While the server may be one up to 1.30, it is a
+// client that knows how pods name their claims there. It can be used with any server, so
+// an informer misses nothing that begins before the server has said what it is: it would
+// not look again at pods that it knows.
 func (c *clientset) CoreV1() coreclient.CoreV1Interface {
-	if c.oldPods == nil || c.resources.served.Version(claimResource) != V1alpha2 {
+	if c.oldPods == nil || !c.resources.served.podsMayBeOld() {
 		return c.Interface.CoreV1()
 	}
 	return coreWithOldPods{c.Interface.CoreV1(), c.oldPods}
@@ -37,7 +39,7 @@ func (c coreWithOldPods) Pods(namespace string) coreclient.PodInterface {
 // newOldPods makes a client for pods of 1.30 and before out of an ordinary client of the
 // core API, with which it shares connections and rate limit. It returns nil if that is
 // not a client for a server, but a fake.
-func newOldPods(core coreclient.CoreV1Interface, server discovery.ServerVersionInterface) coreclient.PodsGetter {
+func newOldPods(core coreclient.CoreV1Interface, server discovery.ServerVersionInterface, served *Served) coreclient.PodsGetter {
 	ordinary, ok := core.RESTClient().(*rest.RESTClient)
 	if !ok || ordinary == nil {
 		return nil
@@ -49,6 +51,7 @@ func newOldPods(core coreclient.CoreV1Interface, server discovery.ServerVersionI
 		Negotiator: runtime.NewClientNegotiator(podSources{
 			NegotiatedSerializer: clientscheme.Codecs.WithoutConversion(),
 			unrecorded:           claimNamesUnrecorded(server),
+			old:                  func() bool { return served.Version(claimResource) == V1alpha2 },
 		}, v1.SchemeGroupVersion),
 	}
 	// The URL of requests for nothing in particular: the server, the path of the API group.

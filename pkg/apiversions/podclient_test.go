@@ -9,15 +9,18 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 )
@@ -88,7 +91,7 @@ func (s *podServer) clientset(t *testing.T, claims Version) *clientset {
 	}})
 	require.NoError(t, err)
 	served := newServed(client.Discovery(), clock.RealClock{})
-	served.versions[claimResource] = claims
+	served.take(klog.Background(), map[string]Version{claimResource: claims})
 	return newClientset(client, nil, served)
 }
 
@@ -157,7 +160,7 @@ func TestOldPodsAreWritten(t *testing.T) {
 		require.Equal(t, want["spec"].(map[string]any)["resourceClaims"], s.received["spec"].(map[string]any)["resourceClaims"], name)
 	}
 	require.Equal(t, int64(9007199254740993), *pod.Spec.ActiveDeadlineSeconds)
-	encoded, err := runtime.Encode(podSourceEncoder{podEncoder()}, pod)
+	encoded, err := runtime.Encode(podSourceEncoder{podEncoder(), func() bool { return true }}, pod)
 	require.NoError(t, err)
 	require.Contains(t, string(encoded), `"activeDeadlineSeconds":9007199254740993`)
 }
@@ -165,6 +168,43 @@ func TestOldPodsAreWritten(t *testing.T) {
 func podEncoder() runtime.Encoder {
 	codecs := podSources{NegotiatedSerializer: clientscheme.Codecs.WithoutConversion()}
 	return codecs.NegotiatedSerializer.EncoderForVersion(codecs.SupportedMediaTypes()[0].Serializer, v1.SchemeGroupVersion)
+}
+
+// What the scheduler writes about pods has nothing to do with claims, and is sent as it is.
+func TestOldPodsArePatchedAndBound(t *testing.T) {
+	t.Parallel()
+	s := startPodServer(t, "v1.30.4")
+	pods := s.clientset(t, V1alpha2).CoreV1().Pods("default")
+	pod, err := pods.Patch(t.Context(), "pod", types.StrategicMergePatchType, []byte(`{"status":{"nominatedNodeName":"a"}}`), metav1.PatchOptions{}, "status")
+	require.NoError(t, err)
+	requireClaims(t, todays("pod-made-x7"), pod)
+	require.Equal(t, map[string]any{"status": map[string]any{"nominatedNodeName": "a"}}, s.received)
+
+	binding := &v1.Binding{ObjectMeta: metav1.ObjectMeta{Name: "pod", Namespace: "default"}, Target: v1.ObjectReference{Kind: "Node", Name: "a"}}
+	require.NoError(t, pods.Bind(t.Context(), binding, metav1.CreateOptions{}))
+	require.Equal(t, map[string]any{"kind": "Node", "name": "a"}, s.received["target"])
+	require.NotContains(t, s.received, "spec")
+}
+
+// A server that has not said yet what it is, or has no claims yet, may be an old one: a pod
+// that is known without its claims would stay so.
+func TestPodsOfUnknownServers(t *testing.T) {
+	t.Parallel()
+	s := startPodServer(t, "v1.30.4")
+	silent := s.clientset(t, None)
+	silent.resources.served.answered = time.Time{}
+	for name, c := range map[string]*clientset{"has not answered": silent, "has no claims": s.clientset(t, None)} {
+		pods := c.CoreV1().Pods("default")
+		pod, err := pods.Get(t.Context(), "pod", metav1.GetOptions{})
+		require.NoError(t, err, name)
+		requireClaims(t, todays("pod-made-x7"), pod)
+		_, err = pods.Update(t.Context(), pod, metav1.UpdateOptions{})
+		require.NoError(t, err, name)
+		references := s.received["spec"].(map[string]any)["resourceClaims"].([]any)
+		require.Equal(t, map[string]any{
+			"name": "mine", "resourceClaimName": "by-name", "source": map[string]any{"resourceClaimName": "by-name"},
+		}, references[0], "%s: whatever the server is, it finds the name", name)
+	}
 }
 
 // What the client set has found out later counts as well, for informers made before.
@@ -177,7 +217,7 @@ func TestOldPodsAreNoticedLater(t *testing.T) {
 		return pod
 	}
 	require.Nil(t, read().Spec.ResourceClaims[0].ResourceClaimName)
-	c.resources.served.versions[claimResource] = V1alpha2
+	c.resources.served.take(klog.Background(), map[string]Version{claimResource: V1alpha2})
 	requireClaims(t, todays("pod-made-x7"), read())
 }
 
@@ -185,7 +225,7 @@ func TestOldPodsAreNoticedLater(t *testing.T) {
 func TestPodsOfToday(t *testing.T) {
 	t.Parallel()
 	s := startPodServer(t, "v1.31.4")
-	for _, version := range []Version{V1, V1beta1, V1alpha3, None} {
+	for _, version := range []Version{V1, V1beta1, V1alpha3} {
 		c := s.clientset(t, version)
 		require.Same(t, c.Interface.CoreV1(), c.CoreV1(), version)
 	}

@@ -20,6 +20,9 @@ type podSources struct {
 	// pods (status.resourceClaimStatuses, since 1.28): these are made of the names of the
 	// pod and of its reference.
 	unrecorded func() bool
+	// old says that the server is certainly one up to 1.30. Otherwise it may be any, and
+	// gets both: it drops the fields that it does not know.
+	old func() bool
 }
 
 // SupportedMediaTypes implements runtime.NegotiatedSerializer: JSON only.
@@ -40,7 +43,7 @@ func (p podSources) DecoderToVersion(serializer runtime.Decoder, version runtime
 
 // EncoderForVersion implements runtime.NegotiatedSerializer.
 func (p podSources) EncoderForVersion(serializer runtime.Encoder, version runtime.GroupVersioner) runtime.Encoder {
-	return podSourceEncoder{p.NegotiatedSerializer.EncoderForVersion(serializer, version)}
+	return podSourceEncoder{p.NegotiatedSerializer.EncoderForVersion(serializer, version), p.old}
 }
 
 type podSourceDecoder struct {
@@ -150,6 +153,7 @@ func recordGenerated(pod *v1.Pod) {
 
 type podSourceEncoder struct {
 	runtime.Encoder
+	old func() bool
 }
 
 // Encode implements runtime.Encoder.
@@ -172,18 +176,23 @@ func (e podSourceEncoder) Encode(object runtime.Object, w io.Writer) error {
 	claims, _ := spec["resourceClaims"].([]any)
 	for i := range claims {
 		if claim, ok := claims[i].(map[string]any); ok {
-			nestSource(claim)
+			nestSource(claim, e.old())
 		}
 	}
 	return json.NewEncoder(w).Encode(content)
 }
 
-// nestSource moves what names the claim to where servers up to 1.30 expect it.
-func nestSource(claim map[string]any) {
+// nestSource puts what names the claim where servers up to 1.30 expect it, and removes it
+// from where later ones do if nobody is to find it there.
+func nestSource(claim map[string]any, remove bool) {
 	source := make(map[string]any, 1)
 	for _, field := range []string{"resourceClaimName", "resourceClaimTemplateName"} {
-		if name, found := claim[field]; found {
-			source[field] = name
+		name, found := claim[field]
+		if !found {
+			continue
+		}
+		source[field] = name
+		if remove {
 			delete(claim, field)
 		}
 	}
