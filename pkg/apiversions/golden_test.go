@@ -21,13 +21,22 @@ import (
 // readGolden reads an object. A field that the type does not have is an error.
 func readGolden[T any](t *testing.T, path string) *T {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join("testdata", path))
-	require.NoError(t, err)
 	object := new(T)
-	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder := json.NewDecoder(bytes.NewReader(goldenText(t, path)))
 	decoder.DisallowUnknownFields()
 	require.NoError(t, decoder.Decode(object), path)
 	return object
+}
+
+// goldenText is a golden file as a server sends it, which is without spaces: they would
+// be in parameters, whose text is kept.
+func goldenText(t *testing.T, path string) []byte {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join("testdata", path))
+	require.NoError(t, err)
+	var sent bytes.Buffer
+	require.NoError(t, json.Compact(&sent, raw), path)
+	return sent.Bytes()
 }
 
 // requireEqual compares objects of the API, apiVersion and kind aside.
@@ -38,20 +47,70 @@ func requireEqual[T any](t *testing.T, want, got *T, what string) {
 }
 
 // golden checks that NAME.json, as a server sends it, becomes NAME.hub.json and the other
-// way round, and that neither is changed by that.
-func golden[T, O any](t *testing.T, name string) {
-	t.Run(name, func(t *testing.T) {
+// way round.
+func golden[T, O any](t *testing.T, name string) { goldenPair[T, O](t, name+".json", name+".hub.json") }
+
+// goldenPair checks that an object of an older version and one of the hub become each
+// other, and that neither is changed by that.
+func goldenPair[T, O any](t *testing.T, oldPath, hubPath string) {
+	t.Run(oldPath, func(t *testing.T) {
 		t.Parallel()
-		old, hub := readGolden[O](t, name+".json"), readGolden[T](t, name+".hub.json")
-		to, err := convert[T](old)
-		require.NoError(t, err)
-		requireEqual(t, hub, to, "to v1")
-		requireEqual(t, readGolden[O](t, name+".json"), old, "what was converted to v1")
+		goldenToHub[T, O](t, oldPath, hubPath)
+		hub := readGolden[T](t, hubPath)
 		back, err := convert[O](hub)
 		require.NoError(t, err)
-		requireEqual(t, old, back, "from v1")
-		requireEqual(t, readGolden[T](t, name+".hub.json"), hub, "what was converted from v1")
+		requireEqual(t, readGolden[O](t, oldPath), back, "from v1")
+		requireSent(t, goldenText(t, oldPath), back)
+		requireEqual(t, readGolden[T](t, hubPath), hub, "what was converted from v1")
 	})
+}
+
+// goldenToHub is for objects that are only read.
+func goldenToHub[T, O any](t *testing.T, oldPath, hubPath string) {
+	t.Helper()
+	old := readGolden[O](t, oldPath)
+	hub, err := convert[T](old)
+	require.NoError(t, err)
+	requireEqual(t, readGolden[T](t, hubPath), hub, "to v1")
+	requireEqual(t, readGolden[O](t, oldPath), old, "what was converted to v1")
+}
+
+// requireSent checks that an object is sent as it came, apiVersion and kind aside. What
+// servers send as null, or as an empty status, is not there.
+func requireSent(t *testing.T, want []byte, object any) {
+	t.Helper()
+	sent, err := json.Marshal(object)
+	require.NoError(t, err)
+	fields := func(text []byte) map[string]any {
+		var content map[string]any
+		decoder := json.NewDecoder(bytes.NewReader(text))
+		decoder.UseNumber() // 1.50 is not 1.5.
+		require.NoError(t, decoder.Decode(&content))
+		dropNulls(content)
+		if status, _ := content["status"].(map[string]any); len(status) == 0 {
+			delete(content, "status")
+		}
+		delete(content, "apiVersion")
+		delete(content, "kind")
+		return content
+	}
+	require.Empty(t, cmp.Diff(fields(want), fields(sent)), "expected (-), sent (+)")
+}
+
+func dropNulls(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, inner := range v {
+			if inner == nil {
+				delete(v, key)
+			}
+			dropNulls(inner)
+		}
+	case []any:
+		for _, inner := range v {
+			dropNulls(inner)
+		}
+	}
 }
 
 // setFields returns the fields that are set in any of the values, as paths of JSON names.
