@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
-	"github.com/quartermaster-dra/quartermaster/test/perf/report"
 	"github.com/quartermaster-dra/quartermaster/test/perf/timing"
 	"github.com/quartermaster-dra/quartermaster/test/perf/workload"
 
@@ -43,10 +42,6 @@ func BenchmarkWorkloads(b *testing.B) {
 			}
 			for round := range *roundsFlag {
 				for _, plugin := range order(round) {
-					if plugin.label == quartermasterPlugin.label && c.NotYet != "" {
-						note(c, w, plugin)
-						continue
-					}
 					b.Run(workload.FullName(c, w)+"/"+plugin.label, func(b *testing.B) { run(b, c, w, plugin) })
 				}
 			}
@@ -59,14 +54,4 @@ func order(round int) []subject {
 		return []subject{inTreePlugin, quartermasterPlugin}
 	}
 	return []subject{quartermasterPlugin, inTreePlugin}
-}
-
-func note(c workload.Case, w workload.Workload, plugin subject) {
-	n := report.Note{Workload: workload.FullName(c, w), Plugin: plugin.label, Reason: c.NotYet}
-	for _, noted := range measured.Notes {
-		if noted == n {
-			return
-		}
-	}
-	measured.Notes = append(measured.Notes, n)
 }

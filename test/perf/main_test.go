@@ -36,7 +36,6 @@ func resultsDirectory() string {
 // measured is what all benchmarks have measured.
 var measured struct {
 	Results []report.Result `json:"results"`
-	Notes   []report.Note   `json:"notes"`
 }
 
 // console is the standard output. os.Stdout and os.Stderr lead into the log: the API
@@ -56,7 +55,7 @@ func TestMain(m *testing.M) {
 	if status != 0 {
 		_, _ = fmt.Fprintf(console, "not everything could be measured; the reason is among the lines with FAIL in %s\n", log)
 	}
-	if len(measured.Results)+len(measured.Notes) > 0 {
+	if len(measured.Results) > 0 {
 		if err := writeResults(resultsDirectory()); err != nil {
 			_, _ = fmt.Fprintln(console, err)
 			status = max(status, 1)
@@ -97,7 +96,7 @@ func writeResults(directory string) error {
 		return fmt.Errorf("write the table of results: %w", err)
 	}
 	_, _ = fmt.Fprintln(console)
-	err = report.Write(io.MultiWriter(console, file), measured.Results, measured.Notes, quartermasterPlugin.label, inTreePlugin.label)
+	err = report.Write(io.MultiWriter(console, file), measured.Results, quartermasterPlugin.label, inTreePlugin.label)
 	if err := errors.Join(err, file.Close()); err != nil {
 		return fmt.Errorf("write the table of results: %w", err)
 	}

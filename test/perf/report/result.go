@@ -46,13 +46,6 @@ type Result struct {
 	PluginPoints any                      `json:"pluginPoints"`
 }
 
-// Note is why a workload has not been measured with a plugin.
-type Note struct {
-	Workload string `json:"workload"`
-	Plugin   string `json:"plugin"`
-	Reason   string `json:"reason"`
-}
-
 // Median merges several runs of the same workload and plugin: each value is the
 // median of its own, except for Points and PluginPoints, which are the first run's.
 func Median(runs []Result) Result {

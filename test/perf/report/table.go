@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 )
@@ -49,9 +50,9 @@ const (
 
 // Write writes the results as a Markdown table: for each workload, in the order in
 // which they come, a row for each plugin and then the ratio, ours : baseline.
-func Write(w io.Writer, results []Result, notes []Note, ours, baseline string) error {
+func Write(w io.Writer, results []Result, ours, baseline string) error {
 	table := [][]string{header()}
-	for _, workload := range workloads(results, notes) {
+	for _, workload := range workloads(results) {
 		inTree, hasBaseline := find(results, workload, baseline)
 		if hasBaseline {
 			table = append(table, row(inTree))
@@ -64,15 +65,8 @@ func Write(w io.Writer, results []Result, notes []Note, ours, baseline string) e
 			table = append(table, ratios(own, inTree))
 		}
 	}
-	if _, err := io.WriteString(w, markdown(table)); err != nil {
-		return err
-	}
-	for _, note := range notes {
-		if _, err := fmt.Fprintf(w, "\n%s with %s: not measured: %s\n", note.Workload, note.Plugin, note.Reason); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err := io.WriteString(w, markdown(table))
+	return err
 }
 
 func header() []string {
@@ -109,20 +103,12 @@ func ratios(ours, baseline Result) []string {
 	return cells
 }
 
-func workloads(results []Result, notes []Note) []string {
+func workloads(results []Result) []string {
 	var names []string
-	seen := make(map[string]bool)
-	add := func(name string) {
-		if !seen[name] {
-			seen[name] = true
-			names = append(names, name)
-		}
-	}
 	for _, result := range results {
-		add(result.Workload)
-	}
-	for _, note := range notes {
-		add(note.Workload)
+		if !slices.Contains(names, result.Workload) {
+			names = append(names, result.Workload)
+		}
 	}
 	return names
 }

@@ -32,9 +32,6 @@ type Case struct {
 	// after the second one, and that measured. There are no pods then, and the second
 	// createNodes creates no node.
 	MeasurePublishing bool `json:"measurePublishing,omitempty"`
-	// NotYet says why Quartermaster cannot run this case, if so. The in-tree plugin
-	// is measured alone then.
-	NotYet string `json:"notYet,omitempty"`
 }
 
 // Occupied describes claims that hold devices although no pod uses them.
