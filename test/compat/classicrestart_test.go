@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
@@ -80,6 +81,29 @@ func TestClassicPodDeleted(t *testing.T) {
 	d.asked("last")
 	d.start()
 	s.RunningSoon("last")
+}
+
+// A context that somebody deletes while the pod waits is made again.
+func TestClassicContextDeleted(t *testing.T) {
+	t.Parallel()
+	s := newClassicSpace(t, "c-context", 2)
+	d := newDriver(s, "one", places(0, 1))
+	d.halt()
+	d.createClaim("gpu")
+	s.Create(s.Pod("user", harness.Uses("gpu")))
+	first := d.asked("user")
+	s.Waiting("user", "waiting for the driver of claim "+s.Name+"/gpu")
+	require.NoError(t, d.resource("podschedulingcontexts").Delete(t.Context(), "user", metav1.DeleteOptions{}))
+	s.Soon("make the context again", func(ctx context.Context) error {
+		found, err := d.context(ctx, "user")
+		if err == nil && (found == nil || found.UID == first.UID) {
+			err = fmt.Errorf("there is none")
+		}
+		return err
+	})
+	d.start()
+	s.RunningSoon("user")
+	require.Equal(t, s.Node(1), s.LivePod("user").Spec.NodeName)
 }
 
 // runningOfDriver waits until so many pods run and so many wait, and returns the names of
