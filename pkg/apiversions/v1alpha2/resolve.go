@@ -157,8 +157,8 @@ func join(class *ResourceClass, ofClass *ResourceClassParameters, ofClaim *Resou
 	for _, driver := range ofClaim.DriverRequests {
 		filter := ofClass.filter(driver.DriverName)
 		structured := &StructuredResourceHandle{
-			VendorClassParameters: ofClass.vendorParameters(driver.DriverName),
-			VendorClaimParameters: driver.VendorParameters,
+			VendorClassParameters: storable(ofClass.vendorParameters(driver.DriverName)),
+			VendorClaimParameters: storable(driver.VendorParameters),
 			Results:               []DriverAllocationResult{},
 		}
 		for i, request := range driver.Requests {
@@ -179,7 +179,7 @@ func join(class *ResourceClass, ofClass *ResourceClassParameters, ofClaim *Resou
 					Count:           1,
 				},
 			})
-			structured.Results = append(structured.Results, DriverAllocationResult{VendorRequestParameters: request.VendorParameters})
+			structured.Results = append(structured.Results, DriverAllocationResult{VendorRequestParameters: storable(request.VendorParameters)})
 		}
 		rest.ResourceHandles = append(rest.ResourceHandles, ResourceHandle{DriverName: driver.DriverName, StructuredData: structured})
 	}

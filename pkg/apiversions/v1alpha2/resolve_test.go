@@ -52,6 +52,18 @@ func hubClaim(t *testing.T, text string) *resourceapi.ResourceClaim {
 	return hub
 }
 
+// allocated returns the claim with what allocators make of the claim that Resolve returned.
+func allocated(hub, resolved *resourceapi.ResourceClaim, devices ...resourceapi.DeviceRequestAllocationResult) *resourceapi.ResourceClaim {
+	hub = hub.DeepCopy()
+	hub.Status.Allocation = &resourceapi.AllocationResult{Devices: resourceapi.DeviceAllocationResult{
+		Results: devices,
+		Config: []resourceapi.DeviceAllocationConfiguration{{
+			Source: resourceapi.AllocationConfigSourceClaim, DeviceConfiguration: resolved.Spec.Devices.Config[0].DeviceConfiguration,
+		}},
+	}}
+	return hub
+}
+
 func TestResolve(t *testing.T) {
 	t.Parallel()
 	hub := hubClaim(t, vendorClaim)
@@ -73,18 +85,11 @@ func TestResolve(t *testing.T) {
 	}, resolved.Spec.Devices.Requests))
 
 	// What an allocator makes of it is what the server is to have.
-	resolved.Status.Allocation = &resourceapi.AllocationResult{Devices: resourceapi.DeviceAllocationResult{
-		Results: []resourceapi.DeviceRequestAllocationResult{
-			{Request: "gpu.example.com-0", Driver: "gpu.example.com", Pool: "node-1", Device: "gpu-7"},
-			{Request: "gpu.example.com-1", Driver: "gpu.example.com", Pool: "node-1", Device: "gpu-1"},
-			{Request: "nic.example.com-0", Driver: "nic.example.com", Pool: "node-1", Device: "gpu-1"},
-		},
-		Config: []resourceapi.DeviceAllocationConfiguration{{
-			Source: resourceapi.AllocationConfigSourceClaim, DeviceConfiguration: resolved.Spec.Devices.Config[0].DeviceConfiguration,
-		}},
-	}}
-	hub = hub.DeepCopy()
-	hub.Status.Allocation = resolved.Status.Allocation
+	hub = allocated(hub, resolved,
+		resourceapi.DeviceRequestAllocationResult{Request: "gpu.example.com-0", Driver: "gpu.example.com", Pool: "node-1", Device: "gpu-7"},
+		resourceapi.DeviceRequestAllocationResult{Request: "gpu.example.com-1", Driver: "gpu.example.com", Pool: "node-1", Device: "gpu-1"},
+		resourceapi.DeviceRequestAllocationResult{Request: "nic.example.com-0", Driver: "nic.example.com", Pool: "node-1", Device: "gpu-1"},
+	)
 	stored, err := FromHub(hub)
 	require.NoError(t, err)
 	sent, err := json.Marshal(stored.Status)
