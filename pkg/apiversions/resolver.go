@@ -2,8 +2,9 @@ package apiversions
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
@@ -19,9 +20,6 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/apiversions/v1alpha2"
 	"github.com/quartermaster-dra/quartermaster/pkg/apiversions/v1alpha2/namedresources"
 )
-
-// errNotRead is why nothing can be said about claims in v1alpha2 right after the start.
-var errNotRead = errors.New("classes and parameters have not been read from the API server yet")
 
 // Resolver finds out what claims ask for that do not say so themselves: those of
 // v1alpha2. It follows classes and parameters while claims are used in that version, and
@@ -63,8 +61,9 @@ func (r *Resolver) Resolve(claim *resourceapi.ResourceClaim) (*resourceapi.Resou
 	if !v1alpha2.IsFrom(claim) {
 		return claim, nil
 	}
-	if !r.hasRead() {
-		return nil, fmt.Errorf("claim %s: %w", klog.KObj(claim), errNotRead)
+	if unread := r.unread(); len(unread) > 0 {
+		return nil, fmt.Errorf("claim %s: %s have not been read from the API server yet; if this lasts, the log of the scheduler says why",
+			klog.KObj(claim), strings.Join(unread, " and "))
 	}
 	return r.known.Resolve(claim)
 }
@@ -78,10 +77,19 @@ func (r *Resolver) SuitableNodes(claim *resourceapi.ResourceClaim) *v1.NodeSelec
 	return r.known.SuitableNodes(claim)
 }
 
-func (r *Resolver) hasRead() bool {
+// unread returns the resources that have not been read yet, as v1alpha2 calls them.
+func (r *Resolver) unread() []string {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	return len(r.missing) == 0
+	if len(r.missing) == 0 {
+		return nil
+	}
+	names := make([]string, 0, len(r.missing))
+	for resource := range r.missing {
+		names = append(names, nameIn(V1alpha2, resource))
+	}
+	slices.Sort(names)
+	return names
 }
 
 // OnChange has a function called whenever Resolve may have another answer for claims. The

@@ -41,7 +41,11 @@ func TestResolver(t *testing.T) {
 	plain := toHubClaim(t, "gpu", nil)
 	named := toHubClaim(t, "gpu", &v1alpha2.ParametersReference{APIGroup: resourceapi.GroupName, Kind: "ResourceClaimParameters", Name: "p"})
 	_, err := resolver.Resolve(plain)
-	require.EqualError(t, err, "claim default/c: classes and parameters have not been read from the API server yet")
+	require.EqualError(t, err, "claim default/c: resourceclaimparameters and resourceclasses and resourceclassparameters have not been read "+
+		"from the API server yet; if this lasts, the log of the scheduler says why")
+	resolver.noteRead(classResource)
+	_, err = resolver.Resolve(plain)
+	require.ErrorContains(t, err, "claim default/c: resourceclaimparameters and resourceclassparameters have not been read")
 	v1Claim := &resourceapi.ResourceClaim{}
 	same, err := resolver.Resolve(v1Claim)
 	require.NoError(t, err)
@@ -72,7 +76,7 @@ func TestResolver(t *testing.T) {
 	soon(t, func() bool { return ofNamed.Load() > before }, "a class concerns all of its claims")
 	require.Nil(t, resolver.SuitableNodes(plain))
 	_, err = resolver.Resolve(named)
-	require.ErrorIs(t, err, v1alpha2.ErrMissing)
+	require.EqualError(t, err, "claim default/c: claim parameters default/p do not exist; waiting for them to be created")
 
 	before = ofPlain.Load()
 	s.addAs(claimParametersResource, map[string]any{"metadata": map[string]any{"name": "p", "namespace": "default"},

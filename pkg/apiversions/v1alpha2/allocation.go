@@ -121,13 +121,3 @@ func (o *outline) gap() (driver string, request int, found bool) {
 	}
 	return "", 0, false
 }
-
-// IsShareable reports whether an allocation from ToHub or Resolve can have more than one
-// consumer.
-func IsShareable(allocation *resourceapi.AllocationResult) (bool, error) {
-	rest, err := outlineOf(allocation)
-	if err != nil {
-		return false, err
-	}
-	return rest.Shareable, nil
-}

@@ -65,9 +65,9 @@ func TestClaimToHub(t *testing.T) {
 	require.Equal(t, []types.UID{"ua", "ub"}, []types.UID{hub.Status.ReservedFor[0].UID, hub.Status.ReservedFor[1].UID})
 	require.Len(t, hub.Spec.Devices.Requests, 1)
 	require.Empty(t, hub.Spec.Devices.Requests[0].Exactly.AllocationMode, "no allocator must take it for a request that it can meet")
-	shareable, err := IsShareable(hub.Status.Allocation)
+	rest, err := outlineOf(hub.Status.Allocation)
 	require.NoError(t, err)
-	require.True(t, shareable)
+	require.True(t, rest.Shareable)
 	require.True(t, IsFrom(hub))
 	require.False(t, IsFrom(&resourceapi.ResourceClaim{}))
 }

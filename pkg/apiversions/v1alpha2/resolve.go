@@ -1,7 +1,6 @@
 package v1alpha2
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,15 +11,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-var (
-	// ErrMissing marks the error for a claim whose class or parameters do not exist (yet).
-	ErrMissing = errors.New("class or parameters are missing")
-	// ErrClassic marks the error for a claim that a controller of the driver allocates.
-	ErrClassic = errors.New("a controller allocates the claim")
-)
-
 // Resolve returns a claim from ToHub with the requests that its class and parameters ask
-// for now. The claim itself stays as it is, and other claims are returned as they are.
+// for now. The claim itself stays as it is, and other claims are returned as they are. The
+// error says what is missing.
 //
 // Requests are in the order of the parameters. Each has three selectors: the driver, the
 // filter of the class if there is one, and that of the request. The configuration has
@@ -45,10 +38,10 @@ func (p *Parameters) Resolve(hub *resourceapi.ResourceClaim) (*resourceapi.Resou
 func (p *Parameters) resolve(namespace string, spec *ResourceClaimSpec) (*resourceapi.DeviceClaim, error) {
 	class := p.Class(spec.ResourceClassName)
 	if class == nil {
-		return nil, missing("resource class %s does not exist; waiting for it to be created", spec.ResourceClassName)
+		return nil, fmt.Errorf("resource class %s does not exist; waiting for it to be created", spec.ResourceClassName)
 	}
 	if !class.IsStructured() {
-		return nil, &resolveError{ErrClassic, fmt.Sprintf("resource class %s has no structuredParameters, so that its driver has to allocate the claim", class.Name)}
+		return nil, fmt.Errorf("resource class %s has no structuredParameters, so that its driver has to allocate the claim", class.Name)
 	}
 	ofClass, err := p.parametersOfClass(class)
 	if err != nil {
@@ -74,20 +67,6 @@ func (p *Parameters) SuitableNodes(hub *resourceapi.ResourceClaim) *v1.NodeSelec
 	return nil
 }
 
-// resolveError is an error of a kind that its text does not mention.
-type resolveError struct {
-	kind error
-	text string
-}
-
-func (e *resolveError) Error() string { return e.text }
-
-func (e *resolveError) Unwrap() error { return e.kind }
-
-func missing(format string, args ...any) error {
-	return &resolveError{ErrMissing, fmt.Sprintf(format, args...)}
-}
-
 // parametersOfClass returns empty parameters for a class that refers to none.
 func (p *Parameters) parametersOfClass(class *ResourceClass) (*ResourceClassParameters, error) {
 	ref := class.ParametersRef
@@ -97,16 +76,19 @@ func (p *Parameters) parametersOfClass(class *ResourceClass) (*ResourceClassPara
 	p.mutex.RLock()
 	defer p.mutex.RUnlock()
 	if ref.isDirect("ResourceClassParameters") {
+		if ref.Namespace == "" {
+			return nil, fmt.Errorf("resource class %s refers to class parameters %s without saying where they are; set parametersRef.namespace", class.Name, ref.Name)
+		}
 		if parameters, found := p.classParameters.named(ref.Namespace, ref.Name); found {
 			return parameters, nil
 		}
-		return nil, missing("class parameters %s of resource class %s do not exist; waiting for them to be created",
+		return nil, fmt.Errorf("class parameters %s of resource class %s do not exist; waiting for them to be created",
 			klog.KRef(ref.Namespace, ref.Name), class.Name)
 	}
 	if parameters, found := p.classParameters.from(generatedFrom{ref: *ref}); found {
 		return parameters, nil
 	}
-	return nil, missing("class parameters for %s, to which resource class %s refers, do not exist; waiting for the driver to generate them",
+	return nil, fmt.Errorf("class parameters for %s, to which resource class %s refers, do not exist; waiting for the driver to generate them",
 		ref, class.Name)
 }
 
@@ -128,12 +110,12 @@ func (p *Parameters) parametersOfClaim(namespace string, class *ResourceClass, r
 		if parameters, found := p.claimParameters.named(namespace, ref.Name); found {
 			return parameters, nil
 		}
-		return nil, missing("claim parameters %s do not exist; waiting for them to be created", klog.KRef(namespace, ref.Name))
+		return nil, fmt.Errorf("claim parameters %s do not exist; waiting for them to be created", klog.KRef(namespace, ref.Name))
 	}
 	if parameters, found := p.claimParameters.from(generatedFrom{ref.withoutNamespace(), namespace}); found {
 		return parameters, nil
 	}
-	return nil, missing("claim parameters for %s do not exist in namespace %s; waiting for the driver to generate them", ref, namespace)
+	return nil, fmt.Errorf("claim parameters for %s do not exist in namespace %s; waiting for the driver to generate them", ref, namespace)
 }
 
 // isDirect reports whether the reference is to an object of this API group.
