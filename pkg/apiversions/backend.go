@@ -68,14 +68,20 @@ type anyVersion[T, L, A any] struct {
 }
 
 // call does something in the version that the server has. A server that turns out not
-// to have that version any more has not done it, so it can be done in another one.
+// to have that version any more has not done it, so it can be done in another one. If
+// there is none, the error is one that passes, and not that some object does not exist:
+// nobody may take an allocation for gone because the server is being replaced.
 func call[R, T, L, A any](ctx context.Context, r *anyVersion[T, L, A], do func(backend[T, L]) (R, error)) (R, error) {
 	version := r.served.Version(r.name)
 	result, err := do(r.in(version))
-	if err != nil && isNotServed(err) {
+	if isNotServed(err) {
 		if instead, other := r.served.instead(ctx, r.name, version); other {
-			return do(r.in(instead))
+			version = instead
+			result, err = do(r.in(version))
 		}
+	}
+	if isNotServed(err) {
+		err = newNotServedNow(r.name, version, err)
 	}
 	return result, err
 }

@@ -39,6 +39,13 @@ func newNotServed(resource string) error {
 	}}
 }
 
+// newNotServedNow is the error for a resource that the server had in a version, or may
+// have, and of which it says now that it does not have it.
+func newNotServedNow(resource string, version Version, err error) error {
+	return apierrors.NewServiceUnavailable(fmt.Sprintf("the API server does not have %s in %s at the moment, nor has it told of another version; "+
+		"that passes when it has been replaced, or when discovery works again: %v", resource, version.groupVersion(), err))
+}
+
 // newExpired makes whoever watches list again.
 func newExpired(resource string) *metav1.Status {
 	status := apierrors.NewResourceExpired(fmt.Sprintf("%s.resource.k8s.io has become available; list again", resource)).Status()

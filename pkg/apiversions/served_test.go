@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -115,7 +116,7 @@ func TestNothingGetsLost(t *testing.T) {
 	for range 3 {
 		clock.Step(time.Hour)
 		list, err := client.ResourceV1().ResourceClaims("").List(t.Context(), metav1.ListOptions{})
-		require.True(t, isNotServed(err), "%v", err)
+		require.True(t, apierrors.IsServiceUnavailable(err), "%v", err)
 		require.Nil(t, list)
 		require.Equal(t, V1beta1, Of(client).Version(claimResource))
 	}
