@@ -29,24 +29,29 @@ func TestV1alpha3SurvivesTheHub(t *testing.T) {
 
 func TestGoldenV1alpha3(t *testing.T) {
 	t.Parallel()
-	golden[resourceapi.ResourceClaim, v1alpha3.ResourceClaim](t, "v1alpha3/claim")
+	for _, name := range []string{"claim", "claim-alternatives"} {
+		golden[resourceapi.ResourceClaim, v1alpha3.ResourceClaim](t, "v1alpha3/"+name)
+	}
 	golden[resourceapi.ResourceClaimTemplate, v1alpha3.ResourceClaimTemplate](t, "v1alpha3/template")
 	golden[resourceapi.DeviceClass, v1alpha3.DeviceClass](t, "v1alpha3/class")
-	for _, name := range []string{"slice", "slice-shared", "slice-everywhere"} {
+	for _, name := range []string{"slice", "slice-shared", "slice-everywhere", "slice-partitions"} {
 		golden[resourceapi.ResourceSlice, v1alpha3.ResourceSlice](t, "v1alpha3/"+name)
 	}
 }
 
-// The golden files have every field but these.
+// The golden files have every field but these. Some are of 1.31, some of 1.33.
 func TestGoldenV1alpha3IsComplete(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []string{
-		"status.devices", // 1.32
-	}, unset(readGolden[v1alpha3.ResourceClaim](t, "v1alpha3/claim.json")))
+		// These came with v1.
+		"spec.devices.requests.firstAvailable.capacity",
+		"spec.devices.requests.firstAvailable.derivedAttributes",
+		"status.devices.shareID",
+	}, unset(readGolden[v1alpha3.ResourceClaim](t, "v1alpha3/claim.json"), readGolden[v1alpha3.ResourceClaim](t, "v1alpha3/claim-alternatives.json")))
 	require.Empty(t, unset(readGolden[v1alpha3.DeviceClass](t, "v1alpha3/class.json")))
-	require.Empty(t, unset(readGolden[v1alpha3.ResourceSlice](t, "v1alpha3/slice.json"),
+	require.Equal(t, []string{"spec.devices.basic.consumesCounters.compatibilityGroups"}, unset(readGolden[v1alpha3.ResourceSlice](t, "v1alpha3/slice.json"),
 		readGolden[v1alpha3.ResourceSlice](t, "v1alpha3/slice-shared.json"),
-		readGolden[v1alpha3.ResourceSlice](t, "v1alpha3/slice-everywhere.json")))
+		readGolden[v1alpha3.ResourceSlice](t, "v1alpha3/slice-everywhere.json"), readGolden[v1alpha3.ResourceSlice](t, "v1alpha3/slice-partitions.json")))
 }
 
 // These fields of v1 cannot be said in v1alpha3. Whoever writes has to do without them.
@@ -57,20 +62,16 @@ func TestWhatV1alpha3CannotHold(t *testing.T) {
 		"spec.devices.constraints.distinctAttribute",
 		"spec.devices.requests.exactly.capacity",
 		"spec.devices.requests.exactly.derivedAttributes",
-		"spec.devices.requests.exactly.tolerations",
-		"spec.devices.requests.firstAvailable",
 		"status.allocation.allocationTimestamp",
 		"status.allocation.devices.results.bindingConditions",
 		"status.allocation.devices.results.bindingFailureConditions",
 		"status.allocation.devices.results.consumedCapacity",
 		"status.allocation.devices.results.shareID",
 		"status.allocation.devices.results.skipNodeOperations",
-		"status.allocation.devices.results.tolerations",
 	}, lost[resourceapi.ResourceClaim, v1alpha3.ResourceClaim](t))
 	require.Empty(t, unset(hub), "a filled object has everything")
 	require.Equal(t, []string{"spec.extendedResourceName"}, lost[resourceapi.DeviceClass, v1alpha3.DeviceClass](t))
 	require.Equal(t, []string{
-		"spec.devices.allNodes",
 		"spec.devices.allowMultipleAllocations",
 		"spec.devices.attributes.bools",
 		"spec.devices.attributes.ints",
@@ -80,14 +81,8 @@ func TestWhatV1alpha3CannotHold(t *testing.T) {
 		"spec.devices.bindingFailureConditions",
 		"spec.devices.bindsToNode",
 		"spec.devices.capacity.requestPolicy",
-		"spec.devices.consumesCounters",
 		"spec.devices.nodeAllocatableResources",
-		"spec.devices.nodeName",
-		"spec.devices.nodeSelector",
-		"spec.devices.taints",
 		"spec.partitionTypeAttribute",
-		"spec.perDeviceNodeSelection",
-		"spec.sharedCounters",
 		"spec.skipNodeOperations",
 	}, lost[resourceapi.ResourceSlice, v1alpha3.ResourceSlice](t))
 }

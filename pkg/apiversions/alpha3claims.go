@@ -28,7 +28,8 @@ func alpha3ClaimToHub(in *v1alpha3.ResourceClaim, out *resourceapi.ResourceClaim
 	return nil
 }
 
-// alpha3Classes returns the classes of a claim, each once.
+// alpha3Classes returns the classes of a claim, each once. Releases with alternatives have
+// no controllers that allocate.
 func alpha3Classes(spec *v1alpha3.ResourceClaimSpec) []string {
 	var classes []string
 	for i := range spec.Devices.Requests {
@@ -75,20 +76,25 @@ func alpha3TemplateFromHub(in *resourceapi.ResourceClaimTemplate, out *v1alpha3.
 	return nil
 }
 
+func alpha3RequestToHub(in *v1alpha3.DeviceRequest) resourceapi.DeviceRequest {
+	out := resourceapi.DeviceRequest{Name: in.Name, FirstAvailable: in.FirstAvailable}
+	if len(in.FirstAvailable) == 0 || in.DeviceClassName != "" {
+		out.Exactly = &resourceapi.ExactDeviceRequest{
+			DeviceClassName: in.DeviceClassName,
+			Selectors:       in.Selectors,
+			AllocationMode:  in.AllocationMode,
+			Count:           in.Count,
+			AdminAccess:     in.AdminAccess,
+			Tolerations:     in.Tolerations,
+		}
+	}
+	return out
+}
+
 func alpha3SpecToHub(in *v1alpha3.ResourceClaimSpec, out *resourceapi.ResourceClaimSpec) {
 	out.Devices = resourceapi.DeviceClaim{Config: in.Devices.Config}
 	for i := range in.Devices.Requests {
-		request := &in.Devices.Requests[i]
-		out.Devices.Requests = append(out.Devices.Requests, resourceapi.DeviceRequest{
-			Name: request.Name,
-			Exactly: &resourceapi.ExactDeviceRequest{
-				DeviceClassName: request.DeviceClassName,
-				Selectors:       request.Selectors,
-				AllocationMode:  request.AllocationMode,
-				Count:           request.Count,
-				AdminAccess:     request.AdminAccess,
-			},
-		})
+		out.Devices.Requests = append(out.Devices.Requests, alpha3RequestToHub(&in.Devices.Requests[i]))
 	}
 	for _, constraint := range in.Devices.Constraints {
 		out.Devices.Constraints = append(out.Devices.Constraints,
@@ -96,18 +102,19 @@ func alpha3SpecToHub(in *v1alpha3.ResourceClaimSpec, out *resourceapi.ResourceCl
 	}
 }
 
-// alpha3SpecFromHub leaves a request with alternatives without anything that it asks for.
-// The server does not accept that.
+// alpha3SpecFromHub keeps alternatives. A server before 1.33 drops them, and does not
+// accept what is left.
 func alpha3SpecFromHub(in *resourceapi.ResourceClaimSpec, out *v1alpha3.ResourceClaimSpec) {
 	out.Devices = v1alpha3.DeviceClaim{Config: in.Devices.Config}
 	for i := range in.Devices.Requests {
-		request := v1alpha3.DeviceRequest{Name: in.Devices.Requests[i].Name}
+		request := v1alpha3.DeviceRequest{Name: in.Devices.Requests[i].Name, FirstAvailable: in.Devices.Requests[i].FirstAvailable}
 		if exactly := in.Devices.Requests[i].Exactly; exactly != nil {
 			request.DeviceClassName = exactly.DeviceClassName
 			request.Selectors = exactly.Selectors
 			request.AllocationMode = exactly.AllocationMode
 			request.Count = exactly.Count
 			request.AdminAccess = exactly.AdminAccess
+			request.Tolerations = exactly.Tolerations
 		}
 		out.Devices.Requests = append(out.Devices.Requests, request)
 	}
@@ -128,6 +135,7 @@ func alpha3AllocationToHub(in *v1alpha3.AllocationResult, requests []resourceapi
 		}
 		out.Devices.Results = append(out.Devices.Results, resourceapi.DeviceRequestAllocationResult{
 			Request: result.Request, Driver: result.Driver, Pool: result.Pool, Device: result.Device, AdminAccess: admin,
+			Tolerations: result.Tolerations,
 		})
 	}
 	return out
@@ -136,7 +144,7 @@ func alpha3AllocationToHub(in *v1alpha3.AllocationResult, requests []resourceapi
 // alpha3AdminAccess says of a request what v1 has in the results of an allocation.
 func alpha3AdminAccess(requests []resourceapi.DeviceRequest, name string) *bool {
 	for i := range requests {
-		if requests[i].Name == name {
+		if requests[i].Name == name && requests[i].Exactly != nil {
 			return requests[i].Exactly.AdminAccess
 		}
 	}
@@ -150,6 +158,7 @@ func alpha3AllocationFromHub(in *resourceapi.AllocationResult) *v1alpha3.Allocat
 		result := &in.Devices.Results[i]
 		out.Devices.Results = append(out.Devices.Results, v1alpha3.DeviceRequestAllocationResult{
 			Request: result.Request, Driver: result.Driver, Pool: result.Pool, Device: result.Device, AdminAccess: result.AdminAccess,
+			Tolerations: result.Tolerations,
 		})
 	}
 	return out

@@ -25,7 +25,8 @@ func alpha3ClassFromHub(in *resourceapi.DeviceClass, out *v1alpha3.DeviceClass) 
 // must not be allocated.
 func alpha3SliceToHub(in *v1alpha3.ResourceSlice, out *resourceapi.ResourceSlice) error {
 	out.ObjectMeta = in.ObjectMeta
-	out.Spec = resourceapi.ResourceSliceSpec{Driver: in.Spec.Driver, Pool: in.Spec.Pool, NodeSelector: in.Spec.NodeSelector}
+	out.Spec = resourceapi.ResourceSliceSpec{Driver: in.Spec.Driver, Pool: in.Spec.Pool, NodeSelector: in.Spec.NodeSelector,
+		PerDeviceNodeSelection: in.Spec.PerDeviceNodeSelection, SharedCounters: in.Spec.SharedCounters}
 	if nodeName := in.Spec.NodeName; nodeName != "" {
 		out.Spec.NodeName = &nodeName
 	}
@@ -35,9 +36,14 @@ func alpha3SliceToHub(in *v1alpha3.ResourceSlice, out *resourceapi.ResourceSlice
 	for i := range in.Spec.Devices {
 		if device := &in.Spec.Devices[i]; device.Basic != nil {
 			out.Spec.Devices = append(out.Spec.Devices, resourceapi.Device{
-				Name:       device.Name,
-				Attributes: mapped(device.Basic.Attributes, alpha3AttributeToHub),
-				Capacity:   mapped(device.Basic.Capacity, alpha3CapacityToHub),
+				Name:             device.Name,
+				Attributes:       mapped(device.Basic.Attributes, alpha3AttributeToHub),
+				Capacity:         mapped(device.Basic.Capacity, alpha3CapacityToHub),
+				ConsumesCounters: device.Basic.ConsumesCounters,
+				NodeName:         device.Basic.NodeName,
+				NodeSelector:     device.Basic.NodeSelector,
+				AllNodes:         device.Basic.AllNodes,
+				Taints:           device.Basic.Taints,
 			})
 		}
 	}
@@ -53,12 +59,20 @@ func alpha3SliceFromHub(in *resourceapi.ResourceSlice, out *v1alpha3.ResourceSli
 		NodeSelector: in.Spec.NodeSelector,
 		AllNodes:     valueOf(in.Spec.AllNodes),
 		Devices:      make([]v1alpha3.Device, 0, len(in.Spec.Devices)), // The field is required.
+
+		PerDeviceNodeSelection: in.Spec.PerDeviceNodeSelection,
+		SharedCounters:         in.Spec.SharedCounters,
 	}
 	for i := range in.Spec.Devices {
 		device := &in.Spec.Devices[i]
 		out.Spec.Devices = append(out.Spec.Devices, v1alpha3.Device{Name: device.Name, Basic: &v1alpha3.BasicDevice{
-			Attributes: mapped(device.Attributes, alpha3AttributeFromHub),
-			Capacity:   mapped(device.Capacity, alpha3CapacityFromHub),
+			Attributes:       mapped(device.Attributes, alpha3AttributeFromHub),
+			Capacity:         mapped(device.Capacity, alpha3CapacityFromHub),
+			ConsumesCounters: device.ConsumesCounters,
+			NodeName:         device.NodeName,
+			NodeSelector:     device.NodeSelector,
+			AllNodes:         device.AllNodes,
+			Taints:           device.Taints,
 		}})
 	}
 	return nil

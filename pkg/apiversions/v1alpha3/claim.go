@@ -6,7 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MaxConsumers is how many entries status.reservedFor can have.
+// MaxConsumers is how many entries status.reservedFor can have in 1.31. Later servers take
+// more, but they have v1beta1, too, which is preferred.
 const MaxConsumers = 32
 
 // ResourceClaim asks for devices, and has them once it is allocated.
@@ -40,6 +41,10 @@ type DeviceRequest struct {
 	AllocationMode  resourceapi.DeviceAllocationMode `json:"allocationMode,omitempty"`
 	Count           int64                            `json:"count,omitempty"`
 	AdminAccess     *bool                            `json:"adminAccess,omitempty"`
+	// FirstAvailable are alternatives (KEP-4816), instead of all fields above but the name.
+	// Like Tolerations, it is of 1.33.
+	FirstAvailable []resourceapi.DeviceSubRequest `json:"firstAvailable,omitempty"`
+	Tolerations    []resourceapi.DeviceToleration `json:"tolerations,omitempty"`
 }
 
 // DeviceConstraint is what the devices of some requests must have in common.
@@ -81,6 +86,8 @@ type DeviceRequestAllocationResult struct {
 	Device  string `json:"device"`
 	// AdminAccess is of 1.32.
 	AdminAccess *bool `json:"adminAccess,omitempty"`
+	// Tolerations are of 1.33.
+	Tolerations []resourceapi.DeviceToleration `json:"tolerations,omitempty"`
 }
 
 // ResourceClaimTemplate is what claims are made from.

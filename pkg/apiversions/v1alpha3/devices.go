@@ -39,6 +39,9 @@ type ResourceSliceSpec struct {
 	NodeSelector *v1.NodeSelector         `json:"nodeSelector,omitempty"`
 	AllNodes     bool                     `json:"allNodes,omitempty"`
 	Devices      []Device                 `json:"devices"`
+	// Of 1.33, as are those of BasicDevice: partitionable devices (KEP-4815).
+	PerDeviceNodeSelection *bool                    `json:"perDeviceNodeSelection,omitempty"`
+	SharedCounters         []resourceapi.CounterSet `json:"sharedCounters,omitempty"`
 }
 
 // Device is one device. Basic is the only type there is; the API server requires it.
@@ -51,6 +54,13 @@ type Device struct {
 type BasicDevice struct {
 	Attributes map[resourceapi.QualifiedName]DeviceAttribute   `json:"attributes,omitempty"`
 	Capacity   map[resourceapi.QualifiedName]resource.Quantity `json:"capacity,omitempty"`
+	// ConsumesCounters is what the device takes of SharedCounters. NodeName, NodeSelector and
+	// AllNodes stand here if PerDeviceNodeSelection is true. Taints are of KEP-5055.
+	ConsumesCounters []resourceapi.DeviceCounterConsumption `json:"consumesCounters,omitempty"`
+	NodeName         *string                                `json:"nodeName,omitempty"`
+	NodeSelector     *v1.NodeSelector                       `json:"nodeSelector,omitempty"`
+	AllNodes         *bool                                  `json:"allNodes,omitempty"`
+	Taints           []resourceapi.DeviceTaint              `json:"taints,omitempty"`
 }
 
 // DeviceAttribute is a value of one of several types.
