@@ -13,14 +13,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
-
-	"github.com/quartermaster-dra/quartermaster/pkg/apiversions/v1alpha3"
 )
 
 func claimsInAlpha3(client kubernetes.Interface, namespace string) backend[resourceapi.ResourceClaim, resourceapi.ResourceClaimList] {
 	claims := kind[resourceapi.ResourceClaim, resourceapi.ResourceClaimList]{name: claimResource}
 	alpha3 := newAlpha3(client)
-	return inAlpha(claims, alpha3, clientOf[v1alpha3.ResourceClaim, v1alpha3.ResourceClaimList](alpha3, claims.name, namespace))
+	return inAlpha(claims, alpha3, newExactClaims(alpha3, namespace))
 }
 
 // What is written back is what was read, to the text of numbers: the server takes a

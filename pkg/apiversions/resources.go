@@ -34,7 +34,7 @@ func (r *resources) ResourceClaims(namespace string) resourceclient.ResourceClai
 		V1:       r.client.ResourceV1().ResourceClaims(namespace),
 		V1beta2:  older(claims, V1beta2, r.client.ResourceV1beta2().ResourceClaims(namespace)),
 		V1beta1:  older(claims, V1beta1, r.client.ResourceV1beta1().ResourceClaims(namespace)),
-		V1alpha3: inAlpha(claims, r.alpha3, clientOf[v1alpha3.ResourceClaim, v1alpha3.ResourceClaimList](r.alpha3, claims.name, namespace)),
+		V1alpha3: inAlpha(claims, r.alpha3, newExactClaims(r.alpha3, namespace)),
 		V1alpha2: inAlpha(claims, r.alpha2, clientOf[v1alpha2.ResourceClaim, v1alpha2.ResourceClaimList](r.alpha2, claims.name, namespace)),
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
 	"github.com/quartermaster-dra/quartermaster/pkg/apiversions/v1alpha3"
@@ -153,4 +154,25 @@ func TestParametersStayAsTheyAre(t *testing.T) {
 	require.Equal(t, want, got)
 	require.Contains(t, string(raw), `"z":1.50,"a":{"y":`, "the order and the text of numbers stay")
 	require.Contains(t, string(raw), `"b":10000000000000000001`)
+}
+
+// Clients in other languages write parameters with white space, which the server keeps,
+// but does not show in JSON. It takes the claim for changed if they come back without.
+func TestParametersWithWhiteSpace(t *testing.T) {
+	t.Parallel()
+	onlyV1alpha3(t)
+	s := newSpace(t, "spaces", 1)
+	s.Devices(0, harness.Numbered(1)...)
+	client, err := kubernetes.NewForConfig(cluster.ControlPlane.AdminConfig())
+	require.NoError(t, err)
+	const parameters = `{"z": 1.50,  "a" : {"y": "<&>"}}`
+	body := fmt.Sprintf(`{"apiVersion": "resource.k8s.io/v1alpha3", "kind": "ResourceClaim", "metadata": {"name": "shared"}, "spec": {"devices": {
+		"requests": [{"name": "gpu", "deviceClassName": %q}], "config": [{"opaque": {"driver": %q, "parameters": %s}}]}}}`, s.Name, s.Driver, parameters)
+	require.NoError(t, client.ResourceV1().RESTClient().Post().AbsPath("/apis/resource.k8s.io/v1alpha3/namespaces", s.Name, "resourceclaims").
+		SetHeader("Content-Type", "application/json").Body([]byte(body)).Do(t.Context()).Error())
+	s.Create(s.Pod("first", harness.Uses("shared")))
+	s.Running("first")
+	s.Create(s.Pod("second", harness.Uses("shared")))
+	s.Running("first", "second")
+	require.Len(t, s.LiveClaim("shared").Status.ReservedFor, 2)
 }
