@@ -18,6 +18,18 @@ func StoresExtendedResources(client kubernetes.Interface) bool {
 	return served == nil || served.Version(claimResource) == V1
 }
 
+// NoClaims returns a function that tells why no claim can exist on the server behind a
+// client set, nil if claims can exist. That changes if the server does.
+func NoClaims(client kubernetes.Interface) func() error {
+	served := Of(client)
+	return func() error {
+		if served == nil || served.Version(claimResource) != None {
+			return nil
+		}
+		return newNotServed(claimResource)
+	}
+}
+
 // ConsumerLimit returns a function that tells how many entries status.reservedFor of a
 // claim may have on the server behind a client set. That changes if the server does.
 func ConsumerLimit(client kubernetes.Interface) func(*resourceapi.ResourceClaim) int {

@@ -28,3 +28,17 @@ func TestConsumerLimit(t *testing.T) {
 	require.NoError(t, Of(client).ask(t.Context(), 0))
 	require.Equal(t, 256, limit(shared), "the server is another one now")
 }
+
+func TestNoClaims(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, NoClaims(fake.NewClientset())())
+	s := startServer(t, nil)
+	client, _ := s.connect()
+	none := NoClaims(client)
+	require.NoError(t, none(), "nothing is known yet")
+	require.NoError(t, Of(client).ask(t.Context(), 0))
+	require.ErrorContains(t, none(), "--runtime-config", "it has to say what to do")
+	s.upgrade(map[Version][]string{V1beta1: without(ruleResource)})
+	require.NoError(t, Of(client).ask(t.Context(), 0))
+	require.NoError(t, none(), "the server is another one now")
+}

@@ -26,7 +26,7 @@ func (pl *Quartermaster) claimsOf(pod *v1.Pod) ([]*resourceapi.ResourceClaim, er
 		podClaim := &pod.Spec.ResourceClaims[i]
 		name, mustCheckOwner, err := resourceclaim.Name(pod, podClaim)
 		if err != nil {
-			return nil, missingClaim(pod, podClaim, err)
+			return nil, pl.missingClaim(pod, podClaim, err)
 		}
 		if name == nil || seen.Has(*name) {
 			continue
@@ -34,6 +34,9 @@ func (pl *Quartermaster) claimsOf(pod *v1.Pod) ([]*resourceapi.ResourceClaim, er
 		seen.Insert(*name)
 		claim := pl.claim(pod.Namespace, *name)
 		if claim == nil {
+			if err := pl.noClaims(); err != nil {
+				return nil, fmt.Errorf("claim %s/%s (%s in the pod) cannot exist: %w", pod.Namespace, *name, podClaim.Name, err)
+			}
 			return nil, fmt.Errorf("claim %s/%s (%s in the pod) does not exist; waiting for it to be created",
 				pod.Namespace, *name, podClaim.Name)
 		}
@@ -75,7 +78,10 @@ func (pl *Quartermaster) checkClaims(pod *v1.Pod) error {
 }
 
 // missingClaim says why the name of a claim is not known.
-func missingClaim(pod *v1.Pod, podClaim *v1.PodResourceClaim, err error) error {
+func (pl *Quartermaster) missingClaim(pod *v1.Pod, podClaim *v1.PodResourceClaim, err error) error {
+	if err := pl.noClaims(); err != nil {
+		return fmt.Errorf("claim for %s in the pod cannot exist: %w", podClaim.Name, err)
+	}
 	if podClaim.ResourceClaimTemplateName != nil {
 		return fmt.Errorf("claim for %s in the pod has not been created yet; waiting for it to be made from template %s/%s "+
 			"(if this lasts, check that the template exists)", podClaim.Name, pod.Namespace, *podClaim.ResourceClaimTemplateName)

@@ -68,6 +68,8 @@ type Quartermaster struct {
 	// storesExtended reports whether the API server may store what is written about
 	// extended resources.
 	storesExtended func() bool
+	// noClaims tells why the API server has no claims at all, nil if it may have some.
+	noClaims func() error
 	// eventContext bounds what may be evaluated to find out whom events help.
 	eventContext context.Context
 
@@ -139,6 +141,7 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 		podsByClaim:   "quartermasterPodsByClaim-" + handle.ProfileName(),
 
 		storesExtended:    func() bool { return apiversions.StoresExtendedResources(handle.ClientSet()) },
+		noClaims:          apiversions.NoClaims(handle.ClientSet()),
 		bindingConditions: supported.DeviceBindingAndStatus,
 		stopping:          ctx,
 	}

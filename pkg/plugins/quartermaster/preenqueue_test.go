@@ -1,6 +1,7 @@
 package quartermaster
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -79,4 +80,23 @@ func TestPreEnqueue(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Where the API server has no claims, nobody should wait for one to be created.
+func TestPreEnqueueWithoutClaimAPI(t *testing.T) {
+	t.Parallel()
+	inCluster(t, gpuNodes(1, "n1"), func(t *testing.T, f *fixture) {
+		f.pl.noClaims = func() error { return errors.New("the API is off; turn it on") }
+		for name, pod := range map[string]*v1.Pod{
+			"named claim":             newPod("p", uses("c")),
+			"template, not made":      newPod("p", template("gpu")),
+			"template, made":          newPod("p", template("gpu"), made("gpu", "p-gpu")),
+			"nothing named, as 1.30s": newPod("p", uses("c"), func(p *v1.Pod) { p.Spec.ResourceClaims[0].ResourceClaimName = nil }),
+		} {
+			status := f.pl.PreEnqueue(f.ctx, pod)
+			require.Equal(t, fwk.UnschedulableAndUnresolvable, status.Code(), name)
+			require.Contains(t, status.Message(), "cannot exist: the API is off; turn it on", name)
+		}
+		require.True(t, f.pl.PreEnqueue(f.ctx, newPod("p")).IsSuccess(), "pods without claims go on")
+	})
 }
