@@ -7,4 +7,8 @@
 // kube-controller-manager come from a module beside this file, and are built into
 // bin/compat. Without the variable the tests run against 1.37, as part of "make test",
 // which shows that they expect the same of all releases.
+//
+// The table in README.md says which test runs with which release. Those that allocate by
+// structured parameters are written for all versions; TestClassic is for controllers of
+// drivers, which are all that 1.29 has.
 package compat
