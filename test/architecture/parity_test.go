@@ -12,26 +12,27 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// testName is how docs/parity.md names a test of ours: the function, and perhaps a
+// testName is how documents name a test of ours: the function, and perhaps a
 // subtest, in backquotes.
 var testName = regexp.MustCompile("`(Test[A-Za-z0-9_]+)(?:/([^`]+))?`")
 
 // testFunction is the beginning of a test.
 var testFunction = regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9_]+)\(t \*testing\.T\)`)
 
-// TestParityNamesTestsThatExist: docs/parity.md must not go on naming tests that were
-// renamed or removed.
-func TestParityNamesTestsThatExist(t *testing.T) {
+// Documents must not go on naming tests that were renamed or removed.
+func TestDocumentsNameTestsThatExist(t *testing.T) {
 	t.Parallel()
-	document, err := os.ReadFile(filepath.Join(root, "docs/parity.md"))
-	require.NoError(t, err)
 	files := testFiles(t)
-	names := testName.FindAllStringSubmatch(string(document), -1)
-	require.NotEmpty(t, names)
-	for _, name := range names {
-		assert.True(t, len(files[name[1]]) > 0, "docs/parity.md names %s", name[0])
-		if name[2] != "" {
-			assert.True(t, mentions(files[name[1]], name[2]), "docs/parity.md names %s, but no file with %s has the text %q", name[0], name[1], name[2])
+	for _, path := range []string{"docs/parity.md", "docs/api-versions.md", "README.md"} {
+		document, err := os.ReadFile(filepath.Join(root, path))
+		require.NoError(t, err)
+		names := testName.FindAllStringSubmatch(string(document), -1)
+		require.NotEmpty(t, names, path)
+		for _, name := range names {
+			assert.True(t, len(files[name[1]]) > 0, "%s names %s", path, name[0])
+			if name[2] != "" {
+				assert.True(t, mentions(files[name[1]], name[2]), "%s names %s, but no file with %s has the text %q", path, name[0], name[1], name[2])
+			}
 		}
 	}
 }
