@@ -3,12 +3,14 @@ package compat
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
@@ -76,12 +78,18 @@ const (
 	vendor = `{"apiGroup": "gpu.example.com", "kind": %q, "name": %q}`
 )
 
-// stored reads the status of a claim as the server has it.
-func (s alpha2) stored(claim string) string {
+// untyped is a client for a resource of the namespace, as the server has it.
+func (s alpha2) untyped(plural string) dynamic.ResourceInterface {
 	s.T.Helper()
 	client, err := dynamic.NewForConfig(s.Cluster.ControlPlane.AdminConfig())
 	require.NoError(s.T, err)
-	object, err := client.Resource(v1alpha2.GroupVersion.WithResource("resourceclaims")).Namespace(s.Name).Get(s.T.Context(), claim, metav1.GetOptions{})
+	return client.Resource(v1alpha2.GroupVersion.WithResource(plural)).Namespace(s.Name)
+}
+
+// stored reads the status of a claim as the server has it.
+func (s alpha2) stored(claim string) string {
+	s.T.Helper()
+	object, err := s.untyped("resourceclaims").Get(s.T.Context(), claim, metav1.GetOptions{})
 	require.NoError(s.T, err)
 	status, err := json.Marshal(object.Object["status"])
 	require.NoError(s.T, err)
@@ -121,6 +129,69 @@ func TestV1alpha2Handles(t *testing.T) {
 					"vendorClassParameters": null, "vendorClaimParameters": null, "results": [
 						{"vendorRequestParameters": null, "namedResources": {"name": "eth-0"}}]}}]}}`,
 		s.Driver, nic, s.Node(0), s.LivePod("user").UID), s.stored("user"))
+}
+
+// The scheduler of 1.30 writes claims by patches. What it allocates is in use, and what is
+// allocated here can get more consumers from it, however the vendor has written parameters.
+func TestV1alpha2OtherScheduler(t *testing.T) {
+	t.Parallel()
+	s := newAlpha2(t, "others", 1)
+	s.Devices(0, harness.Numbered(3)...)
+	patch := func(claim, status string) {
+		_, err := s.untyped("resourceclaims").Patch(t.Context(), claim, types.StrategicMergePatchType, []byte(`{"status": {`+status+`}}`), metav1.PatchOptions{}, "status")
+		require.NoError(t, err)
+	}
+	parameters := fmt.Sprintf(`{"apiVersion": "resource.k8s.io/v1alpha2", "kind": "ResourceClaimParameters", "metadata": {"name": "odd"}, "shareable": true,
+		"driverRequests": [{"driverName": %q, "vendorParameters": { "z": 1.50,  "a": "<b>" }, "requests": [{"namedResources": {"selector": "true"}}]}]}`, s.Driver)
+	require.NoError(t, s.Cluster.Client.CoreV1().RESTClient().Post().AbsPath("/apis", v1alpha2.GroupVersion.String(), "namespaces", s.Name, "resourceclaimparameters").
+		SetHeader("Content-Type", runtime.ContentTypeJSON).Body([]byte(parameters)).Do(t.Context()).Error())
+	s.claimAndPod("ours", s.Name, fmt.Sprintf(direct, "odd"))
+	s.Running("ours")
+	other := s.Pod("other", harness.Uses("ours"))
+	other.Spec.SchedulerName = "another"
+	s.Create(other)
+	patch("ours", fmt.Sprintf(`"reservedFor": [{"resource": "pods", "name": "other", "uid": %q}]`, s.LivePod("other").UID))
+	s.DeletePod("other")
+
+	put[v1alpha2.ResourceClaim](s, "resourceclaims", "theirs", fmt.Sprintf(`{"spec": {"resourceClassName": %q}}`, s.Name))
+	s.Protect("theirs")
+	patch("theirs", fmt.Sprintf(`"driverName": %[1]q, "allocation": {"shareable": true,
+		"availableOnNodes": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [%[2]q]}]}]},
+		"resourceHandles": [{"driverName": %[1]q, "structuredData": {"nodeName": %[2]q, "vendorClassParameters": null, "vendorClaimParameters": {"z": 1.50, "a": "<b>"},
+			"results": [{"vendorRequestParameters": null, "namedResources": {"name": "gpu-1"}}]}}]}`, s.Driver, s.Node(0)))
+	s.Create(s.Pod("user", harness.Uses("theirs")))
+	s.Running("user")
+	s.claimAndPod("last", s.Name, "")
+	s.Running("last")
+	require.Equal(t, []string{s.Node(0) + "/gpu-2"}, s.DeviceNames("last"))
+	s.claimAndPod("one-too-many", s.Name, "")
+	s.Waiting("one-too-many", "3 devices match, but all are held by other claims")
+}
+
+// A node has the devices of all slices of a driver, which come and go. As long as two of
+// them have the same device, nobody knows what that is, and the node has none.
+func TestV1alpha2Slices(t *testing.T) {
+	t.Parallel()
+	s := newAlpha2(t, "slices", 1)
+	slice := func(name string, devices ...string) {
+		var instances []string
+		for _, device := range devices {
+			instances = append(instances, fmt.Sprintf(`{"name": %q}`, device))
+		}
+		s.slice(s.Name+"-"+name, fmt.Sprintf(`{"nodeName": %q, "driverName": %q, "namedResources": {"instances": [%s]}}`, s.Node(0), s.Driver, strings.Join(instances, ",")))
+	}
+	s.claimParameters("two", fmt.Sprintf(`{"driverRequests": [{"driverName": %q, "requests": [
+		{"namedResources": {"selector": "true"}}, {"namedResources": {"selector": "true"}}]}]}`, s.Driver))
+	s.claimAndPod("user", s.Name, fmt.Sprintf(direct, "two"))
+	s.Waiting("user", "the node has no devices")
+	slice("a", "gpu-0")
+	s.Waiting("user", "want 2 devices of class "+s.Name+" together, 1 matches")
+	slice("b", "gpu-0", "gpu-1")
+	s.Waiting("user", "the node's resource pool of driver "+s.Driver+" is left out as invalid (device name gpu-0 is not unique)")
+	require.NoError(t, s.Cluster.Client.ResourceV1().ResourceSlices().Delete(t.Context(), s.Name+"-b", metav1.DeleteOptions{}))
+	slice("c", "gpu-1")
+	s.RunningSoon("user")
+	require.ElementsMatch(t, []string{s.Node(0) + "/gpu-0", s.Node(0) + "/gpu-1"}, s.DeviceNames("user"))
 }
 
 // Devices can be told apart by attributes of each kind.
@@ -175,9 +246,7 @@ func TestV1alpha2Parameters(t *testing.T) {
 	s.claimParameters("generated", fmt.Sprintf(`{"generatedFrom": {"apiGroup": "gpu.example.com", "kind": "GPU", "name": "mine"},
 		"driverRequests": [{"driverName": %q, "requests": [{"namedResources": {"selector": "attributes.int['index'] == 7"}}]}]}`, s.Driver))
 	s.Waiting("user", "claim "+s.Name+"/user, request "+s.Driver+"-0")
-	client, err := dynamic.NewForConfig(s.Cluster.ControlPlane.AdminConfig())
-	require.NoError(t, err)
-	parameters := client.Resource(v1alpha2.GroupVersion.WithResource("resourceclaimparameters")).Namespace(s.Name)
+	parameters := s.untyped("resourceclaimparameters")
 	object, err := parameters.Get(t.Context(), "generated", metav1.GetOptions{})
 	require.NoError(t, err)
 	object.Object["driverRequests"] = []any{map[string]any{"driverName": s.Driver, "requests": []any{
