@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
-	"slices"
 	"sync"
 
 	"k8s.io/client-go/dynamic"
@@ -114,11 +112,12 @@ func (c *Cluster) StartScheduler(ctx context.Context) error {
 		return err
 	}
 	process, err := schedulerproc.Start(ctx, schedulerproc.Options{
-		Binary:     binary,
-		Kubeconfig: kubeconfig,
-		Config:     config,
-		LogFile:    filepath.Join(c.options.Dir, "scheduler.log"),
-		ExtraArgs:  append(gateFlags(c.options.FeatureGates), fmt.Sprintf("-v=%d", c.options.Verbosity)),
+		Binary:       binary,
+		Kubeconfig:   kubeconfig,
+		Config:       config,
+		LogFile:      filepath.Join(c.options.Dir, "scheduler.log"),
+		FeatureGates: c.options.FeatureGates,
+		ExtraArgs:    []string{fmt.Sprintf("-v=%d", c.options.Verbosity)},
 	})
 	if err != nil {
 		return err
@@ -128,15 +127,6 @@ func (c *Cluster) StartScheduler(ctx context.Context) error {
 	c.mu.Unlock()
 	go c.watch(process.Done(), process.Err)
 	return nil
-}
-
-// gateFlags sets feature gates on a command line.
-func gateFlags(gates map[string]bool) []string {
-	var flags []string
-	for _, gate := range slices.Sorted(maps.Keys(gates)) {
-		flags = append(flags, fmt.Sprintf("--feature-gates=%s=%t", gate, gates[gate]))
-	}
-	return flags
 }
 
 // Scheduler is the scheduler's process; nil before StartScheduler.

@@ -19,6 +19,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
+// gates are those that are on in the API server and in all schedulers.
 var gates = map[string]bool{"GenericWorkload": true, "DRAWorkloadResourceClaims": true}
 
 // cluster is what all tests share.
@@ -34,22 +35,13 @@ func TestMain(m *testing.M) {
 	}, func(c *harness.Cluster) { cluster = c }, shared.Stop))
 }
 
-// gateFlags turns the gates on in a scheduler.
-func gateFlags() []string {
-	var on []string
-	for gate := range gates {
-		on = append(on, gate+"=true")
-	}
-	return []string{"--feature-gates=" + strings.Join(on, ",")}
-}
-
 // shared is the scheduler that most tests use, as manifests/secondary configures it. The
 // first test that needs it starts it.
 var shared harness.SharedScheduler
 
 func sharedScheduler(t *testing.T) *harness.Scheduler {
 	t.Helper()
-	return shared.Get(t, cluster, harness.SchedulerOptions{Name: "shared", ExtraArgs: gateFlags()})
+	return shared.Get(t, cluster, harness.SchedulerOptions{Name: "shared", FeatureGates: gates})
 }
 
 // space is the part of the cluster that belongs to one test.
@@ -85,7 +77,7 @@ func newSpaceFor(t *testing.T, name, profile string, nodes, devices int) *space 
 // startScheduler starts a scheduler for the space alone.
 func (s *space) startScheduler(options harness.SchedulerOptions) *harness.Scheduler {
 	s.T.Helper()
-	options.ExtraArgs = append(options.ExtraArgs, gateFlags()...)
+	options.FeatureGates = gates
 	return s.StartScheduler(options)
 }
 

@@ -43,6 +43,8 @@ type SchedulerOptions struct {
 	QPS int
 	// Change changes the KubeSchedulerConfiguration, if it is set.
 	Change func(config map[string]any)
+	// FeatureGates are turned on or off; others have their defaults.
+	FeatureGates map[string]bool
 	// ExtraArgs are appended to the command line.
 	ExtraArgs []string
 }
@@ -81,6 +83,7 @@ func (c *Cluster) StartScheduler(ctx context.Context, o SchedulerOptions) (*Sche
 		Kubeconfig:     o.Kubeconfig,
 		LeaderElection: &o.LeaderElection,
 		LogFile:        filepath.Join(c.Logs, fmt.Sprintf("scheduler-%s.log", o.Name)),
+		FeatureGates:   o.FeatureGates,
 		ExtraArgs:      o.ExtraArgs,
 	})
 	if err != nil {

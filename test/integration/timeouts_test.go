@@ -134,7 +134,7 @@ func testBindingRestart(t *testing.T, name string, end func(*harness.Scheduler) 
 // Without the gate such devices are not handed out, and nobody waits for those of others.
 func testBindingGateOff(t *testing.T) {
 	s := newOwnSpace(t, "binding-off", 1)
-	s.StartScheduler(harness.SchedulerOptions{ExtraArgs: []string{"--feature-gates=DRADeviceBindingConditions=false"}})
+	s.StartScheduler(harness.SchedulerOptions{FeatureGates: map[string]bool{"DRADeviceBindingConditions": false}})
 	s.gatedSlice(0, "gpu-9")
 	s.ClaimAndPod("waits", s.Want(1))
 	s.Waiting("waits", "DRADeviceBindingConditions")

@@ -2,6 +2,9 @@ package schedulerproc
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 )
@@ -46,4 +49,16 @@ func setField(fields map[string]any, section, name string, value any) error {
 		return fmt.Errorf("the scheduler configuration's %s is a %T, want an object; correct the file", section, existing)
 	}
 	return nil
+}
+
+// gateFlags turns feature gates on or off on a command line, always in the same order.
+func gateFlags(gates map[string]bool) []string {
+	if len(gates) == 0 {
+		return nil
+	}
+	var values []string
+	for _, gate := range slices.Sorted(maps.Keys(gates)) {
+		values = append(values, fmt.Sprintf("%s=%t", gate, gates[gate]))
+	}
+	return []string{"--feature-gates=" + strings.Join(values, ",")}
 }

@@ -71,3 +71,9 @@ profiles: [{schedulerName: quartermaster}]
 		})
 	}
 }
+
+func TestGateFlags(t *testing.T) {
+	t.Parallel()
+	require.Empty(t, gateFlags(nil))
+	require.Equal(t, []string{"--feature-gates=A=true,B=false,C=true"}, gateFlags(map[string]bool{"B": false, "C": true, "A": true}))
+}

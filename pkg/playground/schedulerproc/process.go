@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -31,6 +32,8 @@ type Options struct {
 	// LogFile receives stdout and stderr of the process; a restart appends to
 	// it. The configuration is written beside it, as LogFile + ".config.yaml".
 	LogFile string
+	// FeatureGates are turned on or off; others have their defaults.
+	FeatureGates map[string]bool
 	// ExtraArgs are appended to the command line.
 	ExtraArgs []string
 }
@@ -153,11 +156,11 @@ func (p *Process) launch(ctx context.Context) (*run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start scheduler: find a port for its health endpoint: %w", err)
 	}
-	args := append([]string{
+	args := slices.Concat([]string{
 		"--config=" + p.configFile,
 		"--bind-address=" + host,
 		"--secure-port=" + port,
-	}, p.opts.ExtraArgs...)
+	}, gateFlags(p.opts.FeatureGates), p.opts.ExtraArgs)
 	cmd := exec.Command(p.opts.Binary, args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = childAttributes()

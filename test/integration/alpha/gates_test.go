@@ -24,31 +24,27 @@ const (
 func TestGates(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		flags []string
+		gates map[string]bool
 		check func(*space)
 	}{
 		"defaults":                    {nil, usualDevices},
-		"no beta features":            {[]string{"AllBeta=false"}, exclusivelyAllocated},
-		"DRAConsumableCapacity":       {[]string{"DRAConsumableCapacity=false", "DRAFractionalCapacityRange=false"}, exclusivelyAllocated},
-		"DRAPartitionableDevices":     {[]string{"DRAPartitionableDevices=false"}, partitionsRefused},
-		"DRADeviceTaints":             {[]string{"DRADeviceTaints=false", "DRADeviceTaintRules=false"}, taintsIgnored},
-		"DRADeviceTaintRules":         {[]string{"DRADeviceTaintRules=false"}, rulesIgnored},
-		"DRADeviceBindingConditions":  {[]string{"DRADeviceBindingConditions=false"}, conditionsRefused},
-		"DRASchedulerFilterTimeout":   {[]string{"DRASchedulerFilterTimeout=false"}, usualDevices},
-		"SchedulerQueueingHints":      {[]string{"SchedulerPopFromBackoffQ=false", "SchedulerAsyncPreemption=false"}, usualDevices},
-		"SchedulerPreQueueingHints":   {[]string{"SchedulerPreQueueingHints=true"}, usualDevices},
-		"InPlacePodVerticalScaling":   {[]string{"InPlacePodVerticalScalingSchedulerPreemption=true"}, usualDevices},
-		"DRAListTypeAttributes":       {[]string{"DRAListTypeAttributes=true"}, usualDevices},
-		"DRANodeAllocatableResources": {[]string{"DRANodeAllocatableResources=true"}, usualDevices},
+		"no beta features":            {map[string]bool{"AllBeta": false}, exclusivelyAllocated},
+		"DRAConsumableCapacity":       {map[string]bool{"DRAConsumableCapacity": false, "DRAFractionalCapacityRange": false}, exclusivelyAllocated},
+		"DRAPartitionableDevices":     {map[string]bool{"DRAPartitionableDevices": false}, partitionsRefused},
+		"DRADeviceTaints":             {map[string]bool{"DRADeviceTaints": false, "DRADeviceTaintRules": false}, taintsIgnored},
+		"DRADeviceTaintRules":         {map[string]bool{"DRADeviceTaintRules": false}, rulesIgnored},
+		"DRADeviceBindingConditions":  {map[string]bool{"DRADeviceBindingConditions": false}, conditionsRefused},
+		"DRASchedulerFilterTimeout":   {map[string]bool{"DRASchedulerFilterTimeout": false}, usualDevices},
+		"SchedulerQueueingHints":      {map[string]bool{"SchedulerPopFromBackoffQ": false, "SchedulerAsyncPreemption": false}, usualDevices},
+		"SchedulerPreQueueingHints":   {map[string]bool{"SchedulerPreQueueingHints": true}, usualDevices},
+		"InPlacePodVerticalScaling":   {map[string]bool{"InPlacePodVerticalScalingSchedulerPreemption": true}, usualDevices},
+		"DRAListTypeAttributes":       {map[string]bool{"DRAListTypeAttributes": true}, usualDevices},
+		"DRANodeAllocatableResources": {map[string]bool{"DRANodeAllocatableResources": true}, usualDevices},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := &space{cluster.NewSpace(t, "gate-"+strings.ToLower(strings.ReplaceAll(name, " ", "")), "", 1)}
-			var args []string
-			if test.flags != nil {
-				args = []string{"--feature-gates=" + strings.Join(test.flags, ",")}
-			}
-			s.StartScheduler(harness.SchedulerOptions{ExtraArgs: args})
+			s.StartScheduler(harness.SchedulerOptions{FeatureGates: test.gates})
 			test.check(s)
 		})
 	}

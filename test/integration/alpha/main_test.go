@@ -1,11 +1,8 @@
 package alpha
 
 import (
-	"fmt"
 	"maps"
 	"os"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/controlplane"
@@ -30,17 +27,6 @@ func TestMain(m *testing.M) {
 		func(c *harness.Cluster) { cluster = c }, shared.Stop))
 }
 
-// withGates is the flag for a scheduler with all gates on, except for changes.
-func withGates(changes map[string]bool) []string {
-	all := maps.Clone(gates)
-	maps.Copy(all, changes)
-	var list []string
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		list = append(list, fmt.Sprintf("%s=%t", name, all[name]))
-	}
-	return []string{"--feature-gates=" + strings.Join(list, ",")}
-}
-
 // shared is the scheduler with all gates on, which the first test that needs it starts.
 var shared harness.SharedScheduler
 
@@ -52,7 +38,7 @@ type space struct {
 // newSpace makes a space for pods of the shared scheduler.
 func newSpace(t *testing.T, name string, nodes int) *space {
 	t.Helper()
-	scheduler := shared.Get(t, cluster, harness.SchedulerOptions{Name: "shared", ExtraArgs: withGates(nil)})
+	scheduler := shared.Get(t, cluster, harness.SchedulerOptions{Name: "shared", FeatureGates: gates})
 	s := &space{cluster.NewSpace(t, name, scheduler.Profile, nodes)}
 	s.Log = scheduler.LogFile()
 	return s
@@ -62,7 +48,9 @@ func newSpace(t *testing.T, name string, nodes int) *space {
 func newSpaceWithout(t *testing.T, name string, nodes int, changes map[string]bool) *space {
 	t.Helper()
 	s := &space{cluster.NewSpace(t, name, "", nodes)}
-	s.StartScheduler(harness.SchedulerOptions{ExtraArgs: withGates(changes)})
+	changed := maps.Clone(gates)
+	maps.Copy(changed, changes)
+	s.StartScheduler(harness.SchedulerOptions{FeatureGates: changed})
 	return s
 }
 
