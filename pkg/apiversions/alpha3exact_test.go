@@ -51,6 +51,9 @@ func (s *strictServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	claim := json.RawMessage(fmt.Sprintf(claimWithParameters, s.version, s.stored, s.stored))
 	switch {
 	case r.Method == http.MethodPut:
+		if manager := r.URL.Query().Get("fieldManager"); manager != "me" {
+			s.t.Errorf("%s %s is of manager %q", r.Method, r.URL.Path, manager)
+		}
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			s.t.Error(err)
@@ -160,7 +163,7 @@ func TestV1alpha3RefusalsStay(t *testing.T) {
 	}
 	claim.Status.Allocation = nil
 	s.requests = nil
-	_, err = claims.Update(t.Context(), claim, metav1.UpdateOptions{})
+	_, err = claims.Update(t.Context(), claim, metav1.UpdateOptions{FieldManager: "me"})
 	require.True(t, apierrors.IsInvalid(err), "%v", err)
 	require.Equal(t, []string{"PUT c", "GET c"}, s.requests, "there is no reason to try again")
 }

@@ -158,6 +158,33 @@ func TestUpgradeUnderneath(t *testing.T) {
 	require.IsType(t, &resourceapi.ResourceClaim{}, informer.GetStore().List()[0])
 }
 
+// A server can be replaced by an older one, too.
+func TestDowngradeUnderneath(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, map[Version][]string{V1: without(ruleResource)})
+	client, clock := s.connect()
+	require.NoError(t, Of(client).ask(t.Context(), 0))
+	s.add(claimResource, "old")
+	informer := follow(t, client)
+	requireKnown(t, informer, "old")
+	s.waitForWatch(V1)
+
+	clock.Step(askAgainAfter)
+	s.upgrade(map[Version][]string{V1beta1: without(ruleResource)})
+	s.waitForWatch(V1beta1)
+	s.add(claimResource, "new")
+	requireKnown(t, informer, "new")
+	requireKnown(t, informer, "old")
+	require.False(t, StoresExtendedResources(client))
+	s.took()
+	claims := client.ResourceV1().ResourceClaims("default")
+	claim, err := claims.Get(t.Context(), "new", metav1.GetOptions{})
+	require.NoError(t, err)
+	_, err = claims.UpdateStatus(t.Context(), claim, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.Contains(t, s.took(), "PUT v1beta1/resourceclaims/new/status")
+}
+
 // waitForWatch waits until claims are watched in a version. The server does not remember
 // events for those who come later.
 func (s *server) waitForWatch(version Version) {

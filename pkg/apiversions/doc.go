@@ -6,7 +6,8 @@
 // converted here, one resource after the other, because not all of them came at the
 // same time (DeviceTaintRules were in alpha when ResourceClaims were in v1). Informers
 // and reflectors that are built on that client set need not know. A server that has v1
-// of everything is used through the ordinary client set, at no cost.
+// of everything is used through the ordinary client set, at no cost; if it is replaced by
+// an older one, the scheduler has to be started again.
 //
 // What a server has is found out by discovery when the client set is made, and again
 // when a request tells that the version is gone, when a watch of an older version is

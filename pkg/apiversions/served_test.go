@@ -105,6 +105,28 @@ func TestServerIsNotThereYet(t *testing.T) {
 	require.False(t, served.podsMayBeOld())
 }
 
+// Who hears about some versions only knows nothing: a newer one may be among the others.
+func TestPartOfAnAnswerIsNone(t *testing.T) {
+	t.Parallel()
+	core := without(ruleResource)
+	s := startServer(t, map[Version][]string{V1beta1: core})
+	client, clock := s.connect()
+	served := Of(client)
+	s.setSilent(V1beta2)
+	require.ErrorContains(t, served.ask(t.Context(), 0), "resource.k8s.io/v1beta2")
+	require.Equal(t, V1, served.Version(claimResource), "nothing is known")
+	s.setSilent(None)
+	require.NoError(t, served.ask(t.Context(), 0))
+	require.Equal(t, V1beta1, served.Version(claimResource))
+	for _, silent := range []Version{V1, V1beta2, V1beta1, V1alpha3, V1alpha2} {
+		s.setSilent(silent)
+		s.upgrade(map[Version][]string{V1alpha3: core})
+		clock.Step(time.Hour)
+		require.Error(t, served.ask(t.Context(), 0))
+		require.Equal(t, V1beta1, served.Version(claimResource), "of %s is nothing known", silent)
+	}
+}
+
 // What has been there does not count as gone, however often the server says so.
 func TestNothingGetsLost(t *testing.T) {
 	t.Parallel()

@@ -31,7 +31,9 @@ type server struct {
 	// versions are those it has, with their resources.
 	versions map[Version][]string
 	// down makes it answer 503 to everything.
-	down     bool
+	down bool
+	// silent is a version of which discovery is refused.
+	silent   Version
 	objects  map[string]map[string]map[string]any // by resource and name
 	revision int
 	watchers []chan string
@@ -63,6 +65,12 @@ func (s *server) setDown(down bool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.down = down
+}
+
+func (s *server) setSilent(version Version) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.silent = version
 }
 
 // took returns the requests since the last call, without those of discovery.
@@ -116,6 +124,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	version := Version(path[0])
 	s.mutex.Lock()
 	down, resources, served := s.down, s.versions[version], false
+	silent := version == s.silent && len(path) == 1
 	if len(path) > 3 && path[1] == "namespaces" {
 		path = append(path[:1], path[3:]...)
 	}
@@ -134,6 +143,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case down:
 		http.Error(w, "not now", http.StatusServiceUnavailable)
+	case silent:
+		http.Error(w, "not for you", http.StatusForbidden)
 	case !served && version == V1beta2: // As a proxy would answer.
 		http.Error(w, "404 page not found", http.StatusNotFound)
 	case !served:
