@@ -126,16 +126,24 @@ func (a *Attempt) informed(pending []*Claim) bool {
 	return !slices.ContainsFunc(pending, func(c *Claim) bool { return a.Context.OfClaim(c.Reference) == nil })
 }
 
-// potentialNodes returns the nodes to ask about: those asked about already, as long as
-// these are all that can be of use, or as many as may be asked about and one of them
-// is. Otherwise the feasible ones, and if these are too many a random choice with the
-// given node among them: the next attempt has another one. It is sorted.
+// potentialNodes returns the nodes to ask about: those asked about already, together with
+// the feasible ones. If these are too many, then only the former as long as one of them is
+// feasible, and otherwise the latter: a random choice with the given node among them, so
+// that the next attempt has another one. What has been asked stays if possible, because
+// controllers only remember answers about what they are being asked, and the scheduler
+// looks at other nodes each time in a cluster of more than a hundred. It is sorted.
 func potentialNodes(asked, feasible []string, node string) []string {
 	known := sets.New(asked...)
-	if known.HasAll(feasible...) || len(asked) >= apiversions.PotentialNodesMaxSize && known.HasAny(feasible...) {
+	if known.HasAll(feasible...) {
 		return asked
 	}
-	nodes := slices.Clone(feasible)
+	nodes := known.Union(sets.New(feasible...)).UnsortedList()
+	if len(nodes) > apiversions.PotentialNodesMaxSize {
+		if known.HasAny(feasible...) {
+			return asked
+		}
+		nodes = slices.Clone(feasible)
+	}
 	if len(nodes) > apiversions.PotentialNodesMaxSize {
 		nodes = slices.DeleteFunc(nodes, func(name string) bool { return name == node })
 		rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
@@ -158,7 +166,7 @@ func (a *Attempt) Waiting(spec apiversions.PodSchedulingContextSpec) string {
 	if spec.SelectedNode == "" {
 		return text + " to say for which nodes they can be allocated"
 	}
-	return text + " to allocate for the selected node"
+	return text + " to allocate for the selected node, " + spec.SelectedNode
 }
 
 // Progress says whether a change of a pod's context may help the pod, whose claims

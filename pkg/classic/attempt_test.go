@@ -119,11 +119,11 @@ func TestSelect(t *testing.T) {
 		},
 		"the selected node will not do any more": {
 			claims: one, context: said(spec{SelectedNode: "a", PotentialNodes: []string{"a", "b"}}, not("c", "a")), feasible: []string{"b", "c"}, node: "b",
-			want: spec{SelectedNode: "b", PotentialNodes: []string{"b", "c"}},
+			want: spec{SelectedNode: "b", PotentialNodes: []string{"a", "b", "c"}},
 		},
 		"nor is there another one yet": {
 			claims: two, context: said(spec{SelectedNode: "a", PotentialNodes: []string{"a"}}, not("c", "a")), node: "b",
-			want: spec{PotentialNodes: []string{"b"}},
+			want: spec{PotentialNodes: []string{"a", "b"}},
 		},
 		"all allocated": {claims: []*resourceapi.ResourceClaim{claim("c", with(ofController), allocatedIn("a"))}, structured: true, node: "a", proceed: true},
 	} {
@@ -142,8 +142,14 @@ func TestSelect(t *testing.T) {
 			require.Empty(t, cmp.Diff(test.want, got))
 			require.Equal(t, test.proceed, proceed)
 			require.Empty(t, cmp.Diff(before, a.Context), "read-only")
-			if !proceed {
-				require.Contains(t, a.Waiting(got), "default/"+a.Pending()[0].Object.Name)
+			if proceed {
+				return
+			}
+			require.Contains(t, a.Waiting(got), "default/"+a.Pending()[0].Object.Name)
+			if got.SelectedNode == "" {
+				require.Contains(t, a.Waiting(got), "to say for which nodes")
+			} else {
+				require.Contains(t, a.Waiting(got), "for the selected node, "+got.SelectedNode)
 			}
 		})
 	}
@@ -165,6 +171,9 @@ func TestPotentialNodesOfLargeClusters(t *testing.T) {
 	require.Equal(t, before, all)
 	// As long as one of them will do, nobody has to start over.
 	require.Equal(t, first, potentialNodes(first, []string{"node-500", "elsewhere"}, "elsewhere"))
+	require.Equal(t, first[:100], potentialNodes(first[:100], append(slices.Clone(first[:1]), all[:200]...), all[0]))
+	// What fits is asked as well: answers about what has been asked are remembered.
+	require.Equal(t, []string{"a", "b", "c"}, potentialNodes([]string{"b"}, []string{"c", "a"}, "a"))
 	// Otherwise others get their turn.
 	rest := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return slices.Contains(first, name) })
 	second := potentialNodes(first, rest, rest[0])

@@ -20,6 +20,12 @@
 //   - A node that is selected stays so as long as the pod fits there. Otherwise attempts
 //     in between, of which there may be many, would each select another one.
 //   - A selected node on which the pod does not fit any more is taken back.
+//   - Nodes that controllers were asked about stay among the potential ones as long as
+//     there is room, and have precedence as long as they are feasible. A random choice each
+//     time forgets what was refused; of a thousand nodes, few of which will do, that takes
+//     hundreds of writes.
+//   - A claim that was allocated for the node of another pod is left to that pod.
+//   - Contexts do not keep their pods from being deleted (blockOwnerDeletion).
 //   - The context of a pod that is gone is removed if a new pod has the same name, instead
 //     of waiting for the garbage collector.
 //   - Writes to claims carry the resourceVersion of the state on which they were decided.
