@@ -233,20 +233,30 @@ func (s *Served) lookForBetter(ctx context.Context, resource string) {
 	}
 }
 
-// run looks for what the server has in no version until it has, or the context ends.
+// run looks for what the server has in no version until it has, or the context ends. A
+// server that has not answered at all is asked more often: most of them have v1, and until
+// that is known, pods are read as if they might be old.
 func (s *Served) run(ctx context.Context) {
-	ticker := s.clock.NewTicker(lookAgainAfter)
-	defer ticker.Stop()
 	for s.lacksAny() {
+		pause := lookAgainAfter
+		if !s.hasAnswered() {
+			pause = askAgainAfter
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C():
+		case <-s.clock.After(pause):
 		}
 		if err := s.ask(ctx, 0); err != nil {
 			klog.FromContext(ctx).V(2).Info("Cannot find out whether the API server has more by now", "err", err)
 		}
 	}
+}
+
+func (s *Served) hasAnswered() bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return !s.answered.IsZero()
 }
 
 // lacksAny reports whether some resource is not served, or nothing is known yet.

@@ -105,6 +105,31 @@ func TestServerIsNotThereYet(t *testing.T) {
 	require.False(t, served.podsMayBeOld())
 }
 
+// A server that comes up is asked soon, without any request that fails.
+func TestServerComesUp(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, map[Version][]string{V1: allResources})
+	s.setDown(true)
+	client, clock := s.connect()
+	served := Of(client)
+	require.Error(t, served.ask(t.Context(), 0))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		served.run(t.Context())
+	}()
+	s.setDown(false)
+	require.Eventually(t, func() bool {
+		if clock.HasWaiters() {
+			clock.Step(askAgainAfter)
+		}
+		return served.hasAnswered()
+	}, patience, time.Millisecond)
+	require.Less(t, clock.Since(clockStart), lookAgainAfter)
+	require.False(t, served.podsMayBeOld())
+	<-ended // There is nothing left to look for.
+}
+
 // Who hears about some versions only knows nothing: a newer one may be among the others.
 func TestPartOfAnAnswerIsNone(t *testing.T) {
 	t.Parallel()

@@ -277,6 +277,9 @@ func (s *server) sendInitial(resource string, send func(kind string, object map[
 	}})
 }
 
+// clockStart is what the clocks of connect show at first.
+var clockStart = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
 // connect returns clients of the server as Connect makes them, with a clock that stands
 // still.
 func (s *server) connect() (*clientset, *clocktesting.FakeClock) {
@@ -285,6 +288,6 @@ func (s *server) connect() (*clientset, *clocktesting.FakeClock) {
 	require.NoError(s.t, err)
 	untyped, err := dynamic.NewForConfig(config)
 	require.NoError(s.t, err)
-	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	clock := clocktesting.NewFakeClock(clockStart)
 	return newClientset(client, untyped, newServed(client.Discovery(), clock)), clock
 }
