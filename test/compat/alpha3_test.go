@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
 	"github.com/quartermaster-dra/quartermaster/pkg/apiversions/v1alpha3"
@@ -157,22 +158,35 @@ func TestParametersStayAsTheyAre(t *testing.T) {
 }
 
 // Clients in other languages write parameters with white space, which the server keeps,
-// but does not show in JSON. It takes the claim for changed if they come back without.
+// but does not show in JSON. It takes the claim for changed if they come back without. That
+// concerns what is asked for, and what another scheduler has allocated.
 func TestParametersWithWhiteSpace(t *testing.T) {
 	t.Parallel()
 	onlyV1alpha3(t)
 	s := newSpace(t, "spaces", 1)
-	s.Devices(0, harness.Numbered(1)...)
+	s.Devices(0, harness.Numbered(2)...)
 	client, err := kubernetes.NewForConfig(cluster.ControlPlane.AdminConfig())
 	require.NoError(t, err)
-	const parameters = `{"z": 1.50,  "a" : {"y": "<&>"}}`
-	body := fmt.Sprintf(`{"apiVersion": "resource.k8s.io/v1alpha3", "kind": "ResourceClaim", "metadata": {"name": "shared"}, "spec": {"devices": {
-		"requests": [{"name": "gpu", "deviceClassName": %q}], "config": [{"opaque": {"driver": %q, "parameters": %s}}]}}}`, s.Name, s.Driver, parameters)
-	require.NoError(t, client.ResourceV1().RESTClient().Post().AbsPath("/apis/resource.k8s.io/v1alpha3/namespaces", s.Name, "resourceclaims").
-		SetHeader("Content-Type", "application/json").Body([]byte(body)).Do(t.Context()).Error())
-	s.Create(s.Pod("first", harness.Uses("shared")))
-	s.Running("first")
-	s.Create(s.Pod("second", harness.Uses("shared")))
-	s.Running("first", "second")
-	require.Len(t, s.LiveClaim("shared").Status.ReservedFor, 2)
+	opaque := fmt.Sprintf(`"opaque": {"driver": %q, "parameters": {"z": 1.50,  "a" : {"y": "<&>"}}}`, s.Driver)
+	write := func(request *rest.Request, name, finalizers, status string) {
+		body := fmt.Sprintf(`{"apiVersion": "resource.k8s.io/v1alpha3", "kind": "ResourceClaim", "metadata": {"name": %q, "finalizers": [%s]},
+			"spec": {"devices": {"requests": [{"name": "gpu", "deviceClassName": %q}], "config": [{%s}]}}, "status": %s}`,
+			name, finalizers, s.Name, opaque, status)
+		require.NoError(t, request.SetHeader("Content-Type", "application/json").Body([]byte(body)).Do(t.Context()).Error())
+	}
+	path := "/apis/resource.k8s.io/v1alpha3/namespaces/" + s.Name + "/resourceclaims"
+	api := client.ResourceV1().RESTClient()
+	write(api.Post().AbsPath(path), "ours", "", "{}")
+	protection := fmt.Sprintf("%q", resourceapi.Finalizer)
+	write(api.Post().AbsPath(path), "foreign", protection, "{}")
+	write(api.Put().AbsPath(path, "foreign", "status"), "foreign", protection, fmt.Sprintf(`{"allocation": {"devices": {
+		"results": [{"request": "gpu", "driver": %q, "pool": %q, "device": "gpu-1"}], "config": [{"source": "FromClaim", %s}]}}}`,
+		s.Driver, s.Node(0), opaque))
+	for _, claim := range []string{"ours", "foreign"} {
+		for _, pod := range []string{claim + "-first", claim + "-second"} {
+			s.Create(s.Pod(pod, harness.Uses(claim)))
+			s.Running(pod)
+		}
+		require.Len(t, s.LiveClaim(claim).Status.ReservedFor, 2)
+	}
 }
