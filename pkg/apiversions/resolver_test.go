@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/apiversions/v1alpha2"
 )
@@ -87,6 +89,38 @@ func TestResolver(t *testing.T) {
 		return err == nil && len(resolved.Spec.Devices.Requests) == 2
 	}, "the parameters are there")
 	require.Equal(t, before, ofPlain.Load(), "parameters of others")
+}
+
+// What has gone while nobody watched is not known any more.
+func TestResolverReadsAgain(t *testing.T) {
+	t.Parallel()
+	r := newResolver(nil, alpha{})
+	parameters := func(name string) *v1alpha2.ResourceClaimParameters {
+		return &v1alpha2.ResourceClaimParameters{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}}
+	}
+	r.known.SetClass(&v1alpha2.ResourceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}, StructuredParameters: ptr.To(true)})
+	r.noteRead(classResource)
+	r.noteRead(classParametersResource)
+	store := feed[*v1alpha2.ResourceClaimParameters]{
+		resolver: r, resource: claimParametersResource, known: make(map[cache.ObjectName]*v1alpha2.ResourceClaimParameters),
+		set:    r.known.SetClaimParameters,
+		remove: func(o metav1.Object) { r.known.DeleteClaimParameters(o.GetNamespace(), o.GetName()) },
+		change: func(p *v1alpha2.ResourceClaimParameters) v1alpha2.Change { return v1alpha2.Change{ClaimParameters: p} },
+	}
+	known := func(name string) error {
+		_, err := r.Resolve(toHubClaim(t, "gpu", &v1alpha2.ParametersReference{APIGroup: resourceapi.GroupName, Kind: "ResourceClaimParameters", Name: name}))
+		return err
+	}
+	require.ErrorContains(t, known("a"), "resourceclaimparameters have not been read")
+	require.NoError(t, store.Replace([]any{parameters("a"), parameters("b")}, "1"))
+	require.NoError(t, known("a"))
+	require.NoError(t, known("b"))
+	require.NoError(t, store.Replace([]any{parameters("b"), parameters("c")}, "2"))
+	require.ErrorContains(t, known("a"), "claim parameters default/a do not exist")
+	require.NoError(t, known("b"))
+	require.NoError(t, store.Delete(parameters("b")))
+	require.ErrorContains(t, known("b"), "claim parameters default/b do not exist")
+	require.NoError(t, known("c"))
 }
 
 // A server before 1.30 has classes, but no parameters.
