@@ -12,7 +12,8 @@
 // What a server has is found out by discovery when the client set is made, and again
 // when a request tells that the version is gone, when a watch of an older version is
 // opened, and from time to time while something is in no version there. So it is
-// noticed when a server is upgraded underneath. See Served.
+// noticed when a server is upgraded underneath. Requests that find no version at that moment
+// fail with 503, not with 404: nobody may take an object for gone. See Served.
 //
 // A resource that the server has in no version is empty: lists return nothing and
 // watches stay silent until it appears. Otherwise informers would wait for it for ever,
@@ -23,7 +24,7 @@
 // Conversion from an older version to v1 loses nothing. In the other direction, the
 // types of 1.37 know v1beta1 and v1beta2 with all the fields of v1, but an older server
 // drops those that it does not know. v1alpha3 has types of its own, and conversion drops
-// what they do not have. Whoever writes has to compare the answer with what was sent, as
+// what they do not have; the bytes of opaque parameters need some care, see exactClaims. Whoever writes has to compare the answer with what was sent, as
 // package commit does. What is written elsewhere is in limits.go.
 //
 // # What v1 cannot hold

@@ -19,7 +19,9 @@ func StoresExtendedResources(client kubernetes.Interface) bool {
 }
 
 // NoClaims returns a function that tells why no claim can exist on the server behind a
-// client set, nil if claims can exist. That changes if the server does.
+// client set, nil if claims can exist. That changes if the server does. It is for pods of
+// which the server keeps the claims all the same: kube-apiserver drops them from pods that
+// are created while its feature gate is off.
 func NoClaims(client kubernetes.Interface) func() error {
 	served := Of(client)
 	return func() error {
