@@ -310,26 +310,38 @@ func TestV1alpha2SuitableNodes(t *testing.T) {
 	s.RunningSoon("elsewhere")
 }
 
-// A claim that is allocated where its pod cannot run moves, if nobody uses it.
+// Nobody uses these claims. One is allocated where its pod cannot run, and moves; of the
+// other somebody wants the deallocation, so that it is allocated anew for its pod.
 func TestV1alpha2Deallocation(t *testing.T) {
 	t.Parallel()
 	s := newAlpha2(t, "moves", 2)
-	s.Devices(0, harness.Numbered(1)...)
+	s.Devices(0, harness.Numbered(2)...)
 	s.Devices(1, harness.Numbered(1)...)
-	put[v1alpha2.ResourceClaim](s, "resourceclaims", "stuck", fmt.Sprintf(`{"spec": {"resourceClassName": %q}}`, s.Name))
-	s.Protect("stuck")
-	s.UpdateClaimStatus("stuck", func(c *resourceapi.ResourceClaim) {
-		resolved, err := apiversions.ResolverOf(s.Cluster.Client).Resolve(c)
-		require.NoError(t, err)
-		c.Status.Allocation = &resourceapi.AllocationResult{NodeSelector: builder.NodeSelector("kubernetes.io/hostname", s.Node(0))}
-		c.Status.Allocation.Devices.Results = []resourceapi.DeviceRequestAllocationResult{
-			{Request: s.Driver + "-0", Driver: s.Driver, Pool: s.Node(0), Device: "gpu-0"},
-		}
-		c.Status.Allocation.Devices.Config = []resourceapi.DeviceAllocationConfiguration{{
-			Source: resourceapi.AllocationConfigSourceClaim, DeviceConfiguration: resolved.Spec.Devices.Config[0].DeviceConfiguration,
-		}}
-	})
+	allocate := func(claim, device string) {
+		put[v1alpha2.ResourceClaim](s, "resourceclaims", claim, fmt.Sprintf(`{"spec": {"resourceClassName": %q}}`, s.Name))
+		s.Protect(claim)
+		s.UpdateClaimStatus(claim, func(c *resourceapi.ResourceClaim) {
+			resolved, err := apiversions.ResolverOf(s.Cluster.Client).Resolve(c)
+			require.NoError(t, err)
+			c.Status.Allocation = &resourceapi.AllocationResult{NodeSelector: builder.NodeSelector("kubernetes.io/hostname", s.Node(0))}
+			c.Status.Allocation.Devices.Results = []resourceapi.DeviceRequestAllocationResult{
+				{Request: s.Driver + "-0", Driver: s.Driver, Pool: s.Node(0), Device: device},
+			}
+			c.Status.Allocation.Devices.Config = []resourceapi.DeviceAllocationConfiguration{{
+				Source: resourceapi.AllocationConfigSourceClaim, DeviceConfiguration: resolved.Spec.Devices.Config[0].DeviceConfiguration,
+			}}
+		})
+	}
+	allocate("stuck", "gpu-0")
 	s.Create(s.PodOnNode("elsewhere", 1, harness.Uses("stuck")))
 	s.RunningSoon("elsewhere")
 	require.Equal(t, []string{s.Node(1) + "/gpu-0"}, s.DeviceNames("elsewhere"))
+
+	allocate("unwanted", "gpu-1")
+	_, err := s.untyped("resourceclaims").Patch(t.Context(), "unwanted", types.MergePatchType, []byte(`{"status": {"deallocationRequested": true}}`), metav1.PatchOptions{}, "status")
+	require.NoError(t, err)
+	s.Create(s.PodOnNode("user", 0, harness.Uses("unwanted")))
+	s.RunningSoon("user")
+	require.Equal(t, []string{s.Node(0) + "/gpu-0"}, s.DeviceNames("user"))
+	require.NotContains(t, s.stored("unwanted"), "deallocationRequested")
 }
