@@ -47,8 +47,10 @@ func steps(t *testing.T) []step {
 		var apis map[string]bool
 		var claims []apiversions.Version
 		switch minor := parsed.Minor(); {
-		case minor < 31:
-			continue // 1.31 cannot read claims that were stored in v1alpha2. They have to be deleted before an upgrade.
+		case minor < 30:
+			continue // Only controllers of drivers can allocate claims there.
+		case minor == 30:
+			apis, claims = map[string]bool{"resource.k8s.io/v1alpha2": true}, []apiversions.Version{apiversions.V1alpha2}
 		case minor == 31:
 			apis, claims = map[string]bool{"resource.k8s.io/v1alpha3": true}, []apiversions.Version{apiversions.V1alpha3}
 		case minor == 32:
@@ -119,10 +121,14 @@ func testClaims(t *testing.T, cluster *harness.Cluster, scheduler *harness.Sched
 	s.ClaimAndPod("first", s.Want(2))
 	s.Running("first")
 	s.ClaimAndPod("second", s.Want(2))
-	s.Waiting("second", "request gpu", "held by")
+	s.Waiting("second", "request "+s.RequestName(), "held by")
 	s.DeletePod("first")
 	s.RunningSoon("second")
 	requireEarlierAllocations(s)
+	if served := apiversions.Of(cluster.Client); served != nil && served.Version("resourceclaims") == apiversions.V1alpha2 {
+		deleteAlpha2(s, "second")
+		return
+	}
 	storeAnew(s)
 }
 
