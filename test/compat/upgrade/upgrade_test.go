@@ -121,7 +121,7 @@ func testClaims(t *testing.T, cluster *harness.Cluster, scheduler *harness.Sched
 	s.ClaimAndPod("first", s.Want(2))
 	s.Running("first")
 	s.ClaimAndPod("second", s.Want(2))
-	s.Waiting("second", "request "+s.RequestName(), "held by")
+	s.Waiting("second", "claim "+s.Name+"/second", "held by")
 	s.DeletePod("first")
 	s.RunningSoon("second")
 	requireEarlierAllocations(s)
