@@ -7,7 +7,8 @@ import (
 )
 
 // prepareResolved is prepare for claims that have to be resolved. One that cannot be has
-// no requests and an error.
+// no requests and an error. The versions in which claims are resolved do not limit how many
+// devices a claim can have; each request is for one.
 func (s *Solver) prepareResolved(claims []*resourceapi.ResourceClaim) *Task {
 	resolved := slices.Clone(claims)
 	errs := make([]error, len(claims))
@@ -21,8 +22,11 @@ func (s *Solver) prepareResolved(claims []*resourceapi.ResourceClaim) *Task {
 		resolved[i] = known
 	}
 	t := s.prepare(resolved)
-	for i, err := range errs {
-		t.claims[i].err = err
+	for i, c := range t.claims {
+		c.err = errs[i]
+		if resolved[i] != claims[i] {
+			c.most = max(c.most, len(c.slots))
+		}
 	}
 	return t
 }

@@ -2,6 +2,7 @@ package allocator_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -53,4 +54,31 @@ func TestResolve(t *testing.T) {
 	outcome, err = solver.Prepare([]*resourceapi.ResourceClaim{b.Claim("empty").Obj()}).Solve(t.Context(), world.site())
 	require.NoError(t, err)
 	require.Empty(t, outcome.Results[0].Devices.Results, "what asks for nothing gets nothing")
+}
+
+// Resolved claims can have as many devices as they have requests; others as in v1.
+func TestDevicesOfResolvedClaims(t *testing.T) {
+	t.Parallel()
+	const wanted = resourceapi.AllocationResultsMaxSize + 8
+	var devices []string
+	var requests []*b.RequestBuilder
+	for i := range wanted {
+		devices = append(devices, fmt.Sprintf("gpu-%02d", i))
+		requests = append(requests, b.Request(fmt.Sprintf("request-%02d", i), "gpu"))
+	}
+	world := cluster{slices: []*b.SliceBuilder{b.NodeSlice("n", b.Devices(devices...)...)}}
+	solver := world.solver()
+	large := b.Claim("c", requests...).Obj()
+	solver.Resolve = func(claim *resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error) {
+		if claim == large {
+			return claim, nil
+		}
+		return large, nil
+	}
+	outcome, err := solver.Prepare([]*resourceapi.ResourceClaim{b.Claim("c").Obj()}).Solve(t.Context(), world.site())
+	require.NoError(t, err)
+	require.Len(t, outcome.Results, 1)
+	require.Len(t, outcome.Results[0].Devices.Results, wanted)
+	_, err = solver.Prepare([]*resourceapi.ResourceClaim{large}).Solve(t.Context(), world.site())
+	require.ErrorContains(t, err, "a claim can have at most 32")
 }

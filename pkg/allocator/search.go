@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -231,7 +230,7 @@ func (s *search) allDevices(r *request, slot, index int) (bool, error) {
 
 // fitsResult reports whether the claim's result has room for more devices.
 func (s *search) fitsResult(r *request, more int) bool {
-	return more <= resourceapi.AllocationResultsMaxSize-len(s.placed[r.claim.index])
+	return more <= r.claim.most-len(s.placed[r.claim.index])
 }
 
 func (s *search) step() error {

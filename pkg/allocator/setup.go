@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/bitset"
@@ -58,10 +57,10 @@ func (s *search) setUpClaim(c *claim) error {
 				least = s.count[r.id]
 			}
 		}
-		if least > resourceapi.AllocationResultsMaxSize-total {
+		if least > c.most-total {
 			return fmt.Errorf("claim %s, request %s: asks for %s, but a claim can have at most %d and "+
 				"its other requests ask for %d; split the claim", klog.KObj(c.api), slot.name, plural(least, "device", "devices"),
-				resourceapi.AllocationResultsMaxSize, total)
+				c.most, total)
 		}
 		total += max(least, 0)
 	}

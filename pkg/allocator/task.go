@@ -40,6 +40,8 @@ type claim struct {
 	constraints []resourceapi.DeviceConstraint
 	// firstConstraint is how many constraints the claims before this one have.
 	firstConstraint int
+	// most is how many devices it can have: AllocationResultsMaxSize in v1.
+	most int
 	// err is why it is not known what the claim asks for. It has no slots then.
 	err error
 }
@@ -75,7 +77,7 @@ func (s *Solver) prepare(claims []*resourceapi.ResourceClaim) *Task {
 	t.solver = s
 	for index, api := range claims {
 		c := &storage[index]
-		*c = claim{index: index, api: api, constraints: api.Spec.Devices.Constraints, firstConstraint: t.constraintCount}
+		*c = claim{index: index, api: api, constraints: api.Spec.Devices.Constraints, firstConstraint: t.constraintCount, most: resourceapi.AllocationResultsMaxSize}
 		t.constraintCount += len(c.constraints)
 		start := len(slots)
 		for i := range api.Spec.Devices.Requests {

@@ -345,3 +345,18 @@ func TestV1alpha2Deallocation(t *testing.T) {
 	require.Equal(t, []string{s.Node(0) + "/gpu-0"}, s.DeviceNames("user"))
 	require.NotContains(t, s.stored("unwanted"), "deallocationRequested")
 }
+
+// A claim can have more devices than one of v1.
+func TestV1alpha2ManyDevices(t *testing.T) {
+	t.Parallel()
+	const count = 40
+	s := newAlpha2(t, "many", 1)
+	s.Devices(0, harness.Numbered(count)...)
+	request := `{"namedResources": {"selector": "true"}}`
+	s.claimParameters("all", fmt.Sprintf(`{"driverRequests": [{"driverName": %q, "requests": [%s]}]}`, s.Driver, request+strings.Repeat(", "+request, count-1)))
+	s.claimAndPod("user", s.Name, fmt.Sprintf(direct, "all"))
+	s.Running("user")
+	require.Len(t, s.Results("user"), count)
+	s.DeletePod("user")
+	s.EventuallyFree("user") // What is checked at the end is the limit of v1.
+}
