@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	resourceapi "k8s.io/api/resource/v1"
 )
 
 // shortage says why there are too few devices for a request. The zero value stands
@@ -56,8 +55,8 @@ func (s *search) shortage(r *request) shortage {
 	switch {
 	case t.published == 0:
 		return lasting("the node has no devices that can be used")
-	case wanted > resourceapi.AllocationResultsMaxSize:
-		return lasting(fmt.Sprintf("%d devices are wanted, but a claim can have at most %d", wanted, resourceapi.AllocationResultsMaxSize))
+	case wanted > r.claim.most:
+		return lasting(fmt.Sprintf("%d devices are wanted, but a claim can have at most %d", wanted, r.claim.most))
 	case wanted <= 0 && !r.all():
 		return shortage{}
 	case t.match == 0:
