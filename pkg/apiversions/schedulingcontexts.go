@@ -15,8 +15,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// ClassicAPI is what servers of v1alpha2 and v1alpha3 have for the classic mode, and
-// claims as these servers have them. It is safe for concurrent use.
+// ClassicAPI is what servers of v1alpha2 and v1alpha3 have for the classic mode, beside
+// what claims and classes have for it (AlphaClaim, AlphaClass). It is safe for concurrent
+// use.
 type ClassicAPI struct {
 	untyped dynamic.Interface
 	served  *Served
@@ -30,13 +31,6 @@ func ClassicOf(client kubernetes.Interface) *ClassicAPI {
 		return nil
 	}
 	return &ClassicAPI{untyped: c.resources.untyped, served: c.resources.served}
-}
-
-// Claims is the way to claims with all fields that the server has, in the version in
-// which claims are used. What is read can be changed and written back without losing
-// anything.
-func (a *ClassicAPI) Claims(namespace string) dynamic.ResourceInterface {
-	return a.untyped.Resource(groupResource(a.served.Version(claimResource), claimResource)).Namespace(namespace)
 }
 
 // SchedulingContexts is a client for PodSchedulingContexts.

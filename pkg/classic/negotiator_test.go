@@ -36,7 +36,7 @@ func negotiate(t *testing.T, s *classictest.Server, test func(f *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		f := &fixture{t: t, server: s, gone: make(map[string]bool)}
-		f.claims = newWriterFixture("v1alpha3", raw("v1alpha3", "c", map[string]any{"allocation": rawAllocation("v1alpha3", true)}))
+		f.claims = newWriterFixture(claim("c", with(ofController), allocatedIn("a")))
 		f.start()
 		test(f)
 	})
@@ -169,10 +169,10 @@ func TestPodIsGone(t *testing.T) {
 	negotiate(t, classictest.NewServer(), func(f *fixture) {
 		f.gone["p"] = true
 		f.Ask(pod("p"), spec{SelectedNode: "a"})
-		f.Free(pod("p"), attempt(t, nil, claim("c", with(ofController), allocatedIn("a"))).Claims[0])
+		f.Free(pod("p"), seen(t, "a"))
 		f.settle()
 		require.Empty(t, f.server.Took())
-		require.NotContains(t, f.claims.status(t), "deallocationRequested")
+		require.False(t, f.claims.requested())
 	})
 }
 
@@ -203,14 +203,14 @@ func TestFree(t *testing.T) {
 		f.Ask(p, spec{SelectedNode: "a", PotentialNodes: []string{"a", "b"}})
 		f.settle()
 		f.server.SetDown(true)
-		c := attempt(t, nil, claim("c", with(ofController), allocatedIn("a"))).Claims[0]
+		c := seen(t, "a")
 		f.Free(p, c)
 		time.Sleep(10 * time.Second)
-		require.NotContains(t, f.claims.status(t), "deallocationRequested")
+		require.False(t, f.claims.requested())
 		f.server.SetDown(false)
 		time.Sleep(time.Minute)
 		require.Equal(t, &spec{PotentialNodes: []string{"a", "b"}}, f.has("p"))
-		require.Equal(t, true, f.claims.status(t)["deallocationRequested"])
+		require.True(t, f.claims.requested())
 	})
 }
 
@@ -222,14 +222,14 @@ func TestFreeIsWithdrawn(t *testing.T) {
 		f.Ask(p, spec{SelectedNode: "a", PotentialNodes: []string{"a", "b"}})
 		f.settle()
 		f.server.SetDown(true)
-		f.Free(p, attempt(t, nil, claim("c", with(ofController), allocatedIn("a"))).Claims[0])
+		f.Free(p, seen(t, "a"))
 		time.Sleep(10 * time.Second)
 		f.Withdraw(p)
 		f.server.SetDown(false)
 		f.server.Took()
 		time.Sleep(time.Minute)
 		require.Empty(t, f.server.Took())
-		require.NotContains(t, f.claims.status(t), "deallocationRequested")
+		require.False(t, f.claims.requested())
 	})
 }
 
@@ -238,7 +238,7 @@ func TestFreeIsWithdrawnInTheMiddle(t *testing.T) {
 	t.Parallel()
 	negotiate(t, classictest.NewServer(), func(f *fixture) {
 		p := pod("p")
-		c := attempt(t, nil, claim("c", with(ofController), allocatedIn("a"))).Claims[0]
+		c := seen(t, "a")
 		done, err := f.claims.turns.take(f.ctx, c.Object.UID)
 		require.NoError(t, err)
 		f.Free(p, c)
@@ -246,7 +246,7 @@ func TestFreeIsWithdrawnInTheMiddle(t *testing.T) {
 		f.Withdraw(p)
 		done()
 		f.settle()
-		require.NotContains(t, f.claims.status(t), "deallocationRequested")
+		require.False(t, f.claims.requested())
 		require.NoError(t, f.claims.Reserve(f.ctx, c, p))
 	})
 }
@@ -255,10 +255,10 @@ func TestFreeIsWithdrawnInTheMiddle(t *testing.T) {
 func TestFreeWithoutContext(t *testing.T) {
 	t.Parallel()
 	negotiate(t, classictest.NewServer(), func(f *fixture) {
-		f.Free(pod("p"), attempt(t, nil, claim("c", with(ofController), allocatedIn("a"))).Claims[0])
+		f.Free(pod("p"), seen(t, "a"))
 		f.settle()
 		require.Empty(t, f.server.Took())
-		require.Equal(t, true, f.claims.status(t)["deallocationRequested"])
+		require.True(t, f.claims.requested())
 	})
 }
 

@@ -4,29 +4,34 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/klog/v2"
 
+	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
 	"github.com/quartermaster-dra/quartermaster/pkg/commit"
 )
 
 // Writer writes the consumers of claims that controllers have allocated. All else in a
-// claim stays as it is, so it works on claims as the server has them. A write is decided
-// on what the server has at that moment, and refused by the server if that has changed.
+// claim stays as it is. A write is decided on what the server has at that moment, and
+// refused by the server if that has changed.
 type Writer struct {
-	// Claims returns the client for the claims of a namespace, in the version in which the
-	// server has them.
-	Claims func(namespace string) dynamic.ResourceInterface
+	// Claims returns the client for the claims of a namespace.
+	Claims func(namespace string) ClaimClient
 	turns  turns
+}
+
+// ClaimClient is what is needed of a client for claims. What v1 does not have must pass
+// through it (apiversions.AlphaClaim, and all of the allocation).
+type ClaimClient interface {
+	Get(ctx context.Context, name string, o metav1.GetOptions) (*resourceapi.ResourceClaim, error)
+	UpdateStatus(ctx context.Context, claim *resourceapi.ResourceClaim, o metav1.UpdateOptions) (*resourceapi.ResourceClaim, error)
 }
 
 // ErrChanged says that a claim is not any more what the pod's node was chosen for.
@@ -35,25 +40,25 @@ var ErrChanged = errors.New("the claim has changed since the pod's node was chos
 // Reserve makes sure that the claim is reserved for the pod, and still allocated as it was
 // when the pod was tried. The error is ErrChanged if it is not, or cannot be.
 func (w *Writer) Reserve(ctx context.Context, claim *Claim, pod *v1.Pod) error {
-	return w.change(ctx, claim.Object, "reserve it for pod "+pod.Name, func(current *rawClaim) (bool, error) {
-		nodes := claim.Object.Status.Allocation.NodeSelector
+	return w.change(ctx, claim.Object, "reserve it for pod "+pod.Name, func(current *storedClaim) (bool, error) {
+		consumers := current.Status.ReservedFor
 		switch {
-		case !current.allocated:
+		case current.Status.Allocation == nil:
 			return false, fmt.Errorf("%w: its allocation has been removed", ErrChanged)
-		case current.deallocationRequested:
+		case current.fields.DeallocationRequested:
 			return false, fmt.Errorf("%w: it is about to be deallocated", ErrChanged)
-		case !apiequality.Semantic.DeepEqual(nodes, current.nodes):
+		case !current.forNodesOf(claim):
 			return false, fmt.Errorf("%w: it is allocated for other nodes", ErrChanged)
-		case current.reservedFor(pod.UID):
+		case reservedFor(current.ResourceClaim, pod.UID):
 			return false, nil
-		case current.object.GetDeletionTimestamp() != nil:
+		case current.DeletionTimestamp != nil:
 			return false, fmt.Errorf("%w: it is being deleted", ErrChanged)
-		case current.exclusive && len(current.consumers) > 0:
+		case current.fields.Exclusive && len(consumers) > 0:
 			return false, fmt.Errorf("%w: somebody else has reserved it, and it cannot be shared", ErrChanged)
-		case len(current.consumers) >= ReservedForMaxSize:
-			return false, fmt.Errorf("%w: it is reserved for %d pods, which is the limit", ErrChanged, len(current.consumers))
+		case len(consumers) >= ReservedForMaxSize:
+			return false, fmt.Errorf("%w: it is reserved for %d pods, which is the limit", ErrChanged, len(consumers))
 		}
-		current.add(resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: pod.Name, UID: pod.UID})
+		current.Status.ReservedFor = append(consumers, resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: pod.Name, UID: pod.UID})
 		return true, nil
 	})
 }
@@ -63,8 +68,8 @@ func (w *Writer) Reserve(ctx context.Context, claim *Claim, pod *v1.Pod) error {
 func (w *Writer) Unreserve(ctx context.Context, claim *Claim, pod types.UID) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commit.UndoTimeout)
 	defer cancel()
-	err := w.change(ctx, claim.Object, fmt.Sprintf("remove the reservation for UID %s", pod), func(current *rawClaim) (bool, error) {
-		if !current.reservedFor(pod) {
+	err := w.change(ctx, claim.Object, fmt.Sprintf("remove the reservation for UID %s", pod), func(current *storedClaim) (bool, error) {
+		if !reservedFor(current.ResourceClaim, pod) {
 			return false, nil
 		}
 		current.remove(pod)
@@ -81,13 +86,14 @@ func (w *Writer) Unreserve(ctx context.Context, claim *Claim, pod types.UID) err
 // the pod will find out. Nor if that is not wanted any more when it is this write's turn:
 // a Reserve that begins later finds the claim as it was.
 func (w *Writer) RequestDeallocation(ctx context.Context, claim *Claim, pod types.UID, wanted func() bool) error {
-	err := w.change(ctx, claim.Object, "request its deallocation", func(current *rawClaim) (bool, error) {
-		if !wanted() || !current.allocated || current.deallocationRequested || !onlyFor(current.consumers, pod) ||
-			!apiequality.Semantic.DeepEqual(claim.Object.Status.Allocation.NodeSelector, current.nodes) {
+	err := w.change(ctx, claim.Object, "request its deallocation", func(current *storedClaim) (bool, error) {
+		if !wanted() || current.Status.Allocation == nil || current.fields.DeallocationRequested ||
+			!onlyFor(current.Status.ReservedFor, pod) || !current.forNodesOf(claim) {
 			return false, nil
 		}
-		current.remove(pod)
-		current.status["deallocationRequested"] = true
+		current.remove(pod) // The server does not accept the request otherwise.
+		current.fields.DeallocationRequested = true
+		apiversions.SetAlphaClaim(current.ResourceClaim, current.fields)
 		return true, nil
 	})
 	if errors.Is(err, ErrChanged) {
@@ -98,7 +104,7 @@ func (w *Writer) RequestDeallocation(ctx context.Context, claim *Claim, pod type
 
 // change reads a claim, changes it and writes its status. The error is ErrChanged if the
 // claim is gone or has been replaced, and what the function or the server says otherwise.
-func (w *Writer) change(ctx context.Context, claim *resourceapi.ResourceClaim, asked string, change func(*rawClaim) (bool, error)) error {
+func (w *Writer) change(ctx context.Context, claim *resourceapi.ResourceClaim, asked string, change func(*storedClaim) (bool, error)) error {
 	done, err := w.turns.take(ctx, claim.UID)
 	if err != nil {
 		return fmt.Errorf("claim %s: asked to %s, but another write to the claim did not end in time: %w", klog.KObj(claim), asked, err)
@@ -109,15 +115,12 @@ func (w *Writer) change(ctx context.Context, claim *resourceapi.ResourceClaim, a
 	for range maxConflicts {
 		found, err := client.Get(ctx, claim.Name, metav1.GetOptions{})
 		switch {
-		case apierrors.IsNotFound(err) || err == nil && found.GetUID() != claim.UID:
+		case apierrors.IsNotFound(err) || err == nil && found.UID != claim.UID:
 			return fmt.Errorf("claim %s: asked to %s: %w: it is gone", klog.KObj(claim), asked, ErrChanged)
 		case err != nil:
 			return fmt.Errorf("claim %s: asked to %s, but it cannot be read: %w", klog.KObj(claim), asked, err)
 		}
-		current, err := newRawClaim(found)
-		if err != nil {
-			return fmt.Errorf("claim %s: asked to %s: %w", klog.KObj(claim), asked, err)
-		}
+		current := &storedClaim{ResourceClaim: found.DeepCopy(), fields: apiversions.AlphaClaimOf(found)}
 		changed, err := change(current)
 		if err != nil {
 			return fmt.Errorf("claim %s: asked to %s: %w", klog.KObj(claim), asked, err)
@@ -125,7 +128,7 @@ func (w *Writer) change(ctx context.Context, claim *resourceapi.ResourceClaim, a
 		if !changed {
 			return nil
 		}
-		_, conflict = client.UpdateStatus(ctx, current.object, metav1.UpdateOptions{FieldManager: commit.FieldManager})
+		_, conflict = client.UpdateStatus(ctx, current.ResourceClaim, metav1.UpdateOptions{FieldManager: commit.FieldManager})
 		if conflict == nil {
 			return nil
 		}
@@ -136,80 +139,19 @@ func (w *Writer) change(ctx context.Context, claim *resourceapi.ResourceClaim, a
 	return fmt.Errorf("claim %s: asked to %s, but it keeps changing; trying again: %w", klog.KObj(claim), asked, conflict)
 }
 
-// rawClaim is a claim as the server has it.
-type rawClaim struct {
-	object *unstructured.Unstructured
-	// status is that of the object.
-	status map[string]any
-
-	allocated             bool
-	nodes                 *v1.NodeSelector
-	exclusive             bool
-	deallocationRequested bool
-	consumers             []resourceapi.ResourceClaimConsumerReference
+// storedClaim is a claim as the server has it, to be changed.
+type storedClaim struct {
+	*resourceapi.ResourceClaim
+	fields apiversions.AlphaClaim
 }
 
-// rawStatus has the fields of both versions.
-type rawStatus struct {
-	Allocation *struct {
-		AvailableOnNodes *v1.NodeSelector `json:"availableOnNodes"` // v1alpha2
-		NodeSelector     *v1.NodeSelector `json:"nodeSelector"`     // v1alpha3
-		Shareable        bool             `json:"shareable"`        // v1alpha2
-	} `json:"allocation"`
-	ReservedFor           []resourceapi.ResourceClaimConsumerReference `json:"reservedFor"`
-	DeallocationRequested bool                                         `json:"deallocationRequested"`
+// forNodesOf reports whether both are allocated for the same nodes.
+func (c *storedClaim) forNodesOf(claim *Claim) bool {
+	return apiequality.Semantic.DeepEqual(c.Status.Allocation.NodeSelector, claim.Object.Status.Allocation.NodeSelector)
 }
 
-func newRawClaim(object *unstructured.Unstructured) (*rawClaim, error) {
-	c := &rawClaim{object: object}
-	c.status, _, _ = unstructured.NestedMap(object.Object, "status")
-	if c.status == nil {
-		c.status = map[string]any{}
-	}
-	object.Object["status"] = c.status
-	var status rawStatus
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(c.status, &status); err != nil {
-		return nil, fmt.Errorf("its status cannot be read: %w", err)
-	}
-	c.consumers, c.deallocationRequested = status.ReservedFor, status.DeallocationRequested
-	if allocation := status.Allocation; allocation != nil {
-		c.allocated, c.nodes = true, allocation.NodeSelector
-		if allocation.AvailableOnNodes != nil {
-			c.nodes = allocation.AvailableOnNodes
-		}
-		// All claims of v1alpha3 can be shared; the field is v1alpha2's.
-		c.exclusive = object.GroupVersionKind().Version == "v1alpha2" && !allocation.Shareable
-	}
-	return c, nil
-}
-
-func (c *rawClaim) reservedFor(pod types.UID) bool {
-	for _, consumer := range c.consumers {
-		if consumer.UID == pod {
-			return true
-		}
-	}
-	return false
-}
-
-func (c *rawClaim) add(consumer resourceapi.ResourceClaimConsumerReference) {
-	list, _ := c.status["reservedFor"].([]any)
-	c.status["reservedFor"] = append(list, map[string]any{
-		"resource": consumer.Resource, "name": consumer.Name, "uid": string(consumer.UID),
+func (c *storedClaim) remove(pod types.UID) {
+	c.Status.ReservedFor = slices.DeleteFunc(c.Status.ReservedFor, func(consumer resourceapi.ResourceClaimConsumerReference) bool {
+		return consumer.UID == pod
 	})
-}
-
-func (c *rawClaim) remove(pod types.UID) {
-	list, _ := c.status["reservedFor"].([]any)
-	var kept []any
-	for _, entry := range list {
-		if consumer, ok := entry.(map[string]any); !ok || consumer["uid"] != string(pod) {
-			kept = append(kept, entry)
-		}
-	}
-	if len(kept) == 0 {
-		delete(c.status, "reservedFor")
-		return
-	}
-	c.status["reservedFor"] = kept
 }

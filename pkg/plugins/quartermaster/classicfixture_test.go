@@ -7,12 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
-	"github.com/quartermaster-dra/quartermaster/pkg/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/classic"
 	"github.com/quartermaster-dra/quartermaster/pkg/classic/classictest"
 )
@@ -36,8 +33,8 @@ func inClassicCluster(t *testing.T, objects []runtime.Object, test func(t *testi
 
 // enable makes the plugin know of the classic mode.
 func (f *classicFixture) enable() {
-	mode, err := f.pl.newClassicMode(f.ctx, f.contexts, &classic.Writer{
-		Claims: func(string) dynamic.ResourceInterface { return rawClaims{server: f.server} },
+	mode, err := f.pl.newClassicMode(f.ctx, f.contexts, func(namespace string) classic.ClaimClient {
+		return edgeClaims{f.server.client.ResourceV1().ResourceClaims(namespace), f.server}
 	})
 	require.NoError(f.t, err)
 	f.pl.classic = mode
@@ -84,40 +81,20 @@ func immediate(fields *apiversions.AlphaClaim) { fields.Immediate = true }
 
 func requested(fields *apiversions.AlphaClaim) { fields.DeallocationRequested = true }
 
-// rawClaims shows the claims of a server as one of v1alpha3 has them.
-type rawClaims struct {
-	dynamic.ResourceInterface
+// edgeClaims converts claims, as far as is needed here: that their deallocation is
+// requested is part of the status.
+type edgeClaims struct {
+	classic.ClaimClient
 	server *server
 }
 
-func (r rawClaims) Get(_ context.Context, name string, _ metav1.GetOptions, _ ...string) (*unstructured.Unstructured, error) {
-	claim, err := r.server.client.ResourceV1().ResourceClaims(builder.Namespace).Get(context.Background(), name, metav1.GetOptions{})
-	if err != nil {
-		return nil, err
+// UpdateStatus implements classic.ClaimClient.
+func (c edgeClaims) UpdateStatus(ctx context.Context, claim *resourceapi.ResourceClaim, o metav1.UpdateOptions) (*resourceapi.ResourceClaim, error) {
+	fields := apiversions.AlphaClaimOf(claim)
+	updated, err := c.ClaimClient.UpdateStatus(ctx, claim, o)
+	if err != nil || !fields.DeallocationRequested {
+		return updated, err
 	}
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(claim)
-	if err != nil {
-		return nil, err
-	}
-	raw := &unstructured.Unstructured{Object: fields}
-	raw.SetAPIVersion("resource.k8s.io/v1alpha3")
-	return raw, nil
-}
-
-func (r rawClaims) UpdateStatus(_ context.Context, raw *unstructured.Unstructured, o metav1.UpdateOptions) (*unstructured.Unstructured, error) {
-	claim := &resourceapi.ResourceClaim{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw.Object, claim); err != nil {
-		return nil, err
-	}
-	if _, err := r.server.client.ResourceV1().ResourceClaims(builder.Namespace).UpdateStatus(context.Background(), claim, o); err != nil {
-		return nil, err
-	}
-	if asked, _, _ := unstructured.NestedBool(raw.Object, "status", "deallocationRequested"); asked {
-		r.server.changeClaim(claim.Name, func(claim *resourceapi.ResourceClaim) {
-			fields := apiversions.AlphaClaimOf(claim)
-			fields.DeallocationRequested = true
-			apiversions.SetAlphaClaim(claim, fields)
-		})
-	}
-	return raw, nil
+	c.server.changeClaim(claim.Name, func(claim *resourceapi.ResourceClaim) { apiversions.SetAlphaClaim(claim, fields) })
+	return c.server.claim(claim.Name), nil
 }

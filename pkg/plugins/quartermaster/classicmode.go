@@ -29,10 +29,13 @@ func (pl *Quartermaster) classicModeFor(ctx context.Context) (*classicMode, erro
 	if api == nil {
 		return nil, nil
 	}
-	return pl.newClassicMode(ctx, api, &classic.Writer{Claims: api.Claims})
+	return pl.newClassicMode(ctx, api, func(namespace string) classic.ClaimClient {
+		return pl.handle.ClientSet().ResourceV1().ResourceClaims(namespace)
+	})
 }
 
-func (pl *Quartermaster) newClassicMode(ctx context.Context, api classic.API, writer *classic.Writer) (*classicMode, error) {
+func (pl *Quartermaster) newClassicMode(ctx context.Context, api classic.API, claims func(namespace string) classic.ClaimClient) (*classicMode, error) {
+	writer := &classic.Writer{Claims: claims}
 	negotiator, err := classic.NewNegotiator(api, writer, pl.waiting.exists, pl.contextChanged)
 	if err != nil {
 		return nil, err
