@@ -10,7 +10,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/klog/v2"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
 )
@@ -157,16 +156,17 @@ func potentialNodes(asked, feasible []string, node string) []string {
 func (a *Attempt) Waiting(spec apiversions.PodSchedulingContextSpec) string {
 	var names []string
 	for _, claim := range a.Pending() {
-		names = append(names, klog.KObj(claim.Object).String())
+		names = append(names, claim.nameWithDriver())
 	}
-	text := "waiting for the drivers of claims " + strings.Join(names, ", ")
-	if len(names) == 1 {
-		text = "waiting for the driver of claim " + names[0]
+	whose, what := "the driver of claim ", "it"
+	if len(names) > 1 {
+		whose, what = "the drivers of claims ", "them"
 	}
+	text := "waiting for " + whose + strings.Join(names, ", ")
 	if spec.SelectedNode == "" {
-		return text + " to say for which nodes they can be allocated"
+		return text + " to say which nodes will do"
 	}
-	return text + " to allocate for the selected node, " + spec.SelectedNode
+	return text + " to allocate " + what + " for the selected node, " + spec.SelectedNode
 }
 
 // Progress says whether a change of a pod's context may help the pod, whose claims

@@ -142,17 +142,20 @@ func TestSelect(t *testing.T) {
 			require.Empty(t, cmp.Diff(test.want, got))
 			require.Equal(t, test.proceed, proceed)
 			require.Empty(t, cmp.Diff(before, a.Context), "read-only")
-			if proceed {
-				return
-			}
-			require.Contains(t, a.Waiting(got), "default/"+a.Pending()[0].Object.Name)
-			if got.SelectedNode == "" {
-				require.Contains(t, a.Waiting(got), "to say for which nodes")
-			} else {
-				require.Contains(t, a.Waiting(got), "for the selected node, "+got.SelectedNode)
-			}
 		})
 	}
+}
+
+func TestWaiting(t *testing.T) {
+	t.Parallel()
+	named := ofController
+	named.Controller = "d.example.com"
+	selected := apiversions.PodSchedulingContextSpec{SelectedNode: "a"}
+	one := attempt(t, nil, claim("c", with(named)), claim("done", with(named), allocatedIn("a")))
+	require.Equal(t, "waiting for the driver of claim default/c (d.example.com) to allocate it for the selected node, a", one.Waiting(selected))
+	two := attempt(t, nil, claim("c", with(ofController)), claim("d", with(named)))
+	require.Equal(t, "waiting for the drivers of claims default/c, default/d (d.example.com) to allocate them for the selected node, a", two.Waiting(selected))
+	require.Equal(t, "waiting for the drivers of claims default/c, default/d (d.example.com) to say which nodes will do", two.Waiting(apiversions.PodSchedulingContextSpec{}))
 }
 
 // In a large cluster not all nodes can be asked about, and not always the same.

@@ -85,6 +85,16 @@ func NewClaim(pod types.UID, reference string, claim *resourceapi.ResourceClaim,
 // Allocated reports whether the claim has an allocation.
 func (c *Claim) Allocated() bool { return c.Object.Status.Allocation != nil }
 
+// nameWithDriver names the driver that has to allocate the claim, if the claim does
+// (v1alpha3). In v1alpha2 its class does.
+func (c *Claim) nameWithDriver() string {
+	name := klog.KObj(c.Object).String()
+	if c.fields.Controller != "" {
+		name += " (" + c.fields.Controller + ")"
+	}
+	return name
+}
+
 func (c *Claim) checkAllocated(pod types.UID) error {
 	claim, consumers := c.Object, c.Object.Status.ReservedFor
 	if !reservedFor(claim, pod) {
@@ -125,13 +135,19 @@ func (c *Claim) checkClasses(classes ClassLister) error {
 	return nil
 }
 
+// classOf looks up a class. Claims without controller are those of v1alpha2, whose users
+// know it as a resource class.
 func classOf(claim *resourceapi.ResourceClaim, name string, classes ClassLister) (*resourceapi.DeviceClass, error) {
+	kind := "device class"
+	if apiversions.AlphaClaimOf(claim).Controller == "" {
+		kind = "resource class"
+	}
 	class, err := classes.Get(name)
 	if apierrors.IsNotFound(err) || err == nil && class == nil {
-		return nil, fmt.Errorf("claim %s: device class %s does not exist; waiting for it to be created", klog.KObj(claim), name)
+		return nil, fmt.Errorf("claim %s: %s %s does not exist; waiting for it to be created", klog.KObj(claim), kind, name)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("claim %s: look up device class %s: %w", klog.KObj(claim), name, err)
+		return nil, fmt.Errorf("claim %s: look up %s %s: %w", klog.KObj(claim), kind, name, err)
 	}
 	return class, nil
 }

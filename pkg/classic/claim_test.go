@@ -21,7 +21,7 @@ func TestIsClassic(t *testing.T) {
 		"by controller":          {fields: apiversions.AlphaClaim{Allocator: apiversions.ByController, Classes: []string{"missing"}}, want: true},
 		"class says controller":  {fields: apiversions.AlphaClaim{Allocator: apiversions.ByClass, Classes: []string{"gpu"}}, want: true},
 		"class says structured":  {fields: apiversions.AlphaClaim{Allocator: apiversions.ByClass, Classes: []string{"structured"}}},
-		"class is missing":       {fields: apiversions.AlphaClaim{Allocator: apiversions.ByClass, Classes: []string{"missing"}}, err: "device class missing does not exist"},
+		"class is missing":       {fields: apiversions.AlphaClaim{Allocator: apiversions.ByClass, Classes: []string{"missing"}}, err: "resource class missing does not exist"},
 		"structured has classes": {fields: apiversions.AlphaClaim{Classes: []string{"gpu"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -60,7 +60,11 @@ func TestClaimsThatNoNodeCanHelp(t *testing.T) {
 			claim: claim("c", change(func(f *apiversions.AlphaClaim) { f.DeallocationRequested = true }), allocatedIn(""), usedBy("me")),
 			want:  "about to be deallocated",
 		},
-		"class missing":        {claim: claim("c", change(func(f *apiversions.AlphaClaim) { f.Classes = []string{"gpu", "missing"} })), want: "device class missing does not exist"},
+		"class missing, by controller": {
+			claim: claim("c", change(func(f *apiversions.AlphaClaim) { f.Controller, f.Classes = "d.example.com", []string{"missing"} })),
+			want:  "device class missing does not exist",
+		},
+		"class missing":        {claim: claim("c", change(func(f *apiversions.AlphaClaim) { f.Classes = []string{"gpu", "missing"} })), want: "resource class missing does not exist"},
 		"allocated, no class":  {claim: claim("c", change(func(f *apiversions.AlphaClaim) { f.Classes = []string{"missing"} }), allocatedIn(""))},
 		"shared":               {claim: claim("c", with(controller), allocatedIn(""), usedBy("other"))},
 		"exclusive, unused":    {claim: claim("c", change(func(f *apiversions.AlphaClaim) { f.Exclusive = true }), allocatedIn(""))},

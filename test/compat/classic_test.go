@@ -122,7 +122,11 @@ func TestClassicMissingClass(t *testing.T) {
 	d := newDriver(s, "one", places(1), classless)
 	d.createClaim("gpu")
 	s.Create(s.Pod("user", harness.Uses("gpu")))
-	s.Waiting("user", "device class "+d.class+" does not exist")
+	kind := "device class "
+	if tested.claims == apiversions.V1alpha2 {
+		kind = "resource class "
+	}
+	s.Waiting("user", kind+d.class+" does not exist")
 	d.createClass(nil)
 	s.RunningSoon("user")
 }

@@ -22,7 +22,7 @@ func TestClassicNegotiation(t *testing.T) {
 		first := f.schedule(pod)
 		require.Equal(t, "Reserve", first.phase)
 		require.Equal(t, fwk.Pending, first.status.Code())
-		require.Contains(t, first.text(), "claims default/one, default/two to say for which nodes")
+		require.Contains(t, first.text(), "claims default/one, default/two to say which nodes")
 		f.settle()
 		require.Equal(t, apiversions.PodSchedulingContextSpec{PotentialNodes: []string{"a", "b", "c"}}, f.contexts.Stored("pod").Spec)
 
@@ -179,7 +179,7 @@ func TestClassicClasses(t *testing.T) {
 	}
 	inClassicCluster(t, plus(gpuNodes(1, "a", "b"), byController("one", late), newPod("pod", uses("one"))), func(t *testing.T, f *classicFixture) {
 		pod := f.pod("pod")
-		require.Contains(t, f.schedule(pod).text(), "claim default/one: device class late does not exist")
+		require.Contains(t, f.schedule(pod).text(), "claim default/one: resource class late does not exist")
 		class := builder.Class("late")
 		require.Equal(t, fwk.Queue, f.hintAfterClass(pod, nil, class))
 		require.Equal(t, fwk.QueueSkip, f.hintAfterClass(pod, nil, builder.Class("another")))
