@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,6 +21,7 @@ import (
 // writerFixture is a writer, and a server with one claim at most.
 type writerFixture struct {
 	*Writer
+	mutex     sync.Mutex
 	stored    *resourceapi.ResourceClaim
 	conflicts int // to come
 	writes    int
@@ -33,6 +35,8 @@ func newWriterFixture(stored *resourceapi.ResourceClaim) *writerFixture {
 
 // Get implements ClaimClient.
 func (f *writerFixture) Get(_ context.Context, name string, _ metav1.GetOptions) (*resourceapi.ResourceClaim, error) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
 	if f.stored == nil || f.stored.Name != name {
 		return nil, apierrors.NewNotFound(resourceapi.Resource("resourceclaims"), name)
 	}
@@ -41,6 +45,8 @@ func (f *writerFixture) Get(_ context.Context, name string, _ metav1.GetOptions)
 
 // UpdateStatus implements ClaimClient.
 func (f *writerFixture) UpdateStatus(_ context.Context, claim *resourceapi.ResourceClaim, _ metav1.UpdateOptions) (*resourceapi.ResourceClaim, error) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
 	if f.conflicts > 0 {
 		f.conflicts--
 		f.stored.ResourceVersion += "0"
@@ -56,6 +62,8 @@ func (f *writerFixture) UpdateStatus(_ context.Context, claim *resourceapi.Resou
 
 // requested reports whether a driver is asked to free the claim.
 func (f *writerFixture) requested() bool {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
 	return apiversions.AlphaClaimOf(f.stored).DeallocationRequested
 }
 
