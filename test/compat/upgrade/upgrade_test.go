@@ -76,11 +76,13 @@ func steps(t *testing.T) []step {
 func TestUpgradesUnderneath(t *testing.T) {
 	dir := t.TempDir()
 	var scheduler *harness.Scheduler
+	var logs []string // The scheduler's is in the first folder.
 	for i, step := range steps(t) {
 		step.options.Dir = dir
 		t.Run(step.name, func(t *testing.T) {
 			cluster, err := harness.Start(t.Context(), harness.Options{Name: "upgrade", ControlPlane: step.options})
 			require.NoError(t, err)
+			logs = append(logs, cluster.Logs)
 			t.Cleanup(func() { require.NoError(t, cluster.Stop()) })
 			if scheduler == nil {
 				scheduler, err = cluster.StartScheduler(t.Context(), harness.SchedulerOptions{Name: "upgrade"})
@@ -101,6 +103,13 @@ func TestUpgradesUnderneath(t *testing.T) {
 	}
 	if scheduler != nil {
 		require.NoError(t, scheduler.Stop())
+	}
+	for _, folder := range logs {
+		if t.Failed() {
+			t.Log("logs are in", folder)
+		} else {
+			require.NoError(t, os.RemoveAll(folder))
+		}
 	}
 }
 
