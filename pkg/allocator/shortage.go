@@ -3,7 +3,6 @@ package allocator
 import (
 	"fmt"
 	"strings"
-
 )
 
 // shortage says why there are too few devices for a request. The zero value stands
