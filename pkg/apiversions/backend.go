@@ -43,7 +43,7 @@ type kind[T, L any] struct {
 }
 
 // absent is the backend of a kind if the server does not have it.
-func (k kind[T, L]) absent() backend[T, L] { return absent[T, L]{k.served, k.name} }
+func (k kind[T, L]) absent() backend[T, L] { return absent[T, L](k) }
 
 // versions has the backends of a kind.
 type versions[T, L any] map[Version]backend[T, L]
