@@ -92,6 +92,20 @@ func (s *strictServer) sendProtobuf(w http.ResponseWriter) {
 	_, _ = w.Write(append([]byte("k8s\x00"), envelope...))
 }
 
+// claim starts the server, and returns a client for its claims and the claim in v1.
+func (s *strictServer) claim() (backend[resourceapi.ResourceClaim, resourceapi.ResourceClaimList], *resourceapi.ResourceClaim) {
+	s.t.Helper()
+	server := httptest.NewServer(s)
+	s.t.Cleanup(server.Close)
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+	require.NoError(s.t, err)
+	claims := claimsInAlpha3(client, "default")
+	claim, err := claims.Get(s.t.Context(), "c", metav1.GetOptions{})
+	require.NoError(s.t, err)
+	s.requests = nil
+	return claims, claim
+}
+
 // The server refuses parameters that are not to the byte what it has stored, and does not
 // show in JSON what that is.
 func TestV1alpha3WritesParametersAsStored(t *testing.T) {
@@ -114,19 +128,13 @@ func TestV1alpha3WritesParametersAsStored(t *testing.T) {
 			t.Run(name+subresource, func(t *testing.T) {
 				t.Parallel()
 				s := &strictServer{t: t, stored: tc.stored, version: "7", unread: tc.unread}
-				server := httptest.NewServer(s)
-				t.Cleanup(server.Close)
-				client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
-				require.NoError(t, err)
-				claims := claimsInAlpha3(client, "default")
-				claim, err := claims.Get(t.Context(), "c", metav1.GetOptions{})
-				require.NoError(t, err)
+				claims, claim := s.claim()
 				if tc.later != "" {
 					s.version = tc.later
 				}
-				s.requests = nil
 				claim.Finalizers = []string{"example.com/mine"}
 				want := tc.want
+				var err error
 				if subresource == "" {
 					_, err = claims.Update(t.Context(), claim, metav1.UpdateOptions{FieldManager: "me"})
 				} else {
@@ -151,19 +159,12 @@ func TestV1alpha3WritesParametersAsStored(t *testing.T) {
 func TestV1alpha3RefusalsStay(t *testing.T) {
 	t.Parallel()
 	s := &strictServer{t: t, stored: `{"a": 1}`, version: "7"}
-	server := httptest.NewServer(s)
-	t.Cleanup(server.Close)
-	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
-	require.NoError(t, err)
-	claims := claimsInAlpha3(client, "default")
-	claim, err := claims.Get(t.Context(), "c", metav1.GetOptions{})
-	require.NoError(t, err)
+	claims, claim := s.claim()
 	for i := range claim.Spec.Devices.Config {
 		claim.Spec.Devices.Config[i].Opaque.Parameters.Raw = []byte(`{"a":2}`)
 	}
 	claim.Status.Allocation = nil
-	s.requests = nil
-	_, err = claims.Update(t.Context(), claim, metav1.UpdateOptions{FieldManager: "me"})
+	_, err := claims.Update(t.Context(), claim, metav1.UpdateOptions{FieldManager: "me"})
 	require.True(t, apierrors.IsInvalid(err), "%v", err)
 	require.Equal(t, []string{"PUT c", "GET c"}, s.requests, "there is no reason to try again")
 }

@@ -24,8 +24,9 @@
 // Conversion from an older version to v1 loses nothing. In the other direction, the
 // types of 1.37 know v1beta1 and v1beta2 with all the fields of v1, but an older server
 // drops those that it does not know. v1alpha3 has types of its own, and conversion drops
-// what they do not have; the bytes of opaque parameters need some care, see exactClaims. Whoever writes has to compare the answer with what was sent, as
-// package commit does. What is written elsewhere is in limits.go.
+// what they do not have; the bytes of opaque parameters need some care, see exactClaims.
+// Whoever writes has to compare the answer with what was sent, as package commit does.
+// What is written elsewhere is in limits.go.
 //
 // # What v1 cannot hold
 //
