@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -73,7 +74,9 @@ func (s *Space) CreateNamespace() {
 		ObjectMeta: metav1.ObjectMeta{Name: s.Name, Labels: map[string]string{adminAccessLabel: "true"}},
 	}, metav1.CreateOptions{})
 	require.NoError(s.T, err)
-	require.NoError(s.T, scenario.DefaultAccounts(s.Cluster.Client)(s.T.Context(), []string{s.Name}))
+	ctx, cancel := context.WithTimeout(s.T.Context(), Patience)
+	defer cancel()
+	require.NoError(s.T, scenario.DefaultAccounts(s.Cluster.Client)(ctx, []string{s.Name}))
 }
 
 // Node is the name of a node, from 0 on.
