@@ -1,8 +1,6 @@
 package commitorder
 
 import (
-	resourceapi "k8s.io/api/resource/v1"
-
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -19,7 +17,7 @@ func (f *finder) compareGroups(pool *inventory.NodePool) {
 		if u.pool != pool.Key {
 			continue
 		}
-		for _, consumption := range consumptions(pool, u.device) {
+		for _, consumption := range pool.Consumptions(u.device.Value()) {
 			if set := consumption.CounterSet; supplies[set] == nil {
 				supplies[set], drawnBy[set] = &supply{byGroups: true}, u
 			}
@@ -30,7 +28,7 @@ func (f *finder) compareGroups(pool *inventory.NodePool) {
 		for _, h := range holdings {
 			users = append(users, h.by)
 		}
-		for _, consumption := range consumptions(pool, device) {
+		for _, consumption := range pool.Consumptions(device.Value()) {
 			if s := supplies[consumption.CounterSet]; s != nil {
 				s.units = append(s.units, unit{groups: consumption.CompatibilityGroups, users: users})
 			}
@@ -42,13 +40,4 @@ func (f *finder) compareGroups(pool *inventory.NodePool) {
 			f.add(other, Incompatible, drawnBy[set], set, lost)
 		}
 	}
-}
-
-// consumptions are what a device of the pool draws from, nothing if it is not published
-// (any more).
-func consumptions(pool *inventory.NodePool, device deviceName) []resourceapi.DeviceCounterConsumption {
-	if published := pool.Device(device.Value()); published != nil {
-		return published.ConsumesCounters
-	}
-	return nil
 }

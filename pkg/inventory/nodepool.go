@@ -102,6 +102,15 @@ func (p *NodePool) Device(name string) *Device {
 	return nil
 }
 
+// Consumptions returns what the slice says that a device of the pool consumes of counters,
+// by name, wherever it is. A device that is not published consumes nothing.
+func (p *NodePool) Consumptions(name string) []resourceapi.DeviceCounterConsumption {
+	if published := p.Device(name); published != nil {
+		return published.ConsumesCounters
+	}
+	return nil
+}
+
 // Draws returns what a device of the pool consumes of counters, by name, wherever it is.
 // A device that is not published draws nothing.
 func (p *NodePool) Draws(name string) []Draw {

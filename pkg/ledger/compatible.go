@@ -29,7 +29,7 @@ func checkGroups(ref ClaimRef, usage *PoolUsage, pool *inventory.NodePool, alloc
 	}
 	inUse := make(map[string]inventory.Groups) // by counter set
 	for name := range usage.Devices {
-		for _, consumption := range consumptions(pool, name) {
+		for _, consumption := range pool.Consumptions(name) {
 			inUse[consumption.CounterSet] = inUse[consumption.CounterSet].Force(consumption.CompatibilityGroups)
 		}
 	}
@@ -39,21 +39,13 @@ func checkGroups(ref ClaimRef, usage *PoolUsage, pool *inventory.NodePool, alloc
 			continue
 		}
 		joined[result.Device] = true
-		for _, consumption := range consumptions(pool, result.Device) {
+		for _, consumption := range pool.Consumptions(result.Device) {
 			after, ok := inUse[consumption.CounterSet].Join(consumption.CompatibilityGroups)
 			if !ok {
 				return &IncompatibleError{Claim: ref, Pool: pool.ID, Device: result.Device, CounterSet: consumption.CounterSet}
 			}
 			inUse[consumption.CounterSet] = after
 		}
-	}
-	return nil
-}
-
-// consumptions are what a device of the pool draws from, nothing if it is not published.
-func consumptions(pool *inventory.NodePool, device string) []resourceapi.DeviceCounterConsumption {
-	if published := pool.Device(device); published != nil {
-		return published.ConsumesCounters
 	}
 	return nil
 }
