@@ -44,7 +44,8 @@ type Conflict struct {
 	// Relation is when Other was allocated, compared to Claim.
 	Relation Relation
 	// Lost is true if Claim has to give way: Other is earlier or may be, and if it is about
-	// a capacity, a counter or compatibility groups, there is too little for Claim and all that may be earlier.
+	// a capacity, a counter or compatibility groups, there is too little for Claim and all
+	// that may be earlier.
 	// If it is false, Other has lost. Both have if nobody knows who was first.
 	Lost  bool
 	Cause Cause

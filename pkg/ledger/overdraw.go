@@ -30,9 +30,10 @@ func (e *OverdrawnError) Error() string {
 }
 
 // overdraw returns an error if a claim that is not allocated cannot have the allocation
-// because of what is left of counters and capacities, or of compatibility groups. The record is the claim's, nil if there
-// is none: what it has in flight would be replaced. Of pools and devices that are not
-// published (any more) nobody knows what is left: those are not judged.
+// because of what is left of counters and capacities, or of compatibility groups. The
+// record is the claim's, nil if there is none: what it has in flight would be replaced. Of
+// pools and devices that are not published (any more) nobody knows what is left: those are
+// not judged.
 //
 // A cycle of the scheduler that plans and reserves without others in between never gets
 // here with too much. But plans may be made from one view and put in flight one after the
