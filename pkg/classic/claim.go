@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
+	"github.com/quartermaster-dra/quartermaster/pkg/commit"
 )
 
 // ReservedForMaxSize is how many consumers a claim of v1alpha2 or v1alpha3 can have.
@@ -97,7 +98,7 @@ func (c *Claim) nameWithDriver() string {
 
 func (c *Claim) checkAllocated(pod types.UID) error {
 	claim, consumers := c.Object, c.Object.Status.ReservedFor
-	if !reservedFor(claim, pod) {
+	if !commit.IsReservedFor(claim, pod) {
 		switch {
 		case c.fields.Exclusive && len(consumers) > 0:
 			return fmt.Errorf("claim %s is in use by %s and cannot be shared; waiting for its end", klog.KObj(claim), consumers[0].Name)
@@ -138,18 +139,18 @@ func (c *Claim) checkClasses(classes ClassLister) error {
 // classOf looks up a class. Claims without controller are those of v1alpha2, whose users
 // know it as a resource class.
 func classOf(claim *resourceapi.ResourceClaim, name string, classes ClassLister) (*resourceapi.DeviceClass, error) {
+	class, err := classes.Get(name)
+	if err == nil && class != nil {
+		return class, nil
+	}
 	kind := "device class"
 	if apiversions.AlphaClaimOf(claim).Controller == "" {
 		kind = "resource class"
 	}
-	class, err := classes.Get(name)
-	if apierrors.IsNotFound(err) || err == nil && class == nil {
+	if err == nil || apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("claim %s: %s %s does not exist; waiting for it to be created", klog.KObj(claim), kind, name)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("claim %s: look up %s %s: %w", klog.KObj(claim), kind, name, err)
-	}
-	return class, nil
+	return nil, fmt.Errorf("claim %s: look up %s %s: %w", klog.KObj(claim), kind, name, err)
 }
 
 // errElsewhere is why a claim that is allocated is of no use on a node.
@@ -182,10 +183,6 @@ func (c *Claim) AllocatedFor(node *v1.Node) bool {
 // for any node.
 func (c *Claim) mayBeFreed(pod types.UID) bool {
 	return c.Allocated() && !c.fields.Immediate && onlyFor(c.Object.Status.ReservedFor, pod)
-}
-
-func reservedFor(claim *resourceapi.ResourceClaim, pod types.UID) bool {
-	return slices.ContainsFunc(claim.Status.ReservedFor, func(c resourceapi.ResourceClaimConsumerReference) bool { return c.UID == pod })
 }
 
 // onlyFor reports whether nobody but the pod uses a claim.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -24,7 +23,7 @@ import (
 type Writer struct {
 	// Claims returns the client for the claims of a namespace.
 	Claims func(namespace string) ClaimClient
-	turns  turns
+	locks  commit.ClaimLocks
 }
 
 // ClaimClient is what is needed of a client for claims. What v1 does not have must pass
@@ -49,7 +48,7 @@ func (w *Writer) Reserve(ctx context.Context, claim *Claim, pod *v1.Pod) error {
 			return false, fmt.Errorf("%w: it is about to be deallocated", ErrChanged)
 		case !current.forNodesOf(claim):
 			return false, fmt.Errorf("%w: it is allocated for other nodes", ErrChanged)
-		case reservedFor(current.ResourceClaim, pod.UID):
+		case commit.IsReservedFor(current.ResourceClaim, pod.UID):
 			return false, nil
 		case current.DeletionTimestamp != nil:
 			return false, fmt.Errorf("%w: it is being deleted", ErrChanged)
@@ -69,10 +68,10 @@ func (w *Writer) Unreserve(ctx context.Context, claim *Claim, pod types.UID) err
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commit.UndoTimeout)
 	defer cancel()
 	err := w.change(ctx, claim.Object, fmt.Sprintf("remove the reservation for UID %s", pod), func(current *storedClaim) (bool, error) {
-		if !reservedFor(current.ResourceClaim, pod) {
+		if !commit.IsReservedFor(current.ResourceClaim, pod) {
 			return false, nil
 		}
-		current.remove(pod)
+		commit.RemoveConsumer(current.ResourceClaim, pod)
 		return true, nil
 	})
 	if errors.Is(err, ErrChanged) {
@@ -91,7 +90,7 @@ func (w *Writer) RequestDeallocation(ctx context.Context, claim *Claim, pod type
 			!onlyFor(current.Status.ReservedFor, pod) || !current.forNodesOf(claim) {
 			return false, nil
 		}
-		current.remove(pod) // The server does not accept the request otherwise.
+		commit.RemoveConsumer(current.ResourceClaim, pod) // The server does not accept the request otherwise.
 		current.fields.DeallocationRequested = true
 		apiversions.SetAlphaClaim(current.ResourceClaim, current.fields)
 		return true, nil
@@ -105,11 +104,11 @@ func (w *Writer) RequestDeallocation(ctx context.Context, claim *Claim, pod type
 // change reads a claim, changes it and writes its status. The error is ErrChanged if the
 // claim is gone or has been replaced, and what the function or the server says otherwise.
 func (w *Writer) change(ctx context.Context, claim *resourceapi.ResourceClaim, asked string, change func(*storedClaim) (bool, error)) error {
-	done, err := w.turns.take(ctx, claim.UID)
+	turn, err := w.locks.Lock(ctx, claim.UID)
 	if err != nil {
 		return fmt.Errorf("claim %s: asked to %s, but another write to the claim did not end in time: %w", klog.KObj(claim), asked, err)
 	}
-	defer done()
+	defer turn.End(nil)
 	client := w.Claims(claim.Namespace)
 	var conflict error
 	for range maxConflicts {
@@ -148,10 +147,4 @@ type storedClaim struct {
 // forNodesOf reports whether both are allocated for the same nodes.
 func (c *storedClaim) forNodesOf(claim *Claim) bool {
 	return apiequality.Semantic.DeepEqual(c.Status.Allocation.NodeSelector, claim.Object.Status.Allocation.NodeSelector)
-}
-
-func (c *storedClaim) remove(pod types.UID) {
-	c.Status.ReservedFor = slices.DeleteFunc(c.Status.ReservedFor, func(consumer resourceapi.ResourceClaimConsumerReference) bool {
-		return consumer.UID == pod
-	})
 }

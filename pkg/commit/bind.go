@@ -9,7 +9,6 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
@@ -94,7 +93,7 @@ func (b *binding) decide(current *resourceapi.ResourceClaim) (write, *refusal) {
 		}
 		return nil, refused
 	}
-	reserved := isReservedFor(current, b.consumer.UID)
+	reserved := IsReservedFor(current, b.consumer.UID)
 	protected := isProtected(current)
 	done := current.Status.Allocation != nil && reserved && protected
 	switch {
@@ -196,13 +195,6 @@ func (b *binding) store(current *resourceapi.ResourceClaim, reserved bool) write
 		}
 		return b.writer.client.ResourceClaims(claim.Namespace).UpdateStatus(ctx, claim, updateOptions())
 	}
-}
-
-// isReservedFor says whether the UID is among the consumers of the claim.
-func isReservedFor(claim *resourceapi.ResourceClaim, uid types.UID) bool {
-	return slices.ContainsFunc(claim.Status.ReservedFor, func(consumer resourceapi.ResourceClaimConsumerReference) bool {
-		return consumer.UID == uid
-	})
 }
 
 // isProtected says whether the claim has the finalizer that allocated claims need.

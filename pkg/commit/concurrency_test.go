@@ -34,7 +34,7 @@ func TestManyPodsShareAClaim(t *testing.T) {
 
 	failed := 0
 	for i, err := range errs {
-		reserved := isReservedFor(s.claim, types.UID(fmt.Sprintf("pod-%d-uid", i)))
+		reserved := IsReservedFor(s.claim, types.UID(fmt.Sprintf("pod-%d-uid", i)))
 		require.Equal(t, err == nil, reserved, "pod %d, error %v", i, err)
 		if err != nil {
 			require.ErrorIs(t, err, ErrConsumerLimit)
@@ -66,7 +66,7 @@ func TestSeveralWriters(t *testing.T) {
 			wg.Go(func() {
 				untilNoConflict(t, func() error {
 					bound, err := w.Bind(context.Background(), claim, newAllocation("gpu-0"), pod)
-					if err == nil && !isReservedFor(bound, pod.UID) {
+					if err == nil && !IsReservedFor(bound, pod.UID) {
 						t.Errorf("%s is not in the returned claim", pod.Name)
 					}
 					return err

@@ -16,7 +16,7 @@ import (
 // the same devices. API servers drop fields that they do not know, or whose feature gate is off there,
 // without an error.
 func (b *binding) isMutilated(current *resourceapi.ResourceClaim) bool {
-	return b.sent && current.Status.Allocation != nil && isReservedFor(current, b.consumer.UID) &&
+	return b.sent && current.Status.Allocation != nil && IsReservedFor(current, b.consumer.UID) &&
 		sameDevices(current.Status.Allocation, b.allocation)
 }
 

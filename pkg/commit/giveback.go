@@ -61,7 +61,7 @@ type returning struct {
 // decide is the operation.decide of GiveBack.
 func (g *returning) decide(current *resourceapi.ResourceClaim) (write, *refusal) {
 	switch {
-	case current.Status.Allocation == nil && isReservedFor(current, g.consumer):
+	case current.Status.Allocation == nil && IsReservedFor(current, g.consumer):
 		// The API server does not permit this state, but Unreserve copes with it, too.
 		return g.writer.removeConsumer(current, g.consumer), nil
 	case current.Status.Allocation == nil && isProtected(current):
@@ -70,7 +70,7 @@ func (g *returning) decide(current *resourceapi.ResourceClaim) (write, *refusal)
 		return nil, nil
 	case len(otherConsumers(current, g.consumer)) == 0:
 		return g.writer.clear(current), nil
-	case isReservedFor(current, g.consumer):
+	case IsReservedFor(current, g.consumer):
 		return g.writer.removeConsumer(current, g.consumer), nil
 	default:
 		return nil, nil

@@ -191,5 +191,5 @@ func TestLateWritesAroundGiveBack(t *testing.T) {
 		_, err = s.put(late, map[bool]string{true: "update", false: "update status"}[i == 0 || i == 3])
 		require.True(t, apierrors.IsConflict(err), "late write #%d took effect: %v", i, err)
 	}
-	require.True(t, isReservedFor(s.claim, "other-uid"))
+	require.True(t, IsReservedFor(s.claim, "other-uid"))
 }

@@ -8,15 +8,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// keyedLock is one lock per claim UID. The zero value is ready to use. Locks of
-// claims which nobody holds or waits for take no memory.
-type keyedLock struct {
+// ClaimLocks is one lock per claim UID, so that writes to the same claim wait for each
+// other instead of causing conflicts. The zero value is ready to use. Locks of claims
+// which nobody holds or waits for take no memory.
+type ClaimLocks struct {
 	mutex sync.Mutex
 	locks map[types.UID]*claimLock
 }
 
 // claimLock is held by whoever put a value into the channel, whose capacity is
-// one. users counts the holder and those who wait; it needs the mutex of the keyedLock.
+// one. users counts the holder and those who wait; it needs the mutex of the ClaimLocks.
 type claimLock struct {
 	held  chan struct{}
 	users int
@@ -25,16 +26,16 @@ type claimLock struct {
 	latest *resourceapi.ResourceClaim
 }
 
-// turn is the time from lock to end, during which the claim is the holder's alone.
-type turn struct {
-	lock  *keyedLock
+// Turn is the time from Lock to End, during which the claim is the holder's alone.
+type Turn struct {
+	lock  *ClaimLocks
 	uid   types.UID
 	claim *claimLock
 }
 
-// lock waits for the lock of the UID, or returns the context's error if that is done
-// first. The caller must end the turn.
-func (l *keyedLock) lock(ctx context.Context, uid types.UID) (*turn, error) {
+// Lock waits for the lock of the UID, or returns the cause of the context's end if that
+// comes first. The caller must end the turn.
+func (l *ClaimLocks) Lock(ctx context.Context, uid types.UID) (*Turn, error) {
 	l.mutex.Lock()
 	if l.locks == nil {
 		l.locks = make(map[types.UID]*claimLock)
@@ -49,7 +50,7 @@ func (l *keyedLock) lock(ctx context.Context, uid types.UID) (*turn, error) {
 
 	select {
 	case claim.held <- struct{}{}:
-		return &turn{lock: l, uid: uid, claim: claim}, nil
+		return &Turn{lock: l, uid: uid, claim: claim}, nil
 	case <-ctx.Done():
 		l.leave(uid, claim)
 		return nil, context.Cause(ctx)
@@ -57,7 +58,7 @@ func (l *keyedLock) lock(ctx context.Context, uid types.UID) (*turn, error) {
 }
 
 // leave forgets the lock when its last user is gone.
-func (l *keyedLock) leave(uid types.UID, claim *claimLock) {
+func (l *ClaimLocks) leave(uid types.UID, claim *claimLock) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	claim.users--
@@ -67,7 +68,7 @@ func (l *keyedLock) leave(uid types.UID, claim *claimLock) {
 }
 
 // others reports whether somebody waits for the claim.
-func (l *keyedLock) others(claim *claimLock) bool {
+func (l *ClaimLocks) others(claim *claimLock) bool {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	return claim.users > 1
@@ -75,11 +76,11 @@ func (l *keyedLock) others(claim *claimLock) bool {
 
 // latest is the state of the claim that the last turn left, nil if there is none. It
 // must not be modified.
-func (t *turn) latest() *resourceapi.ResourceClaim { return t.claim.latest }
+func (t *Turn) latest() *resourceapi.ResourceClaim { return t.claim.latest }
 
-// end releases the lock. Whoever waits for it gets a copy of the state, which is nil if
+// End releases the lock. Whoever waits for it gets a copy of the state, which is nil if
 // nothing is known.
-func (t *turn) end(state *resourceapi.ResourceClaim) {
+func (t *Turn) End(state *resourceapi.ResourceClaim) {
 	t.claim.latest = nil
 	if state != nil && t.lock.others(t.claim) {
 		t.claim.latest = state.DeepCopy()

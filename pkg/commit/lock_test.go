@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -16,25 +17,25 @@ import (
 // others, in whatever order.
 func atOnce(t *testing.T, w *Writer, uid types.UID, calls ...func()) {
 	t.Helper()
-	first, err := w.busy.lock(t.Context(), uid)
+	first, err := w.busy.Lock(t.Context(), uid)
 	require.NoError(t, err)
 	var wg sync.WaitGroup
 	for _, call := range calls {
 		wg.Go(call)
 	}
 	awaitUsers(t, &w.busy, uid, 1+len(calls))
-	first.end(nil)
+	first.End(nil)
 	wg.Wait()
 	require.Empty(t, w.busy.locks, "unused locks take no memory")
 }
 
 // awaitUsers waits until so many hold the lock or wait for it.
-func awaitUsers(t *testing.T, l *keyedLock, uid types.UID, users int) {
+func awaitUsers(t *testing.T, l *ClaimLocks, uid types.UID, users int) {
 	t.Helper()
 	require.Eventually(t, func() bool { return l.usersOf(uid) == users }, time.Minute, time.Millisecond)
 }
 
-func (l *keyedLock) usersOf(uid types.UID) int {
+func (l *ClaimLocks) usersOf(uid types.UID) int {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	if l.locks[uid] == nil {
@@ -43,35 +44,35 @@ func (l *keyedLock) usersOf(uid types.UID) int {
 	return l.locks[uid].users
 }
 
-func TestKeyedLock(t *testing.T) {
+func TestClaimLocks(t *testing.T) {
 	t.Parallel()
-	var l keyedLock
+	var l ClaimLocks
 	ctx, cancel := context.WithCancelCause(context.Background())
 
-	turnA, err := l.lock(ctx, "a")
+	turnA, err := l.Lock(ctx, "a")
 	require.NoError(t, err)
-	turnB, err := l.lock(ctx, "b")
+	turnB, err := l.Lock(ctx, "b")
 	require.NoError(t, err, "claims do not wait for other claims")
-	turnB.end(nil)
+	turnB.End(nil)
 
 	stop := errors.New("stop")
 	cancel(stop)
-	_, err = l.lock(ctx, "a")
+	_, err = l.Lock(ctx, "a")
 	require.ErrorIs(t, err, stop)
-	turnA.end(nil)
+	turnA.End(nil)
 
-	turnA, err = l.lock(context.Background(), "a")
+	turnA, err = l.Lock(context.Background(), "a")
 	require.NoError(t, err)
-	turnA.end(nil)
+	turnA.End(nil)
 	require.Empty(t, l.locks, "unused locks take no memory")
 }
 
 // What a turn leaves is for the next one only, and does not change any more.
-func TestKeyedLockPassesOnTheState(t *testing.T) {
+func TestClaimLocksPassesOnTheState(t *testing.T) {
 	t.Parallel()
-	var l keyedLock
+	var l ClaimLocks
 	claim := newClaim(withVersion("11"))
-	first, err := l.lock(context.Background(), claim.UID)
+	first, err := l.Lock(context.Background(), claim.UID)
 	require.NoError(t, err)
 	require.Nil(t, first.latest())
 
@@ -80,7 +81,7 @@ func TestKeyedLockPassesOnTheState(t *testing.T) {
 	var wg sync.WaitGroup
 	for range leave {
 		wg.Go(func() {
-			turn, err := l.lock(context.Background(), claim.UID)
+			turn, err := l.Lock(context.Background(), claim.UID)
 			if err != nil {
 				t.Error(err)
 				return
@@ -90,19 +91,60 @@ func TestKeyedLockPassesOnTheState(t *testing.T) {
 				version = state.ResourceVersion
 			}
 			seen = append(seen, version) // One after the other: that is what the lock is for.
-			turn.end(leave[len(seen)-1])
+			turn.End(leave[len(seen)-1])
 		})
 	}
 	awaitUsers(t, &l, claim.UID, 1+len(leave))
-	first.end(claim)
+	first.End(claim)
 	claim.ResourceVersion = "the caller's own"
 	wg.Wait()
 	require.Equal(t, []string{"11", "12", "none"}, seen)
 
-	last, err := l.lock(context.Background(), claim.UID)
+	last, err := l.Lock(context.Background(), claim.UID)
 	require.NoError(t, err)
 	require.Nil(t, last.latest(), "nobody waited, so nothing was kept")
-	last.end(nil)
+	last.End(nil)
+}
+
+// Of those who wait, one has the claim at a time.
+func TestClaimLocksOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var locks ClaimLocks
+		turn, err := locks.Lock(t.Context(), "a")
+		require.NoError(t, err)
+		other, err := locks.Lock(t.Context(), "b")
+		require.NoError(t, err, "another claim is another matter")
+		other.End(nil)
+
+		inside, entered := 1, 0
+		for range 10 {
+			go func() {
+				turn, err := locks.Lock(context.Background(), "a")
+				if err != nil {
+					return
+				}
+				inside++
+				if inside == 1 {
+					entered++
+				}
+				inside--
+				turn.End(nil)
+			}()
+		}
+		synctest.Wait()
+		require.Zero(t, entered)
+		gaveUp := errors.New("no time")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(gaveUp)
+		_, err = locks.Lock(ctx, "a")
+		require.ErrorIs(t, err, gaveUp)
+		inside--
+		turn.End(nil)
+		synctest.Wait()
+		require.Equal(t, 10, entered, "one after the other")
+		require.Empty(t, locks.locks)
+	})
 }
 
 func TestNewer(t *testing.T) {

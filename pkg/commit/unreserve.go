@@ -62,7 +62,7 @@ func (w *Writer) undo(ctx context.Context, claim *resourceapi.ResourceClaim, ask
 		asked: asked,
 		decide: func(current *resourceapi.ResourceClaim) (write, *refusal) {
 			switch {
-			case consumerUID != "" && isReservedFor(current, consumerUID):
+			case consumerUID != "" && IsReservedFor(current, consumerUID):
 				return w.removeConsumer(current, consumerUID), nil
 			case current.Status.Allocation == nil && isProtected(current):
 				return w.removeFinalizer(current), nil
@@ -89,9 +89,7 @@ func (w *Writer) removeFinalizer(current *resourceapi.ResourceClaim) write {
 func (w *Writer) removeConsumer(current *resourceapi.ResourceClaim, uid types.UID) write {
 	return func(ctx context.Context) (*resourceapi.ResourceClaim, error) {
 		claim := current.DeepCopy()
-		claim.Status.ReservedFor = slices.DeleteFunc(claim.Status.ReservedFor, func(consumer resourceapi.ResourceClaimConsumerReference) bool {
-			return consumer.UID == uid
-		})
+		RemoveConsumer(claim, uid)
 		return w.client.ResourceClaims(claim.Namespace).UpdateStatus(ctx, claim, updateOptions())
 	}
 }

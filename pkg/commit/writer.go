@@ -45,7 +45,7 @@ type Writer struct {
 	// consumerLimit is how many consumers the server accepts for a claim.
 	consumerLimit func(*resourceapi.ResourceClaim) int
 	// busy makes calls for one claim UID wait for each other.
-	busy keyedLock
+	busy ClaimLocks
 }
 
 // Option changes a Writer in New.
@@ -118,12 +118,12 @@ func (w *Writer) run(ctx context.Context, op *operation) (*resourceapi.ResourceC
 	if err := op.validate(); err != nil {
 		return nil, err
 	}
-	turn, err := w.busy.lock(ctx, op.claim.UID)
+	turn, err := w.busy.Lock(ctx, op.claim.UID)
 	if err != nil {
 		return nil, fmt.Errorf("claim %s: asked to %s, but another write to the claim did not finish in time; nothing was written: %w", op.key(), op.asked, err)
 	}
 	var state *resourceapi.ResourceClaim
-	defer func() { turn.end(state) }()
+	defer func() { turn.End(state) }()
 	if state, err = w.carryOut(ctx, op, newer(op.claim, turn.latest())); err != nil {
 		return nil, err
 	}
