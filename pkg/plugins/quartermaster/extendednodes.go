@@ -23,17 +23,10 @@ func newNodeOffers() *nodeOffers {
 	return &nodeOffers{nodes: make(map[v1.ResourceName]sets.Set[string]), offered: make(map[string][]v1.ResourceName)}
 }
 
-// follow keeps it up to date. An event only says which node to look at.
+// follow keeps it up to date.
 func (o *nodeOffers) follow(nodes cache.SharedIndexInformer) error {
-	changed := func(obj any) {
-		if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
-			o.refresh(name, func() *v1.Node { return fromStore[v1.Node](nodes.GetIndexer(), name) })
-		}
-	}
-	_, err := nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    changed,
-		UpdateFunc: func(_, obj any) { changed(obj) },
-		DeleteFunc: changed,
+	_, err := afterEvents(nodes, func(name string) {
+		o.refresh(name, func() *v1.Node { return fromStore[v1.Node](nodes.GetIndexer(), name) })
 	})
 	if err != nil {
 		return fmt.Errorf("watch which nodes offer extended resources: %w", err)

@@ -103,34 +103,43 @@ func newClusterState(factory informers.SharedInformerFactory, supported structur
 	if err := s.followNodes(factory); err != nil {
 		return nil, err
 	}
-	watch := func(informer cache.SharedIndexInformer, refresh func(key string)) (cache.Indexer, error) {
-		handle := func(obj any) {
-			if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
-				refresh(key)
-			}
-		}
-		registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc:    handle,
-			UpdateFunc: func(_, obj any) { handle(obj) },
-			DeleteFunc: handle,
-		})
-		if err != nil {
-			return nil, fmt.Errorf("watch objects for the state of devices: %w", err)
-		}
-		s.handlers = append(s.handlers, registration)
-		return informer.GetIndexer(), nil
-	}
 	var err error
-	if s.claims, err = watch(api.ResourceClaims().Informer(), s.refreshClaim); err != nil {
+	if s.claims, err = s.follow(api.ResourceClaims().Informer(), s.refreshClaim); err != nil {
 		return nil, err
 	}
-	if s.slices, err = watch(api.ResourceSlices().Informer(), s.refreshSlice); err != nil {
+	if s.slices, err = s.follow(api.ResourceSlices().Informer(), s.refreshSlice); err != nil {
 		return nil, err
 	}
 	if withRules {
-		s.rules, err = watch(api.DeviceTaintRules().Informer(), func(string) { s.refreshRules() })
+		s.rules, err = s.follow(api.DeviceTaintRules().Informer(), func(string) { s.refreshRules() })
 	}
 	return s, err
+}
+
+// follow is afterEvents for objects without which no cycle may begin. It returns the
+// informer's store.
+func (s *clusterState) follow(informer cache.SharedIndexInformer, refresh func(key string)) (cache.Indexer, error) {
+	registration, err := afterEvents(informer, refresh)
+	if err != nil {
+		return nil, fmt.Errorf("watch objects for the state of devices: %w", err)
+	}
+	s.handlers = append(s.handlers, registration)
+	return informer.GetIndexer(), nil
+}
+
+// afterEvents has an object refreshed, by its key in the informer's store, after each event
+// about it.
+func afterEvents(informer cache.SharedIndexInformer, refresh func(key string)) (cache.ResourceEventHandlerRegistration, error) {
+	handle := func(obj any) {
+		if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
+			refresh(key)
+		}
+	}
+	return informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    handle,
+		UpdateFunc: func(_, obj any) { handle(obj) },
+		DeleteFunc: handle,
+	})
 }
 
 // followNodes tells the index of candidates about nodes.
