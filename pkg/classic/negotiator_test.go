@@ -195,17 +195,23 @@ func TestContextOfAnotherPod(t *testing.T) {
 	})
 }
 
+// freeInVain has a pod negotiate, and then want its claim freed while the server is down.
+func (f *fixture) freeInVain(t *testing.T) *v1.Pod {
+	t.Helper()
+	p := pod("p")
+	f.Ask(p, spec{SelectedNode: "a", PotentialNodes: []string{"a", "b"}})
+	f.settle()
+	f.server.SetDown(true)
+	f.Free(p, seen(t, "a"))
+	time.Sleep(10 * time.Second)
+	return p
+}
+
 // A driver is told not to allocate for the selected node before it is asked to free.
 func TestFree(t *testing.T) {
 	t.Parallel()
 	negotiate(t, classictest.NewServer(), func(f *fixture) {
-		p := pod("p")
-		f.Ask(p, spec{SelectedNode: "a", PotentialNodes: []string{"a", "b"}})
-		f.settle()
-		f.server.SetDown(true)
-		c := seen(t, "a")
-		f.Free(p, c)
-		time.Sleep(10 * time.Second)
+		f.freeInVain(t)
 		require.False(t, f.claims.requested())
 		f.server.SetDown(false)
 		time.Sleep(time.Minute)
@@ -218,13 +224,7 @@ func TestFree(t *testing.T) {
 func TestFreeIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	negotiate(t, classictest.NewServer(), func(f *fixture) {
-		p := pod("p")
-		f.Ask(p, spec{SelectedNode: "a", PotentialNodes: []string{"a", "b"}})
-		f.settle()
-		f.server.SetDown(true)
-		f.Free(p, seen(t, "a"))
-		time.Sleep(10 * time.Second)
-		f.Withdraw(p)
+		f.Withdraw(f.freeInVain(t))
 		f.server.SetDown(false)
 		f.server.Took()
 		time.Sleep(time.Minute)
