@@ -16,15 +16,24 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// conflictGrace is how long two claims may hold the same before that is reported. What
-// instances of ours find out before they bind is undone within that time.
+// conflictGrace is how long two claims may hold the same before that is reported, once they
+// have settled. What instances of ours find out before they bind is undone within that time.
 const conflictGrace = 5 * time.Second
+
+// grace is how long two claims may hold the same before that is reported. It grows while
+// other schedulers get behind with their writes, like the time for which claims settle.
+func (pl *Quartermaster) grace() time.Duration {
+	if !pl.mustSettle() {
+		return conflictGrace
+	}
+	return conflictGrace + pl.settlingTime()
+}
 
 // conflictReporter tells everybody concerned when two claims hold the same and nobody
 // gives way: events on both claims and on the pods that use them, and a metric.
 type conflictReporter struct {
 	pl    *Quartermaster
-	queue workqueue.TypedDelayingInterface[claimPair]
+	queue workqueue.TypedDelayingInterface[openConflict]
 	// reported are the conflicts of which everybody has been told; what remains to be
 	// done is to evict a pod. Only the worker uses it.
 	reported map[claimPair]bool
@@ -39,6 +48,12 @@ type claimPair struct {
 	resource     string
 }
 
+// openConflict is a conflict that was found at some time.
+type openConflict struct {
+	claimPair
+	since time.Time
+}
+
 func pairOf(c commitorder.Conflict) claimPair {
 	return claimPair{c.Claim.UID, c.Other.UID, c.Cause, c.Pool, c.Device, c.Resource}
 }
@@ -46,8 +61,10 @@ func pairOf(c commitorder.Conflict) claimPair {
 // report has the first plugin of the scheduler report conflicts, until the context ends.
 func (s *clusterState) report(pl *Quartermaster, ctx context.Context) {
 	s.reporting.Do(func() {
-		r := &conflictReporter{pl: pl, queue: workqueue.NewTypedDelayingQueue[claimPair](), reported: make(map[claimPair]bool)}
-		s.order.OnConflict(func(c commitorder.Conflict) { r.queue.AddAfter(pairOf(c), conflictGrace) })
+		r := &conflictReporter{pl: pl, queue: workqueue.NewTypedDelayingQueue[openConflict](), reported: make(map[claimPair]bool)}
+		s.order.OnConflict(func(c commitorder.Conflict) {
+			r.queue.AddAfter(openConflict{pairOf(c), time.Now()}, conflictGrace)
+		})
 		go func() {
 			<-ctx.Done()
 			r.queue.ShutDown()
@@ -58,33 +75,39 @@ func (s *clusterState) report(pl *Quartermaster, ctx context.Context) {
 
 func (r *conflictReporter) run(ctx context.Context) {
 	for {
-		pair, shutdown := r.queue.Get()
+		open, shutdown := r.queue.Get()
 		if shutdown {
 			return
 		}
-		if r.handle(ctx, pair) {
-			r.queue.AddAfter(pair, conflictGrace)
+		if again := r.handle(ctx, open); again > 0 {
+			r.queue.AddAfter(open, again)
 		} else {
-			delete(r.reported, pair)
+			delete(r.reported, open.claimPair)
 		}
-		r.queue.Done(pair)
+		r.queue.Done(open)
 	}
 }
 
 // handle reports the conflict if it has lasted, once, and evicts whom it has to. It
-// returns whether that has to be tried again.
-func (r *conflictReporter) handle(ctx context.Context, pair claimPair) (again bool) {
-	for _, conflict := range r.pl.state.order.Rivals(pair.later) {
-		if pairOf(conflict) != pair {
+// returns when to look at it again, 0 if that is not necessary.
+func (r *conflictReporter) handle(ctx context.Context, open openConflict) (again time.Duration) {
+	for _, conflict := range r.pl.state.order.Rivals(open.later) {
+		if pairOf(conflict) != open.claimPair {
 			continue
 		}
-		if !r.reported[pair] {
-			r.reported[pair] = true
+		if !r.reported[open.claimPair] {
+			if left := r.pl.grace() - time.Since(open.since); left > 0 {
+				return left
+			}
+			r.reported[open.claimPair] = true
 			r.report(ctx, conflict)
 		}
-		return r.pl.args.OnConflict == EvictOnConflict && r.evictLater(ctx, conflict)
+		if r.pl.args.OnConflict == EvictOnConflict && r.evictLater(ctx, conflict) {
+			return conflictGrace
+		}
+		return 0
 	}
-	return false
+	return 0
 }
 
 // report tells about a conflict.

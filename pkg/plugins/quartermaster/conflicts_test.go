@@ -85,3 +85,23 @@ func TestConflictsAreReported(t *testing.T) {
 		})
 	}
 }
+
+// TestNoReportWhileSettling: a claim that is going to give way may settle for longer than
+// conflicts usually last. Nobody is told or evicted meanwhile.
+func TestNoReportWhileSettling(t *testing.T) {
+	t.Parallel()
+	inCluster(t, plus(conflictWorld(), gpus("late", 1).Obj()), func(t *testing.T, f *fixture) {
+		f.pl.args.SettleTime.Duration = time.Second
+		f.pl.args.OnConflict = EvictOnConflict
+		f.beforeOurs(func() { f.changeClaim("late", announce) })
+		time.AfterFunc(time.Millisecond, func() { f.changeClaim("rival", allocate("n1", "gpu-0")) })
+		start := time.Now()
+		result := f.schedule(f.pod("p"))
+		require.Equal(t, "PreBind", result.phase, result.text())
+		require.ErrorIs(t, result.status.AsError(), errConflict)
+		require.Greater(t, time.Since(start), conflictGrace)
+		time.Sleep(time.Minute)
+		require.Empty(t, f.eventTexts())
+		require.Empty(t, f.evictions())
+	})
+}
