@@ -65,7 +65,7 @@ func (e *claimEvents) happened(ctx context.Context, event claimEvent) error {
 		e.wakeOwner(claim)
 	}
 	if event.frees() {
-		e.wakeOthers(event)
+		e.pl.wakeForDevices(event.freed())
 	}
 	return nil
 }
@@ -96,20 +96,6 @@ func (e *claimEvents) wakeUsers(ctx context.Context, claim *resourceapi.Resource
 		e.pl.handle.Activate(klog.FromContext(ctx), untried)
 	}
 	return nil
-}
-
-// wakeOthers wakes the pods that could use what became free.
-func (e *claimEvents) wakeOthers(event claimEvent) {
-	freed := event.freed()
-	for _, entry := range e.pl.waiting.all() {
-		missing, task := entry.wanted()
-		switch {
-		case task == nil:
-			entry.missIfOpen()
-		case e.pl.taskCouldUse(task, missing, freed):
-			e.pl.waker.wake(entry)
-		}
-	}
 }
 
 // matters reports whether pods that use the claim may be helped. Metadata does not

@@ -7,7 +7,8 @@ import (
 )
 
 // EventsToRegister lists the events that may help a pod which this plugin has
-// rejected, other than those of claims: see claimEvents. Each has a hint that says whether it really may help a given pod.
+// rejected, other than those of claims, slices and taint rules: see claimEvents and
+// followSlices. Each has a hint that says whether it really may help a given pod.
 //
 // Hints run for every waiting pod and hold up the scheduling queue, so they only
 // use what is in memory and err on the side of waking a pod.
@@ -24,12 +25,6 @@ func (pl *Quartermaster) EventsToRegister(context.Context) ([]fwk.ClusterEventWi
 		{
 			Event:          event(fwk.TargetPod, fwk.UpdatePodGeneratedResourceClaim),
 			QueueingHintFn: pl.isSchedulableAfterTargetPodUpdate,
-		},
-		// Devices appear, or change, also by taint rules. The end of a slice can make
-		// a pool complete or valid.
-		{
-			Event:          event(fwk.ResourceSlice, fwk.Add|fwk.Update|fwk.Delete),
-			QueueingHintFn: pl.isSchedulableAfterSliceChange,
 		},
 		// A class gets created or selects other devices.
 		{

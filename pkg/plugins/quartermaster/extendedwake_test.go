@@ -51,16 +51,31 @@ func TestExtendedWokenByEndOfAnotherPod(t *testing.T) {
 	})
 }
 
+// TestExtendedWokenBySlices: a pod waits for devices that do not exist yet.
+func TestExtendedWokenBySlices(t *testing.T) {
+	t.Parallel()
+	objects := []runtime.Object{serving(builder.Class("gpu", `device.driver == "gpu.example.com"`), gpuResource), builder.Node("n1")}
+	inCluster(t, objects, func(t *testing.T, f *fixture) {
+		pod := gpuPod("p", "1")
+		f.create(pod)
+		f.settle()
+		require.Equal(t, "Filter", f.schedule(pod).phase)
+		f.create(builder.NodeSlice("n2", builder.Device("nic-0")).OfDriver("nic.example.com").Obj())
+		f.settle()
+		require.Empty(t, f.names(), "slice with other devices")
+		f.create(builder.NodeSlice("n1", builder.Device("gpu-0")).Obj())
+		f.settle()
+		require.Equal(t, []string{"default/p"}, f.names())
+	})
+}
+
 func TestHintsForExtendedResources(t *testing.T) {
 	t.Parallel()
-	nics := builder.NodeSlice("n2", builder.Device("nic-0")).OfDriver("nic.example.com").Obj()
 	tests := map[string]struct {
 		hint          func(*Quartermaster, klog.Logger, *v1.Pod, any, any) (fwk.QueueingHint, error)
 		before, after runtime.Object
 		want          fwk.QueueingHint
 	}{
-		"slice with devices":              {hint: (*Quartermaster).isSchedulableAfterSliceChange, after: builder.NodeSlice("n2", builder.Device("gpu-0")).Obj(), want: fwk.Queue},
-		"slice with other devices":        {hint: (*Quartermaster).isSchedulableAfterSliceChange, after: nics},
 		"node":                            {hint: (*Quartermaster).isSchedulableAfterNodeChange, after: builder.Node("n2"), want: fwk.Queue},
 		"node with another device plugin": {hint: (*Quartermaster).isSchedulableAfterNodeChange, before: builder.Node("n1"), after: offering("n1", gpuResource, "1"), want: fwk.Queue},
 		"its class":                       {hint: (*Quartermaster).isSchedulableAfterClassChange, before: servingClass("gpu", gpuResource), after: serving(builder.Class("gpu", "true"), gpuResource), want: fwk.Queue},
@@ -78,10 +93,6 @@ func TestHintsForExtendedResources(t *testing.T) {
 				f.create(pod)
 				f.settle()
 				require.Equal(t, "Filter", f.schedule(pod).phase)
-				if slice, ok := test.after.(*resourceapi.ResourceSlice); ok {
-					f.create(slice)
-					f.settle()
-				}
 				var before any
 				if test.before != nil {
 					before = test.before

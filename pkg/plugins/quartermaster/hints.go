@@ -4,75 +4,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
-	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
-
-// sliceVersions returns the slice before and after an event, nil if there was none.
-// Taints of taint rules are part of them.
-func sliceVersions(oldObj, newObj any) (before, after *resourceapi.ResourceSlice) {
-	if tombstone, ok := oldObj.(cache.DeletedFinalStateUnknown); ok {
-		oldObj = tombstone.Obj
-	}
-	before, _ = oldObj.(*resourceapi.ResourceSlice)
-	after, _ = newObj.(*resourceapi.ResourceSlice)
-	return before, after
-}
-
-// sliceEvent is what was found out about an event when the first of many pods was
-// asked about it.
-type sliceEvent struct {
-	before, after *resourceapi.ResourceSlice
-	matters       bool
-}
-
-// sliceChangeMatters reports whether more than metadata changed. Before that it
-// brings the inventory up to date: the slice, and the taint rules because one of
-// them may be the reason for the event. So a pod that is woken finds the event in
-// the inventory.
-//
-// This is no PreQueueingHintFn because a plugin that has one for slices would keep
-// the scheduler from asking other plugins that have none.
-func (pl *Quartermaster) sliceChangeMatters(before, after *resourceapi.ResourceSlice) bool {
-	if last := pl.lastSlice.Load(); last != nil && last.before == before && last.after == after {
-		return last.matters
-	}
-	for _, slice := range []*resourceapi.ResourceSlice{before, after} {
-		if slice != nil {
-			pl.state.refreshSlice(slice.Name)
-		}
-	}
-	pl.state.refreshRules()
-	matters := before == nil || after == nil || !apiequality.Semantic.DeepEqual(&before.Spec, &after.Spec)
-	pl.lastSlice.Store(&sliceEvent{before, after, matters})
-	return matters
-}
-
-// isSchedulableAfterSliceChange wakes a pod if the pool has devices that it could use.
-func (pl *Quartermaster) isSchedulableAfterSliceChange(_ klog.Logger, pod *v1.Pod, oldObj, newObj any) (fwk.QueueingHint, error) {
-	before, after := sliceVersions(oldObj, newObj)
-	if before == nil && after == nil {
-		return fwk.Queue, nil
-	}
-	if !pl.sliceChangeMatters(before, after) {
-		return fwk.QueueSkip, nil
-	}
-	claims, err := pl.claimsWanted(pod)
-	if err != nil {
-		return fwk.QueueSkip, nil
-	}
-	pools := make(map[inventory.PoolID][]string)
-	for _, slice := range []*resourceapi.ResourceSlice{before, after} {
-		if slice != nil {
-			pools[inventory.PoolID{Driver: slice.Spec.Driver, Name: slice.Spec.Pool.Name}] = nil
-		}
-	}
-	return hint(pl.couldUse(claims, pools))
-}
 
 // isSchedulableAfterClassChange wakes the pods with a claim that refers to the class,
 // if more than metadata changed.

@@ -73,19 +73,10 @@ func devicesByPool(claim *resourceapi.ResourceClaim) map[inventory.PoolID][]stri
 	return devices
 }
 
-// couldUse reports whether those of the claims that still need devices could use
-// any of the given ones, at the best of times. They are listed by pool; a pool
-// without names means all its devices, and nil that it is not known which.
-func (pl *Quartermaster) couldUse(claims []*resourceapi.ResourceClaim, devices map[inventory.PoolID][]string) bool {
-	missing := unallocated(claims)
-	if len(missing) == 0 {
-		return false
-	}
-	return devices == nil || pl.taskCouldUse(pl.solver.Prepare(missing), missing, devices)
-}
-
-// taskCouldUse is couldUse for the task of the claims that need devices.
-func (pl *Quartermaster) taskCouldUse(task *allocator.Task, missing []*resourceapi.ResourceClaim, devices map[inventory.PoolID][]string) bool {
+// couldUse reports whether the claims, which need devices that the task allocates, could use
+// any of the given ones, at the best of times. They are listed by pool; a pool without names
+// means all its devices, and nil that it is not known which.
+func (pl *Quartermaster) couldUse(task *allocator.Task, missing []*resourceapi.ResourceClaim, devices map[inventory.PoolID][]string) bool {
 	if devices == nil {
 		return true
 	}

@@ -68,7 +68,8 @@ func TestEventsCoverUpstream(t *testing.T) {
 			require.NotNil(t, registered.QueueingHintFn, "%s", registered.Event.Resource)
 			actions[registered.Event.Resource] |= registered.Event.ActionType
 		}
-		actions[fwk.ResourceClaim] |= fwk.Add | fwk.Update | fwk.Delete // This is what claimEvents is for.
+		actions[fwk.ResourceClaim] |= fwk.Add | fwk.Update | fwk.Delete // This is what claimEvents is for,
+		actions[fwk.ResourceSlice] |= fwk.Add | fwk.Update | fwk.Delete // and this followSlices.
 		for _, registered := range theirs {
 			require.Equal(t, registered.Event.ActionType, registered.Event.ActionType&actions[registered.Event.Resource],
 				"actions for %s", registered.Event.Resource)
@@ -83,8 +84,7 @@ func TestUnknownEventsWake(t *testing.T) {
 		pod := newPod("p", uses("c"))
 		f.arrive(gpus("c", 1).Obj(), pod)
 		for resource, action := range map[fwk.EventResource]fwk.ActionType{
-			fwk.ResourceSlice: fwk.Update, fwk.DeviceClass: fwk.Update,
-			fwk.Node: fwk.UpdateNodeLabel, fwk.TargetPod: fwk.UpdatePodGeneratedResourceClaim,
+			fwk.DeviceClass: fwk.Update, fwk.Node: fwk.UpdateNodeLabel, fwk.TargetPod: fwk.UpdatePodGeneratedResourceClaim,
 		} {
 			e := event{resource: resource, action: action, oldObj: "what", newObj: "is this"}
 			require.True(t, f.wakes(e, pod), "%s", resource)

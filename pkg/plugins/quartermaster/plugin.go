@@ -3,7 +3,6 @@ package quartermaster
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -44,12 +43,10 @@ type Quartermaster struct {
 	undoing       *pendingUndos
 	narrowing     *narrowing
 	scoring       scoring
-	// lastSlice is the last event about a slice that hints were asked about.
-	lastSlice atomic.Pointer[sliceEvent]
-	gate      *gateReporter
-	waiting   *waitingPods
-	waker     *waker
-	claims    *claimEvents
+	gate          *gateReporter
+	waiting       *waitingPods
+	waker         *waker
+	claims        *claimEvents
 	// watchers are the pods that wait for binding conditions. They do so only if
 	// bindingConditions is set: with both feature gates.
 	watchers          watchers
@@ -156,6 +153,9 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 	}
 	pl.waker = newWaker(klog.FromContext(ctx), handle.Activate)
 	if pl.claims, err = pl.followClaims(ctx, handle.SharedInformerFactory().Resource().V1().ResourceClaims().Informer()); err != nil {
+		return nil, fmt.Errorf("plugin %s: %w", Name, err)
+	}
+	if err = pl.followSlices(handle.SharedInformerFactory().Resource().V1()); err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", Name, err)
 	}
 	if pl.classic, err = pl.classicModeFor(ctx); err != nil {

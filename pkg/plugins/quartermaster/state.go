@@ -30,11 +30,10 @@ import (
 //
 // An event only says which object to look at; what gets applied is the informer's
 // store at that moment. The store is updated before any handler hears of it. So
-// whoever learned about an event from another handler, such as the scheduling
-// queue, can bring the state up to date at once by refreshing the same object, and
-// does not have to wait until our own handler has its turn. This is what keeps a
-// pod from being woken by an event, tried against a state without it, and put to
-// sleep again (see the hints).
+// whoever learned about an event from another handler can bring the state up to date
+// at once by refreshing the same object, and does not have to wait until ours has its
+// turn. Whoever wakes pods does so first: otherwise a pod could be woken by an event,
+// tried against a state without it, and put to sleep again.
 type clusterState struct {
 	inventory *inventory.Store
 	ledger    *ledger.Ledger

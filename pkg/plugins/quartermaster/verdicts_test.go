@@ -92,16 +92,21 @@ func TestPendingOnTheChosenNode(t *testing.T) {
 	})
 }
 
-// TestHintsDoNotWait: while it is not known whether devices match, events wake the pod.
-func TestHintsDoNotWait(t *testing.T) {
+// TestEventsDoNotWait: while it is not known whether devices match, events wake the pod.
+func TestEventsDoNotWait(t *testing.T) {
 	t.Parallel()
 	beforeEvents(t, func(t *testing.T, f *fixture) {
 		f.arrive(builder.Class("gpu"), choosy("5"))
 		f.pl.eventContext = selector.WithBudget(context.Background(), noBudget())
 		pod := newPod("p", uses("c"))
 		slice := builder.NodeSlice("n1", builder.Device("gpu-0").Attr("index", 1)).Obj()
-		require.True(t, f.wakes(f.sliceEventOf(nil, slice), pod))
+		f.arrive(pod, slice)
+		f.rejected(pod)
+		f.pl.sliceHappened(nil, slice)
+		require.NotEmpty(t, f.names())
 		f.settle()
-		require.False(t, f.wakes(f.sliceEventOf(nil, slice), pod))
+		f.rejected(pod)
+		f.pl.sliceHappened(nil, slice)
+		require.Empty(t, f.names())
 	})
 }

@@ -38,6 +38,8 @@ type waitingPod struct {
 	rejected bool      // by this plugin, in the latest attempt, on at least one node; or queued
 	counted  bool      // the rejection is among attempts
 	missed   bool      // something happened in this attempt that may help
+	active   bool      // it was activated since, and nobody has tried it again yet
+	begun    int       // attempts, this one included
 	attempts int       // how often this plugin has rejected the pod
 	since    time.Time // when it did so the last time
 	// decided is set once the attempt knows what the pod needs: missing are its claims
@@ -136,7 +138,8 @@ func (p *waitingPod) begin(pod *v1.Pod) {
 	defer p.mutex.Unlock()
 	p.stopTimer()
 	p.leaveVerdicts()
-	p.pod, p.rejected, p.counted, p.missed = pod, false, false, false
+	p.pod, p.rejected, p.counted, p.missed, p.active = pod, false, false, false, false
+	p.begun++
 	p.decided, p.missing, p.task, p.extended = false, nil, nil, extendedWant{}
 }
 
@@ -173,7 +176,7 @@ func (p *waitingPod) reject(now time.Time) (again bool) {
 func (p *waitingPod) queue() {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	p.rejected = true
+	p.rejected, p.active = true, false
 }
 
 // happened notes something that may help the pod. It reports whether the pod has to be
@@ -214,11 +217,26 @@ func (p *waitingPod) after(d time.Duration, wake func()) {
 	}
 }
 
-// latest is the pod as it was when it was last tried.
-func (p *waitingPod) latest() *v1.Pod {
+// latest is the pod as it was when it was last tried, and how often that was.
+func (p *waitingPod) latest() (pod *v1.Pod, begun int) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	return p.pod
+	return p.pod, p.begun
+}
+
+// activated notes that the pod was made active after so many attempts had begun.
+func (p *waitingPod) activated(begun int) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.active = p.rejected && p.begun == begun
+}
+
+// isActive reports whether the pod is going to be tried again without any back-off, so
+// that it need not be told of devices that are in the state already.
+func (p *waitingPod) isActive() bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.active
 }
 
 func (p *waitingPod) stop() {

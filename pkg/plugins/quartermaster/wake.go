@@ -78,8 +78,9 @@ func (w *waker) again(p *waitingPod) {
 }
 
 func (w *waker) activateNow(p *waitingPod) {
-	pod := p.latest()
+	pod, begun := p.latest()
 	w.activate(w.logger, map[string]*v1.Pod{pod.Namespace + "/" + pod.Name: pod})
+	p.activated(begun)
 }
 
 // pause is how long a pod has to wait after so many rejections.

@@ -7,8 +7,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/client-go/tools/cache"
-	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/builder"
 )
@@ -90,29 +88,33 @@ func sliceCases() map[string]sliceCase {
 	}
 }
 
-// sliceEventOf brings the slice into its last state in the informer's store only.
-func (f *fixture) sliceEventOf(before, after *resourceapi.ResourceSlice) event {
-	e := event{resource: fwk.ResourceSlice, action: fwk.Update, oldObj: object(before), newObj: object(after)}
-	if before != nil {
-		f.arrive(before)
-		f.pl.state.refreshSlice(before.Name)
+// rejected has a pod tried and rejected, whether or not it would fit.
+func (f *fixture) rejected(pod *v1.Pod) {
+	_, _ = f.begin(pod)
+	if entry := f.pl.waiting.get(pod.UID); entry != nil {
+		f.pl.waker.reject(entry)
 	}
-	switch {
-	case after == nil:
-		e.action = fwk.Delete
-		f.leave(before)
-	case before == nil:
-		e.action = fwk.Add
-		f.arrive(after)
-	default:
-		f.arrive(after)
-	}
-	return e
+	f.activated = nil
 }
 
-// TestSliceHints also checks that the inventory shows an event when the hint has
-// said that it may help, although our own handler has not run.
-func TestSliceHints(t *testing.T) {
+// sliceIsThere makes a slice known that was there before the event.
+func (f *fixture) sliceIsThere(slice *resourceapi.ResourceSlice) {
+	f.arrive(slice)
+	f.pl.state.refreshSlice(slice.Name)
+}
+
+// sliceChanges brings a slice into its last state in the informer's store only, which is
+// before anybody hears of that.
+func (f *fixture) sliceChanges(before, after *resourceapi.ResourceSlice) {
+	if after == nil {
+		f.leave(before)
+	} else {
+		f.arrive(after)
+	}
+}
+
+// TestSliceEvents also checks that the inventory shows what a pod is woken for.
+func TestSliceEvents(t *testing.T) {
 	t.Parallel()
 	for name, test := range sliceCases() {
 		t.Run(name, func(t *testing.T) {
@@ -121,73 +123,144 @@ func TestSliceHints(t *testing.T) {
 				f.create(builder.Node("n1"))
 				f.arrive(builder.Class("gpu", `device.driver == "gpu.example.com"`), test.claim)
 				for _, slice := range test.others {
-					f.arrive(slice)
-					f.pl.state.refreshSlice(slice.Name)
+					f.sliceIsThere(slice)
+				}
+				if test.before != nil {
+					f.sliceIsThere(test.before)
 				}
 				pod := test.pod
 				if pod == nil {
 					pod = newPod("p", uses("c"))
 				}
-				e := f.sliceEventOf(test.before, test.after)
+				f.arrive(pod)
+				f.rejected(pod)
+				f.sliceChanges(test.before, test.after)
+				before := object(test.before)
 				if test.tombstone {
-					e.oldObj = cache.DeletedFinalStateUnknown{Key: test.before.Name, Obj: test.before}
+					before = cache.DeletedFinalStateUnknown{Key: test.before.Name, Obj: test.before}
 				}
-				require.Equal(t, test.want, f.wakes(e, pod))
+				f.pl.sliceHappened(before, object(test.after))
+				require.Equal(t, test.want, len(f.names()) > 0)
 				require.Equal(t, test.fits, test.want && f.fits(pod), "the pod fits now")
 			})
 		})
 	}
 }
 
-// TestSliceHintOfTaintRule: the scheduler reports a change of a rule as a change of
-// the slices that it applies to.
-func TestSliceHintOfTaintRule(t *testing.T) {
+// TestSliceUnseen: the informer has a slice, and the scheduling queue may have heard of it,
+// but an attempt comes before our own handler has had its turn, or it is under way then.
+func TestSliceUnseen(t *testing.T) {
 	t.Parallel()
-	rule := &resourceapi.DeviceTaintRule{}
-	rule.Name = "rule"
-	rule.Spec.DeviceSelector = &resourceapi.DeviceTaintSelector{Driver: ptr.To(builder.Driver)}
-	rule.Spec.Taint = resourceapi.DeviceTaint{Key: "broken", Effect: resourceapi.DeviceTaintEffectNoSchedule}
-	slice := gpuSlice(40).Obj()
-	pod := newPod("p", uses("c"))
+	slice, pod := gpuSlice(40).Obj(), newPod("p", uses("c"))
+	for name, meanwhile := range map[string]bool{"attempt over": false, "attempt under way": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			beforeEvents(t, func(t *testing.T, f *fixture) {
+				f.create(builder.Node("n1"))
+				f.arrive(builder.Class("gpu"), gpus("c", 1).Obj(), pod, slice)
+				a := f.mustBegin(pod)
+				if !meanwhile {
+					require.Empty(t, a.filter().feasible)
+					require.Empty(t, f.names())
+				}
+				f.pl.sliceHappened(nil, slice)
+				if meanwhile {
+					require.Empty(t, f.names())
+					f.pl.waker.reject(f.pl.waiting.get(pod.UID))
+				}
+				require.Equal(t, []string{"default/p"}, f.names())
+				require.True(t, f.fits(pod))
+			})
+		})
+	}
+}
+
+// TestSliceEventsForSeveralPods: only those are woken who could use the devices, and only
+// once until they are tried again.
+func TestSliceEventsForSeveralPods(t *testing.T) {
+	t.Parallel()
 	beforeEvents(t, func(t *testing.T, f *fixture) {
-		f.create(builder.Node("n1"))
-		f.arrive(builder.Class("gpu"), gpus("c", 1).Obj(), slice, rule)
-		f.pl.state.refreshSlice(slice.Name)
-		f.pl.state.refreshRules()
-		require.False(t, f.fits(pod))
-
-		f.leave(rule)
-		e := event{resource: fwk.ResourceSlice, action: fwk.Update, oldObj: noSchedule(slice), newObj: slice}
-		require.True(t, f.wakes(e, pod))
-		require.True(t, f.fits(pod))
-
-		f.arrive(rule)
-		e = event{resource: fwk.ResourceSlice, action: fwk.Update, oldObj: slice, newObj: noSchedule(slice)}
-		f.wakes(e, pod)
-		require.False(t, f.fits(pod), "the new taint is known as well")
+		wanting, other := newPod("wanting", uses("c")), newPod("other", uses("none"))
+		f.arrive(builder.Class("gpu", `device.driver == "gpu.example.com"`), gpus("c", 1).Obj(),
+			builder.Claim("none", builder.Request("r", "absent")).Obj(), wanting, other)
+		happen := func(before, after *resourceapi.ResourceSlice) []string {
+			f.activated = nil
+			f.sliceChanges(before, after)
+			f.pl.sliceHappened(object(before), object(after))
+			return f.names()
+		}
+		first, second, relabelled := gpuSlice(40).Obj(), gpuSlice(80).Obj(), gpuSlice(80).Modify(labelledSlice).Obj()
+		f.rejected(wanting)
+		f.rejected(other)
+		require.Equal(t, []string{"default/wanting"}, happen(nil, first))
+		require.Empty(t, happen(first, second), "is active already")
+		f.rejected(wanting)
+		require.Empty(t, happen(second, relabelled))
+		require.Equal(t, []string{"default/wanting"}, happen(relabelled, first))
+		f.rejected(wanting)
+		require.True(t, f.pl.PreEnqueue(f.ctx, wanting).IsSuccess(), "in the queue of those that back off")
+		require.Equal(t, []string{"default/wanting"}, happen(first, second))
+		f.rejected(wanting)
+		require.Empty(t, happen(second, nil))
 	})
 }
 
-// TestSliceHintsForSeveralPods: what was found out for the first pod is used for the
-// others, but not for the next event, even if that is about the same slice.
-func TestSliceHintsForSeveralPods(t *testing.T) {
+// TestTaintRuleEvents: the change or end of a taint rule wakes the pods that it may have
+// kept from a device.
+func TestTaintRuleEvents(t *testing.T) {
 	t.Parallel()
-	beforeEvents(t, func(t *testing.T, f *fixture) {
-		f.arrive(builder.Class("gpu", `device.driver == "gpu.example.com"`), gpus("c", 1).Obj(), builder.Claim("none", builder.Request("r", "absent")).Obj())
-		wanting, other := newPod("wanting", uses("c")), newPod("other", uses("none"))
-		first, relabelled, second := gpuSlice(40).Obj(), gpuSlice(40).Modify(labelledSlice).Obj(), gpuSlice(80).Obj()
-
-		created := f.sliceEventOf(nil, first)
-		require.False(t, f.wakes(created, other))
-		require.True(t, f.wakes(created, wanting))
-		labels := f.sliceEventOf(first, relabelled)
-		require.False(t, f.wakes(labels, wanting))
-		require.False(t, f.wakes(labels, wanting))
-		changed := f.sliceEventOf(relabelled, second)
-		require.True(t, f.wakes(changed, wanting))
-		require.False(t, f.wakes(changed, other))
-		require.True(t, f.wakes(changed, wanting))
-		deleted := f.sliceEventOf(second, nil)
-		require.False(t, f.wakes(deleted, wanting))
-	})
+	rule := func(driver, pool, device string) *resourceapi.DeviceTaintRule {
+		name := func(name string) *string {
+			if name == "" {
+				return nil
+			}
+			return &name
+		}
+		rule := &resourceapi.DeviceTaintRule{}
+		rule.Name = "rule"
+		rule.Spec.DeviceSelector = &resourceapi.DeviceTaintSelector{Driver: name(driver), Pool: name(pool), Device: name(device)}
+		rule.Spec.Taint = resourceapi.DeviceTaint{Key: "broken", Effect: resourceapi.DeviceTaintEffectNoSchedule}
+		return rule
+	}
+	harmless := rule(builder.Driver, "", "")
+	harmless.Spec.Taint.Effect = resourceapi.DeviceTaintEffectNone
+	labelled := rule(builder.Driver, "", "")
+	labelled.Labels = map[string]string{"changed": "yes"}
+	tests := map[string]struct {
+		before, after *resourceapi.DeviceTaintRule
+		fitted, want  bool
+	}{
+		"rule for a driver ends":             {before: rule(builder.Driver, "", ""), want: true},
+		"rule for a pool ends":               {before: rule(builder.Driver, "n1", ""), want: true},
+		"rule for a device ends":             {before: rule(builder.Driver, "n1", "gpu-0"), want: true},
+		"rule for an unknown pool ends":      {before: rule(builder.Driver, "n2", ""), fitted: true},
+		"rule for another device ends":       {before: rule(builder.Driver, "n1", "gpu-1"), fitted: true},
+		"rule without selector ends":         {before: &resourceapi.DeviceTaintRule{}, fitted: true, want: true},
+		"rule becomes harmless":              {before: rule(builder.Driver, "", ""), after: harmless, want: true},
+		"rule is about others from now":      {before: rule(builder.Driver, "n1", ""), after: rule(builder.Driver, "n2", ""), want: true},
+		"rule changes in nothing but labels": {before: rule(builder.Driver, "", ""), after: labelled},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			beforeEvents(t, func(t *testing.T, f *fixture) {
+				pod := newPod("p", uses("c"))
+				f.create(builder.Node("n1"))
+				f.arrive(builder.Class("gpu"), gpus("c", 1).Obj(), pod, test.before)
+				f.sliceIsThere(gpuSlice(40).Obj())
+				f.pl.state.refreshRules()
+				require.Equal(t, test.fitted, f.fits(pod))
+				f.rejected(pod)
+				if test.after == nil {
+					f.leave(test.before)
+				} else {
+					test.after.Name = test.before.Name
+					f.arrive(test.after)
+				}
+				f.pl.ruleHappened(test.before, object(test.after))
+				require.Equal(t, test.want, len(f.names()) > 0)
+				require.Equal(t, test.fitted || test.want, f.fits(pod))
+			})
+		})
+	}
 }
