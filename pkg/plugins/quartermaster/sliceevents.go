@@ -1,12 +1,15 @@
 package quartermaster
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	resourceinformers "k8s.io/client-go/informers/resource/v1"
 	"k8s.io/client-go/tools/cache"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
@@ -45,6 +48,9 @@ func (pl *Quartermaster) sliceHappened(oldObj, newObj any) {
 			pl.state.refreshSlice(slice.Name)
 			pools[inventory.PoolID{Driver: slice.Spec.Driver, Name: slice.Spec.Pool.Name}] = nil
 		}
+	}
+	if pl.waiting.empty() {
+		return // Slices are large to compare.
 	}
 	if before == nil || after == nil || !apiequality.Semantic.DeepEqual(&before.Spec, &after.Spec) {
 		pl.wakeForDevices(pools)
@@ -87,8 +93,10 @@ func versionsOf[T any](oldObj, newObj any) (before, after *T) {
 }
 
 // wakeForDevices wakes the pods that could use any of the devices, which are listed as
-// for couldUse.
+// for couldUse. Those come first that the scheduling queue would put first, because not all
+// may be woken at once.
 func (pl *Quartermaster) wakeForDevices(devices map[inventory.PoolID][]string) {
+	var interested []*waitingPod
 	for _, entry := range pl.waiting.all() {
 		missing, task := entry.wanted()
 		switch {
@@ -97,7 +105,21 @@ func (pl *Quartermaster) wakeForDevices(devices map[inventory.PoolID][]string) {
 		case entry.isActive():
 			// The attempt that is due will find them.
 		case pl.couldUse(task, missing, devices):
-			pl.waker.wake(entry)
+			interested = append(interested, entry)
 		}
 	}
+	slices.SortFunc(interested, byPriority)
+	for _, entry := range interested {
+		pl.waker.wake(entry)
+	}
+}
+
+// byPriority compares pods by priority and, if it is the same, by age.
+func byPriority(a, b *waitingPod) int {
+	one, _ := a.latest()
+	other, _ := b.latest()
+	return cmp.Or(
+		cmp.Compare(corev1helpers.PodPriority(other), corev1helpers.PodPriority(one)),
+		one.CreationTimestamp.Compare(other.CreationTimestamp.Time),
+	)
 }

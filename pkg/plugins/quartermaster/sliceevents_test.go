@@ -1,12 +1,16 @@
 package quartermaster
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/builder"
 )
@@ -263,4 +267,31 @@ func TestTaintRuleEvents(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestFirstInQueueFirst: if not all can be woken at once, then those with the highest
+// priority are, and of these the oldest.
+func TestFirstInQueueFirst(t *testing.T) {
+	t.Parallel()
+	beforeEvents(t, func(t *testing.T, f *fixture) {
+		const many = wokenAtOnce + 50
+		f.arrive(builder.Class("gpu"))
+		var first []string
+		for i := range many {
+			name := fmt.Sprintf("p%03d", (i*7)%many)
+			pod := newPod(name, uses("c-"+name), func(pod *v1.Pod) {
+				pod.Spec.Priority = ptr.To(int32(i / 75))
+				pod.CreationTimestamp = metav1.NewTime(time.Unix(int64(i), 0))
+			})
+			f.arrive(pod, gpus("c-"+name, 1).Obj())
+			f.rejected(pod)
+			if i >= 75 || i < wokenAtOnce-(many-75) {
+				first = append(first, "default/"+name)
+			}
+		}
+		slice := gpuSlice(40).Obj()
+		f.arrive(slice)
+		f.pl.sliceHappened(nil, slice)
+		require.ElementsMatch(t, first, f.names())
+	})
 }

@@ -122,6 +122,13 @@ func (w *waitingPods) get(pod types.UID) *waitingPod {
 	return w.pods[pod]
 }
 
+// empty reports whether no pod waits.
+func (w *waitingPods) empty() bool {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return len(w.pods) == 0
+}
+
 // all returns the entries of all pods, in no order.
 func (w *waitingPods) all() []*waitingPod {
 	w.mutex.Lock()
