@@ -39,9 +39,9 @@ func New(client kubernetes.Interface, pools Pools, clock clock.PassiveClock) *Or
 }
 
 // OnConflict sets the function that is called for each conflict between two claims that
-// arises from now on, also for those which the first list shows. It is called once for
-// two claims and what they are in conflict about, with the one that arrived last as
-// Claim; counters and capacities count as they are known at that moment. It runs in the
+// arises from now on, also for those which the first list shows. It is called once for an
+// allocation, another claim and what they are in conflict about, with the one that arrived
+// last as Claim; counters and capacities count as they are known at that moment. It runs in the
 // goroutine of the watch, without a lock, and should be quick.
 func (o *Order) OnConflict(report func(Conflict)) {
 	o.mutex.Lock()

@@ -3,6 +3,7 @@ package quartermaster
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -20,20 +21,14 @@ import (
 // have settled. What instances of ours find out before they bind is undone within that time.
 const conflictGrace = 5 * time.Second
 
-// grace is how long two claims may hold the same before that is reported. It grows while
-// other schedulers get behind with their writes, like the time for which claims settle.
-func (pl *Quartermaster) grace() time.Duration {
-	if !pl.mustSettle() {
-		return conflictGrace
-	}
-	return conflictGrace + pl.settlingTime()
-}
-
 // conflictReporter tells everybody concerned when two claims hold the same and nobody
 // gives way: events on both claims and on the pods that use them, and a metric.
 type conflictReporter struct {
 	pl    *Quartermaster
-	queue workqueue.TypedDelayingInterface[openConflict]
+	queue workqueue.TypedDelayingInterface[claimPair]
+	mutex sync.Mutex
+	// since is when each conflict that has not been dealt with was found the last time.
+	since map[claimPair]time.Time
 	// reported are the conflicts of which everybody has been told; what remains to be
 	// done is to evict a pod. Only the worker uses it.
 	reported map[claimPair]bool
@@ -48,23 +43,23 @@ type claimPair struct {
 	resource     string
 }
 
-// openConflict is a conflict that was found at some time.
-type openConflict struct {
-	claimPair
-	since time.Time
-}
-
 func pairOf(c commitorder.Conflict) claimPair {
 	return claimPair{c.Claim.UID, c.Other.UID, c.Cause, c.Pool, c.Device, c.Resource}
 }
 
 // report has the first plugin of the scheduler report conflicts, until the context ends.
 func (s *clusterState) report(pl *Quartermaster, ctx context.Context) {
+	s.profilesMutex.Lock()
+	s.profiles = append(s.profiles, pl)
+	s.profilesMutex.Unlock()
 	s.reporting.Do(func() {
-		r := &conflictReporter{pl: pl, queue: workqueue.NewTypedDelayingQueue[openConflict](), reported: make(map[claimPair]bool)}
-		s.order.OnConflict(func(c commitorder.Conflict) {
-			r.queue.AddAfter(openConflict{pairOf(c), time.Now()}, conflictGrace)
-		})
+		r := &conflictReporter{
+			pl:       pl,
+			queue:    workqueue.NewTypedDelayingQueue[claimPair](),
+			since:    make(map[claimPair]time.Time),
+			reported: make(map[claimPair]bool),
+		}
+		s.order.OnConflict(func(c commitorder.Conflict) { r.found(pairOf(c)) })
 		go func() {
 			<-ctx.Done()
 			r.queue.ShutDown()
@@ -73,33 +68,71 @@ func (s *clusterState) report(pl *Quartermaster, ctx context.Context) {
 	})
 }
 
+// conflictGrace is how long two claims may hold the same before that is reported. It grows
+// while other schedulers get behind with their writes, like the time for which claims settle.
+func (s *clusterState) conflictGrace() time.Duration {
+	s.profilesMutex.Lock()
+	defer s.profilesMutex.Unlock()
+	var settling time.Duration
+	for _, pl := range s.profiles {
+		if pl.mustSettle() {
+			settling = max(settling, pl.settlingTime())
+		}
+	}
+	return conflictGrace + settling
+}
+
+func (r *conflictReporter) found(pair claimPair) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.since[pair] = time.Now()
+	r.queue.AddAfter(pair, conflictGrace)
+}
+
+func (r *conflictReporter) foundAt(pair claimPair) time.Time {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r.since[pair]
+}
+
+// done forgets a conflict, unless it was found again since then.
+func (r *conflictReporter) done(pair claimPair, since time.Time) {
+	delete(r.reported, pair)
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if r.since[pair].Equal(since) {
+		delete(r.since, pair)
+	}
+}
+
 func (r *conflictReporter) run(ctx context.Context) {
 	for {
-		open, shutdown := r.queue.Get()
+		pair, shutdown := r.queue.Get()
 		if shutdown {
 			return
 		}
-		if again := r.handle(ctx, open); again > 0 {
-			r.queue.AddAfter(open, again)
+		since := r.foundAt(pair)
+		if again := r.handle(ctx, pair, since); again > 0 {
+			r.queue.AddAfter(pair, again)
 		} else {
-			delete(r.reported, open.claimPair)
+			r.done(pair, since)
 		}
-		r.queue.Done(open)
+		r.queue.Done(pair)
 	}
 }
 
 // handle reports the conflict if it has lasted, once, and evicts whom it has to. It
 // returns when to look at it again, 0 if that is not necessary.
-func (r *conflictReporter) handle(ctx context.Context, open openConflict) (again time.Duration) {
-	for _, conflict := range r.pl.state.order.Rivals(open.later) {
-		if pairOf(conflict) != open.claimPair {
+func (r *conflictReporter) handle(ctx context.Context, pair claimPair, since time.Time) (again time.Duration) {
+	for _, conflict := range r.pl.state.order.Rivals(pair.later) {
+		if pairOf(conflict) != pair {
 			continue
 		}
-		if !r.reported[open.claimPair] {
-			if left := r.pl.grace() - time.Since(open.since); left > 0 {
+		if !r.reported[pair] {
+			if left := r.pl.state.conflictGrace() - time.Since(since); left > 0 {
 				return left
 			}
-			r.reported[open.claimPair] = true
+			r.reported[pair] = true
 			r.report(ctx, conflict)
 		}
 		if r.pl.args.OnConflict == EvictOnConflict && r.evictLater(ctx, conflict) {
@@ -107,7 +140,22 @@ func (r *conflictReporter) handle(ctx context.Context, open openConflict) (again
 		}
 		return 0
 	}
+	if r.cannotTell(pair) {
+		return conflictGrace
+	}
 	return 0
+}
+
+// cannotTell reports whether two claims may be in conflict about counters or capacity that
+// nobody knows at the moment because their pool is not published completely.
+func (r *conflictReporter) cannotTell(pair claimPair) bool {
+	state := r.pl.state
+	if pair.cause == commitorder.HeldTwice || pair.cause == commitorder.HeldAndShared ||
+		!state.order.Allocated(pair.later) || !state.order.Allocated(pair.other) {
+		return false
+	}
+	pool := state.pool(pair.pool)
+	return pool == nil || pool.State != inventory.Complete
 }
 
 // report tells about a conflict.

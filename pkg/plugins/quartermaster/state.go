@@ -32,8 +32,8 @@ import (
 // store at that moment. The store is updated before any handler hears of it. So
 // whoever learned about an event from another handler can bring the state up to date
 // at once by refreshing the same object, and does not have to wait until ours has its
-// turn. Whoever wakes pods does so first: otherwise a pod could be woken by an event,
-// tried against a state without it, and put to sleep again.
+// turn. Whoever wakes pods for a claim, a slice or a rule does so first: otherwise a pod
+// could be woken by an event, tried against a state without it, and put to sleep again.
 type clusterState struct {
 	inventory *inventory.Store
 	ledger    *ledger.Ledger
@@ -42,6 +42,9 @@ type clusterState struct {
 	order *commitorder.Order
 	// reporting makes one of the profiles report conflicts for all.
 	reporting sync.Once
+	// profiles are the plugins that share the state.
+	profiles      []*Quartermaster
+	profilesMutex sync.Mutex
 
 	// candidates is shared by all profiles like the rest.
 	candidates *candidates.Index
