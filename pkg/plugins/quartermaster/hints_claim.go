@@ -73,17 +73,15 @@ func devicesByPool(claim *resourceapi.ResourceClaim) map[inventory.PoolID][]stri
 	return devices
 }
 
-// couldUse reports whether the claims, which need devices that the task allocates, could use
-// any of the given ones, at the best of times. They are listed by pool; a pool without names
-// means all its devices, and nil that it is not known which.
-func (pl *Quartermaster) couldUse(task *allocator.Task, missing []*resourceapi.ResourceClaim, devices map[inventory.PoolID][]string) bool {
+// couldUse reports whether a task could use any of the given devices, at the best of times.
+// They are listed by pool; a pool without names means all its devices, and nil that it is
+// not known which.
+func (pl *Quartermaster) couldUse(task *allocator.Task, devices map[inventory.PoolID][]string) bool {
 	if devices == nil {
 		return true
 	}
 	for id, names := range devices {
-		pool := pl.state.inventory.Pool(id)
-		if pool == nil && wantsAll(missing) ||
-			pool != nil && task.Interested(pl.eventContext, pool.Everywhere(), names...) {
+		if pool := pl.state.inventory.Pool(id); pool != nil && task.Interested(pl.eventContext, pool.Everywhere(), names...) {
 			return true
 		}
 	}
@@ -91,7 +89,7 @@ func (pl *Quartermaster) couldUse(task *allocator.Task, missing []*resourceapi.R
 }
 
 // wantsAll reports whether any request is for all devices. Such a request waits
-// for incomplete and invalid pools, so that the end of a pool can help it.
+// for incomplete and invalid pools, and for devices that match but cannot be had.
 func wantsAll(claims []*resourceapi.ResourceClaim) bool {
 	for _, claim := range claims {
 		for _, request := range claim.Spec.Devices.Requests {

@@ -116,6 +116,9 @@ func (pl *Quartermaster) checkClaim(pod *v1.Pod, claim *resourceapi.ResourceClai
 			klog.KObj(claim), len(claim.Status.ReservedFor))
 	}
 	if status := pl.checkNodeAllocatable(claim); status != nil {
+		if entry := pl.waiting.get(pod.UID); entry != nil {
+			entry.helpedByAnySlice()
+		}
 		return nil, status
 	}
 	if result.broken = deallocationRequested(claim); result.broken == nil {

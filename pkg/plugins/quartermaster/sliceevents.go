@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -53,7 +54,7 @@ func (pl *Quartermaster) sliceHappened(oldObj, newObj any) {
 		return // Slices are large to compare.
 	}
 	if before == nil || after == nil || !apiequality.Semantic.DeepEqual(&before.Spec, &after.Spec) {
-		pl.wakeForDevices(pools)
+		pl.wakeForSlices(pools)
 	}
 }
 
@@ -62,7 +63,7 @@ func (pl *Quartermaster) ruleHappened(oldObj, newObj any) {
 	before, after := versionsOf[resourceapi.DeviceTaintRule](oldObj, newObj)
 	pl.state.refreshRules()
 	if before == nil || after == nil || !apiequality.Semantic.DeepEqual(&before.Spec, &after.Spec) {
-		pl.wakeForDevices(devicesOfRule(before))
+		pl.wakeForSlices(devicesOfRule(before))
 	}
 }
 
@@ -93,23 +94,37 @@ func versionsOf[T any](oldObj, newObj any) (before, after *T) {
 }
 
 // wakeForDevices wakes the pods that could use any of the devices, which are listed as
-// for couldUse. Those come first that the scheduling queue would put first, because not all
-// may be woken at once.
+// for couldUse.
 func (pl *Quartermaster) wakeForDevices(devices map[inventory.PoolID][]string) {
-	var interested []*waitingPod
+	pl.wakeThose(func(_ *waitingPod, task *allocator.Task) bool {
+		return task != nil && pl.couldUse(task, devices)
+	})
+}
+
+// wakeForSlices is wakeForDevices for devices that were published, changed or withdrawn.
+func (pl *Quartermaster) wakeForSlices(devices map[inventory.PoolID][]string) {
+	pl.wakeThose(func(p *waitingPod, task *allocator.Task) bool {
+		return p.mayBeHelpedByAnySlice() || task != nil && pl.couldUse(task, devices)
+	})
+}
+
+// wakeThose wakes the pods that something may help. The scheduling queue would try those
+// with the highest priority first, so these come first if not all may be woken at once.
+func (pl *Quartermaster) wakeThose(mayHelp func(*waitingPod, *allocator.Task) bool) {
+	var helped []*waitingPod
 	for _, entry := range pl.waiting.all() {
-		missing, task := entry.wanted()
+		_, task := entry.wanted()
 		switch {
+		case entry.isActive():
+			pl.waker.wakeLater(entry)
+		case mayHelp(entry, task):
+			helped = append(helped, entry)
 		case task == nil:
 			entry.missIfOpen()
-		case entry.isActive():
-			// The attempt that is due will find them.
-		case pl.couldUse(task, missing, devices):
-			interested = append(interested, entry)
 		}
 	}
-	slices.SortFunc(interested, byPriority)
-	for _, entry := range interested {
+	slices.SortFunc(helped, byPriority)
+	for _, entry := range helped {
 		pl.waker.wake(entry)
 	}
 }

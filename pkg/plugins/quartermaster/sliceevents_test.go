@@ -3,6 +3,7 @@ package quartermaster
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -79,6 +80,21 @@ func sliceCases() map[string]sliceCase {
 			claim: c, others: []*resourceapi.ResourceSlice{small},
 			before: builder.Slice("half").InPool("half", 1, 2).OnNode("n1").Devices(builder.Devices("gpu-5")...).Obj(),
 		},
+		"pool of others complete, all are wanted": {
+			claim:  builder.Claim("c", builder.Request("r", "gpu").All()).Obj(),
+			others: []*resourceapi.ResourceSlice{small, builder.Slice("a").InPool("nics", 1, 2).OfDriver("nic.example.com").OnNode("n1").Devices(builder.Devices("nic-0")...).Obj()},
+			after:  builder.Slice("b").InPool("nics", 1, 2).OfDriver("nic.example.com").OnNode("n1").Devices(builder.Devices("nic-1")...).Obj(), want: true, fits: true,
+		},
+		"matching device withdrawn, all are wanted": {
+			claim:  builder.Claim("c", builder.Request("r", "gpu").All()).Obj(),
+			others: []*resourceapi.ResourceSlice{small},
+			before: noSchedule(builder.Slice("more").InPool("more", 1, 1).OnNode("n1").Devices(builder.Devices("gpu-5")...).Obj()), want: true, fits: true,
+		},
+		"selector does not fail any more": {
+			claim: large, others: []*resourceapi.ResourceSlice{big},
+			before: builder.Slice("a").InPool("a", 1, 1).OnNode("n1").Devices(builder.Devices("gpu-5")...).Obj(),
+			after:  builder.Slice("a").InPool("a", 1, 1).OnNode("n1").Devices(builder.Device("gpu-5").Attr("mem", 40)).Obj(), want: true, fits: true,
+		},
 		"last slice deleted, missed":     {claim: c, before: small, tombstone: true},
 		"complete by missed deletion":    {claim: c, others: []*resourceapi.ResourceSlice{small}, before: stray, tombstone: true, want: true, fits: true},
 		"moves to another pool":          {claim: c, before: other, after: small, want: true, fits: true},
@@ -94,7 +110,9 @@ func sliceCases() map[string]sliceCase {
 
 // rejected has a pod tried and rejected, whether or not it would fit.
 func (f *fixture) rejected(pod *v1.Pod) {
-	_, _ = f.begin(pod)
+	if a, status := f.begin(pod); status.IsSuccess() {
+		a.filter()
+	}
 	if entry := f.pl.waiting.get(pod.UID); entry != nil {
 		f.pl.waker.reject(entry)
 	}
@@ -198,6 +216,9 @@ func TestSliceEventsForSeveralPods(t *testing.T) {
 		f.rejected(other)
 		require.Equal(t, []string{"default/wanting"}, happen(nil, first))
 		require.Empty(t, happen(first, second), "is active already")
+		time.Sleep(longestPause)
+		synctest.Wait()
+		require.Equal(t, []string{"default/wanting"}, f.names(), "another plugin kept it out of the queue")
 		f.rejected(wanting)
 		require.Empty(t, happen(second, relabelled))
 		require.Equal(t, []string{"default/wanting"}, happen(relabelled, first))

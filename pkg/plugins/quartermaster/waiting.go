@@ -14,7 +14,7 @@ import (
 )
 
 // waitingPods has the pods that this plugin was asked about and that are not bound:
-// those that it may have to wake when a claim changes.
+// those that it may have to wake when a claim, a slice or a taint rule changes.
 //
 // The scheduling queue could do that. But it asks about each event for each pod that is
 // not in its active part, for whatever reason, and of a thousand pods created at once
@@ -38,7 +38,7 @@ type waitingPod struct {
 	rejected bool      // by this plugin, in the latest attempt, on at least one node; or queued
 	counted  bool      // the rejection is among attempts
 	missed   bool      // something happened in this attempt that may help
-	active   bool      // it was activated since, and nobody has tried it again yet
+	active   bool      // it was activated since, and not tried again yet, as far as is known
 	begun    int       // attempts, this one included
 	attempts int       // how often this plugin has rejected the pod
 	since    time.Time // when it did so the last time
@@ -48,6 +48,8 @@ type waitingPod struct {
 	missing  []*resourceapi.ResourceClaim
 	task     *allocator.Task
 	extended extendedWant
+	// anySlice is set if slices may be in the way which the task has no use for.
+	anySlice bool
 	// timer is set while the pod is to be woken later.
 	timer *time.Timer
 	// verdicts are what this attempt found still to be evaluated, each with what ends
@@ -147,7 +149,7 @@ func (p *waitingPod) begin(pod *v1.Pod) {
 	p.leaveVerdicts()
 	p.pod, p.rejected, p.counted, p.missed, p.active = pod, false, false, false, false
 	p.begun++
-	p.decided, p.missing, p.task, p.extended = false, nil, nil, extendedWant{}
+	p.decided, p.missing, p.task, p.extended, p.anySlice = false, nil, nil, extendedWant{}, false
 }
 
 // wants notes which claims the attempt needs devices for, if any.
@@ -162,6 +164,23 @@ func (p *waitingPod) wanted() ([]*resourceapi.ResourceClaim, *allocator.Task) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return p.missing, p.task
+}
+
+// helpedByAnySlice notes that the attempt found slices in the way which the task may have
+// no use for once they have changed.
+func (p *waitingPod) helpedByAnySlice() {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.anySlice = true
+}
+
+// mayBeHelpedByAnySlice reports whether such slices were found, or may be in the way of a
+// request for all devices, which waits for each pool to be complete and for each device
+// that matches.
+func (p *waitingPod) mayBeHelpedByAnySlice() bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.anySlice || wantsAll(p.missing)
 }
 
 // reject notes that the plugin has rejected the pod. It reports whether something
@@ -219,9 +238,19 @@ func (p *waitingPod) rest(now time.Time) time.Duration {
 func (p *waitingPod) after(d time.Duration, wake func()) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	if p.timer == nil {
-		p.timer = time.AfterFunc(d, wake)
+	if p.timer != nil {
+		return
 	}
+	var timer *time.Timer
+	timer = time.AfterFunc(d, func() {
+		p.mutex.Lock()
+		if p.timer == timer {
+			p.timer = nil
+		}
+		p.mutex.Unlock()
+		wake()
+	})
+	p.timer = timer
 }
 
 // latest is the pod as it was when it was last tried, and how often that was.
@@ -238,8 +267,9 @@ func (p *waitingPod) activated(begun int) {
 	p.active = p.rejected && p.begun == begun
 }
 
-// isActive reports whether the pod is going to be tried again without any back-off, so
-// that it need not be told of devices that are in the state already.
+// isActive reports whether the pod was activated and not tried again yet. It usually is about
+// to be, and will find what is in the state by then; but another plugin may keep it out of
+// the queue.
 func (p *waitingPod) isActive() bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

@@ -59,6 +59,12 @@ func (w *waker) wakeAtOnce(p *waitingPod) {
 	}
 }
 
+// wakeLater has a pod that is active made active again, should it not be tried within the
+// longest pause.
+func (w *waker) wakeLater(p *waitingPod) {
+	p.after(longestPause, func() { w.activateNow(p) })
+}
+
 // reject notes that the plugin has rejected the pod, and has it tried again if something
 // happened in this attempt that may help.
 func (w *waker) reject(p *waitingPod) {
