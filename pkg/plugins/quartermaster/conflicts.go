@@ -17,8 +17,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// conflictGrace is how long two claims may hold the same before that is reported, once they
-// have settled. What instances of ours find out before they bind is undone within that time.
+// conflictGrace is how long two claims may hold the same before that is reported, not counting
+// the time for which they settle. What instances of ours find out before they bind is undone within that time.
 const conflictGrace = 5 * time.Second
 
 // conflictReporter tells everybody concerned when two claims hold the same and nobody
@@ -29,9 +29,9 @@ type conflictReporter struct {
 	mutex sync.Mutex
 	// since is when each conflict that has not been dealt with was found the last time.
 	since map[claimPair]time.Time
-	// reported are the conflicts of which everybody has been told; what remains to be
-	// done is to evict a pod. Only the worker uses it.
-	reported map[claimPair]bool
+	// reported are the conflicts, with when they were found, of which everybody has been
+	// told; what remains to be done is to evict a pod. Only the worker uses it.
+	reported map[claimPair]time.Time
 }
 
 // claimPair is a conflict to look at again.
@@ -47,7 +47,8 @@ func pairOf(c commitorder.Conflict) claimPair {
 	return claimPair{c.Claim.UID, c.Other.UID, c.Cause, c.Pool, c.Device, c.Resource}
 }
 
-// report has the first plugin of the scheduler report conflicts, until the context ends.
+// report has the first plugin of the scheduler report conflicts, until the context ends. Only
+// then does the order begin to find any.
 func (s *clusterState) report(pl *Quartermaster, ctx context.Context) {
 	s.profilesMutex.Lock()
 	s.profiles = append(s.profiles, pl)
@@ -57,9 +58,10 @@ func (s *clusterState) report(pl *Quartermaster, ctx context.Context) {
 			pl:       pl,
 			queue:    workqueue.NewTypedDelayingQueue[claimPair](),
 			since:    make(map[claimPair]time.Time),
-			reported: make(map[claimPair]bool),
+			reported: make(map[claimPair]time.Time),
 		}
 		s.order.OnConflict(func(c commitorder.Conflict) { r.found(pairOf(c)) })
+		go s.order.Run(ctx)
 		go func() {
 			<-ctx.Done()
 			r.queue.ShutDown()
@@ -68,9 +70,9 @@ func (s *clusterState) report(pl *Quartermaster, ctx context.Context) {
 	})
 }
 
-// conflictGrace is how long two claims may hold the same before that is reported. It grows
-// while other schedulers get behind with their writes, like the time for which claims settle.
-func (s *clusterState) conflictGrace() time.Duration {
+// grace is conflictGrace after claims have settled. It grows while other schedulers get
+// behind with their writes, as the time for which claims settle does.
+func (s *clusterState) grace() time.Duration {
 	s.profilesMutex.Lock()
 	defer s.profilesMutex.Unlock()
 	var settling time.Duration
@@ -124,15 +126,19 @@ func (r *conflictReporter) run(ctx context.Context) {
 // handle reports the conflict if it has lasted, once, and evicts whom it has to. It
 // returns when to look at it again, 0 if that is not necessary.
 func (r *conflictReporter) handle(ctx context.Context, pair claimPair, since time.Time) (again time.Duration) {
+	pool := r.pl.state.inventory.Pool(pair.pool)
 	for _, conflict := range r.pl.state.order.Rivals(pair.later) {
 		if pairOf(conflict) != pair {
 			continue
 		}
-		if !r.reported[pair] {
-			if left := r.pl.state.conflictGrace() - time.Since(since); left > 0 {
+		if conflict.Relation == commitorder.Later && r.foundFromOther(pair) {
+			return 0 // The other claim has been allocated anew, which was found as well.
+		}
+		if !r.reported[pair].Equal(since) {
+			if left := r.pl.state.grace() - time.Since(since); left > 0 {
 				return left
 			}
-			r.reported[pair] = true
+			r.reported[pair] = since
 			r.report(ctx, conflict)
 		}
 		if r.pl.args.OnConflict == EvictOnConflict && r.evictLater(ctx, conflict) {
@@ -140,22 +146,39 @@ func (r *conflictReporter) handle(ctx context.Context, pair claimPair, since tim
 		}
 		return 0
 	}
-	if r.cannotTell(pair) {
+	if r.cannotTell(pair, pool) {
 		return conflictGrace
 	}
 	return 0
 }
 
+// foundFromOther reports whether a conflict of the two claims was found with the other one as
+// the later one.
+func (r *conflictReporter) foundFromOther(pair claimPair) bool {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	for known := range r.since {
+		if known.later == pair.other && known.other == pair.later && known.cause == pair.cause && known.pool == pair.pool {
+			return true
+		}
+	}
+	return false
+}
+
 // cannotTell reports whether two claims may be in conflict about counters or capacity that
-// nobody knows at the moment because their pool is not published completely.
-func (r *conflictReporter) cannotTell(pair claimPair) bool {
+// nobody knew just now, when the pool was the given one, because it was not published
+// completely.
+func (r *conflictReporter) cannotTell(pair claimPair, then *inventory.Pool) bool {
 	state := r.pl.state
 	if pair.cause == commitorder.HeldTwice || pair.cause == commitorder.HeldAndShared ||
 		!state.order.Allocated(pair.later) || !state.order.Allocated(pair.other) {
 		return false
 	}
-	pool := state.pool(pair.pool)
-	return pool == nil || pool.State != inventory.Complete
+	if then == nil || state.inventory.Pool(pair.pool) != then {
+		return true
+	}
+	pool := then.Everywhere()
+	return pool == nil || pool.State != inventory.Complete || pool.Device(pair.device) == nil
 }
 
 // report tells about a conflict.

@@ -106,7 +106,7 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 			"turn the gate on or take the plugin out of the configuration", Name)
 	}
 	supported := allocatorFeatures(features)
-	state, err := stateFor(ctx, handle, supported, features)
+	state, err := stateFor(handle, supported, features)
 	if err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", Name, err)
 	}

@@ -42,7 +42,7 @@ type clusterState struct {
 	order *commitorder.Order
 	// reporting makes one of the profiles report conflicts for all.
 	reporting sync.Once
-	// profiles are the plugins that share the state.
+	// profiles are the plugins that share the state, profilesMutex guards them.
 	profiles      []*Quartermaster
 	profilesMutex sync.Mutex
 
@@ -67,7 +67,7 @@ var states = struct {
 	byFactory map[informers.SharedInformerFactory]*clusterState
 }{byFactory: make(map[informers.SharedInformerFactory]*clusterState)}
 
-func stateFor(ctx context.Context, handle fwk.Handle, supported structured.Features, gates feature.Features) (*clusterState, error) {
+func stateFor(handle fwk.Handle, supported structured.Features, gates feature.Features) (*clusterState, error) {
 	factory := handle.SharedInformerFactory()
 	states.Lock()
 	defer states.Unlock()
@@ -90,7 +90,6 @@ func stateFor(ctx context.Context, handle fwk.Handle, supported structured.Featu
 		}
 	}
 	state.order = commitorder.New(handle.ClientSet(), state.pool, clock.RealClock{})
-	go state.order.Run(ctx)
 	states.byFactory[factory] = state
 	return state, nil
 }
