@@ -123,7 +123,9 @@ func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, task *
 		return pl.timedOut(ctx, c, node)
 	case err != nil:
 		pl.awaitVerdict(c.pod, err)
-		c.pod.helpedByAnySlice() // For instance if no selector fails on them any more.
+		if ctx.Err() == nil && c.pod.helpedByAnySlice() {
+			pl.waker.wake(c.pod)
+		}
 		return solveError(ctx, err)
 	case !outcome.Fits():
 		if r := pl.regroup(ctx, c, node); r != nil {

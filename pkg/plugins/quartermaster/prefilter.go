@@ -65,6 +65,9 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 	for _, claim := range claims {
 		podClaim, status := pl.checkClaim(pod, claim, group)
 		if status != nil {
+			if pl.features.EnableDRANodeAllocatableResources {
+				c.pod.helpedByAnySlice() // See checkNodeAllocatable.
+			}
 			return nil, status
 		}
 		c.claims = append(c.claims, podClaim)
@@ -116,9 +119,6 @@ func (pl *Quartermaster) checkClaim(pod *v1.Pod, claim *resourceapi.ResourceClai
 			klog.KObj(claim), len(claim.Status.ReservedFor))
 	}
 	if status := pl.checkNodeAllocatable(claim); status != nil {
-		if entry := pl.waiting.get(pod.UID); entry != nil {
-			entry.helpedByAnySlice()
-		}
 		return nil, status
 	}
 	if result.broken = deallocationRequested(claim); result.broken == nil {

@@ -63,7 +63,7 @@ func (pl *Quartermaster) ruleHappened(oldObj, newObj any) {
 	before, after := versionsOf[resourceapi.DeviceTaintRule](oldObj, newObj)
 	pl.state.refreshRules()
 	if before == nil || after == nil || !apiequality.Semantic.DeepEqual(&before.Spec, &after.Spec) {
-		pl.wakeForSlices(devicesOfRule(before))
+		pl.wakeForDevices(devicesOfRule(before))
 	}
 }
 
@@ -104,7 +104,7 @@ func (pl *Quartermaster) wakeForDevices(devices map[inventory.PoolID][]string) {
 // wakeForSlices is wakeForDevices for devices that were published, changed or withdrawn.
 func (pl *Quartermaster) wakeForSlices(devices map[inventory.PoolID][]string) {
 	pl.wakeThose(func(p *waitingPod, task *allocator.Task) bool {
-		return p.mayBeHelpedByAnySlice() || task != nil && pl.couldUse(task, devices)
+		return p.sliceHappened() && (task == nil || task.Err() == nil) || task != nil && pl.couldUse(task, devices)
 	})
 }
 
@@ -115,12 +115,14 @@ func (pl *Quartermaster) wakeThose(mayHelp func(*waitingPod, *allocator.Task) bo
 	for _, entry := range pl.waiting.all() {
 		_, task := entry.wanted()
 		switch {
+		case !mayHelp(entry, task):
+			if task == nil {
+				entry.missIfOpen()
+			}
 		case entry.isActive():
 			pl.waker.wakeLater(entry)
-		case mayHelp(entry, task):
+		default:
 			helped = append(helped, entry)
-		case task == nil:
-			entry.missIfOpen()
 		}
 	}
 	slices.SortFunc(helped, byPriority)

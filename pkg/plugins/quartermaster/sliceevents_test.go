@@ -85,6 +85,7 @@ func sliceCases() map[string]sliceCase {
 			others: []*resourceapi.ResourceSlice{small, builder.Slice("a").InPool("nics", 1, 2).OfDriver("nic.example.com").OnNode("n1").Devices(builder.Devices("nic-0")...).Obj()},
 			after:  builder.Slice("b").InPool("nics", 1, 2).OfDriver("nic.example.com").OnNode("n1").Devices(builder.Devices("nic-1")...).Obj(), want: true, fits: true,
 		},
+		"class missing, all are wanted": {claim: builder.Claim("c", builder.Request("r", "absent").All()).Obj(), after: small},
 		"matching device withdrawn, all are wanted": {
 			claim:  builder.Claim("c", builder.Request("r", "gpu").All()).Obj(),
 			others: []*resourceapi.ResourceSlice{small},
@@ -195,6 +196,31 @@ func TestSliceUnseen(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestFailingDeviceGoesMeanwhile: a device on which a selector fails goes while the pod is
+// being tried, before that is known to keep it from a node.
+func TestFailingDeviceGoesMeanwhile(t *testing.T) {
+	t.Parallel()
+	beforeEvents(t, func(t *testing.T, f *fixture) {
+		pod := newPod("p", uses("c"))
+		failing := builder.Slice("a").InPool("a", 1, 1).OnNode("n1").Devices(builder.Devices("gpu-5")...).Obj()
+		f.create(builder.Node("n1"))
+		f.arrive(builder.Class("gpu"), builder.Claim("c", builder.Request("r", "gpu").Where(`device.attributes["gpu.example.com"].mem == 80`)).Obj(), pod)
+		f.sliceIsThere(gpuSlice(80).Obj())
+		f.sliceIsThere(failing)
+		a := f.mustBegin(pod)
+		entry := f.pl.waiting.get(pod.UID)
+		f.leave(failing)
+		f.pl.sliceHappened(failing, nil)
+		f.arrive(failing) // Filter has looked before that.
+		f.pl.state.refreshSlice(failing.Name)
+		require.Empty(t, a.filter().feasible)
+		require.Equal(t, []string{"default/p"}, f.names())
+		f.activated = nil
+		f.pl.waker.reject(entry)
+		require.Empty(t, f.names(), "once is enough")
+	})
 }
 
 // TestSliceEventsForSeveralPods: only those are woken who could use the devices, and only

@@ -48,8 +48,9 @@ type waitingPod struct {
 	missing  []*resourceapi.ResourceClaim
 	task     *allocator.Task
 	extended extendedWant
-	// anySlice is set if slices may be in the way which the task has no use for.
-	anySlice bool
+	// anySlice is set if this attempt was kept from nodes by devices that the task might have
+	// no use for after a change; sliceChanged, if slices changed in this attempt.
+	anySlice, sliceChanged bool
 	// timer is set while the pod is to be woken later.
 	timer *time.Timer
 	// verdicts are what this attempt found still to be evaluated, each with what ends
@@ -149,7 +150,8 @@ func (p *waitingPod) begin(pod *v1.Pod) {
 	p.leaveVerdicts()
 	p.pod, p.rejected, p.counted, p.missed, p.active = pod, false, false, false, false
 	p.begun++
-	p.decided, p.missing, p.task, p.extended, p.anySlice = false, nil, nil, extendedWant{}, false
+	p.decided, p.missing, p.task, p.extended = false, nil, nil, extendedWant{}
+	p.anySlice, p.sliceChanged = false, false
 }
 
 // wants notes which claims the attempt needs devices for, if any.
@@ -166,20 +168,23 @@ func (p *waitingPod) wanted() ([]*resourceapi.ResourceClaim, *allocator.Task) {
 	return p.missing, p.task
 }
 
-// helpedByAnySlice notes that the attempt found slices in the way which the task may have
-// no use for once they have changed.
-func (p *waitingPod) helpedByAnySlice() {
+// helpedByAnySlice notes that any change of slices may help, also if the task could not use
+// what they have then. It reports, once, whether there was one in this attempt.
+func (p *waitingPod) helpedByAnySlice() (happened bool) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
+	happened = p.sliceChanged && !p.anySlice
 	p.anySlice = true
+	return happened
 }
 
-// mayBeHelpedByAnySlice reports whether such slices were found, or may be in the way of a
-// request for all devices, which waits for each pool to be complete and for each device
-// that matches.
-func (p *waitingPod) mayBeHelpedByAnySlice() bool {
+// sliceHappened notes that slices changed. It reports whether any change may help the pod: a
+// request for all devices waits for each pool to be complete and for each device that
+// matches to be free.
+func (p *waitingPod) sliceHappened() (mayHelp bool) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
+	p.sliceChanged = true
 	return p.anySlice || wantsAll(p.missing)
 }
 
@@ -244,11 +249,14 @@ func (p *waitingPod) after(d time.Duration, wake func()) {
 	var timer *time.Timer
 	timer = time.AfterFunc(d, func() {
 		p.mutex.Lock()
-		if p.timer == timer {
+		stopped := p.timer != timer
+		if !stopped {
 			p.timer = nil
 		}
 		p.mutex.Unlock()
-		wake()
+		if !stopped {
+			wake()
+		}
 	})
 	p.timer = timer
 }

@@ -59,8 +59,8 @@ func (w *waker) wakeAtOnce(p *waitingPod) {
 	}
 }
 
-// wakeLater has a pod that is active made active again, should it not be tried within the
-// longest pause.
+// wakeLater has a pod that is active made active again, should this plugin not be asked about
+// it within the longest pause.
 func (w *waker) wakeLater(p *waitingPod) {
 	p.after(longestPause, func() { w.activateNow(p) })
 }
