@@ -124,7 +124,7 @@ func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, task *
 	case err != nil:
 		pl.awaitVerdict(c.pod, err)
 		if ctx.Err() == nil && c.pod.helpedByAnySlice() {
-			pl.waker.wake(c.pod)
+			pl.waker.wakeAfterPause(c.pod)
 		}
 		return solveError(ctx, err)
 	case !outcome.Fits():

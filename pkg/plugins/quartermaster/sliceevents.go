@@ -11,7 +11,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -94,40 +93,37 @@ func versionsOf[T any](oldObj, newObj any) (before, after *T) {
 }
 
 // wakeForDevices wakes the pods that could use any of the devices, which are listed as
-// for couldUse.
+// for couldUse. The scheduling queue would try those with the highest priority first, so
+// these come first if not all may be woken at once.
 func (pl *Quartermaster) wakeForDevices(devices map[inventory.PoolID][]string) {
-	pl.wakeThose(func(_ *waitingPod, task *allocator.Task) bool {
-		return task != nil && pl.couldUse(task, devices)
-	})
-}
-
-// wakeForSlices is wakeForDevices for devices that were published, changed or withdrawn.
-func (pl *Quartermaster) wakeForSlices(devices map[inventory.PoolID][]string) {
-	pl.wakeThose(func(p *waitingPod, task *allocator.Task) bool {
-		return p.sliceHappened() && (task == nil || task.Err() == nil) || task != nil && pl.couldUse(task, devices)
-	})
-}
-
-// wakeThose wakes the pods that something may help. The scheduling queue would try those
-// with the highest priority first, so these come first if not all may be woken at once.
-func (pl *Quartermaster) wakeThose(mayHelp func(*waitingPod, *allocator.Task) bool) {
-	var helped []*waitingPod
+	var interested []*waitingPod
 	for _, entry := range pl.waiting.all() {
 		_, task := entry.wanted()
 		switch {
-		case !mayHelp(entry, task):
-			if task == nil {
-				entry.missIfOpen()
-			}
+		case task == nil:
+			entry.missIfOpen()
+		case !pl.couldUse(task, devices):
 		case entry.isActive():
 			pl.waker.wakeLater(entry)
 		default:
-			helped = append(helped, entry)
+			interested = append(interested, entry)
 		}
 	}
-	slices.SortFunc(helped, byPriority)
-	for _, entry := range helped {
+	slices.SortFunc(interested, byPriority)
+	for _, entry := range interested {
 		pl.waker.wake(entry)
+	}
+}
+
+// wakeForSlices is wakeForDevices for devices that were published, changed or withdrawn.
+// It also wakes the pods that other devices than they could use may have kept from a node;
+// these after their pause, because there may be many such events that do not help.
+func (pl *Quartermaster) wakeForSlices(devices map[inventory.PoolID][]string) {
+	pl.wakeForDevices(devices)
+	for _, entry := range pl.waiting.all() {
+		if _, task := entry.wanted(); entry.sliceHappened() && (task == nil || task.Err() == nil) {
+			pl.waker.wakeAfterPause(entry)
+		}
 	}
 }
 

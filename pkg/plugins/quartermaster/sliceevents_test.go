@@ -24,7 +24,7 @@ type sliceCase struct {
 	others        []*resourceapi.ResourceSlice
 	before, after *resourceapi.ResourceSlice // nil if created or deleted
 	tombstone     bool
-	want          bool
+	want, later   bool // later: after the pod's pause
 	fits          bool // on the node, now that it is known
 }
 
@@ -74,7 +74,7 @@ func sliceCases() map[string]sliceCase {
 		"last slice deleted":            {claim: c, before: small},
 		"incomplete pool ends, all are wanted": {
 			claim: builder.Claim("c", builder.Request("r", "gpu").All()).Obj(), others: []*resourceapi.ResourceSlice{small},
-			before: builder.Slice("half").InPool("half", 1, 2).OnNode("n1").Devices(builder.Devices("gpu-5")...).Obj(), want: true, fits: true,
+			before: builder.Slice("half").InPool("half", 1, 2).OnNode("n1").Devices(builder.Devices("gpu-5")...).Obj(), want: true, later: true, fits: true,
 		},
 		"incomplete pool ends, some are wanted": {
 			claim: c, others: []*resourceapi.ResourceSlice{small},
@@ -83,18 +83,18 @@ func sliceCases() map[string]sliceCase {
 		"pool of others complete, all are wanted": {
 			claim:  builder.Claim("c", builder.Request("r", "gpu").All()).Obj(),
 			others: []*resourceapi.ResourceSlice{small, builder.Slice("a").InPool("nics", 1, 2).OfDriver("nic.example.com").OnNode("n1").Devices(builder.Devices("nic-0")...).Obj()},
-			after:  builder.Slice("b").InPool("nics", 1, 2).OfDriver("nic.example.com").OnNode("n1").Devices(builder.Devices("nic-1")...).Obj(), want: true, fits: true,
+			after:  builder.Slice("b").InPool("nics", 1, 2).OfDriver("nic.example.com").OnNode("n1").Devices(builder.Devices("nic-1")...).Obj(), want: true, later: true, fits: true,
 		},
 		"class missing, all are wanted": {claim: builder.Claim("c", builder.Request("r", "absent").All()).Obj(), after: small},
 		"matching device withdrawn, all are wanted": {
 			claim:  builder.Claim("c", builder.Request("r", "gpu").All()).Obj(),
 			others: []*resourceapi.ResourceSlice{small},
-			before: noSchedule(builder.Slice("more").InPool("more", 1, 1).OnNode("n1").Devices(builder.Devices("gpu-5")...).Obj()), want: true, fits: true,
+			before: noSchedule(builder.Slice("more").InPool("more", 1, 1).OnNode("n1").Devices(builder.Devices("gpu-5")...).Obj()), want: true, later: true, fits: true,
 		},
 		"selector does not fail any more": {
 			claim: large, others: []*resourceapi.ResourceSlice{big},
 			before: builder.Slice("a").InPool("a", 1, 1).OnNode("n1").Devices(builder.Devices("gpu-5")...).Obj(),
-			after:  builder.Slice("a").InPool("a", 1, 1).OnNode("n1").Devices(builder.Device("gpu-5").Attr("mem", 40)).Obj(), want: true, fits: true,
+			after:  builder.Slice("a").InPool("a", 1, 1).OnNode("n1").Devices(builder.Device("gpu-5").Attr("mem", 40)).Obj(), want: true, later: true, fits: true,
 		},
 		"last slice deleted, missed":     {claim: c, before: small, tombstone: true},
 		"complete by missed deletion":    {claim: c, others: []*resourceapi.ResourceSlice{small}, before: stray, tombstone: true, want: true, fits: true},
@@ -163,6 +163,9 @@ func TestSliceEvents(t *testing.T) {
 					before = cache.DeletedFinalStateUnknown{Key: test.before.Name, Obj: test.before}
 				}
 				f.pl.sliceHappened(before, object(test.after))
+				require.Equal(t, test.want && !test.later, len(f.names()) > 0)
+				time.Sleep(longestPause)
+				synctest.Wait()
 				require.Equal(t, test.want, len(f.names()) > 0)
 				require.Equal(t, test.fits, test.want && f.fits(pod), "the pod fits now")
 			})
@@ -210,16 +213,14 @@ func TestFailingDeviceGoesMeanwhile(t *testing.T) {
 		f.sliceIsThere(gpuSlice(80).Obj())
 		f.sliceIsThere(failing)
 		a := f.mustBegin(pod)
-		entry := f.pl.waiting.get(pod.UID)
 		f.leave(failing)
 		f.pl.sliceHappened(failing, nil)
 		f.arrive(failing) // Filter has looked before that.
 		f.pl.state.refreshSlice(failing.Name)
 		require.Empty(t, a.filter().feasible)
+		time.Sleep(longestPause)
+		synctest.Wait()
 		require.Equal(t, []string{"default/p"}, f.names())
-		f.activated = nil
-		f.pl.waker.reject(entry)
-		require.Empty(t, f.names(), "once is enough")
 	})
 }
 

@@ -59,6 +59,18 @@ func (w *waker) wakeAtOnce(p *waitingPod) {
 	}
 }
 
+// wakeAfterPause is wake after what remains of the pod's pause, however few there are.
+func (w *waker) wakeAfterPause(p *waitingPod) {
+	if !p.happened() {
+		return
+	}
+	if rest := p.rest(w.now()); rest > 0 {
+		p.after(rest, func() { w.activateNow(p) })
+	} else if !p.isActive() {
+		w.activateNow(p)
+	}
+}
+
 // wakeLater has a pod that is active made active again, should this plugin not be asked about
 // it within the longest pause.
 func (w *waker) wakeLater(p *waitingPod) {
