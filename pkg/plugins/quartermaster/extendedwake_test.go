@@ -51,15 +51,23 @@ func TestExtendedWokenByEndOfAnotherPod(t *testing.T) {
 	})
 }
 
-// TestExtendedWokenBySlices: a pod waits for devices that do not exist yet.
-func TestExtendedWokenBySlices(t *testing.T) {
-	t.Parallel()
+// withoutDevices runs a test with a pod that was rejected because there are no devices for
+// the extended resource that it asks for.
+func withoutDevices(t *testing.T, test func(t *testing.T, f *fixture, pod *v1.Pod)) {
 	objects := []runtime.Object{serving(builder.Class("gpu", `device.driver == "gpu.example.com"`), gpuResource), builder.Node("n1")}
 	inCluster(t, objects, func(t *testing.T, f *fixture) {
 		pod := gpuPod("p", "1")
 		f.create(pod)
 		f.settle()
 		require.Equal(t, "Filter", f.schedule(pod).phase)
+		test(t, f, pod)
+	})
+}
+
+// TestExtendedWokenBySlices: a pod waits for devices that do not exist yet.
+func TestExtendedWokenBySlices(t *testing.T) {
+	t.Parallel()
+	withoutDevices(t, func(t *testing.T, f *fixture, _ *v1.Pod) {
 		f.create(builder.NodeSlice("n2", builder.Device("nic-0")).OfDriver("nic.example.com").Obj())
 		f.settle()
 		require.Empty(t, f.names(), "slice with other devices")
@@ -87,12 +95,7 @@ func TestHintsForExtendedResources(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			objects := []runtime.Object{serving(builder.Class("gpu", `device.driver == "gpu.example.com"`), gpuResource), builder.Node("n1")}
-			inCluster(t, objects, func(t *testing.T, f *fixture) {
-				pod := gpuPod("p", "1")
-				f.create(pod)
-				f.settle()
-				require.Equal(t, "Filter", f.schedule(pod).phase)
+			withoutDevices(t, func(t *testing.T, f *fixture, pod *v1.Pod) {
 				var before any
 				if test.before != nil {
 					before = test.before
