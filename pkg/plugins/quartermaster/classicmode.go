@@ -209,7 +209,7 @@ func (pl *Quartermaster) contextChanged(before, after *apiversions.PodScheduling
 	if entry == nil {
 		return
 	}
-	pod, _ := entry.latest()
+	pod := entry.latest()
 	if pod == nil {
 		return // Its first attempt is about to begin, and will find the context as it is.
 	}
@@ -233,7 +233,7 @@ func (pl *Quartermaster) contextEnded(context *apiversions.PodSchedulingContext)
 		return
 	}
 	for _, entry := range pl.waiting.all() {
-		if waiting, _ := entry.latest(); waiting != nil && waiting.Namespace == context.Namespace && len(waiting.Spec.ResourceClaims) > 0 {
+		if waiting := entry.latest(); waiting != nil && waiting.Namespace == context.Namespace && len(waiting.Spec.ResourceClaims) > 0 {
 			pl.waker.wake(entry)
 		}
 	}

@@ -17,8 +17,9 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// conflictGrace is how long two claims may hold the same before that is reported, not counting
-// the time for which they settle. What instances of ours find out before they bind is undone within that time.
+// conflictGrace is how long two claims may hold the same before that is reported, not
+// counting the time for which they settle. What instances of ours find out before they bind
+// is undone within that time.
 const conflictGrace = 5 * time.Second
 
 // conflictReporter tells everybody concerned when two claims hold the same and nobody
@@ -178,7 +179,7 @@ func (r *conflictReporter) cannotTell(pair claimPair, then *inventory.Pool) bool
 		return true
 	}
 	pool := then.Everywhere()
-	return pool == nil || pool.State != inventory.Complete || pool.Device(pair.device) == nil
+	return pool.State != inventory.Complete || pool.Device(pair.device) == nil
 }
 
 // report tells about a conflict.

@@ -11,7 +11,7 @@
 //	Reserve      put the plan into the ledger (pkg/ledger)          reserve.go
 //	PreBind      write the plan to the server (pkg/commit)          prebind.go
 //	Unreserve    undo both                                          unreserve.go
-//	events       which events may help a pod that did not fit       events.go, hints*.go, *events.go
+//	events       which events may help a pod that did not fit       events.go, hints.go, *events.go, wake*.go
 //
 // State that outlives a cycle is in state.go; that of one cycle in cycle.go.
 package quartermaster

@@ -3,6 +3,7 @@ package quartermaster
 import (
 	"context"
 
+	"k8s.io/client-go/tools/cache"
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
@@ -53,4 +54,14 @@ func hint(mayHelp bool) (fwk.QueueingHint, error) {
 		return fwk.Queue, nil
 	}
 	return fwk.QueueSkip, nil
+}
+
+// versionsOf returns the object before and after an event, nil if there was none.
+func versionsOf[T any](oldObj, newObj any) (before, after *T) {
+	if tombstone, ok := oldObj.(cache.DeletedFinalStateUnknown); ok {
+		oldObj = tombstone.Obj
+	}
+	before, _ = oldObj.(*T)
+	after, _ = newObj.(*T)
+	return before, after
 }

@@ -93,3 +93,16 @@ func unallocated(claims []*resourceapi.ResourceClaim) []*resourceapi.ResourceCla
 	}
 	return result
 }
+
+// isSchedulableAfterTargetPodUpdate wakes a pod whose claims are all there now.
+func (pl *Quartermaster) isSchedulableAfterTargetPodUpdate(_ klog.Logger, _ *v1.Pod, _, newObj any) (fwk.QueueingHint, error) {
+	pod, ok := newObj.(*v1.Pod)
+	return hint(!ok || pl.checkClaims(pod) == nil)
+}
+
+// isSchedulableAfterRelease wakes pods when another pod gave up devices that it
+// had in flight. See Unreserve.
+func (pl *Quartermaster) isSchedulableAfterRelease(_ klog.Logger, pod *v1.Pod, oldObj, _ any) (fwk.QueueingHint, error) {
+	other, ok := oldObj.(*v1.Pod)
+	return hint(ok && other.UID != pod.UID && pl.released.has(other.UID))
+}

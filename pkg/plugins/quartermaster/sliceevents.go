@@ -1,15 +1,12 @@
 package quartermaster
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	resourceinformers "k8s.io/client-go/informers/resource/v1"
 	"k8s.io/client-go/tools/cache"
-	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
@@ -80,59 +77,4 @@ func devicesOfRule(rule *resourceapi.DeviceTaintRule) map[inventory.PoolID][]str
 		return map[inventory.PoolID][]string{id: nil}
 	}
 	return map[inventory.PoolID][]string{id: {*selector.Device}}
-}
-
-// versionsOf returns the object before and after an event, nil if there was none.
-func versionsOf[T any](oldObj, newObj any) (before, after *T) {
-	if tombstone, ok := oldObj.(cache.DeletedFinalStateUnknown); ok {
-		oldObj = tombstone.Obj
-	}
-	before, _ = oldObj.(*T)
-	after, _ = newObj.(*T)
-	return before, after
-}
-
-// wakeForDevices wakes the pods that could use any of the devices, which are listed as
-// for couldUse. The scheduling queue would try those with the highest priority first, so
-// these come first if not all may be woken at once.
-func (pl *Quartermaster) wakeForDevices(devices map[inventory.PoolID][]string) {
-	var interested []*waitingPod
-	for _, entry := range pl.waiting.all() {
-		_, task := entry.wanted()
-		switch {
-		case task == nil:
-			entry.missIfOpen()
-		case !pl.couldUse(task, devices):
-		case entry.isActive():
-			pl.waker.wakeLater(entry)
-		default:
-			interested = append(interested, entry)
-		}
-	}
-	slices.SortFunc(interested, byPriority)
-	for _, entry := range interested {
-		pl.waker.wake(entry)
-	}
-}
-
-// wakeForSlices is wakeForDevices for devices that were published, changed or withdrawn.
-// It also wakes the pods that other devices than they could use may have kept from a node;
-// these after their pause, because there may be many such events that do not help.
-func (pl *Quartermaster) wakeForSlices(devices map[inventory.PoolID][]string) {
-	pl.wakeForDevices(devices)
-	for _, entry := range pl.waiting.all() {
-		if _, task := entry.wanted(); entry.sliceHappened() && (task == nil || task.Err() == nil) {
-			pl.waker.wakeAfterPause(entry)
-		}
-	}
-}
-
-// byPriority compares pods by priority and, if it is the same, by age.
-func byPriority(a, b *waitingPod) int {
-	one, _ := a.latest()
-	other, _ := b.latest()
-	return cmp.Or(
-		cmp.Compare(corev1helpers.PodPriority(other), corev1helpers.PodPriority(one)),
-		one.CreationTimestamp.Compare(other.CreationTimestamp.Time),
-	)
 }

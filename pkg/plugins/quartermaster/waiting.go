@@ -261,11 +261,18 @@ func (p *waitingPod) after(d time.Duration, wake func()) {
 	p.timer = timer
 }
 
-// latest is the pod as it was when it was last tried, and how often that was.
-func (p *waitingPod) latest() (pod *v1.Pod, begun int) {
+// latest is the pod as it was when it was last tried.
+func (p *waitingPod) latest() *v1.Pod {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	return p.pod, p.begun
+	return p.pod
+}
+
+// attemptsBegun is how often the pod was tried, counting an attempt under way.
+func (p *waitingPod) attemptsBegun() int {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.begun
 }
 
 // activated notes that the pod was made active after so many attempts had begun.

@@ -96,7 +96,8 @@ func (w *waker) again(p *waitingPod) {
 }
 
 func (w *waker) activateNow(p *waitingPod) {
-	pod, begun := p.latest()
+	begun := p.attemptsBegun()
+	pod := p.latest()
 	w.activate(w.logger, map[string]*v1.Pod{pod.Namespace + "/" + pod.Name: pod})
 	p.activated(begun)
 }
