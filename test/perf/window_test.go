@@ -5,10 +5,14 @@ import (
 	"runtime"
 	"time"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/component-base/metrics/legacyregistry"
+	configv1 "k8s.io/kube-scheduler/config/v1"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
+	"sigs.k8s.io/yaml"
 
+	"github.com/quartermaster-dra/quartermaster/manifests"
 	"github.com/quartermaster-dra/quartermaster/test/perf/timing"
 )
 
@@ -37,6 +41,9 @@ type window struct {
 // open runs when the scheduler has started. The cleanup runs before the scheduler is
 // stopped, because what is cleaned up last was set up first.
 func (w *window) open(tCtx ktesting.TContext) error {
+	if err := checkClientLimit(tCtx.RESTConfig()); err != nil {
+		return err
+	}
 	before, err := extensionPoints()
 	if err != nil {
 		return err
@@ -54,6 +61,25 @@ func (w *window) open(tCtx ktesting.TContext) error {
 		}
 		w.heap = liveHeap() - heapBefore
 	})
+	return nil
+}
+
+// checkClientLimit fails unless the scheduler's client has the limit that is shipped.
+// scheduler_perf gives it one of its own, whatever the configuration says.
+func checkClientLimit(client *rest.Config) error {
+	encoded, err := manifests.SchedulerConfig(manifests.ReplaceDefault)
+	if err != nil {
+		return err
+	}
+	var shipped configv1.KubeSchedulerConfiguration
+	if err := yaml.Unmarshal(encoded, &shipped); err != nil {
+		return fmt.Errorf("configuration of overlay %q: %w", manifests.ReplaceDefault, err)
+	}
+	limit := shipped.ClientConnection
+	if client.QPS != limit.QPS || client.Burst != int(limit.Burst) {
+		return fmt.Errorf("scheduler_perf gives the scheduler %v requests a second in bursts of %d, the manifests %v and %d; figures would not be what a user gets: make them the same",
+			client.QPS, client.Burst, limit.QPS, limit.Burst)
+	}
 	return nil
 }
 

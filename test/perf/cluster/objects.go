@@ -79,3 +79,11 @@ func Publish(ctx context.Context, client kubernetes.Interface, slices []*resourc
 		return err
 	})
 }
+
+// CreatePods creates count pods like the given one, which has a generateName.
+func CreatePods(ctx context.Context, client kubernetes.Interface, namespace string, pod *v1.Pod, count int) error {
+	return inParallel(ctx, count, func(int) error {
+		_, err := client.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
+		return err
+	})
+}

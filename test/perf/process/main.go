@@ -30,7 +30,7 @@ func main() {
 	flag.StringVar(&o.results, "results", filepath.Join("..", "..", "bin", "bench", "process"), "directory for logs and heap profiles")
 	flag.IntVar(&o.nodes, "nodes", 5000, "number of nodes, with ten devices each")
 	flag.IntVar(&o.claims, "claims", 20000, "number of claims that hold a device")
-	flag.IntVar(&o.pods, "pods", 500, "number of pods with a claim to schedule before the heap is measured")
+	flag.IntVar(&o.pods, "pods", 1000, "number of pods with a claim to schedule before the heap is measured")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -63,12 +63,15 @@ func measure(ctx context.Context, o options) (err error) {
 	if err := fill(ctx, client, o); err != nil {
 		return err
 	}
+	var measured []measurement
 	for _, s := range subjects {
+		fmt.Printf("schedule %d pods with %s\n", o.pods, s.label)
 		got, err := measureOne(ctx, client, cluster.AdminKubeconfig(), s, o)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.label, err)
 		}
-		fmt.Println(got)
+		measured = append(measured, got)
 	}
-	return nil
+	fmt.Println()
+	return writeTable(os.Stdout, measured)
 }

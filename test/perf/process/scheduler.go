@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -23,8 +24,16 @@ type subject struct {
 	change func(config map[string]any)
 }
 
+// file is how the names of its files begin.
+func (s subject) file() string { return strings.ReplaceAll(s.label, " ", "-") }
+
+// baseline is the subject to which the others are compared: the in-tree plugin under
+// the same conditions.
+const baseline = "in-tree"
+
 var subjects = []subject{
-	{label: "in-tree", binary: "kube-scheduler", change: withoutPlugins},
+	{label: "in-tree as it comes", binary: "kube-scheduler", change: asItComes},
+	{label: baseline, binary: "kube-scheduler", change: withoutPlugins},
 	{label: "quartermaster", binary: "scheduler", change: func(map[string]any) {}},
 }
 
@@ -34,21 +43,10 @@ func withoutPlugins(config map[string]any) {
 	delete(config["profiles"].([]any)[0].(map[string]any), "plugins")
 }
 
-// measurement is what a scheduler's process came to.
-type measurement struct {
-	label string
-	// heap are live objects, in bytes; resident is the process's memory, which
-	// holds garbage and code as well.
-	heap, resident uint64
-	// start is CPU time from the start until the pods are created, perPod the rest
-	// divided by the pods.
-	start, perPod time.Duration
-	throughput    float64
-}
-
-func (m measurement) String() string {
-	return fmt.Sprintf("%-13s  heap %6.1f MiB  resident %6.1f MiB  CPU to start %5.2f s  CPU per pod %6.3f ms  %6.1f pods/s",
-		m.label, float64(m.heap)/(1<<20), float64(m.resident)/(1<<20), m.start.Seconds(), float64(m.perPod)/float64(time.Millisecond), m.throughput)
+// asItComes also leaves kube-scheduler's default limit of requests in place.
+func asItComes(config map[string]any) {
+	withoutPlugins(config)
+	delete(config, "clientConnection")
 }
 
 // measureOne starts a scheduler, has it schedule pods, and measures it.
@@ -66,16 +64,15 @@ func measureOne(ctx context.Context, client kubernetes.Interface, kubeconfig str
 	if err != nil {
 		return measurement{}, err
 	}
-	begin := time.Now()
-	if err := runPods(ctx, client, o); err != nil {
+	elapsed, err := runPods(ctx, client, o)
+	if err != nil {
 		return measurement{}, err
 	}
-	elapsed := time.Since(begin)
 	ended, err := cpuTime(process.PID())
 	if err != nil {
 		return measurement{}, err
 	}
-	heap, err := liveHeap(ctx, process.Address(), filepath.Join(o.results, s.label+"-heap.txt"))
+	heap, err := liveHeap(ctx, process.Address(), filepath.Join(o.results, s.file()+"-heap.txt"))
 	if err != nil {
 		return measurement{}, err
 	}
@@ -110,7 +107,7 @@ func start(ctx context.Context, kubeconfig string, s subject, o options) (*sched
 	if err != nil {
 		return nil, err
 	}
-	log := filepath.Join(o.results, s.label+".log")
+	log := filepath.Join(o.results, s.file()+".log")
 	if err := os.RemoveAll(log); err != nil {
 		return nil, err
 	}

@@ -39,3 +39,9 @@ func TestWithoutPlugins(t *testing.T) {
 	withoutPlugins(config)
 	require.Equal(t, map[string]any{"a": 1, "profiles": []any{map[string]any{"schedulerName": "s"}}}, config)
 }
+
+func TestAsItComes(t *testing.T) {
+	config := map[string]any{"clientConnection": 1, "profiles": []any{map[string]any{"schedulerName": "s", "plugins": 2}}}
+	asItComes(config)
+	require.Equal(t, map[string]any{"profiles": []any{map[string]any{"schedulerName": "s"}}}, config)
+}
