@@ -110,6 +110,7 @@ func collect(directory string, window *window, preparation *preparation) (report
 		Attempts:     totals.PreFilter.Calls,
 		Nodes:        totals.Filter.Calls,
 		Throughput:   items.value("SchedulingThroughput", "Average"),
+		Elapsed:      totals.Elapsed,
 		PluginTime:   totals.Plugin(),
 		CycleTime:    window.cycle(),
 		AttemptP50:   time.Duration(items.value(workload.AttemptMetric, "Perc50") * float64(time.Millisecond)),

@@ -3,6 +3,7 @@ package perf
 import (
 	"fmt"
 	"runtime"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -26,10 +27,15 @@ var cyclePoints = []string{
 	metrics.PreFilter, metrics.Filter, metrics.PostFilter, metrics.PreScore, metrics.Score, metrics.Reserve,
 }
 
-// window is what happens in a scheduler from its start until the end of the
-// workload, while it still runs.
+// window is what happens in a scheduler from when the first measured pod gets into its
+// queue, or from its start if there is none, until the end of the workload, while it
+// still runs.
 type window struct {
 	recorder *timing.Recorder
+
+	mutex sync.Mutex
+	// before is the time of each extension point when it began.
+	before map[string]time.Duration
 
 	totals timing.Totals
 	// points is the time of each extension point, of all plugins.
@@ -44,10 +50,14 @@ func (w *window) open(tCtx ktesting.TContext) error {
 	if err := checkClientLimit(tCtx.RESTConfig()); err != nil {
 		return err
 	}
-	before, err := extensionPoints()
-	if err != nil {
+	if err := w.begin(); err != nil {
 		return err
 	}
+	w.recorder.OnFirst(func() {
+		if err := w.begin(); err != nil {
+			tCtx.TB().Errorf("%v", err)
+		}
+	})
 	heapBefore := liveHeap()
 	tCtx.TB().Cleanup(func() {
 		w.totals = w.recorder.Totals()
@@ -55,13 +65,24 @@ func (w *window) open(tCtx ktesting.TContext) error {
 		if err != nil {
 			tCtx.TB().Errorf("%v", err)
 		}
+		w.mutex.Lock()
+		defer w.mutex.Unlock()
 		w.points = make(map[string]time.Duration)
 		for point, took := range after {
-			w.points[point] = took - before[point]
+			w.points[point] = took - w.before[point]
 		}
 		w.heap = liveHeap() - heapBefore
 	})
 	return nil
+}
+
+// begin takes what the extension points have taken so far: what comes later is measured.
+func (w *window) begin() error {
+	points, err := extensionPoints()
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.before = points
+	return err
 }
 
 // checkClientLimit fails unless the scheduler's client has the limit that is shipped.

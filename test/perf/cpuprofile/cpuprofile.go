@@ -24,11 +24,14 @@ var schedulerPackages = []string{
 }
 
 // pluginFunctions are those of the wrapper that both plugins run in. What they call
-// while a node is sought is the plugin's.
+// in the scheduling cycle is the plugin's.
 var pluginFunctions = []string{
 	"timing.(*timedPlugin).PreFilter",
 	"timing.(*timedPlugin).Filter",
+	"timing.(*timedPlugin).PostFilter",
+	"timing.(*timedOwnPlugin).PreScore",
 	"timing.(*timedPlugin).Score",
+	"timing.(*timedPlugin).Reserve",
 	"timing.timedPreFilterExtensions.",
 	"timing.timedScoreExtensions.",
 }
@@ -41,7 +44,8 @@ type Usage struct {
 	Process time.Duration
 	// Scheduler is the part whose stack passes through the scheduler.
 	Scheduler time.Duration
-	// Plugin is the part within the plugin's PreFilter, Filter and Score.
+	// Plugin is the part within the plugin's calls in the scheduling cycle, PreFilter
+	// to Reserve.
 	Plugin time.Duration
 }
 

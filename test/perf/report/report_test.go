@@ -23,13 +23,13 @@ func TestMedianOfAnEvenNumberIsTheLowerOne(t *testing.T) {
 
 func TestWrite(t *testing.T) {
 	ours := Result{
-		Workload: "Case/a", Plugin: "ours", Count: 100, Attempts: 100, Nodes: 1000, Throughput: 60,
+		Workload: "Case/a", Plugin: "ours", Count: 100, Attempts: 100, Nodes: 1000, Throughput: 60, Elapsed: 2 * time.Second,
 		PluginTime: 10 * time.Millisecond, CycleTime: 50 * time.Millisecond, AttemptP50: 10 * time.Millisecond,
 		PluginCPU: time.Second / 10, SchedulerCPU: time.Second, ProcessCPU: 4 * time.Second, Heap: 100 << 20,
 	}
 	// Per pod, not in total: with twice as many pods it does twice the work.
 	theirs := Result{
-		Workload: "Case/a", Plugin: "theirs", Count: 200, Attempts: 400, Nodes: 2000, Throughput: 30,
+		Workload: "Case/a", Plugin: "theirs", Count: 200, Attempts: 400, Nodes: 2000, Throughput: 30, Elapsed: 4 * time.Second,
 		PluginTime: 400 * time.Millisecond, CycleTime: 400 * time.Millisecond, AttemptP50: 40 * time.Millisecond,
 		PluginCPU: 2 * time.Second, SchedulerCPU: 4 * time.Second, ProcessCPU: 8 * time.Second, Heap: 50 << 20,
 	}
@@ -47,12 +47,28 @@ func TestWrite(t *testing.T) {
 		got = append(got, cells)
 	}
 	require.Equal(t, [][]string{
-		{"Case/a", "theirs", "30.0", "2000.0", "10.0", "200.00", "2.000", "2.00", "40.0", "–", "10.000", "20.00", "40.00", "50"},
-		{"Case/a", "ours", "60.0", "100.0", "10.0", "10.00", "0.500", "1.00", "10.0", "–", "1.000", "10.00", "40.00", "100"},
-		{"Case/a", "ratio", "2", "0.05", "1", "0.05", "0.25", "0.5", "0.25", "–", "0.1", "0.5", "1", "2"},
-		{"Case/b", "theirs", "5.0", "–", "–", "–", "–", "–", "–", "–", "–", "–", "–", "–"},
+		{"Case/a", "theirs", "30.0", "50.0", "2000.0", "10.0", "200.00", "2.000", "2.00", "40.0", "–", "10.000", "20.00", "40.00", "50"},
+		{"Case/a", "ours", "60.0", "50.0", "100.0", "10.0", "10.00", "0.500", "1.00", "10.0", "–", "1.000", "10.00", "40.00", "100"},
+		{"Case/a", "ratio", "2", "1", "0.05", "1", "0.05", "0.25", "0.5", "0.25", "–", "0.1", "0.5", "1", "▼ 2"},
+		{"Case/b", "theirs", "5.0", "–", "–", "–", "–", "–", "–", "–", "–", "–", "–", "–", "–"},
 	}, got)
 	for _, line := range lines[1:6] {
 		require.Len(t, []rune(line), len([]rune(lines[0])), "columns are aligned")
 	}
+	require.Contains(t, text.String(), "\n▼: ours is behind theirs by more than 5 %:\n\n- Case/a: heap growth MiB 2\n")
+}
+
+// Two runs of the same code differ by a few percent, and how many nodes were looked at
+// is not good or bad by itself.
+func TestOnlyWhatIsWorseIsMarked(t *testing.T) {
+	theirs := Result{Workload: "w", Plugin: "theirs", Count: 100, Nodes: 100, Attempts: 100, Throughput: 100, PluginTime: time.Second, CycleTime: time.Second}
+	ours := Result{Workload: "w", Plugin: "ours", Count: 100, Nodes: 900, Attempts: 900, Throughput: 96, PluginTime: time.Second, CycleTime: 1040 * time.Millisecond}
+	var text strings.Builder
+	require.NoError(t, Write(&text, []Result{theirs, ours}, "ours", "theirs"))
+	require.NotContains(t, text.String(), "▼")
+
+	ours.Throughput, ours.CycleTime = 94, 1060*time.Millisecond
+	text.Reset()
+	require.NoError(t, Write(&text, []Result{theirs, ours}, "ours", "theirs"))
+	require.Contains(t, text.String(), "- w: per second 0.94, cycle ms/pod 1.06\n")
 }

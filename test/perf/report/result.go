@@ -19,10 +19,13 @@ type Result struct {
 	Attempts int64 `json:"attempts"`
 	// Nodes is the number of Filter calls, over all attempts.
 	Nodes int64 `json:"nodes"`
-	// Throughput is in pods, or slices, per second.
+	// Throughput is in pods, or slices, per second: the mean of scheduler_perf's samples.
 	Throughput float64 `json:"throughput"`
-	// PluginTime is the plugin's own PreFilter, Filter and Score, summed over pods
-	// and nodes.
+	// Elapsed is from when the first pod got into the queue until the claims of the last
+	// one had been written.
+	Elapsed time.Duration `json:"elapsed"`
+	// PluginTime is the plugin's own part of CycleTime, except that calls on several nodes
+	// at a time are added up.
 	PluginTime time.Duration `json:"pluginTime"`
 	// CycleTime is that of all plugins from PreFilter to Reserve, summed over pods.
 	CycleTime time.Duration `json:"cycleTime"`
@@ -31,8 +34,8 @@ type Result struct {
 	AttemptP50 time.Duration `json:"attemptP50"`
 	AttemptP99 time.Duration `json:"attemptP99"`
 	// PluginCPU, SchedulerCPU and ProcessCPU are CPU time, from the profile of the
-	// measurement: of the plugin's PreFilter, Filter and Score, of everything that
-	// the scheduler does, and of the process, which runs the API server as well.
+	// measurement: of the plugin's part of the cycle, of everything that the
+	// scheduler does, and of the process, which runs the API server as well.
 	PluginCPU    time.Duration `json:"pluginCPU"`
 	SchedulerCPU time.Duration `json:"schedulerCPU"`
 	ProcessCPU   time.Duration `json:"processCPU"`
@@ -54,6 +57,7 @@ func Median(runs []Result) Result {
 	merged.Attempts = median(runs, func(r Result) int64 { return r.Attempts })
 	merged.Nodes = median(runs, func(r Result) int64 { return r.Nodes })
 	merged.Throughput = median(runs, func(r Result) float64 { return r.Throughput })
+	merged.Elapsed = median(runs, func(r Result) time.Duration { return r.Elapsed })
 	merged.PluginTime = median(runs, func(r Result) time.Duration { return r.PluginTime })
 	merged.CycleTime = median(runs, func(r Result) time.Duration { return r.CycleTime })
 	merged.AttemptP50 = median(runs, func(r Result) time.Duration { return r.AttemptP50 })

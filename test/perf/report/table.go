@@ -8,26 +8,61 @@ import (
 	"time"
 )
 
+// better says which of two values is the better one.
+type better int
+
+const (
+	neither better = iota
+	more
+	less
+)
+
 // column is one measured quantity. A value that is not positive is shown as "–".
 type column struct {
 	title  string
+	better better
 	value  func(Result) float64
 	format string
 }
 
+// columns: how many nodes and attempts it took explains the other values, but is neither
+// good nor bad by itself.
 var columns = []column{
-	{"per second", func(r Result) float64 { return r.Throughput }, "%.1f"},
-	{"plugin µs/pod", func(r Result) float64 { return perPod(r, r.PluginTime, time.Microsecond) }, "%.1f"},
-	{"nodes/pod", func(r Result) float64 { return per(float64(r.Nodes), r.Count) }, "%.1f"},
-	{"plugin µs/node", func(r Result) float64 { return per(float64(r.PluginTime)/float64(time.Microsecond), r.Nodes) }, "%.2f"},
-	{"cycle ms/pod", func(r Result) float64 { return perPod(r, r.CycleTime, time.Millisecond) }, "%.3f"},
-	{"attempts/pod", func(r Result) float64 { return per(float64(r.Attempts), r.Count) }, "%.2f"},
-	{"attempt p50 ms", func(r Result) float64 { return in(r.AttemptP50, time.Millisecond) }, "%.1f"},
-	{"attempt p99 ms", func(r Result) float64 { return in(r.AttemptP99, time.Millisecond) }, "%.1f"},
-	{"plugin CPU ms/pod", func(r Result) float64 { return perPod(r, r.PluginCPU, time.Millisecond) }, "%.3f"},
-	{"scheduler CPU ms/pod", func(r Result) float64 { return perPod(r, r.SchedulerCPU, time.Millisecond) }, "%.2f"},
-	{"process CPU ms/pod", func(r Result) float64 { return perPod(r, r.ProcessCPU, time.Millisecond) }, "%.2f"},
-	{"heap growth MiB", func(r Result) float64 { return float64(r.Heap) / (1 << 20) }, "%.0f"},
+	{"per second", more, func(r Result) float64 { return r.Throughput }, "%.1f"},
+	{"overall/s", more, func(r Result) float64 { return overall(r) }, "%.1f"},
+	{"plugin µs/pod", less, func(r Result) float64 { return perPod(r, r.PluginTime, time.Microsecond) }, "%.1f"},
+	{"nodes/pod", neither, func(r Result) float64 { return per(float64(r.Nodes), r.Count) }, "%.1f"},
+	{"plugin µs/node", neither, func(r Result) float64 { return per(float64(r.PluginTime)/float64(time.Microsecond), r.Nodes) }, "%.2f"},
+	{"cycle ms/pod", less, func(r Result) float64 { return perPod(r, r.CycleTime, time.Millisecond) }, "%.3f"},
+	{"attempts/pod", neither, func(r Result) float64 { return per(float64(r.Attempts), r.Count) }, "%.2f"},
+	{"attempt p50 ms", less, func(r Result) float64 { return in(r.AttemptP50, time.Millisecond) }, "%.1f"},
+	{"attempt p99 ms", less, func(r Result) float64 { return in(r.AttemptP99, time.Millisecond) }, "%.1f"},
+	{"plugin CPU ms/pod", less, func(r Result) float64 { return perPod(r, r.PluginCPU, time.Millisecond) }, "%.3f"},
+	{"scheduler CPU ms/pod", less, func(r Result) float64 { return perPod(r, r.SchedulerCPU, time.Millisecond) }, "%.2f"},
+	{"process CPU ms/pod", less, func(r Result) float64 { return perPod(r, r.ProcessCPU, time.Millisecond) }, "%.2f"},
+	{"heap growth MiB", less, func(r Result) float64 { return float64(r.Heap) / (1 << 20) }, "%.0f"},
+}
+
+// tolerance is by how much two runs of the same code may differ, as a part of the value.
+const tolerance = 0.05
+
+// behind says whether the ratio of ours to the baseline is worse than 1.
+func (c column) behind(ratio float64) bool {
+	switch c.better {
+	case more:
+		return ratio < 1-tolerance
+	case less:
+		return ratio > 1+tolerance
+	default:
+		return false
+	}
+}
+
+func overall(r Result) float64 {
+	if r.Elapsed <= 0 {
+		return 0
+	}
+	return float64(r.Count) / r.Elapsed.Seconds()
 }
 
 func in(d, unit time.Duration) float64 { return float64(d) / float64(unit) }
@@ -46,12 +81,17 @@ const (
 	nothing = "–"
 	// ratioRow is the name of the row that divides ours by the in-tree plugin's.
 	ratioRow = "ratio"
+	// behindMark precedes a ratio with which ours is the worse one.
+	behindMark = "▼ "
 )
 
 // Write writes the results as a Markdown table: for each workload, in the order in
-// which they come, a row for each plugin and then the ratio, ours : baseline.
+// which they come, a row for each plugin and then the ratio, ours : baseline. A ratio
+// with which ours is the worse one is marked, and what is marked is listed below the
+// table.
 func Write(w io.Writer, results []Result, ours, baseline string) error {
 	table := [][]string{header()}
+	var lost []string
 	for _, workload := range workloads(results) {
 		inTree, hasBaseline := find(results, workload, baseline)
 		if hasBaseline {
@@ -62,10 +102,18 @@ func Write(w io.Writer, results []Result, ours, baseline string) error {
 			table = append(table, row(own))
 		}
 		if hasBaseline && hasOurs {
-			table = append(table, ratios(own, inTree))
+			row, behind := ratios(own, inTree)
+			table = append(table, row)
+			if len(behind) > 0 {
+				lost = append(lost, fmt.Sprintf("- %s: %s\n", workload, strings.Join(behind, ", ")))
+			}
 		}
 	}
-	_, err := io.WriteString(w, markdown(table))
+	text := markdown(table)
+	if len(lost) > 0 {
+		text += fmt.Sprintf("\n%s: %s is behind %s by more than %.0f %%:\n\n%s", strings.TrimSpace(behindMark), ours, baseline, 100*tolerance, strings.Join(lost, ""))
+	}
+	_, err := io.WriteString(w, text)
 	return err
 }
 
@@ -90,17 +138,23 @@ func row(result Result) []string {
 	return cells
 }
 
-func ratios(ours, baseline Result) []string {
-	cells := []string{ours.Workload, ratioRow}
+// ratios returns the row, and in which columns ours is behind by how much.
+func ratios(ours, baseline Result) (cells, behind []string) {
+	cells = []string{ours.Workload, ratioRow}
 	for _, column := range columns {
 		own, theirs := column.value(ours), column.value(baseline)
-		if own > 0 && theirs > 0 {
-			cells = append(cells, fmt.Sprintf("%.3g", own/theirs))
-		} else {
+		if own <= 0 || theirs <= 0 {
 			cells = append(cells, nothing)
+			continue
 		}
+		cell := fmt.Sprintf("%.3g", own/theirs)
+		if column.behind(own / theirs) {
+			behind = append(behind, column.title+" "+cell)
+			cell = behindMark + cell
+		}
+		cells = append(cells, cell)
 	}
-	return cells
+	return cells, behind
 }
 
 func workloads(results []Result) []string {

@@ -58,6 +58,13 @@ func (p *timedPodGroupPlugin) Name() string { return p.name }
 // Name resolves the ambiguity between the two embedded plugins.
 func (p *timedOwnPlugin) Name() string { return p.name }
 
+// PreEnqueue runs when a pod gets into the queue, which is when the first one starts
+// the measurement.
+func (p *timedPlugin) PreEnqueue(ctx context.Context, pod *v1.Pod) *fwk.Status {
+	p.recorder.enqueued(pod)
+	return p.devicePlugin.PreEnqueue(ctx, pod)
+}
+
 func (p *timedPlugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	start := time.Now()
 	result, status := p.devicePlugin.PreFilter(ctx, state, pod, nodes)
@@ -77,6 +84,21 @@ func (p *timedPlugin) Filter(ctx context.Context, state fwk.CycleState, pod *v1.
 	start := time.Now()
 	status := p.devicePlugin.Filter(ctx, state, pod, node)
 	p.recorder.add(&p.recorder.filter, pod, start)
+	return status
+}
+
+func (p *timedPlugin) PostFilter(ctx context.Context, state fwk.CycleState, pod *v1.Pod, nodes fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
+	start := time.Now()
+	result, status := p.devicePlugin.PostFilter(ctx, state, pod, nodes)
+	p.recorder.add(&p.recorder.postFilter, pod, start)
+	return result, status
+}
+
+// PreScore is timed where the plugin has it.
+func (p *timedOwnPlugin) PreScore(ctx context.Context, state fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) *fwk.Status {
+	start := time.Now()
+	status := p.morePoints.PreScore(ctx, state, pod, nodes)
+	p.recorder.add(&p.recorder.preScore, pod, start)
 	return status
 }
 
@@ -106,8 +128,8 @@ func (p *timedPlugin) PreBind(ctx context.Context, state fwk.CycleState, pod *v1
 	start := time.Now()
 	status := p.devicePlugin.PreBind(ctx, state, pod, node)
 	p.recorder.add(&p.recorder.preBind, pod, start)
-	if status.IsSuccess() && p.recorder.measures(pod) {
-		p.recorder.committed.Add(1)
+	if status.IsSuccess() {
+		p.recorder.written(pod)
 	}
 	return status
 }

@@ -14,12 +14,17 @@ import (
 type Recorder struct {
 	namespace string
 
-	preFilter, preFilterExtensions, filter, score, normalizeScore, reserve, preBind total
+	preFilter, preFilterExtensions, filter, postFilter, preScore, score, normalizeScore, reserve, preBind total
 
 	committed atomic.Int64
 
 	mutex  sync.Mutex
 	handle fwk.Handle
+	// first is when the first pod got into the queue, last when the claims of the last
+	// one had been written.
+	first, last time.Time
+	// onFirst is called when the first pod gets into the queue, which waits for it.
+	onFirst func()
 }
 
 // total is the number of calls and the sum of their durations in nanoseconds.
@@ -40,16 +45,23 @@ type Total struct {
 
 // Totals are the calls of a plugin so far.
 type Totals struct {
-	PreFilter, PreFilterExtensions, Filter, Score, NormalizeScore, Reserve, PreBind Total
+	PreFilter, PreFilterExtensions, Filter, PostFilter, PreScore, Score, NormalizeScore, Reserve, PreBind Total
 	// Committed is the number of pods whose claims have been written, that is,
 	// whose PreBind succeeded.
 	Committed int64
+	// Elapsed is from when the first pod got into the queue until the claims of the
+	// last one had been written.
+	Elapsed time.Duration
 }
 
-// Plugin is the time of the extension points that find a node: PreFilter, Filter
-// and Score with their extensions.
+// Plugin is the plugin's own time in the scheduling cycle: PreFilter, Filter,
+// PostFilter, PreScore, Score and Reserve with their extensions.
 func (t Totals) Plugin() time.Duration {
-	return t.PreFilter.Time + t.PreFilterExtensions.Time + t.Filter.Time + t.Score.Time + t.NormalizeScore.Time
+	var sum time.Duration
+	for _, point := range []Total{t.PreFilter, t.PreFilterExtensions, t.Filter, t.PostFilter, t.PreScore, t.Score, t.NormalizeScore, t.Reserve} {
+		sum += point.Time
+	}
+	return sum
 }
 
 // NewRecorder makes a recorder for the pods of a namespace.
@@ -59,15 +71,21 @@ func NewRecorder(namespace string) *Recorder {
 
 // Totals returns the totals so far.
 func (r *Recorder) Totals() Totals {
+	r.mutex.Lock()
+	elapsed := max(r.last.Sub(r.first), 0)
+	r.mutex.Unlock()
 	return Totals{
 		PreFilter:           r.preFilter.sum(),
 		PreFilterExtensions: r.preFilterExtensions.sum(),
 		Filter:              r.filter.sum(),
+		PostFilter:          r.postFilter.sum(),
+		PreScore:            r.preScore.sum(),
 		Score:               r.score.sum(),
 		NormalizeScore:      r.normalizeScore.sum(),
 		Reserve:             r.reserve.sum(),
 		PreBind:             r.preBind.sum(),
 		Committed:           r.committed.Load(),
+		Elapsed:             elapsed,
 	}
 }
 
@@ -82,6 +100,40 @@ func (r *Recorder) setHandle(handle fwk.Handle) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	r.handle = handle
+}
+
+// OnFirst has f called once, when the first pod gets into the queue.
+func (r *Recorder) OnFirst(f func()) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.onFirst = f
+}
+
+// enqueued notes that a pod may get into the queue.
+func (r *Recorder) enqueued(pod *v1.Pod) {
+	if !r.measures(pod) {
+		return
+	}
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if !r.first.IsZero() {
+		return
+	}
+	if r.onFirst != nil {
+		r.onFirst()
+	}
+	r.first = time.Now()
+}
+
+// written notes that the claims of a pod have been written.
+func (r *Recorder) written(pod *v1.Pod) {
+	if !r.measures(pod) {
+		return
+	}
+	r.committed.Add(1)
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.last = time.Now()
 }
 
 func (r *Recorder) measures(pod *v1.Pod) bool { return pod.Namespace == r.namespace }

@@ -91,6 +91,62 @@ func TestRecorderCountsPodsWhoseClaimsAreWritten(t *testing.T) {
 	require.EqualValues(t, 1, recorder.Totals().Committed)
 }
 
+// ownPlugin has the extension points of ours, and answers those of the cycle.
+type ownPlugin struct {
+	fakePlugin
+	fwk.PodGroupPostFilterPlugin
+	morePoints
+}
+
+func (p *ownPlugin) Name() string                                    { return "Inner" }
+func (p *ownPlugin) PreEnqueue(context.Context, *v1.Pod) *fwk.Status { return nil }
+
+func (p *ownPlugin) PostFilter(context.Context, fwk.CycleState, *v1.Pod, fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
+	return nil, nil
+}
+
+func (p *ownPlugin) PreScore(context.Context, fwk.CycleState, *v1.Pod, []fwk.NodeInfo) *fwk.Status {
+	return nil
+}
+
+func (p *ownPlugin) Reserve(context.Context, fwk.CycleState, *v1.Pod, string) *fwk.Status {
+	return nil
+}
+
+// What is not timed would make the plugin that has it look better than it is.
+func TestThePluginsTimeIsThatOfItsWholeCycle(t *testing.T) {
+	recorder := NewRecorder("measured")
+	wrapped, err := wrap("Name", recorder, &ownPlugin{})
+	require.NoError(t, err)
+	pod := podIn("measured", "a")
+	wrapped.(fwk.PostFilterPlugin).PostFilter(t.Context(), nil, pod, nil)
+	wrapped.(fwk.PreScorePlugin).PreScore(t.Context(), nil, pod, nil)
+	wrapped.(fwk.ReservePlugin).Reserve(t.Context(), nil, pod, "node")
+	totals := recorder.Totals()
+	for _, point := range []Total{totals.PostFilter, totals.PreScore, totals.Reserve} {
+		require.EqualValues(t, 1, point.Calls)
+		require.Positive(t, point.Time)
+	}
+	require.Equal(t, totals.PostFilter.Time+totals.PreScore.Time+totals.Reserve.Time, totals.Plugin())
+}
+
+func TestTheFirstPodOfTheNamespaceStartsTheMeasurement(t *testing.T) {
+	recorder := NewRecorder("measured")
+	started := 0
+	recorder.OnFirst(func() { started++ })
+	wrapped, err := wrap("Name", recorder, &ownPlugin{})
+	require.NoError(t, err)
+	enqueue := wrapped.(fwk.PreEnqueuePlugin)
+	enqueue.PreEnqueue(t.Context(), podIn("elsewhere", "a"))
+	require.Zero(t, started)
+	enqueue.PreEnqueue(t.Context(), podIn("measured", "b"))
+	enqueue.PreEnqueue(t.Context(), podIn("measured", "c"))
+	require.Equal(t, 1, started)
+	require.Zero(t, recorder.Totals().Elapsed, "no claim has been written yet")
+	wrapped.(fwk.PreBindPlugin).PreBind(t.Context(), nil, podIn("measured", "b"), "node")
+	require.Positive(t, recorder.Totals().Elapsed)
+}
+
 func TestAbsentExtensionsStayAbsent(t *testing.T) {
 	wrapped, err := wrap("Name", NewRecorder("n"), &fakePlugin{})
 	require.NoError(t, err)
