@@ -31,7 +31,7 @@ func BenchmarkWorkloads(b *testing.B) {
 	if err != nil {
 		b.Fatalf("-workloads: %v", err)
 	}
-	cases, err := workload.Load("testdata")
+	cases, err := loadCases()
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -47,6 +47,20 @@ func BenchmarkWorkloads(b *testing.B) {
 			}
 		}
 	}
+}
+
+// loadCases returns our workloads and then upstream's.
+func loadCases() ([]workload.Case, error) {
+	cases, err := workload.Load("testdata")
+	if err != nil {
+		return nil, err
+	}
+	sources, err := kubernetesSources()
+	if err != nil {
+		return nil, err
+	}
+	upstream, err := workload.LoadUpstream(sources)
+	return append(cases, upstream...), err
 }
 
 func order(round int) []subject {

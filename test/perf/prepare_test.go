@@ -41,7 +41,7 @@ func (p *preparation) nodesCreated(tCtx ktesting.TContext, _ *scheduler.Schedule
 	if p.calls != publishAt {
 		return nil
 	}
-	slices, err := cluster.Slices(p.c.Slices, len(nodes.Items))
+	slices, err := cluster.Slices(p.c.Slices, len(nodes.Items)/max(p.c.NodesPerSlice, 1))
 	if err != nil {
 		return err
 	}

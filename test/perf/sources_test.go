@@ -20,3 +20,13 @@ func locateSources() error {
 	}
 	return os.Setenv("TEST_WORKSPACE", ".")
 }
+
+// kubernetesSources is the directory of the module k8s.io/kubernetes of the version that
+// this is built with.
+func kubernetesSources() (string, error) {
+	output, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes").Output()
+	if err != nil {
+		return "", fmt.Errorf("find the sources of Kubernetes with `go list -m`: %w", err)
+	}
+	return strings.TrimSpace(string(output)), nil
+}

@@ -4,6 +4,7 @@ package workload
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,6 +23,9 @@ type Case struct {
 	// They are executed as scheduler_perf executes templates of its own, with the
 	// node's number as .Index.
 	Slices []string `json:"slices,omitempty"`
+	// NodesPerSlice is the number of nodes that share the slices, which then have the
+	// number of these nodes' group as .Index; 1 if unset.
+	NodesPerSlice int `json:"nodesPerSlice,omitempty"`
 	// Occupied is how the claims look that occupy devices before the measurement.
 	Occupied Occupied `json:"occupied,omitempty"`
 	// FeatureGates, WorkloadTemplate are those of scheduler_perf.
@@ -52,6 +56,8 @@ type Workload struct {
 	Short bool `json:"short,omitempty"`
 	// OccupiedClaims is the number of claims that hold devices beforehand.
 	OccupiedClaims int `json:"occupiedClaims,omitempty"`
+	// FeatureGates are those that differ from the case's.
+	FeatureGates map[string]bool `json:"featureGates,omitempty"`
 	// Params are values for WorkloadTemplate.
 	Params map[string]any `json:"params,omitempty"`
 }
@@ -132,9 +138,8 @@ const AttemptMetric = "scheduler_scheduling_attempt_duration_seconds"
 // selects by default.
 func Upstream(c Case, w Workload, schedulerConfig string) ([]byte, error) {
 	gates := map[string]bool{"DynamicResourceAllocation": true}
-	for name, on := range c.FeatureGates {
-		gates[name] = on
-	}
+	maps.Copy(gates, c.FeatureGates)
+	maps.Copy(gates, w.FeatureGates)
 	return yaml.Marshal([]upstreamCase{{
 		Name:                c.Name,
 		FeatureGates:        gates,

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -39,11 +40,7 @@ func TestShippedWorkloadsSetTheParametersOfTheirCase(t *testing.T) {
 	for _, c := range shipped(t) {
 		used := make(map[string]bool)
 		for _, operation := range c.WorkloadTemplate {
-			for _, value := range operation {
-				if text, ok := value.(string); ok && strings.HasPrefix(text, "$") {
-					used[text[1:]] = true
-				}
-			}
+			addParameters(used, operation)
 		}
 		for _, w := range c.Workloads {
 			set := make(map[string]bool)
@@ -51,6 +48,19 @@ func TestShippedWorkloadsSetTheParametersOfTheirCase(t *testing.T) {
 				set[name] = true
 			}
 			require.Equal(t, used, set, FullName(c, w))
+		}
+	}
+}
+
+func addParameters(used map[string]bool, values map[string]any) {
+	for _, value := range values {
+		switch value := value.(type) {
+		case string:
+			if name, ok := strings.CutPrefix(value, "$"); ok {
+				used[name] = true
+			}
+		case map[string]any:
+			addParameters(used, value)
 		}
 	}
 }
@@ -109,4 +119,50 @@ func TestLoadRefuses(t *testing.T) {
 	}
 	_, err := Load(t.TempDir())
 	require.ErrorContains(t, err, "has no files")
+}
+
+// kubernetes is the directory of upstream's sources.
+func kubernetes(t *testing.T) string {
+	t.Helper()
+	output, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes").Output()
+	require.NoError(t, err)
+	return strings.TrimSpace(string(output))
+}
+
+func TestLoadUpstream(t *testing.T) {
+	cases, err := LoadUpstream(kubernetes(t))
+	require.NoError(t, err)
+	byName := make(map[string]Case)
+	for _, c := range cases {
+		byName[c.Name] = c
+		require.NotEmpty(t, c.Workloads, c.Name)
+		for _, operation := range c.WorkloadTemplate {
+			for field, value := range operation {
+				if strings.HasSuffix(field, "Path") {
+					require.FileExists(t, value.(string), c.Name)
+				}
+			}
+		}
+	}
+	for _, name := range []string{
+		"SchedulingWithResourceClaimTemplate", "Partitionable", "PartitionableBacktracking", "ExtendedResource", "CompatibilityGroups",
+		"SchedulingWithResourceClaimTemplateListAttributes", "SharedPodGroupResourceClaim", "SharedPodGroupResourceClaimTemplate",
+		"ConsumableCapacity", "FirstAvailable", "DeviceTaintToleration",
+	} {
+		require.Contains(t, byName, UpstreamPrefix+name)
+	}
+	require.NotContains(t, byName, UpstreamPrefix+"PublishResourceSlices", "it has no pods to measure")
+	require.True(t, byName[UpstreamPrefix+"CompatibilityGroups"].FeatureGates["DRADeviceCompatibilityGroups"])
+
+	_, err = LoadUpstream(t.TempDir())
+	require.ErrorContains(t, err, "did they move")
+}
+
+func TestUpstreamTakesGatesOfTheWorkload(t *testing.T) {
+	encoded, err := Upstream(Case{Name: "C", FeatureGates: map[string]bool{"A": true, "B": true}},
+		Workload{Name: "w", FeatureGates: map[string]bool{"B": false}}, "s.yaml")
+	require.NoError(t, err)
+	var got []upstreamCase
+	require.NoError(t, yaml.Unmarshal(encoded, &got))
+	require.Equal(t, map[string]bool{"DynamicResourceAllocation": true, "A": true, "B": false}, got[0].FeatureGates)
 }
