@@ -17,7 +17,8 @@ import (
 //
 // Pods that are scheduled together may rely on one allocation of a claim that they
 // share. Each of them adds itself, with the same allocation: another one than the
-// one in flight is refused. The entry ends with its last user.
+// one in flight is refused. The entry ends with its last user. Whoever exchanges what it
+// has in flight itself ends that first, to learn what became free.
 func (l *Ledger) AddInFlight(ref ClaimRef, user types.UID, allocation *resourceapi.AllocationResult) error {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -47,23 +48,23 @@ func (l *Ledger) AddInFlight(ref ClaimRef, user types.UID, allocation *resourcea
 // RemoveInFlight ends what AddInFlight began for a user, whether the allocation was
 // written (then Observe came first) or given up. The allocation stays in flight while it
 // has other users. RemoveInFlight is idempotent.
-func (l *Ledger) RemoveInFlight(uid, user types.UID) {
+func (l *Ledger) RemoveInFlight(uid, user types.UID) Freed {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	r := l.claims[uid]
 	if r == nil || !slices.Contains(r.users, user) {
-		return
+		return nil
 	}
 	if len(r.users) > 1 {
 		r.users = slices.DeleteFunc(r.users, func(other types.UID) bool { return other == user })
-		return
+		return nil
 	}
 	before := r.effective()
 	r.inFlight, r.users = nil, nil
 	if r.version == "" {
 		delete(l.claims, uid)
 	}
-	l.publish(r.ref, before, r.effective())
+	return l.publish(r.ref, before, r.effective())
 }
 
 // InFlight returns the allocation that is in flight for a claim, or nil.

@@ -15,7 +15,8 @@ import (
 //
 // Claims reach it in two ways: as the API server has them (Refresh, Observe), and
 // as this scheduler intends them (AddInFlight). A claim counts once: as committed
-// if the server is known to have its allocation, otherwise as in flight.
+// if the server is known to have its allocation, otherwise as in flight. What changes
+// it returns what became free by that.
 type Ledger struct {
 	mutex  sync.Mutex
 	claims map[types.UID]*record
@@ -73,16 +74,16 @@ func (l *Ledger) pool(key inventory.PoolKey) *PoolUsage {
 // Refresh brings one claim up to date. read returns what the informer's store has
 // under namespace/name, nil if it has nothing; it is called under the lock, so
 // that calls may come from several goroutines, late and repeatedly.
-func (l *Ledger) Refresh(key string, read func() *resourceapi.ResourceClaim) {
+func (l *Ledger) Refresh(key string, read func() *resourceapi.ResourceClaim) Freed {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	claim := read()
 	if claim == nil {
-		l.forget(l.byName[key])
+		freed := l.forget(l.byName[key])
 		delete(l.byName, key)
-		return
+		return freed
 	}
-	l.apply(key, claim)
+	return l.apply(key, claim)
 }
 
 // Observe records a claim as the server returned it from one of our own writes,
@@ -90,28 +91,29 @@ func (l *Ledger) Refresh(key string, read func() *resourceapi.ResourceClaim) {
 //
 // It does nothing for a claim of which the ledger knows nothing: that has been deleted
 // since. No event would tell of its end again, so its devices would be in use for ever.
-func (l *Ledger) Observe(claim *resourceapi.ResourceClaim) {
+func (l *Ledger) Observe(claim *resourceapi.ResourceClaim) Freed {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	if r := l.claims[claim.UID]; r != nil && !r.gone {
-		l.apply(claim.Namespace+"/"+claim.Name, claim)
+		return l.apply(claim.Namespace+"/"+claim.Name, claim)
 	}
+	return nil
 }
 
 // Gone records that the server has no claim with that UID any more. What is in flight
 // for it stays.
-func (l *Ledger) Gone(uid types.UID) {
+func (l *Ledger) Gone(uid types.UID) Freed {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	l.forget(uid)
+	return l.forget(uid)
 }
 
 // apply takes over the state of a claim unless a newer one is known.
-func (l *Ledger) apply(key string, claim *resourceapi.ResourceClaim) {
+func (l *Ledger) apply(key string, claim *resourceapi.ResourceClaim) (freed Freed) {
 	if uid, found := l.byName[key]; found && !newer(claim, l.claims[uid]) {
-		return
+		return nil
 	} else if found && uid != claim.UID {
-		l.forget(uid)
+		freed = l.forget(uid)
 	}
 	l.byName[key] = claim.UID
 	r := l.record(RefTo(claim))
@@ -120,7 +122,7 @@ func (l *Ledger) apply(key string, claim *resourceapi.ResourceClaim) {
 	if !sameDevices(r.committed, claim.Status.Allocation) {
 		r.committed = claim.Status.Allocation
 	}
-	l.publish(r.ref, before, r.effective())
+	return freed.And(l.publish(r.ref, before, r.effective()))
 }
 
 // newer reports whether the claim's state is newer than the recorded one. Versions
@@ -135,17 +137,17 @@ func newer(claim *resourceapi.ResourceClaim, r *record) bool {
 
 // forget removes what is committed for a claim that does not exist any more. Its
 // entry stays while its allocation is in flight: the one who put it there ends it.
-func (l *Ledger) forget(uid types.UID) {
+func (l *Ledger) forget(uid types.UID) Freed {
 	r := l.claims[uid]
 	if r == nil {
-		return
+		return nil
 	}
 	before := r.effective()
 	r.committed, r.version, r.gone = nil, "", true
 	if r.inFlight == nil {
 		delete(l.claims, uid)
 	}
-	l.publish(r.ref, before, r.effective())
+	return l.publish(r.ref, before, r.effective())
 }
 
 func (l *Ledger) record(ref ClaimRef) *record {
@@ -157,10 +159,11 @@ func (l *Ledger) record(ref ClaimRef) *record {
 	return r
 }
 
-// publish replaces the usage of all pools in which the two allocations differ.
-func (l *Ledger) publish(holder ClaimRef, before, after *resourceapi.AllocationResult) {
+// publish replaces the usage of all pools in which the two allocations differ. It returns
+// what the claim does not use any more.
+func (l *Ledger) publish(holder ClaimRef, before, after *resourceapi.AllocationResult) Freed {
 	if before == after {
-		return
+		return nil
 	}
 	touched := make(map[inventory.PoolID]bool)
 	for _, allocation := range []*resourceapi.AllocationResult{before, after} {
@@ -180,4 +183,5 @@ func (l *Ledger) publish(holder ClaimRef, before, after *resourceapi.AllocationR
 		}
 		l.Changed.Add(id)
 	}
+	return l.freed(before, after)
 }

@@ -13,11 +13,12 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
-	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// claimEvents wakes the pods that may be helped by what happens to claims. It does so
-// by itself and not through the scheduling queue, for the reason given at waitingPods.
+// claimEvents wakes the pods that may be helped by what happens to the claims that they
+// use. It does so by itself and not through the scheduling queue, for the reason given at
+// waitingPods. Pods that wait for the devices of other claims are woken by what the ledger
+// says, see clusterState.freed.
 //
 // A pod that is woken finds the event in the state: the informers' stores are up to date
 // before any handler hears of an event, and the ledger gets refreshed here first. Of the
@@ -64,9 +65,6 @@ func (e *claimEvents) happened(ctx context.Context, event claimEvent) error {
 	}
 	if claim != nil && event.after == nil {
 		e.wakeOwner(claim)
-	}
-	if event.frees() {
-		e.pl.wakeForDevices(event.freed())
 	}
 	return nil
 }
@@ -132,15 +130,11 @@ func (e *claimEvents) createdWithin(d time.Duration) bool {
 // claimEvent is a change of a claim: created if before is nil, deleted if after is.
 type claimEvent struct {
 	before, after *resourceapi.ResourceClaim
-	// unknown is set if the claim was deleted while the watch was broken, and so
-	// nobody knows its last state.
-	unknown bool
 }
 
 func newClaimEvent(oldObj, newObj any) claimEvent {
 	before, after := versionsOf[resourceapi.ResourceClaim](oldObj, newObj)
-	_, unknown := oldObj.(cache.DeletedFinalStateUnknown)
-	return claimEvent{before: before, after: after, unknown: unknown}
+	return claimEvent{before: before, after: after}
 }
 
 // latest is the newer of the two states.
@@ -149,38 +143,4 @@ func (e claimEvent) latest() *resourceapi.ResourceClaim {
 		return e.after
 	}
 	return e.before
-}
-
-// frees reports whether devices that were in use may not be any more.
-func (e claimEvent) frees() bool {
-	if e.unknown {
-		return true
-	}
-	if e.before == nil || e.before.Status.Allocation == nil {
-		return false
-	}
-	// If the watch was broken, it can look as if an allocation had been replaced.
-	return e.after == nil || e.after.Status.Allocation == nil ||
-		!apiequality.Semantic.DeepEqual(e.before.Status.Allocation.Devices.Results, e.after.Status.Allocation.Devices.Results)
-}
-
-// freed returns the devices that became free, by pool; nil if that is not known.
-func (e claimEvent) freed() map[inventory.PoolID][]string {
-	if e.unknown {
-		return nil
-	}
-	return devicesByPool(e.before)
-}
-
-// devicesByPool returns the names of the devices that the claim has, by pool.
-func devicesByPool(claim *resourceapi.ResourceClaim) map[inventory.PoolID][]string {
-	devices := make(map[inventory.PoolID][]string)
-	if claim == nil || claim.Status.Allocation == nil {
-		return devices
-	}
-	for _, result := range claim.Status.Allocation.Devices.Results {
-		id := inventory.PoolID{Driver: result.Driver, Name: result.Pool}
-		devices[id] = append(devices[id], result.Device)
-	}
-	return devices
 }

@@ -3,6 +3,7 @@ package quartermaster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -71,13 +72,18 @@ func (s *clusterState) report(pl *Quartermaster, ctx context.Context) {
 	})
 }
 
+// allProfiles returns the plugins that share the state.
+func (s *clusterState) allProfiles() []*Quartermaster {
+	s.profilesMutex.Lock()
+	defer s.profilesMutex.Unlock()
+	return slices.Clone(s.profiles)
+}
+
 // grace is conflictGrace after claims have settled. It grows while other schedulers get
 // behind with their writes, as the time for which claims settle does.
 func (s *clusterState) grace() time.Duration {
-	s.profilesMutex.Lock()
-	defer s.profilesMutex.Unlock()
 	var settling time.Duration
-	for _, pl := range s.profiles {
+	for _, pl := range s.allProfiles() {
 		if pl.mustSettle() {
 			settling = max(settling, pl.settlingTime())
 		}

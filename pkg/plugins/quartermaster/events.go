@@ -8,8 +8,8 @@ import (
 )
 
 // EventsToRegister lists the events that may help a pod which this plugin has
-// rejected, other than those of claims, slices and taint rules: see claimEvents and
-// followSlices. Each has a hint that says whether it really may help a given pod.
+// rejected, other than those of claims, slices and taint rules, and devices that become
+// free: see claimEvents, followSlices and clusterState.freed. Each has a hint that says whether it really may help a given pod.
 //
 // Hints run for every waiting pod and hold up the scheduling queue, so they only
 // use what is in memory and err on the side of waking a pod.
@@ -38,12 +38,6 @@ func (pl *Quartermaster) EventsToRegister(context.Context) ([]fwk.ClusterEventWi
 		{
 			Event:          event(fwk.Node, nodeChanges),
 			QueueingHintFn: pl.isSchedulableAfterNodeChange,
-		},
-		// A pod that had devices in flight could not be bound. The scheduler reports
-		// that as if the pod had been deleted.
-		{
-			Event:          event(fwk.AssignedPod, fwk.Delete),
-			QueueingHintFn: pl.isSchedulableAfterRelease,
 		},
 	}, nil
 }

@@ -99,10 +99,3 @@ func (pl *Quartermaster) isSchedulableAfterTargetPodUpdate(_ klog.Logger, _ *v1.
 	pod, ok := newObj.(*v1.Pod)
 	return hint(!ok || pl.checkClaims(pod) == nil)
 }
-
-// isSchedulableAfterRelease wakes pods when another pod gave up devices that it
-// had in flight. See Unreserve.
-func (pl *Quartermaster) isSchedulableAfterRelease(_ klog.Logger, pod *v1.Pod, oldObj, _ any) (fwk.QueueingHint, error) {
-	other, ok := oldObj.(*v1.Pod)
-	return hint(ok && other.UID != pod.UID && pl.released.has(other.UID))
-}

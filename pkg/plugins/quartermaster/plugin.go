@@ -39,7 +39,6 @@ type Quartermaster struct {
 	// consumerLimit is how many consumers a claim can have.
 	consumerLimit func(*resourceapi.ResourceClaim) int
 	state         *clusterState
-	released      *recentPods
 	undoing       *pendingUndos
 	narrowing     *narrowing
 	scoring       scoring
@@ -128,7 +127,6 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 		writer:        commit.New(handle.ClientSet(), commit.WithTimestamp(supported.DeviceBindingAndStatus), commit.WithConsumerLimit(consumerLimit)),
 		consumerLimit: consumerLimit,
 		state:         state,
-		released:      newRecentPods(),
 		undoing:       newPendingUndos(),
 		narrowing:     &narrowing{handle: handle},
 		nodes:         handle.SharedInformerFactory().Core().V1().Nodes().Lister(),

@@ -86,7 +86,7 @@ func (pl *Quartermaster) write(ctx context.Context, pod *v1.Pod, podClaim *podCl
 	pl.observe(ctx, claim)
 	podClaim.claim = claim
 	if podClaim.planned != nil {
-		pl.state.ledger.RemoveInFlight(claim.UID, pod.UID)
+		pl.state.freed(pl.state.ledger.RemoveInFlight(claim.UID, pod.UID))
 		podClaim.planned = nil
 		pl.signalWritten(podClaim)
 	}
@@ -122,7 +122,7 @@ func explainBind(podClaim *podClaim, err error) error {
 // observe makes the result of a write known here before the informer does: in the
 // ledger, and to all who look at claims through the scheduler's shared manager.
 func (pl *Quartermaster) observe(ctx context.Context, claim *resourceapi.ResourceClaim) {
-	pl.state.ledger.Observe(claim)
+	pl.state.freed(pl.state.ledger.Observe(claim))
 	if err := pl.handle.SharedDRAManager().ResourceClaims().AssumeClaimAfterAPICall(claim); err != nil {
 		// Not a problem: the informer was faster, or the claim is gone.
 		klog.FromContext(ctx).V(5).Info("Claim not stored in assume cache", "claim", klog.KObj(claim), "err", err)

@@ -84,14 +84,11 @@ func (pl *Quartermaster) movable(group *groupCycle, node string) []*cycle {
 // carryOut changes what is in flight for the members, and leaves it to the caller to
 // reserve the last plan. If something has changed since, everything stays as it was.
 func (r *regrouping) carryOut(pl *Quartermaster, group *groupCycle, node string) *fwk.Status {
-	for _, member := range r.members {
-		for _, podClaim := range member.unallocated() {
-			pl.state.ledger.RemoveInFlight(podClaim.claim.UID, member.uid)
-		}
-	}
+	freed := r.land(pl)
+	defer func() { pl.state.landed("", freed) }() // Once it is known what the members have instead.
 	for i, member := range r.members {
 		if err := pl.fly(member, r.plans[i]); err != nil {
-			r.takeBack(pl, node)
+			freed = freed.And(r.takeBack(pl, node))
 			return failed(err)
 		}
 	}
@@ -114,15 +111,22 @@ func (pl *Quartermaster) fly(member *cycle, plan []resourceapi.AllocationResult)
 
 // takeBack puts the members' plans of before in flight again. What somebody else holds by
 // now is missed when the member is reserved for good.
-func (r *regrouping) takeBack(pl *Quartermaster, node string) {
-	for _, member := range r.members {
-		for _, podClaim := range member.unallocated() {
-			pl.state.ledger.RemoveInFlight(podClaim.claim.UID, member.uid)
-		}
-	}
+func (r *regrouping) takeBack(pl *Quartermaster, node string) ledger.Freed {
+	freed := r.land(pl)
 	for _, member := range r.members {
 		_ = pl.fly(member, member.plans[node])
 	}
+	return freed
+}
+
+// land ends what is in flight for the members.
+func (r *regrouping) land(pl *Quartermaster) (freed ledger.Freed) {
+	for _, member := range r.members {
+		for _, podClaim := range member.unallocated() {
+			freed = freed.And(pl.state.ledger.RemoveInFlight(podClaim.claim.UID, member.uid))
+		}
+	}
+	return freed
 }
 
 // setRegrouping remembers what would have to change for the pod to be on a node.

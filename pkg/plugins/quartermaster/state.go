@@ -201,9 +201,10 @@ func (s *clusterState) waitForSync(ctx context.Context) error {
 	return nil
 }
 
-// refreshClaim takes key "namespace/name".
+// refreshClaim takes key "namespace/name". Whoever is the first to do so after an event
+// wakes the pods that wait for the claim's devices.
 func (s *clusterState) refreshClaim(key string) {
-	s.ledger.Refresh(key, func() *resourceapi.ResourceClaim { return fromStore[resourceapi.ResourceClaim](s.claims, key) })
+	s.freed(s.ledger.Refresh(key, func() *resourceapi.ResourceClaim { return fromStore[resourceapi.ResourceClaim](s.claims, key) }))
 }
 
 func (s *clusterState) refreshSlice(name string) {

@@ -77,21 +77,9 @@ func (pl *Quartermaster) undoLater(ctx context.Context, pod *v1.Pod, podClaim *p
 			return pl.tryUndoWrite(ctx, pod, podClaim), nil
 		})
 		pl.undoing.end(pod.UID)
-		pl.wakeWaiting(ctx, pod)
+		// Others that waited have been woken when the ledger changed.
+		pl.handle.Activate(klog.FromContext(ctx), map[string]*v1.Pod{pod.Namespace + "/" + pod.Name: pod})
 	}()
-}
-
-// wakeWaiting has all pods tried again that may have waited for what was undone in
-// the background: the pod itself, others for the claim or for its devices. The
-// scheduler's event about the failed pod came too early for them.
-func (pl *Quartermaster) wakeWaiting(ctx context.Context, pod *v1.Pod) {
-	pods := map[string]*v1.Pod{pod.Namespace + "/" + pod.Name: pod}
-	for _, obj := range pl.pods.List() {
-		if other, ok := obj.(*v1.Pod); ok && other.Spec.NodeName == "" && (len(other.Spec.ResourceClaims) > 0 || pl.waiting.get(other.UID) != nil) {
-			pods[other.Namespace+"/"+other.Name] = other
-		}
-	}
-	pl.handle.Activate(klog.FromContext(ctx), pods)
 }
 
 // undoInterval is the pause between attempts to take back a reservation when the
@@ -140,20 +128,19 @@ func (pl *Quartermaster) undo(ctx context.Context, pod *v1.Pod, podClaim *podCla
 	case claim != nil:
 		pl.observe(ctx, claim)
 	default:
-		pl.state.ledger.Gone(podClaim.claim.UID)
+		pl.state.freed(pl.state.ledger.Gone(podClaim.claim.UID))
 	}
 	return err
 }
 
-// endInFlight takes the plan out of the ledger. No API event tells the pods which
-// waited for its devices that they are free again: the scheduler's event about
-// this pod does, see isSchedulableAfterRelease.
+// endInFlight takes the plan out of the ledger, and wakes the pods which waited for that: no
+// API event tells them.
 func (pl *Quartermaster) endInFlight(pod *v1.Pod, podClaim *podClaim) {
 	if podClaim.planned == nil {
 		return
 	}
-	pl.state.ledger.RemoveInFlight(podClaim.claim.UID, pod.UID)
+	freed := pl.state.ledger.RemoveInFlight(podClaim.claim.UID, pod.UID)
 	podClaim.planned = nil
 	pl.signalGivenUp(podClaim)
-	pl.released.add(pod.UID)
+	pl.state.givenUp(pod, podClaim.claim, freed)
 }

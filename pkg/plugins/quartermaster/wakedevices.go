@@ -5,20 +5,35 @@ import (
 	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/klog/v2"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
 // wakeForDevices wakes the pods that could use any of the devices, which are listed as
-// for couldUse. The scheduling queue would try those with the highest priority first, so
-// these come first if not all may be woken at once.
+// for couldUse.
 func (pl *Quartermaster) wakeForDevices(devices map[inventory.PoolID][]string) {
+	pl.wakeInterested(devices, "", pl.waker.wake)
+}
+
+// wakeForLanded is wakeForDevices for devices that a pod had in flight, and not for that pod.
+// All others wait for the rest of their pause.
+func (pl *Quartermaster) wakeForLanded(by types.UID, devices map[inventory.PoolID][]string) {
+	pl.wakeInterested(devices, by, pl.waker.wakeAfterPause)
+}
+
+// wakeInterested wakes the pods that could use any of the devices, except one. The scheduling
+// queue would try those with the highest priority first, so these come first if not all may
+// be woken at once.
+func (pl *Quartermaster) wakeInterested(devices map[inventory.PoolID][]string, except types.UID, wake func(*waitingPod)) {
 	var interested []*waitingPod
 	for _, entry := range pl.waiting.all() {
 		_, task := entry.wanted()
 		switch {
+		case entry.latest().UID == except:
 		case task == nil:
 			entry.missIfOpen()
 		case !pl.couldUse(task, devices):
@@ -30,7 +45,22 @@ func (pl *Quartermaster) wakeForDevices(devices map[inventory.PoolID][]string) {
 	}
 	slices.SortFunc(interested, byPriority)
 	for _, entry := range interested {
-		pl.waker.wake(entry)
+		wake(entry)
+	}
+}
+
+// wakeOthersOf wakes the pods that wait for a claim which was in flight for one of them, and
+// was not allocated.
+func (pl *Quartermaster) wakeOthersOf(failed types.UID, claim *resourceapi.ResourceClaim) {
+	pods, err := pl.podsUsing(claim.Namespace, claim.Name)
+	if err != nil {
+		klog.Background().Error(err, "Cannot wake the pods that wait for a claim", "claim", klog.KObj(claim))
+		return
+	}
+	for _, pod := range pods {
+		if entry := pl.waiting.get(pod.UID); entry != nil && pod.UID != failed {
+			pl.waker.wakeAfterPause(entry)
+		}
 	}
 }
 
