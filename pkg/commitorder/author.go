@@ -3,6 +3,7 @@ package commitorder
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -15,6 +16,8 @@ import (
 type author struct {
 	// ours is true for all instances that write as package commit does.
 	ours bool
+	// others are the field managers that are not ours, usually none or one.
+	others []string
 	// at is when, to the second; zero if that was not recorded.
 	at time.Time
 }
@@ -31,7 +34,11 @@ func authorOf(claim *resourceapi.ResourceClaim) author {
 		if entry.Time != nil && entry.Time.After(result.at) {
 			result.at = entry.Time.Time
 		}
-		result.ours = result.ours || entry.Manager == commit.FieldManager
+		if entry.Manager == commit.FieldManager {
+			result.ours = true
+		} else {
+			result.others = append(result.others, entry.Manager)
+		}
 	}
 	return result
 }
@@ -48,3 +55,27 @@ func ownsAllocation(fields *metav1.FieldsV1) bool {
 	}
 	return json.Unmarshal(raw, &owned) == nil && owned.Status.Allocation != nil
 }
+
+// ownedFinalizer is how managed fields name the finalizer that protects a claim.
+var ownedFinalizer = []byte(`"v:\"` + resourceapi.Finalizer + `\""`)
+
+// announcementOf returns who protects a claim, and since when at the earliest as far as
+// that was recorded. A scheduler writes the finalizer in the same way as allocations, but
+// not to the status.
+func announcementOf(claim *resourceapi.ResourceClaim) announcement {
+	var a announcement
+	for i := range claim.ManagedFields {
+		entry := &claim.ManagedFields[i]
+		if entry.Subresource != "" || !bytes.Contains(entry.FieldsV1.GetRawBytes(), ownedFinalizer) {
+			continue
+		}
+		a.by = append(a.by, entry.Manager)
+		if entry.Time != nil && entry.Time.After(a.since) {
+			a.since = entry.Time.Time
+		}
+	}
+	return a
+}
+
+// ours reports whether an instance of ours has protected the claim.
+func (a announcement) ours() bool { return slices.Contains(a.by, commit.FieldManager) }

@@ -112,19 +112,21 @@ func (f feed) event(obj any, unordered bool) error {
 // apply takes over the newer state of a claim. It returns the allocation if it is new.
 func (o *Order) apply(claim *resourceapi.ResourceClaim, version uint64, written Span) *allocation {
 	old, now := o.index.claims[claim.UID], o.clock.Now()
-	if o.backlog.note(claim, old != nil, now) && o.progress.upTo() > 0 {
-		o.lastForeign = now // Not what the first list shows: who knows how old that is.
+	if old != nil && old.isOf(claim) {
+		old.seen = version
+		return nil
 	}
-	if old != nil {
-		if old.isOf(claim) {
-			old.seen = version
-			return nil
-		}
-		o.index.remove(claim.UID)
-	}
+	var by author
 	a := newAllocation(claim, version, written)
 	if a != nil {
-		a.foreign = !authorOf(claim).ours
+		by = authorOf(claim)
+	}
+	if o.backlog.note(claim, by, old != nil, o.progress.upTo() == 0, now) {
+		o.lastForeign = now
+	}
+	o.index.remove(claim.UID)
+	if a != nil {
+		a.foreign = !by.ours
 		o.index.add(a)
 	}
 	return a

@@ -48,7 +48,7 @@ func (o *Order) replace(claims []*resourceapi.ResourceClaim, resourceVersion str
 			o.index.remove(uid)
 		}
 	}
-	maps.DeleteFunc(o.backlog.announced, func(uid types.UID, _ time.Time) bool { return !present[uid] })
+	maps.DeleteFunc(o.backlog.announced, func(uid types.UID, _ announcement) bool { return !present[uid] })
 	slices.SortFunc(arrived, func(a, b *allocation) int { return cmp.Compare(a.seen, b.seen) })
 	return listed, o.newConflicts(arrived...), o.onConflict
 }

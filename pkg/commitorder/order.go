@@ -34,8 +34,7 @@ type Order struct {
 // to list and watch ResourceClaims in all namespaces. pools is called under a lock, and
 // must not call back.
 func New(client kubernetes.Interface, pools Pools, clock clock.PassiveClock) *Order {
-	return &Order{client: client, pools: pools, clock: clock, index: newIndex(),
-		backlog: backlog{announced: make(map[types.UID]time.Time)}}
+	return &Order{client: client, pools: pools, clock: clock, index: newIndex(), backlog: newBacklog()}
 }
 
 // OnConflict sets the function that is called for each conflict between two claims that

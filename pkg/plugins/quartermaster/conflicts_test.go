@@ -91,9 +91,11 @@ func TestConflictsAreReported(t *testing.T) {
 // conflicts usually last. Nobody is told or evicted meanwhile.
 func TestNoReportWhileSettling(t *testing.T) {
 	t.Parallel()
-	inCluster(t, plus(conflictWorld(), gpus("late", 1).Obj()), func(t *testing.T, f *fixture) {
+	inCluster(t, plus(conflictWorld(), gpus("late", 1).Obj(), gpus("before", 1).Obj()), func(t *testing.T, f *fixture) {
 		f.pl.args.SettleTime.Duration = time.Second
 		f.pl.args.OnConflict = EvictOnConflict
+		f.changeClaim("before", theyAllocate("elsewhere", "gpu-0"))
+		time.Sleep(time.Hour)
 		f.beforeOurs(func() { f.changeClaim("late", announce) })
 		time.AfterFunc(time.Millisecond, func() { f.changeClaim("rival", allocate("n1", "gpu-0")) })
 		start := time.Now()

@@ -192,7 +192,7 @@ func recordProtection(claim *resourceapi.ResourceClaim) {
 	if slices.Contains(claim.Finalizers, resourceapi.Finalizer) {
 		claim.ManagedFields = append(claim.ManagedFields, metav1.ManagedFieldsEntry{
 			Manager: commit.FieldManager, Operation: metav1.ManagedFieldsOperationUpdate,
-			FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:finalizers":{}}}`),
+			FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:finalizers":{"v:\"` + resourceapi.Finalizer + `\"":{}}}}`),
 		})
 	}
 }

@@ -14,7 +14,28 @@ import (
 func oneStep(settleTime time.Duration) float64 { return 1.1 * (settleTime / settleSteps).Seconds() }
 
 // announce is what another scheduler does before it allocates a claim.
-func announce(claim *resourceapi.ResourceClaim) { claim.Finalizers = []string{resourceapi.Finalizer} }
+func announce(claim *resourceapi.ResourceClaim) {
+	claim.Finalizers = []string{resourceapi.Finalizer}
+	recordProtection(claim)
+	recordAsTheirs(claim)
+}
+
+// theyAllocate is how the other scheduler allocates a claim.
+func theyAllocate(pool string, devices ...string) func(*resourceapi.ResourceClaim) {
+	return func(claim *resourceapi.ResourceClaim) {
+		allocated := claim.DeepCopy()
+		allocate(pool, devices...)(allocated)
+		recordManager(claim, allocated)
+		recordAsTheirs(claim)
+		claim.Finalizers, claim.Status = allocated.Finalizers, allocated.Status
+	}
+}
+
+func recordAsTheirs(claim *resourceapi.ResourceClaim) {
+	for i := range claim.ManagedFields {
+		claim.ManagedFields[i].Manager = "kube-scheduler"
+	}
+}
 
 // TestSettle: a scheduler that does not look gets time to show what it has allocated,
 // before our write and after it, and whoever looks gives way to it.
@@ -77,9 +98,11 @@ func TestSettle(t *testing.T) {
 func TestSettleBesideBacklog(t *testing.T) {
 	t.Parallel()
 	const settleTime = time.Second
-	// The backlog is forgotten after ten seconds.
-	const forgotten = 10 * time.Second
+	// A delay of 5 s and more is as long as can be, and what is announced is believed for a
+	// minute.
+	const longest, believed = maxSettleTimes * settleTime, time.Minute
 	tests := map[string]struct {
+		announced time.Duration // how long ago rival was announced
 		allocates time.Duration // after which time rival is allocated, 0: never
 		device    string
 		before    time.Duration // how long PreBind waits before it writes
@@ -89,18 +112,22 @@ func TestSettleBesideBacklog(t *testing.T) {
 		"the same device":           {allocates: 3 * time.Second, device: "gpu-0", want: 3 * time.Second, loses: true},
 		"another device":            {allocates: time.Second, device: "gpu-1", before: settleTime + delayFactor*time.Second, want: 2 * (settleTime + delayFactor*time.Second)},
 		"another device, at once":   {allocates: time.Millisecond, device: "gpu-1", before: settleTime, want: 2 * settleTime},
-		"nothing for a long time":   {before: forgotten, want: forgotten + settleTime},
-		"slower than it ever takes": {allocates: forgotten + 5*time.Second, device: "gpu-1", before: forgotten, want: forgotten + settleTime},
+		"nothing for a long time":   {before: longest, want: 2 * longest},
+		"slower than it ever takes": {allocates: longest + longest/2, device: "gpu-1", before: longest, want: 2 * longest},
+		"given up long ago":         {announced: believed, before: settleTime, want: 2 * settleTime},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inCluster(t, conflictWorld(), func(t *testing.T, f *fixture) {
+			inCluster(t, plus(conflictWorld(), gpus("before", 1).Obj(), gpus("lately", 1).Obj()), func(t *testing.T, f *fixture) {
 				f.pl.args.SettleTime.Duration = settleTime
+				f.changeClaim("before", theyAllocate("elsewhere", "gpu-0"))
 				f.changeClaim("rival", announce)
+				time.Sleep(test.announced)
+				f.changeClaim("lately", theyAllocate("elsewhere", "gpu-1"))
 				f.settle()
 				if test.allocates > 0 {
-					time.AfterFunc(test.allocates, func() { f.changeClaim("rival", allocate("n1", test.device)) })
+					time.AfterFunc(test.allocates, func() { f.changeClaim("rival", theyAllocate("n1", test.device)) })
 				}
 				start := time.Now()
 				f.beforeOurs(func() {
@@ -130,12 +157,34 @@ func TestSettleIsBounded(t *testing.T) {
 			// One after the other is announced, and allocated three seconds later.
 			claim, begin := fmt.Sprintf("busy-%d", i), time.Duration(i)*settleTime
 			time.AfterFunc(begin, func() { f.changeClaim(claim, announce) })
-			time.AfterFunc(begin+3*time.Second, func() { f.changeClaim(claim, allocate("elsewhere", claim)) })
+			time.AfterFunc(begin+3*time.Second, func() { f.changeClaim(claim, theyAllocate("elsewhere", claim)) })
 		}
-		time.Sleep(time.Second)
+		time.Sleep(5 * time.Second)
 		start := time.Now()
 		require.Empty(t, f.schedule(f.pod("p")).phase)
 		require.InDelta(t, (2 * maxSettleTimes * settleTime).Seconds(), time.Since(start).Seconds(), 2*oneStep(settleTime))
+		time.Sleep(time.Minute)
+	})
+}
+
+// TestUsersCannotMakePodsSettle: anybody who may create a claim may protect it as well, again
+// and again.
+func TestUsersCannotMakePodsSettle(t *testing.T) {
+	t.Parallel()
+	inCluster(t, plus(conflictWorld(), gpus("before", 1).Obj()), func(t *testing.T, f *fixture) {
+		f.changeClaim("before", theyAllocate("elsewhere", "gpu-0"))
+		time.Sleep(time.Hour)
+		for range 10 {
+			f.changeClaim("rival", func(claim *resourceapi.ResourceClaim) { claim.Finalizers, claim.ManagedFields = nil, nil })
+			f.changeClaim("rival", func(claim *resourceapi.ResourceClaim) {
+				announce(claim)
+				claim.ManagedFields[0].Manager = "kubectl-patch"
+			})
+			time.Sleep(2 * time.Second)
+		}
+		start := time.Now()
+		require.Empty(t, f.schedule(f.pod("p")).phase)
+		require.Zero(t, time.Since(start), "nobody else allocates anything")
 		time.Sleep(time.Minute)
 	})
 }
