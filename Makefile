@@ -17,6 +17,8 @@ BENCH_PACKAGES := ./pkg/allocator
 # How long and how often bench-allocator runs each benchmark. It reports medians.
 BENCH_TIME ?= 100ms
 BENCH_COUNT ?= 10
+# Packages that keep something between pods, with benchmarks of that.
+STATE_PACKAGES := ./pkg/selector ./pkg/inventory ./pkg/ledger ./pkg/commitorder
 # What bench-perf runs: workloads by a regular expression, and how often each.
 WORKLOADS ?= .
 ROUNDS ?= 1
@@ -114,7 +116,19 @@ soak: build bin/kube-scheduler ## run four schedulers on the same devices for SO
 	@SOAK_DURATION=$(SOAK_DURATION) $(GO) test -v -count=1 -timeout 0 ./test/soak
 
 .PHONY: bench
-bench: bench-allocator bench-perf bench-process ## run all benchmarks, beside upstream's code (hours)
+bench: bench-allocator bench-state bench-perf bench-process ## run all benchmarks, beside upstream's code (hours)
+
+.PHONY: bench-publish
+bench-publish: bench-allocator bench-state bench-published-workloads bench-process ## take all figures of docs/performance.md (35 minutes on two cores)
+
+.PHONY: bench-published-workloads
+bench-published-workloads: bin/etcd
+	@GO='$(GO)' hack/bench bin/bench -selection published.txt -rounds $(ROUNDS)
+
+.PHONY: bench-state
+bench-state: ## run the benchmarks of what is kept between pods: memory of selectors, large pools (minutes)
+	@mkdir -p bin/bench
+	@$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCH_TIME) $(STATE_PACKAGES) | tee bin/bench/state.txt
 
 .PHONY: bench-short
 bench-short: bin/etcd ## run a small selection of the workloads of bench-perf (minutes)

@@ -35,9 +35,14 @@ func BenchmarkWorkloads(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	listed, err := workload.ReadSelection(*selectionFlag, cases)
+	if err != nil {
+		b.Fatal(err)
+	}
 	for _, c := range cases {
 		for _, w := range c.Workloads {
-			if *onlyShort && !w.Short || !selected.MatchString(workload.FullName(c, w)) {
+			name := workload.FullName(c, w)
+			if *onlyShort && !w.Short || !selected.MatchString(name) || !listed(name) {
 				continue
 			}
 			for round := range *roundsFlag {

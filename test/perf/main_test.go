@@ -17,6 +17,7 @@ import (
 
 var (
 	workloadsFlag = flag.String("workloads", ".", "regular expression of the workloads to run, matched against CASE/WORKLOAD")
+	selectionFlag = flag.String("selection", "", "file with the names of the workloads to run, one a line; all that -workloads matches if empty")
 	onlyShort     = flag.Bool("only-short", false, "run only the workloads that are marked as short")
 	roundsFlag    = flag.Int("rounds", 1, "how often each workload is run with each plugin; medians are printed")
 )

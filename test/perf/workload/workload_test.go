@@ -166,3 +166,24 @@ func TestUpstreamTakesGatesOfTheWorkload(t *testing.T) {
 	require.NoError(t, yaml.Unmarshal(encoded, &got))
 	require.Equal(t, map[string]bool{"DynamicResourceAllocation": true, "A": true, "B": false}, got[0].FeatureGates)
 }
+
+func TestPublishedWorkloadsExist(t *testing.T) {
+	upstream, err := LoadUpstream(kubernetes(t))
+	require.NoError(t, err)
+	listed, err := ReadSelection(filepath.Join("..", "published.txt"), append(shipped(t), upstream...))
+	require.NoError(t, err)
+	require.True(t, listed("ClaimTemplate/full_500nodes"))
+	require.False(t, listed("ClaimTemplate/empty_500nodes"))
+}
+
+func TestReadSelection(t *testing.T) {
+	cases := []Case{{Name: "A", Workloads: []Workload{{Name: "x"}, {Name: "y"}}}}
+	all, err := ReadSelection("", cases)
+	require.NoError(t, err)
+	require.True(t, all("A/x"))
+
+	file := filepath.Join(t.TempDir(), "selection.txt")
+	require.NoError(t, os.WriteFile(file, []byte("# why\n\nA/z\n"), 0o600))
+	_, err = ReadSelection(file, cases)
+	require.ErrorContains(t, err, `lists "A/z"`)
+}
