@@ -46,7 +46,7 @@ func TestDeletedInMidFlight(t *testing.T) {
 
 func testDeletions(t *testing.T, faults proxy.Faults, what ...string) {
 	s := newSpace(t, "deleted", nodes+1)
-	p := startScheduler(s, false, slow)
+	p := startScheduler(s, connection{qps: slow})
 	v := newVandal(s)
 	for round := range *rounds {
 		if round > 0 {
@@ -76,7 +76,7 @@ func testDeletions(t *testing.T, faults proxy.Faults, what ...string) {
 func TestNamespaceDeletedInMidFlight(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, "namespace", nodes+1)
-	startScheduler(s, false, slow)
+	startScheduler(s, connection{qps: slow})
 	const deletions = 3
 	for round := range deletions {
 		startBurst(s, round)

@@ -7,6 +7,9 @@
 // more are published and others get free. One in ten writes meets a fault, or
 // objects are deleted at random in mid-flight.
 //
+// The scheduler talks protobuf to a server with all of the current API, as it is shipped. With
+// faults of all kinds it also talks JSON, and is shown a server whose newest claims are v1beta1.
+//
 // Whatever happened, in the end all pods are scheduled that can be, every device that no
 // claim holds can be had (no entry in flight is left over), no claim is allocated for nobody, the
 // checker of test/checker finds nothing wrong, and no pod that was bound lost a claim on

@@ -26,8 +26,8 @@ func TestBadConnection(t *testing.T) {
 	t.Parallel()
 	writes := func(kinds ...proxy.Kind) proxy.Faults { return proxy.Faults{Writes: proxy.Mixed(rate, kinds...)} }
 	for name, test := range map[string]struct {
-		faults proxy.Faults
-		http1  bool
+		faults     proxy.Faults
+		connection connection
 	}{
 		"409":                   {faults: writes(proxy.Conflict)},
 		"429":                   {faults: writes(proxy.TooManyRequests)},
@@ -36,35 +36,28 @@ func TestBadConnection(t *testing.T) {
 		"503":                   {faults: writes(proxy.Unavailable)},
 		"cut before":            {faults: writes(proxy.CutBefore)},
 		"cut after":             {faults: writes(proxy.CutAfter)},
-		"cut before and after":  {faults: writes(proxy.CutBefore, proxy.CutAfter), http1: true},
+		"cut before and after":  {faults: writes(proxy.CutBefore, proxy.CutAfter), connection: connection{http1: true}},
 		"delays":                {faults: writes(proxy.DelayBefore, proxy.DelayAfter)},
 		"repeated events":       {faults: proxy.Faults{Events: proxy.Rates{proxy.RepeatEvents: rate}, NotRepeated: notRepeated}},
 		"late events":           {faults: proxy.Faults{Events: proxy.Rates{proxy.DelayEvents: rate}}},
 		"watches that are cut":  {faults: proxy.Faults{Events: proxy.Rates{proxy.CutWatch: rate}, WatchCuts: watchCuts}},
 		"everything, at random": {faults: everything()},
+		"everything, in JSON":   {faults: everything(), connection: connection{json: true}},
+		"everything, v1beta1":   {faults: everything(), connection: connection{v1beta1: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			testBadConnection(t, test.faults, test.http1)
+			testBadConnection(t, test.faults, test.connection)
 		})
 	}
 }
 
 // everything is any kind of fault of anything.
-func everything() proxy.Faults {
-	return proxy.Faults{
-		Writes: proxy.Mixed(2*rate, proxy.RequestKinds()...),
-		Reads: proxy.Mixed(rate, proxy.TooManyRequests, proxy.RetryLater, proxy.InternalError, proxy.Unavailable,
-			proxy.CutBefore, proxy.CutAfter, proxy.DelayBefore, proxy.DelayAfter),
-		Events:      proxy.Mixed(rate, proxy.RepeatEvents, proxy.DelayEvents, proxy.CutWatch),
-		WatchCuts:   watchCuts,
-		NotRepeated: notRepeated,
-	}
-}
+func everything() proxy.Faults { return proxy.Anything(rate, watchCuts, notRepeated...) }
 
-func testBadConnection(t *testing.T, faults proxy.Faults, http1 bool) {
+func testBadConnection(t *testing.T, faults proxy.Faults, c connection) {
 	s := newSpace(t, "connection", nodes)
-	p := startScheduler(s, http1, 0)
+	p := startScheduler(s, c)
 	for round := range *rounds {
 		if round > 0 {
 			clearPods(s, round-1)
@@ -82,12 +75,14 @@ func testBadConnection(t *testing.T, faults proxy.Faults, http1 bool) {
 		inOrder(s)
 		t.Logf("seed %d, round %d: %d pods scheduled after %s; since the start %s", *seed, round, placed, took.Round(time.Millisecond), p.Counts())
 	}
-	met := 0
-	for kind := range faults.Writes {
-		if p.Counts().Of(kind) > 0 {
-			met++
-		}
-	}
 	// Of many kinds at random, one may be missing.
-	require.GreaterOrEqual(t, met, min(len(faults.Writes), max(2, len(faults.Writes)/2)), "kinds of faults of writes: %s", p.Counts())
+	for what, rates := range map[string]proxy.Rates{"writes": faults.Writes, "events": faults.Events} {
+		met := 0
+		for kind := range rates {
+			if p.Counts().Of(kind) > 0 {
+				met++
+			}
+		}
+		require.GreaterOrEqual(t, met, min(len(rates), max(2, len(rates)/2)), "kinds of faults of %s: %s", what, p.Counts())
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/quartermaster-dra/quartermaster/pkg/controlplane"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -20,5 +21,10 @@ var cluster *harness.Cluster
 func TestMain(m *testing.M) {
 	// Each test has a scheduler of its own, and each scheduler sees the objects of all
 	// tests: more at a time would take longer.
-	os.Exit(harness.Main(m, harness.Options{Name: "faults", Parallel: 4}, func(c *harness.Cluster) { cluster = c }))
+	os.Exit(harness.Main(m, harness.Options{
+		Name:     "faults",
+		Parallel: 4,
+		// Off by default since it is deprecated.
+		ControlPlane: controlplane.Options{RuntimeConfig: map[string]bool{"resource.k8s.io/v1beta1": true}},
+	}, func(c *harness.Cluster) { cluster = c }))
 }

@@ -6,6 +6,6 @@
 // and a seed. The sequence of random numbers is the same for the same seed; which
 // request meets which number depends on the order of the requests.
 //
-// It understands watches only in JSON. A client that asks for another encoding gets
-// its events unharmed, so tests have to set the content type of their clients.
+// It understands watches in JSON and in protobuf; others it refuses. It can also hide versions
+// of the API, for clients that are to use an older one.
 package proxy

@@ -2,9 +2,7 @@ package proxy
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"time"
 )
@@ -12,11 +10,10 @@ import (
 // errCut ends a watch in the middle of an event.
 var errCut = errors.New("the proxy cut the watch")
 
-// eventStream is the body of a watch with faults. It reads whole events from the
-// server: JSON values, one after the other.
+// eventStream is the body of a watch with faults. It reads whole events from the server.
 type eventStream struct {
-	body    io.ReadCloser
-	decoder *json.Decoder
+	body io.Closer
+	read reader
 	// choose decides about one event: the fault, how many events to repeat and
 	// how long to delay, where that matters.
 	choose func() (kind Kind, repeat int, delay time.Duration)
@@ -29,17 +26,8 @@ type eventStream struct {
 	cutNext bool
 }
 
-// event is one of a watch.
-type event struct {
-	raw json.RawMessage
-	// kind is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR.
-	kind string
-	// object identifies what it is about: namespace/name.
-	object string
-}
-
-func newEventStream(body io.ReadCloser, choose func() (Kind, int, time.Duration)) *eventStream {
-	return &eventStream{body: body, decoder: json.NewDecoder(body), choose: choose}
+func newEventStream(body io.Closer, read reader, choose func() (Kind, int, time.Duration)) *eventStream {
+	return &eventStream{body: body, read: read, choose: choose}
 }
 
 // Read implements io.Reader. It blocks until there is an event.
@@ -63,11 +51,10 @@ func (s *eventStream) next() error {
 		return err
 	}
 	if s.cutNext {
-		s.ready.Write(e.raw[:len(e.raw)/2])
+		s.ready.Write(e.sent[:len(e.sent)/2])
 		return errCut
 	}
-	if e.kind != "ADDED" && e.kind != "MODIFIED" && e.kind != "DELETED" {
-		// Bookmarks and errors say something about the watch itself.
+	if !aboutObject(e.kind) {
 		s.deliver(e)
 		return nil
 	}
@@ -86,27 +73,6 @@ func (s *eventStream) next() error {
 	return nil
 }
 
-func (s *eventStream) read() (event, error) {
-	var raw json.RawMessage
-	if err := s.decoder.Decode(&raw); err != nil {
-		return event{}, err
-	}
-	var parsed struct {
-		Type   string `json:"type"`
-		Object struct {
-			Metadata struct {
-				Namespace string `json:"namespace"`
-				Name      string `json:"name"`
-			} `json:"metadata"`
-		} `json:"object"`
-	}
-	if err := json.Unmarshal(raw, &parsed); err != nil {
-		return event{}, fmt.Errorf("not the event of a watch: %w", err)
-	}
-	metadata := parsed.Object.Metadata
-	return event{raw: raw, kind: parsed.Type, object: metadata.Namespace + "/" + metadata.Name}, nil
-}
-
 // repeat delivers the last events once more. The end of an object is left out unless
 // the object has come back before: kube-scheduler's own cache of claims panics when an
 // object goes that is not there.
@@ -121,10 +87,7 @@ func (s *eventStream) repeat(count int) {
 	}
 }
 
-func (s *eventStream) deliver(e event) {
-	s.ready.Write(e.raw)
-	s.ready.WriteByte('\n')
-}
+func (s *eventStream) deliver(e event) { s.ready.Write(e.sent) }
 
 func (s *eventStream) remember(e event) {
 	s.recent = append(s.recent, e)

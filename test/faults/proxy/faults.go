@@ -92,6 +92,19 @@ func Mixed(total float64, kinds ...Kind) Rates {
 	return rates
 }
 
+// Anything are faults of all kinds: of writes with twice the rate, of reads, and of events of
+// all kinds of objects, of which those of some are not repeated.
+func Anything(rate float64, watchCuts int, notRepeated ...string) Faults {
+	return Faults{
+		Writes: Mixed(2*rate, requestKinds...),
+		Reads: Mixed(rate, TooManyRequests, RetryLater, InternalError, Unavailable,
+			CutBefore, CutAfter, DelayBefore, DelayAfter),
+		Events:      Mixed(rate, eventKinds...),
+		WatchCuts:   watchCuts,
+		NotRepeated: notRepeated,
+	}
+}
+
 // RequestKinds are all kinds that can hit a request.
 func RequestKinds() []Kind { return slices.Clone(requestKinds) }
 

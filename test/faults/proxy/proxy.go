@@ -6,12 +6,12 @@ import (
 	"io"
 	"log"
 	"math/rand/v2"
-	"mime"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,6 +28,10 @@ type Options struct {
 	Server *rest.Config
 	// Seed starts the sequence of random numbers.
 	Seed uint64
+	// Hidden are versions of the API ("resource.k8s.io/v1") that clients do not get to see:
+	// requests for them are answered as by a server that does not have them. Only the list
+	// of all groups still names them.
+	Hidden []string
 	// HTTP1 has clients use HTTP/1.1, where a cut closes the connection of one
 	// request. With HTTP/2 it resets one of many streams.
 	HTTP1 bool
@@ -39,6 +43,7 @@ type Proxy struct {
 	upstream *http.Transport
 	forward  *httputil.ReverseProxy
 	resolver request.RequestInfoFactory
+	hidden   []string
 
 	mutex  sync.Mutex
 	faults Faults
@@ -64,6 +69,7 @@ func Start(o Options) (*Proxy, error) {
 	p := &Proxy{
 		upstream: &http.Transport{TLSClientConfig: verify, ForceAttemptHTTP2: true, DisableCompression: true},
 		resolver: request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")},
+		hidden:   o.Hidden,
 		random:   rand.New(rand.NewPCG(o.Seed, 0)),
 		counts:   newCounts(),
 	}
@@ -117,6 +123,10 @@ func (p *Proxy) Stop() {
 
 // ServeHTTP forwards a request or does something worse.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if p.hides(r.URL.Path) {
+		http.NotFound(w, r)
+		return
+	}
 	kind, delay := p.chooseForRequest(r)
 	switch kind {
 	case "":
@@ -137,6 +147,14 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		refuse(w, kind)
 	}
+}
+
+// hides reports whether a path belongs to a version of the API that clients do not get to see.
+func (p *Proxy) hides(path string) bool {
+	return slices.ContainsFunc(p.hidden, func(version string) bool {
+		rest, found := strings.CutPrefix(path, "/apis/"+version)
+		return found && (rest == "" || rest[0] == '/')
+	})
 }
 
 // cut ends the connection of the request that is being served, or its stream, without
@@ -192,14 +210,14 @@ func (p *Proxy) watchEvents(response *http.Response) error {
 	if err != nil || info.Verb != "watch" || response.StatusCode != http.StatusOK {
 		return nil
 	}
-	contentType, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
-	if err != nil || contentType != "application/json" {
-		return nil
+	read, err := readerOf(response.Header.Get("Content-Type"), response.Body)
+	if err != nil {
+		return err // Answered with 502: better than no faults, of which nobody would know.
 	}
-	// Newlines are added, and more if events are repeated.
+	// What is repeated, cut or delimited otherwise makes the length another.
 	response.ContentLength = -1
 	response.Header.Del("Content-Length")
-	response.Body = newEventStream(response.Body, func() (Kind, int, time.Duration) {
+	response.Body = newEventStream(response.Body, read, func() (Kind, int, time.Duration) {
 		return p.chooseForEvent(info.Resource)
 	})
 	return nil

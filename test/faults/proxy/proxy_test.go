@@ -169,6 +169,46 @@ func TestWatches(t *testing.T) {
 	require.Equal(t, 3, strings.Count(body, "ADDED"))
 }
 
+// Versions that are hidden are not there, whatever the verb; others with a similar name are.
+func TestHidden(t *testing.T) {
+	t.Parallel()
+	b := startBackend(t)
+	p, err := Start(Options{
+		Server: &rest.Config{Host: b.URL, TLSClientConfig: rest.TLSClientConfig{CAData: (&Proxy{server: b.Server}).Certificate()}},
+		Hidden: []string{"resource.k8s.io/v1"},
+	})
+	require.NoError(t, err)
+	t.Cleanup(p.Stop)
+	for path, want := range map[string]int{
+		"/apis/resource.k8s.io/v1":      http.StatusNotFound,
+		claimPath:                       http.StatusNotFound,
+		watchPath:                       http.StatusNotFound,
+		"/apis/resource.k8s.io/v1beta1": http.StatusOK,
+		"/apis/resource.k8s.io/v1beta1/deviceclasses": http.StatusOK,
+		"/apis/resource.k8s.io":                       http.StatusOK,
+	} {
+		response, _, err := send(t, p, p.server.Client(), http.MethodGet, path)
+		require.NoError(t, err)
+		require.Equal(t, want, response.StatusCode, path)
+	}
+	_, _, err = send(t, p, p.server.Client(), http.MethodPut, claimPath)
+	require.NoError(t, err)
+	require.Zero(t, b.writes.Load())
+}
+
+// A watch in an encoding that the proxy cannot read is refused: it would have no faults.
+func TestWatchInUnknownEncoding(t *testing.T) {
+	t.Parallel()
+	b := &backend{Server: httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/cbor-seq")
+	}))}
+	t.Cleanup(b.Close)
+	p, client := startProxy(t, b, false, Faults{})
+	response, _, err := send(t, p, client, http.MethodGet, watchPath)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusBadGateway, response.StatusCode)
+}
+
 func TestSetRefuses(t *testing.T) {
 	t.Parallel()
 	p, _ := startProxy(t, startBackend(t), false, Faults{})
