@@ -179,6 +179,10 @@ func (t *Task) AppendKey(b []byte) []byte {
 	return b
 }
 
+// NeedsDevices reports whether any claim asks for devices. A claim may have no requests; it
+// is allocated with nothing, on any node.
+func (t *Task) NeedsDevices() bool { return t.slotCount > 0 }
+
 // HasAlternatives reports whether any request has alternatives, so that solutions may
 // be better or worse.
 func (t *Task) HasAlternatives() bool {

@@ -89,8 +89,12 @@ func (x *Index) NodeChanged(name string) { x.nodesChanged.Add(name) }
 
 // Find brings what is known about a task up to date. It returns nil if nothing is: the
 // first time that anybody asks, because looking at all nodes pays off only for tasks
-// that come again, and if pools could matter that are not for one node alone.
+// that come again; if pools could matter that are not for one node alone; and if the task
+// needs no devices, so that nodes without pools would do as well.
 func (x *Index) Find(ctx context.Context, task *allocator.Task) *Answer {
+	if !task.NeedsDevices() {
+		return nil
+	}
 	for _, id := range x.inventory.SharedPools() {
 		if pool := x.inventory.Pool(id); pool != nil && task.Interested(ctx, pool.Everywhere()) {
 			return nil

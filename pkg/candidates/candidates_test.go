@@ -154,6 +154,20 @@ func TestSharedPools(t *testing.T) {
 	require.Equal(t, []string{"n0"}, c.candidates(t, 1))
 }
 
+// TestTasksWithoutRequests: what needs no devices can go to nodes that have none, of which
+// the index does not know.
+func TestTasksWithoutRequests(t *testing.T) {
+	c := newCluster(2, 1)
+	nothing, gpu := b.Claim("nothing").Obj(), b.Claim("gpu", b.Request("gpu", "gpu")).Obj()
+	for range 3 {
+		require.Nil(t, c.index.Find(t.Context(), c.solver.Prepare([]*resourceapi.ResourceClaim{nothing})))
+	}
+	mixed := c.solver.Prepare([]*resourceapi.ResourceClaim{nothing, gpu})
+	c.index.Find(t.Context(), mixed)
+	names, _ := c.index.Find(t.Context(), mixed).Names(10)
+	require.Len(t, names, 2, "with another claim that needs devices")
+}
+
 // TestSameAsLookingEverywhere changes things at random and compares with a search on
 // every node.
 func TestSameAsLookingEverywhere(t *testing.T) {

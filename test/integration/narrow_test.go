@@ -47,6 +47,24 @@ func TestNearlyFullCluster(t *testing.T) {
 	s.Running("too-many")
 }
 
+// A claim without requests can be had on any node: where no pod may go to the nodes that
+// have devices, all of several pods alike run on those that have none.
+func TestClaimsWithoutRequests(t *testing.T) {
+	t.Parallel()
+	const nodes, withDevices, pods = 10, 2, 4
+	s := newSpace(t, "no-requests", nodes)
+	for i := range withDevices {
+		s.Devices(i, numbered(1)...)
+		s.patchNode(s.Node(i), `{"spec":{"taints":[{"key":"example.com/broken","effect":"NoSchedule"}]}}`)
+	}
+	s.Create(workload.Template("nothing"))
+	for i := range pods {
+		name := fmt.Sprintf("p%d", i)
+		s.Create(s.Pod(name, fromTemplate("nothing")))
+		s.Running(name)
+	}
+}
+
 // patchNode changes a node with a strategic merge patch.
 func (s *space) patchNode(name, patch string) {
 	s.T.Helper()

@@ -153,7 +153,7 @@ func (pl *Quartermaster) freeClassic(c *cycle, pod *v1.Pod) *fwk.Status {
 		return nil
 	}
 	pl.classic.negotiator.Free(pod, claim)
-	return fwk.NewStatus(fwk.Unschedulable, fmt.Sprintf("the driver of claim %s is asked to deallocate it", klog.KObj(claim.Object)))
+	return fwk.NewStatus(fwk.Success, fmt.Sprintf("the driver of claim %s is asked to deallocate it", klog.KObj(claim.Object)))
 }
 
 // isForAnother reports whether a claim is allocated for the node that is selected for

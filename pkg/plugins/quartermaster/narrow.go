@@ -20,7 +20,8 @@ import (
 // none of the named nodes do, then PostFilter, before preemption has its turn, lets all
 // plugins judge the other nodes as well: the pod gets their reasons, and preemption
 // their verdicts. What changes meanwhile is an event like any other for a pod that this
-// plugin has rejected.
+// plugin has rejected. If one of the other nodes would do after all, the next attempt is
+// not narrowed: whatever the reason was, it cannot come about twice in a row.
 type narrowing struct {
 	handle fwk.Handle
 	once   sync.Once
@@ -48,7 +49,7 @@ func (n *narrowing) possible() bool {
 // narrow returns the nodes to look at; nil stands for all of them, which is what it is
 // unless they are few.
 func (pl *Quartermaster) narrow(c *cycle, pod *v1.Pod, total int) *fwk.PreFilterResult {
-	if !pl.narrowing.possible() || c.classic != nil || othersNarrow(pod) {
+	if c.pod.looksEverywhere() || !pl.narrowing.possible() || c.classic != nil || othersNarrow(pod) {
 		return nil
 	}
 	names := c.allocatedOn()

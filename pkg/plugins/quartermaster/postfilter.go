@@ -15,6 +15,10 @@ import (
 // pod cannot run, or its devices do not get ready, and nobody else uses it, then it is
 // deallocated: the next attempt can allocate it elsewhere. One claim is enough for
 // an attempt. Its update is the event that wakes the pod.
+//
+// After that, as after finding a node that would do, it says Success: the pod can be made
+// schedulable, and the plugins after this one, such as preemption, do not get their turn.
+// Otherwise pods would be evicted for one that has a way of its own by then.
 func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, statuses fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	c, err := cycleOf(cs)
 	if err != nil {
@@ -24,8 +28,9 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
 	if c.narrowedTo != nil && pl.judgeOthers(ctx, cs, pod, c, statuses) {
+		c.pod.lookEverywhere()
 		pl.handle.Activate(klog.FromContext(ctx), map[string]*v1.Pod{pod.Namespace + "/" + pod.Name: pod})
-		return nil, fwk.NewStatus(fwk.Unschedulable, "devices became free meanwhile; looking again")
+		return nil, fwk.NewStatus(fwk.Success, "devices became free meanwhile; looking again")
 	}
 	for _, podClaim := range c.claims {
 		if podClaim.special != nil || !c.unavailable[podClaim] || !onlyFor(podClaim, pod.UID) {
@@ -35,9 +40,9 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 			return nil, failed(err)
 		}
 		if podClaim.broken != nil {
-			return nil, fwk.NewStatus(fwk.Unschedulable, fmt.Sprintf("%v; the claim was deallocated to look for devices again", podClaim.broken))
+			return nil, fwk.NewStatus(fwk.Success, fmt.Sprintf("%v; the claim was deallocated to look for devices again", podClaim.broken))
 		}
-		return nil, fwk.NewStatus(fwk.Unschedulable,
+		return nil, fwk.NewStatus(fwk.Success,
 			fmt.Sprintf("claim %s was deallocated to find devices elsewhere", klog.KObj(podClaim.claim)))
 	}
 	if status := pl.freeClassic(c, pod); status != nil {
@@ -48,7 +53,7 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 		return nil, failed(err)
 	}
 	if removed {
-		return nil, fwk.NewStatus(fwk.Unschedulable, "the claim that an earlier attempt made for extended resources was deleted")
+		return nil, fwk.NewStatus(fwk.Success, "the claim that an earlier attempt made for extended resources was deleted")
 	}
 	return nil, fwk.NewStatus(fwk.Unschedulable)
 }

@@ -51,6 +51,8 @@ type waitingPod struct {
 	// anySlice is set if this attempt was kept from nodes by devices that the task might have
 	// no use for after a change; sliceChanged, if slices changed in this attempt.
 	anySlice, sliceChanged bool
+	// everywhere is set if the next attempt is to look at all nodes.
+	everywhere bool
 	// timer is set while the pod is to be woken later.
 	timer *time.Timer
 	// verdicts are what this attempt found still to be evaluated, each with what ends
@@ -166,6 +168,21 @@ func (p *waitingPod) wanted() ([]*resourceapi.ResourceClaim, *allocator.Task) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return p.missing, p.task
+}
+
+// lookEverywhere has the next attempt look at all nodes.
+func (p *waitingPod) lookEverywhere() {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.everywhere = true
+}
+
+// looksEverywhere reports, once, whether this attempt is to look at all nodes.
+func (p *waitingPod) looksEverywhere() (all bool) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	all, p.everywhere = p.everywhere, false
+	return all
 }
 
 // helpedByAnySlice notes that any change of slices may help, also if the task could not use
