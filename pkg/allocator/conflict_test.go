@@ -148,8 +148,8 @@ func TestReasonOutlivesTheContext(t *testing.T) {
 }
 
 func TestReasonOfGivingUp(t *testing.T) {
-	const advice = ": gave up looking for devices after 3 tries, there may be a solution; " +
-		"fewer requests or constraints in a claim make it easier to find"
+	const advice = ": gave up looking for devices after 3 steps; there may be a solution, " +
+		"and fewer requests or constraints in a claim make it easier to find"
 	c := nodeWith(0, gpus(8)...)
 	c.budget = 3
 	checkReasons(t, map[string]reasonCase{

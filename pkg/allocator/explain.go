@@ -210,7 +210,7 @@ func (o *Outcome) Explain() *Explanation {
 	}
 	e := &Explanation{Node: s.site.Node.Name, Steps: o.Steps, GaveUp: o.GaveUp, LeftOut: s.explainPools()}
 	if o.GaveUp {
-		e.Reason = s.gaveUp(o.Steps)
+		e.Reason = s.gaveUp()
 	} else {
 		found, alone := s.why(), s.firstShortage()
 		if found.text != alone.text {

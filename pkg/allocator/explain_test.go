@@ -103,8 +103,8 @@ func TestExplanationInFull(t *testing.T) {
 		"the budget": {
 			cluster: few, claims: []*b.ClaimBuilder{wants(4)},
 			want: []string{
-				"node n: claim train/gpus: gave up looking for devices after 3 tries, there may be a solution; " +
-					"fewer requests or constraints in a claim make it easier to find",
+				"node n: claim train/gpus: gave up looking for devices after 3 steps; there may be a solution, " +
+					"and fewer requests or constraints in a claim make it easier to find",
 				"  claim train/gpus",
 				"    request gpu: 4 devices of class gpu",
 				"      8 devices published for the node, 8 of the class, 8 matching, 8 available",

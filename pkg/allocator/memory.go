@@ -52,7 +52,7 @@ func takeSearch(t *Task, site Site) *search {
 
 // release lets another search use the memory. The search must not be used any more.
 func (s *search) release() {
-	s.Task, s.site, s.ctx = nil, Site{}, nil
+	s.Task, s.site, s.ctx, s.allowance = nil, Site{}, nil, allowance{}
 	clear(s.table)
 	for i := range s.pools {
 		s.pools[i].release()

@@ -20,7 +20,7 @@ func (o *Outcome) Reason() string {
 	case s == nil:
 		return ""
 	case o.GaveUp:
-		return s.gaveUp(o.Steps)
+		return s.gaveUp()
 	}
 	return s.why().text + s.poolTrouble()
 }
@@ -76,10 +76,15 @@ func (s *search) firstShortage() finding {
 }
 
 // gaveUp is the reason of a search that ran out of its budget, which says nothing
-// about the devices.
-func (s *search) gaveUp(steps int) string {
-	return fmt.Sprintf("%s: gave up looking for devices after %s, there may be a solution; "+
-		"fewer requests or constraints in a claim make it easier to find", s.names(), plural(steps-1, "try", "tries"))
+// about the devices. It tells the budget and not how far the search got with it, which is
+// another number on each node.
+func (s *search) gaveUp() string {
+	used := "after " + plural(s.allowance.most, "step", "steps")
+	if s.allowance.isCommon() {
+		used = "because the searches on all nodes together have used up their steps"
+	}
+	return fmt.Sprintf("%s: gave up looking for devices %s; there may be a solution, "+
+		"and fewer requests or constraints in a claim make it easier to find", s.names(), used)
 }
 
 // Brief is Reason for callers that cannot wait for more: it names the claims, and not

@@ -43,9 +43,9 @@ type search struct {
 	ctx  context.Context
 	site Site
 	// pools are the search's view of the site's pools, by position.
-	pools  []poolState
-	steps  int // devices tried
-	budget int
+	pools     []poolState
+	steps     int // devices tried
+	allowance allowance
 
 	// table has the candidates of each kind of request in each pool, a row a kind.
 	// Only filled for pools that can be allocated from.
@@ -235,7 +235,7 @@ func (s *search) fitsResult(r *request, more int) bool {
 
 func (s *search) step() error {
 	s.steps++
-	if s.steps+s.prospects.cost() > s.budget {
+	if !s.allowance.suffices(s.steps + s.prospects.cost()) {
 		return errBudget
 	}
 	if s.steps%stepsPerCheck == 0 && s.ctx.Err() != nil {

@@ -84,11 +84,12 @@ func slotNames(slots []slot) []string {
 }
 
 // attempt solves claims with a small budget; nil if that is not enough to tell. It does
-// not depend on the search's context, which may have ended by now.
+// not depend on the search's context, which may have ended by now, nor on a budget that
+// this has in common with others.
 func (s *search) attempt(claims ...*resourceapi.ResourceClaim) *Outcome {
 	small := *s.solver
 	small.StepBudget = explainBudget
-	outcome, err := small.Prepare(claims).Solve(context.WithoutCancel(s.ctx), s.site)
+	outcome, err := small.Prepare(claims).Solve(WithSteps(context.WithoutCancel(s.ctx), nil), s.site)
 	if err != nil {
 		return nil
 	}

@@ -17,10 +17,11 @@ func newSearch(ctx context.Context, t *Task, site Site) (*search, error) {
 		return nil, interrupted(ctx)
 	}
 	s := takeSearch(t, site)
-	s.ctx, s.budget = ctx, t.solver.StepBudget
-	if s.budget == 0 {
-		s.budget = DefaultStepBudget
+	budget := t.solver.StepBudget
+	if budget == 0 {
+		budget = DefaultStepBudget
 	}
+	s.ctx, s.allowance = ctx, newAllowance(ctx, budget)
 	for i, pool := range site.Pools {
 		s.pools[i].start(t, pool, ledger.Of(site.Usage, pool))
 		s.sharable = s.sharable || !s.pools[i].shareable.Empty()

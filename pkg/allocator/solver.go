@@ -31,7 +31,8 @@ var Supported = structured.Features{
 	PrioritizedList:         true,
 }
 
-// DefaultStepBudget is how many devices a search may try before it gives up. It
+// DefaultStepBudget is how many steps a search may take before it gives up. A step is a
+// device that is tried; asking whether there can be a solution at all counts as ten. It
 // bounds the time that one odd claim can cost on one node to tens of milliseconds.
 const DefaultStepBudget = 100_000
 
@@ -98,6 +99,9 @@ type Outcome struct {
 	Steps int
 	// GaveUp is true if the budget ran out: there may be a solution.
 	GaveUp bool
+	// CommonBudget is true if it gave up because of the budget that it has in common with
+	// other searches, see WithSteps.
+	CommonBudget bool
 	// InvalidPools is true if there is no solution, but the site has pools which
 	// could not be allocated from because they contradict themselves.
 	InvalidPools bool
@@ -148,7 +152,7 @@ func (t *Task) solve(ctx context.Context, site Site, results func(*search) ([]re
 	outcome := &Outcome{Steps: search.steps, found: found}
 	switch {
 	case errors.Is(err, errBudget):
-		outcome.GaveUp, outcome.search = true, search
+		outcome.GaveUp, outcome.CommonBudget, outcome.search = true, search.allowance.isCommon(), search
 		return outcome, nil
 	case err == nil && !found:
 		outcome.InvalidPools, outcome.search = hasInvalidPools(site.Pools), search

@@ -2,13 +2,17 @@ package quartermaster
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	configv1 "k8s.io/kube-scheduler/config/v1"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
 // ArgsAPIVersion and ArgsKind identify the plugin's arguments in the pluginConfig
@@ -27,6 +31,13 @@ const (
 	// EvictOnConflict also evicts the pods of the claim that was allocated later, as long
 	// as no container of theirs has started.
 	EvictOnConflict ConflictPolicy = "Evict"
+)
+
+const (
+	// minStepBudget is more than ordinary claims need: up to 32 devices, a step each.
+	minStepBudget = 1000
+	// hardNodes is on how many nodes an attempt can use up the step budget of a node.
+	hardNodes = 20
 )
 
 // defaultSettleTime bridges the time between a look at the devices and the write that
@@ -48,9 +59,19 @@ type QuartermasterArgs struct {
 	OnConflict ConflictPolicy `json:"onConflict,omitempty"`
 	// FilterTimeout is how long the search for devices may take on one node. A pod for
 	// which that is not enough is tried again after a pause, unless another node will do.
-	// 0 means no limit; the default is 10s. It cannot be set if the feature gate
+	// 0 means no limit in time; the default is 10s. It cannot be set if the feature gate
 	// DRASchedulerFilterTimeout is off.
 	FilterTimeout *metav1.Duration `json:"filterTimeout,omitempty"`
+	// StepBudget is how many steps a search for devices on one node may take. A step is a
+	// device that is tried. What is not found by then is not known to be impossible: the pod
+	// says that the search gave up. At least 1000; the default is 100000, which take some tens
+	// of milliseconds.
+	StepBudget *int64 `json:"stepBudget,omitempty"`
+	// AttemptStepBudget is how many steps the searches on all nodes may take together in one
+	// attempt to schedule a pod. Half of it is shared out evenly. The rest is for nodes that
+	// need more, the first ones leaving some of it to those that come later. At least
+	// stepBudget; the default is twenty times stepBudget.
+	AttemptStepBudget *int64 `json:"attemptStepBudget,omitempty"`
 	// BindingTimeout is how long after the allocation of a claim pods wait for its devices
 	// to get ready, if these have binding conditions. After that the claim is given back
 	// and the pod is tried again. It is at least 1s; the default is 10m. It cannot be set
@@ -96,6 +117,15 @@ func (a *QuartermasterArgs) setDefaults(features feature.Features) {
 	if a.OnConflict == "" {
 		a.OnConflict = ReportConflicts
 	}
+	if a.StepBudget == nil {
+		a.StepBudget = ptr.To[int64](allocator.DefaultStepBudget)
+	}
+	if a.AttemptStepBudget == nil {
+		a.AttemptStepBudget = ptr.To[int64](math.MaxInt64)
+		if *a.StepBudget < math.MaxInt64/hardNodes {
+			a.AttemptStepBudget = ptr.To(hardNodes * *a.StepBudget)
+		}
+	}
 	if a.FilterTimeout == nil && features.EnableDRASchedulerFilterTimeout {
 		a.FilterTimeout = &metav1.Duration{Duration: configv1.DynamicResourcesFilterTimeoutDefault}
 	}
@@ -112,6 +142,14 @@ func (a *QuartermasterArgs) validate() error {
 	if a.OnConflict != ReportConflicts && a.OnConflict != EvictOnConflict {
 		return fmt.Errorf("arguments of plugin %s: onConflict is %q; it has to be %s or %s",
 			Name, a.OnConflict, ReportConflicts, EvictOnConflict)
+	}
+	if *a.StepBudget < minStepBudget {
+		return fmt.Errorf("arguments of plugin %s: stepBudget is %d; it has to be at least %d, so that ordinary claims get devices",
+			Name, *a.StepBudget, minStepBudget)
+	}
+	if *a.AttemptStepBudget < *a.StepBudget {
+		return fmt.Errorf("arguments of plugin %s: attemptStepBudget is %d; it has to be at least stepBudget, which is %d: it is for all nodes together",
+			Name, *a.AttemptStepBudget, *a.StepBudget)
 	}
 	return nil
 }
@@ -149,6 +187,11 @@ func (a *QuartermasterArgs) DeepCopyObject() runtime.Object {
 		if *duration != nil {
 			own := **duration
 			*duration = &own
+		}
+	}
+	for _, steps := range []**int64{&c.StepBudget, &c.AttemptStepBudget} {
+		if *steps != nil {
+			*steps = ptr.To(**steps)
 		}
 	}
 	return &c

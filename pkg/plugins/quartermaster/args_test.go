@@ -1,6 +1,7 @@
 package quartermaster
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/utils/ptr"
 )
 
 func TestParseArgs(t *testing.T) {
@@ -24,14 +26,19 @@ func TestParseArgs(t *testing.T) {
 		"YAML":                {args: raw("apiVersion: kubescheduler.config.k8s.io/v1\nkind: QuartermasterArgs\n")},
 		"typed":               {args: &QuartermasterArgs{}},
 		"typed, with kind":    {args: &QuartermasterArgs{TypeMeta: metav1.TypeMeta{Kind: ArgsKind, APIVersion: ArgsAPIVersion}}},
-		"unknown field, JSON": {args: raw(`{"stepBudget": 3}`), want: `unknown field "stepBudget"`},
-		"unknown field, YAML": {args: raw("kind: QuartermasterArgs\nstepBudget: 3\n"), want: `unknown field "stepBudget"`},
+		"unknown field, JSON": {args: raw(`{"stepLimit": 3}`), want: `unknown field "stepLimit"`},
+		"unknown field, YAML": {args: raw("kind: QuartermasterArgs\nstepLimit: 3\n"), want: `unknown field "stepLimit"`},
 		"field twice":         {args: raw("kind: QuartermasterArgs\nkind: QuartermasterArgs\n"), want: `key "kind" already set`},
 		"no object":           {args: raw("[1, 2]"), want: "arguments of plugin Quartermaster are not understood"},
 		"settle time":         {args: raw("settleTime: 2s")},
 		"no settle time":      {args: raw("settleTime: 0s\nonConflict: Evict")},
 		"negative":            {args: raw("settleTime: -1s"), want: "settleTime is -1s; it must not be negative"},
 		"unknown policy":      {args: raw("onConflict: Delete"), want: `onConflict is "Delete"; it has to be Report or Evict`},
+		"step budgets":        {args: raw("stepBudget: 1000\nattemptStepBudget: 1000")},
+		"few steps":           {args: raw("stepBudget: 999"), want: "stepBudget is 999; it has to be at least 1000"},
+		"negative steps":      {args: raw("stepBudget: -1"), want: "stepBudget is -1; it has to be at least 1000"},
+		"fewer for all nodes": {args: raw("attemptStepBudget: 99999"), want: "attemptStepBudget is 99999; it has to be at least stepBudget, which is 100000"},
+		"no number":           {args: raw("stepBudget: many"), want: "arguments of plugin Quartermaster are not understood"},
 		"wrong kind": {
 			args: raw(`{"kind": "DynamicResourcesArgs"}`),
 			want: `arguments of plugin Quartermaster are kind "DynamicResourcesArgs" of "", expected are kind QuartermasterArgs of kubescheduler.config.k8s.io/v1`,
@@ -62,8 +69,11 @@ func TestDefaultArgs(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 500*time.Millisecond, args.SettleTime.Duration)
 	require.Equal(t, ReportConflicts, args.OnConflict)
-	args, err = parseArgs(&runtime.Unknown{Raw: []byte("settleTime: 0s")}, allTimeouts)
+	require.EqualValues(t, 100_000, *args.StepBudget)
+	require.EqualValues(t, 2_000_000, *args.AttemptStepBudget)
+	args, err = parseArgs(&runtime.Unknown{Raw: []byte("settleTime: 0s\nstepBudget: 9223372036854775807")}, allTimeouts)
 	require.NoError(t, err)
+	require.EqualValues(t, math.MaxInt64, *args.AttemptStepBudget, "as many as there can be")
 	require.Zero(t, args.SettleTime.Duration, "0 is not the default")
 }
 
@@ -75,9 +85,12 @@ func TestNewRefusesWrongArgs(t *testing.T) {
 
 func TestArgsAreCopied(t *testing.T) {
 	t.Parallel()
-	args := &QuartermasterArgs{TypeMeta: metav1.TypeMeta{Kind: ArgsKind}, SettleTime: &metav1.Duration{Duration: time.Second}}
+	args := &QuartermasterArgs{TypeMeta: metav1.TypeMeta{Kind: ArgsKind}, SettleTime: &metav1.Duration{Duration: time.Second}, StepBudget: ptr.To[int64](1), AttemptStepBudget: ptr.To[int64](2)}
 	other := args.DeepCopyObject().(*QuartermasterArgs)
 	other.Kind, other.SettleTime.Duration = "changed", 0
+	*other.StepBudget, *other.AttemptStepBudget = 0, 0
 	require.Equal(t, ArgsKind, args.Kind)
 	require.Equal(t, time.Second, args.SettleTime.Duration)
+	require.EqualValues(t, 1, *args.StepBudget)
+	require.EqualValues(t, 2, *args.AttemptStepBudget)
 }

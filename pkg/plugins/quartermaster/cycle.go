@@ -51,6 +51,8 @@ type cycle struct {
 	// cancelled is set if PreBind was told to stop, as it is for pods that are preempted.
 	cancelled bool
 
+	// steps are what the searches of Filter may take on all nodes together.
+	steps *allocator.Steps
 	// evaluation is how long the attempt may wait for selectors to be evaluated.
 	evaluation *selector.Budget
 	// reasonTime is how long it took so far to find reasons, see reasonBudget.

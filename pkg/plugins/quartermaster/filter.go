@@ -3,6 +3,7 @@ package quartermaster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -117,7 +118,7 @@ func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, task *
 	if c.scored {
 		look = task.Solve
 	}
-	outcome, err := look(pl.searchContext(ctx, c), pl.site(node))
+	outcome, err := look(pl.filterContext(ctx, c), pl.site(node))
 	switch {
 	case isFilterTimeout(ctx, err):
 		return pl.timedOut(ctx, c, node)
@@ -151,12 +152,24 @@ const reasonBudget = 50 * time.Millisecond
 
 // reason says why there are no devices on a node.
 func (c *cycle) reason(outcome *allocator.Outcome) string {
+	if outcome.GaveUp {
+		return outcome.Reason() + moreSteps(outcome)
+	}
 	if time.Duration(c.reasonTime.Load()) > reasonBudget {
 		return outcome.Brief()
 	}
 	start := time.Now()
 	defer func() { c.reasonTime.Add(int64(time.Since(start))) }()
 	return outcome.Reason()
+}
+
+// moreSteps says which argument of the plugin a search that gave up could do with.
+func moreSteps(outcome *allocator.Outcome) string {
+	argument := "stepBudget"
+	if outcome.CommonBudget {
+		argument = "attemptStepBudget"
+	}
+	return fmt.Sprintf(", as does a larger %s among the scheduler's arguments for plugin %s", argument, Name)
 }
 
 // site is what the allocator is to know about a node.

@@ -23,6 +23,12 @@ func (pl *Quartermaster) searchContext(ctx context.Context, c *cycle) context.Co
 	return &limited{Context: ctx, deadline: time.Now().Add(pl.args.FilterTimeout.Duration)}
 }
 
+// filterContext is searchContext for one of many nodes, on which the search has to leave
+// steps to those on the others. On the node that is chosen in the end it does not.
+func (pl *Quartermaster) filterContext(ctx context.Context, c *cycle) context.Context {
+	return pl.searchContext(allocator.WithSteps(ctx, c.steps), c)
+}
+
 // limited is a context that has ended after a deadline. Its channel does not tell: the
 // search asks for Err from time to time, and for nothing else does it wait for long. In
 // return it needs no timer, and no lock that all nodes share.

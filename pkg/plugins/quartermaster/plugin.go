@@ -120,6 +120,7 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 			Features:   supported,
 			Classes:    handle.SharedDRAManager().DeviceClasses(),
 			Evaluator:  selector.NewEvaluator(cel.NewCache(compiledExpressions, celFeatures(features))),
+			StepBudget: int(*args.StepBudget),
 			KeepShared: true,
 			// What devices take of their node cannot be accounted for from outside kube-scheduler.
 			RefuseOfNode: features.EnableDRANodeAllocatableResources,

@@ -24,7 +24,11 @@ func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *
 		noteUnserved(cs, extended)
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
-	c := &cycle{pod: pl.waiting.begin(pod), evaluation: selector.NewBudget(pl.attemptBudget, 0)}
+	c := &cycle{
+		pod:        pl.waiting.begin(pod),
+		steps:      allocator.NewSteps(int(*pl.args.AttemptStepBudget), len(nodes)),
+		evaluation: selector.NewBudget(pl.attemptBudget, 0),
+	}
 	result, status := pl.preFilter(ctx, cs, pod, c, extended, len(nodes))
 	if status.IsRejected() && !status.IsSkip() || result != nil {
 		pl.waker.reject(c.pod) // Nodes that are not named count as rejected.
@@ -84,9 +88,9 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 	pl.wantsShared(c)
 	cs.Write(cycleKey, c)
 	if c.task != nil {
-		c.known = pl.state.candidates.Find(pl.searchContext(ctx, c), c.task)
+		c.known = pl.state.candidates.Find(pl.filterContext(ctx, c), c.task)
 	} else if c.extended != nil && c.extended.full.task != nil {
-		c.extended.full.known = pl.state.candidates.Find(pl.searchContext(ctx, c), c.extended.full.task)
+		c.extended.full.known = pl.state.candidates.Find(pl.filterContext(ctx, c), c.extended.full.task)
 	}
 	return pl.narrow(c, pod, nodes), nil
 }

@@ -48,7 +48,7 @@ func (pl *Quartermaster) regroup(ctx context.Context, c *cycle, node *v1.Node) *
 		return nil
 	}
 	site := allocator.Site{Node: node, Pools: pl.state.inventory.OnNode(node), Usage: ledger.Without(pl.state.ledger, held...)}
-	outcome, err := pl.solver.Prepare(claims).Solve(pl.searchContext(ctx, c), site)
+	outcome, err := pl.solver.Prepare(claims).Solve(pl.filterContext(ctx, c), site)
 	if err != nil || !outcome.Fits() {
 		return nil
 	}
