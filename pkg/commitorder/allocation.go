@@ -2,6 +2,7 @@ package commitorder
 
 import (
 	"slices"
+	"time"
 	"unique"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -22,6 +23,13 @@ type allocation struct {
 	seen uint64
 	// written is when the allocation was made.
 	written Span
+	// id counts allocations in the order in which this process heard of them, and those of
+	// a list in that of their claims' versions. So of two that are known to be one after the
+	// other, the later one has the higher number.
+	id uint64
+	// arrived is when it was heard of, or, of those in the first list, what the server has
+	// recorded.
+	arrived time.Time
 	// foreign is true if no instance of ours wrote the allocation.
 	foreign bool
 	uses    []use
@@ -65,6 +73,30 @@ func newAllocation(claim *resourceapi.ResourceClaim, seen uint64, written Span) 
 	a := &allocation{ref: ledger.RefTo(claim), seen: seen, written: written, uses: slices.Clip(uses)}
 	a.ref.Namespace = unique.Make(a.ref.Namespace).Value()
 	return a
+}
+
+// pools yields the pools of which the claim has something, each once.
+func (a *allocation) pools() func(func(inventory.PoolKey) bool) {
+	return func(yield func(inventory.PoolKey) bool) {
+		for i := range a.uses {
+			key := a.uses[i].pool
+			known := slices.ContainsFunc(a.uses[:i], func(u use) bool { return u.pool == key })
+			if !known && !yield(key) {
+				return
+			}
+		}
+	}
+}
+
+// usesIn yields what the claim has of a pool.
+func (a *allocation) usesIn(pool inventory.PoolKey) func(func(*use) bool) {
+	return func(yield func(*use) bool) {
+		for i := range a.uses {
+			if a.uses[i].pool == pool && !yield(&a.uses[i]) {
+				return
+			}
+		}
+	}
 }
 
 func newShare(result *resourceapi.DeviceRequestAllocationResult) *share {

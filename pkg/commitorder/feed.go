@@ -2,6 +2,7 @@ package commitorder
 
 import (
 	"fmt"
+	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -37,7 +38,7 @@ func (f feed) Delete(obj any) error {
 	}
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	f.index.remove(claim.UID)
+	f.remove(claim.UID)
 	f.backlog.forget(claim.UID)
 	return nil
 }
@@ -98,7 +99,7 @@ func (f feed) event(obj any, unordered bool) error {
 	f.mutex.Lock()
 	var conflicts []Conflict
 	if a := f.apply(claim, version, written); a != nil {
-		f.noteForeign(a, f.clock.Now())
+		f.noteArrival(a, f.clock.Now())
 		conflicts = f.newConflicts(a)
 	}
 	report := f.onConflict
@@ -124,7 +125,7 @@ func (o *Order) apply(claim *resourceapi.ResourceClaim, version uint64, written 
 	if o.backlog.note(claim, by, old != nil, o.progress.upTo() == 0, now) {
 		o.lastForeign = now
 	}
-	o.index.remove(claim.UID)
+	o.remove(claim.UID)
 	if a != nil {
 		a.foreign = !by.ours
 		o.index.add(a)
@@ -132,7 +133,25 @@ func (o *Order) apply(claim *resourceapi.ResourceClaim, version uint64, written 
 	return a
 }
 
-// newConflicts returns the conflicts of allocations that have arrived together, if
+// remove forgets what is known of a claim.
+func (o *Order) remove(claim types.UID) {
+	if a := o.index.claims[claim]; a != nil {
+		o.index.remove(claim)
+		o.noteChanges(a)
+	}
+}
+
+// noteArrival completes a new allocation with when it arrived.
+func (o *Order) noteArrival(a *allocation, arrived time.Time) {
+	o.allocations++
+	a.id, a.arrived = o.allocations, arrived
+	o.noteChanges(a)
+	if a.foreign && len(a.uses) > 0 && arrived.After(o.lastForeign) {
+		o.lastForeign = arrived
+	}
+}
+
+// newConflicts returns who else has devices of allocations that have arrived together, if
 // anybody wants to know. Of two that arrived together, the first one is Other.
 func (o *Order) newConflicts(arrived ...*allocation) []Conflict {
 	if o.onConflict == nil {
@@ -145,7 +164,9 @@ func (o *Order) newConflicts(arrived ...*allocation) []Conflict {
 	}
 	for _, a := range arrived {
 		delete(next, a.ref.UID)
-		for _, conflict := range o.index.rivals(a.ref.UID, o.pools) {
+		f := &finder{index: &o.index, own: a}
+		f.compareHolders()
+		for _, conflict := range f.sorted() {
 			if !next[conflict.Other.UID] {
 				conflicts = append(conflicts, conflict)
 			}

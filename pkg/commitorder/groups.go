@@ -4,40 +4,35 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// compareGroups finds others whose devices must not draw from a counter set together with
-// the allocation's devices in the pool, because they have no compatibility group in common.
-func (f *finder) compareGroups(pool *inventory.NodePool) {
+// groupSets returns the counter sets of a pool as what compatibility groups limit: those
+// from which the allocation draws, or all if none is given, with all devices that do.
+func (x *index) groupSets(pool *inventory.NodePool, of *allocation) []*supply {
 	if !pool.HasGroups() {
-		return
+		return nil
 	}
-	supplies := make(map[string]*supply) // by counter set
-	drawnBy := make(map[string]*use)     // the allocation's first device that draws from it
-	for i := range f.own.uses {
-		u := &f.own.uses[i]
-		if u.pool != pool.Key {
-			continue
+	supplies := make(map[string]*supply)
+	newSupply := func(set string, by *use) {
+		if supplies[set] == nil {
+			supplies[set] = &supply{cause: Incompatible, resource: set, by: by, byGroups: true}
 		}
-		for _, consumption := range pool.Consumptions(u.device.Value()) {
-			if set := consumption.CounterSet; supplies[set] == nil {
-				supplies[set], drawnBy[set] = &supply{byGroups: true}, u
+	}
+	if of != nil {
+		for u := range of.usesIn(pool.Key) {
+			for _, consumption := range pool.Consumptions(u.device.Value()) {
+				newSupply(consumption.CounterSet, u)
 			}
 		}
 	}
-	for device, holdings := range f.index.pools[pool.Key] {
-		var users []*allocation
-		for _, h := range holdings {
-			users = append(users, h.by)
-		}
+	for device, holdings := range x.pools[pool.Key] {
+		users := usersOf(holdings)
 		for _, consumption := range pool.Consumptions(device.Value()) {
+			if of == nil {
+				newSupply(consumption.CounterSet, nil)
+			}
 			if s := supplies[consumption.CounterSet]; s != nil {
 				s.units = append(s.units, unit{groups: consumption.CompatibilityGroups, users: users})
 			}
 		}
 	}
-	for set, s := range supplies {
-		rivals, lost := s.rivalsOf(f.own)
-		for _, other := range rivals {
-			f.add(other, Incompatible, drawnBy[set], set, lost)
-		}
-	}
+	return sortedSupplies(supplies)
 }

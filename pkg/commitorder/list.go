@@ -35,21 +35,25 @@ func (o *Order) replace(claims []*resourceapi.ResourceClaim, resourceVersion str
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
 	var arrived []*allocation
+	times := make(map[*allocation]time.Time)
 	present := make(map[types.UID]bool, len(claims))
 	for _, claim := range claims {
 		present[claim.UID] = true
 		if a := o.applyListed(claim, before, listed < before); a != nil {
 			arrived = append(arrived, a)
-			o.noteForeign(a, o.arrivalOf(claim, before == 0))
+			times[a] = o.arrivalOf(claim, before == 0)
 		}
 	}
 	for uid := range o.index.claims {
 		if !present[uid] {
-			o.index.remove(uid)
+			o.remove(uid)
 		}
 	}
 	maps.DeleteFunc(o.backlog.announced, func(uid types.UID, _ announcement) bool { return !present[uid] })
 	slices.SortFunc(arrived, func(a, b *allocation) int { return cmp.Compare(a.seen, b.seen) })
+	for _, a := range arrived {
+		o.noteArrival(a, times[a])
+	}
 	return listed, o.newConflicts(arrived...), o.onConflict
 }
 
@@ -88,13 +92,6 @@ func (o *Order) arrivalOf(claim *resourceapi.ResourceClaim, first bool) time.Tim
 		return recorded
 	}
 	return now
-}
-
-// noteForeign remembers when an allocation of somebody else arrived.
-func (o *Order) noteForeign(a *allocation, arrived time.Time) {
-	if a.foreign && len(a.uses) > 0 && arrived.After(o.lastForeign) {
-		o.lastForeign = arrived
-	}
 }
 
 // versionOfList returns the version up to which a list shows all writes: that of the list,

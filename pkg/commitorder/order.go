@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
 // Order follows the allocations of all ResourceClaims in the order of their writes. All
@@ -24,6 +26,12 @@ type Order struct {
 
 	mutex sync.RWMutex
 	index index
+	// allocations is how many there were.
+	allocations uint64
+	// last has the last complete state of pools that are not complete.
+	last map[inventory.PoolKey]lastState
+	// changed are the pools that TakeChanged has not returned since they changed.
+	changed map[inventory.PoolKey]struct{}
 	// lastForeign is when an allocation of somebody else last arrived or was announced.
 	lastForeign time.Time
 	backlog     backlog
@@ -34,14 +42,15 @@ type Order struct {
 // to list and watch ResourceClaims in all namespaces. pools is called under a lock, and
 // must not call back.
 func New(client kubernetes.Interface, pools Pools, clock clock.PassiveClock) *Order {
-	return &Order{client: client, pools: pools, clock: clock, index: newIndex(), backlog: newBacklog()}
+	return &Order{client: client, pools: pools, clock: clock, index: newIndex(), backlog: newBacklog(),
+		last: make(map[inventory.PoolKey]lastState), changed: make(map[inventory.PoolKey]struct{})}
 }
 
-// OnConflict sets the function that is called for each conflict between two claims that
-// arises from now on, also for those which the first list shows. It is called once for an
-// allocation, another claim and what they are in conflict about, with the one that arrived
-// last as Claim; counters and capacities count as they are known at that moment. It runs in the
-// goroutine of the watch, without a lock, and should be quick.
+// OnConflict sets the function that is called for each two claims that have the same device
+// from now on, also for those which the first list shows, unless both have a share of it. It is
+// called once for an allocation, another claim and a device, with the one that arrived
+// last as Claim. It runs in the goroutine of the watch, without a lock, and should be quick.
+// For everything else that claims can have too much of see Overdrawn.
 func (o *Order) OnConflict(report func(Conflict)) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
@@ -72,7 +81,7 @@ func (o *Order) Await(ctx context.Context, resourceVersion string) error {
 // reasons it is the earliest. A claim of which no allocation is known has no conflicts.
 //
 // The answer is complete if Await has returned for the resourceVersion of a state of the
-// claim with that allocation.
+// claim with that allocation, and Undecided has returned nil since.
 func (o *Order) Check(claim types.UID) *Conflict {
 	if rivals := o.Rivals(claim); len(rivals) > 0 && rivals[0].Lost {
 		return &rivals[0]
@@ -93,7 +102,7 @@ func (o *Order) Allocated(claim types.UID) bool {
 func (o *Order) Rivals(claim types.UID) []Conflict {
 	o.mutex.RLock()
 	defer o.mutex.RUnlock()
-	return o.index.rivals(claim, o.pools)
+	return o.rivals(claim)
 }
 
 // CheckPlan returns why an allocation that has not been written would have to give way,
@@ -108,7 +117,7 @@ func (o *Order) CheckPlan(claim *resourceapi.ResourceClaim) *Conflict {
 	}
 	o.index.add(plan)
 	defer o.index.remove(claim.UID)
-	if conflicts := o.index.rivals(claim.UID, o.pools); len(conflicts) > 0 && conflicts[0].Lost {
+	if conflicts := o.rivals(claim.UID); len(conflicts) > 0 && conflicts[0].Lost {
 		return &conflicts[0]
 	}
 	return nil

@@ -8,32 +8,32 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// Pools looks a pool up: all its devices, wherever they are. It returns nil for a pool
-// that is not known; then counters and capacities of that pool are not compared.
-type Pools func(inventory.PoolID) *inventory.NodePool
-
-// rivals returns all conflicts of a claim. It looks at the claim's devices, and at all
-// devices in use of those of its pools in which it draws on counters.
-func (x *index) rivals(uid types.UID, pools Pools) []Conflict {
-	own := x.claims[uid]
+// rivals returns all conflicts of a claim, as far as they can be judged. It looks at the
+// claim's devices, and at all devices in use of those of its pools in which it draws on
+// counters.
+func (o *Order) rivals(uid types.UID) []Conflict {
+	own := o.index.claims[uid]
 	if own == nil {
 		return nil
 	}
-	f := &finder{index: x, own: own}
-	known := make(map[inventory.PoolKey]*inventory.NodePool, 1)
-	for i := range own.uses {
-		u := &own.uses[i]
-		f.compareHolders(u)
-		pool, asked := known[u.pool]
-		if !asked && f.othersUse(u.pool) {
-			if pool = pools(u.pool.Value()); pool != nil {
-				f.compareCounters(pool)
-				f.compareGroups(pool)
+	f := &finder{index: &o.index, own: own}
+	f.compareHolders()
+	for key := range own.pools() {
+		if !o.index.othersUse(key, own) {
+			continue
+		}
+		v := o.viewOf(key)
+		if v.isComplete() {
+			for _, s := range slices.Concat(o.index.counters(v.pool, own), o.index.groupSets(v.pool, own)) {
+				f.compare(s)
 			}
 		}
-		known[u.pool] = pool
-		if pool != nil && u.share != nil {
-			f.compareCapacity(u, pool)
+		for u := range own.usesIn(key) {
+			if device := v.device(u.device.Value()); device != nil && u.share != nil {
+				for _, s := range o.index.capacities(device, u, u.share) {
+					f.compare(s)
+				}
+			}
 		}
 	}
 	return f.sorted()
@@ -41,24 +41,36 @@ func (x *index) rivals(uid types.UID, pools Pools) []Conflict {
 
 // compareHolders finds others that use the same device when one of the two has it for
 // himself.
-func (f *finder) compareHolders(u *use) {
-	for _, h := range f.index.pools[u.pool][u.device] {
-		switch {
-		case h.by == f.own:
-		case h.share == nil && u.share == nil:
-			f.add(h.by, HeldTwice, u, "", true)
-		case h.share == nil || u.share == nil:
-			f.add(h.by, HeldAndShared, u, "", true)
+func (f *finder) compareHolders() {
+	for i := range f.own.uses {
+		u := &f.own.uses[i]
+		for _, h := range f.index.pools[u.pool][u.device] {
+			switch {
+			case h.by == f.own:
+			case h.share == nil && u.share == nil:
+				f.add(h.by, HeldTwice, u, "", true)
+			case h.share == nil || u.share == nil:
+				f.add(h.by, HeldAndShared, u, "", true)
+			}
 		}
 	}
 }
 
 // othersUse reports whether any other claim has something of the pool.
-func (f *finder) othersUse(pool inventory.PoolKey) bool {
-	for _, holdings := range f.index.pools[pool] {
-		if slices.ContainsFunc(holdings, func(h holding) bool { return h.by != f.own }) {
+func (x *index) othersUse(pool inventory.PoolKey, own *allocation) bool {
+	for _, holdings := range x.pools[pool] {
+		if slices.ContainsFunc(holdings, func(h holding) bool { return h.by != own }) {
 			return true
 		}
 	}
 	return false
+}
+
+// usersOf returns who uses a device.
+func usersOf(holdings []holding) []*allocation {
+	users := make([]*allocation, len(holdings))
+	for i, h := range holdings {
+		users[i] = h.by
+	}
+	return users
 }

@@ -1,7 +1,11 @@
 package commitorder
 
 import (
+	"cmp"
+	"math"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/amount"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -11,6 +15,11 @@ import (
 // counter of a pool, or a capacity of a device. What compatibility groups limit is a
 // supply as well: which devices draw from a counter set at the same time.
 type supply struct {
+	cause    Cause
+	resource string // as in Conflict
+	// by is the first device that draws from it, of the claim that is asked about; of a
+	// capacity, the device that has it.
+	by       *use
 	limit    amount.Amount
 	byGroups bool
 	units    []unit
@@ -24,125 +33,158 @@ type unit struct {
 	users  []*allocation
 }
 
-// overdrawn reports whether the limit is exceeded by the units that have a matching user.
-func (s *supply) overdrawn(matches func(*allocation) bool) bool {
-	left, together, ok := s.limit, inventory.Groups{}, true
-	for _, u := range s.units {
-		switch {
-		case !slices.ContainsFunc(u.users, matches):
-		case !s.byGroups:
+// usedUp returns from which rank on there is too little: for an allocation of that rank or a
+// higher one together with all of lower ranks. It says false if there is enough for all.
+func (s *supply) usedUp(rank func(*allocation) uint64) (from uint64, overdrawn bool) {
+	if _, overdrawn := s.exceededAt(s.units); !overdrawn {
+		return 0, false // The usual case, without sorting.
+	}
+	lowest := func(u unit) uint64 {
+		low := uint64(math.MaxUint64)
+		for _, user := range u.users {
+			low = min(low, rank(user))
+		}
+		return low
+	}
+	sorted := slices.Clone(s.units)
+	slices.SortStableFunc(sorted, func(a, b unit) int { return cmp.Compare(lowest(a), lowest(b)) })
+	at, _ := s.exceededAt(sorted)
+	return lowest(sorted[at]), true
+}
+
+// exceededAt returns the first unit that the ones before it have left too little for.
+func (s *supply) exceededAt(units []unit) (at int, exceeded bool) {
+	left, together, fits := s.limit, inventory.Groups{}, true
+	for i, u := range units {
+		if s.byGroups {
+			together, fits = together.Join(u.groups)
+		} else {
 			left = left.Minus(u.draws)
-		default:
-			if together, ok = together.Join(u.groups); !ok {
-				return true
-			}
+			fits = !left.IsNegative()
+		}
+		if !fits {
+			return i, true
 		}
 	}
-	return left.IsNegative()
+	return 0, false
 }
 
-// exceededBy reports whether there is too little for the allocation and all that are not
-// known to be later.
-func (s *supply) exceededBy(a *allocation) bool {
-	return s.overdrawn(func(other *allocation) bool {
-		return other == a || relationOf(other.written, a.written) != Later
-	})
-}
-
-// rivalsOf returns the others with which the allocation is in conflict: if there is too
-// little for it and the earlier ones (then it has lost), these; and later ones for which
-// there is too little.
-func (s *supply) rivalsOf(own *allocation) (rivals []*allocation, lost bool) {
-	if !s.overdrawn(func(*allocation) bool { return true }) {
-		return nil, false
-	}
-	lost = s.exceededBy(own)
-	judged := map[*allocation]bool{own: true}
-	for _, u := range s.units {
-		for _, other := range u.users {
-			if judged[other] {
-				continue
-			}
-			judged[other] = true
-			relation := relationOf(other.written, own.written)
-			if lost && relation != Later || relation != Earlier && s.exceededBy(other) {
-				rivals = append(rivals, other)
-			}
-		}
-	}
-	return rivals, lost
-}
-
-// compareCapacity finds others whose shares of a device leave too little for this one.
-func (f *finder) compareCapacity(u *use, pool *inventory.NodePool) {
-	device := pool.Device(u.device.Value())
-	if device == nil {
-		return
-	}
-	for _, own := range u.share.consumed {
-		capacity, found := device.Capacity[own.capacity]
-		if !found || own.amount == (amount.Amount{}) {
-			continue
-		}
-		s := supply{limit: amount.Of(capacity.Value)}
-		for _, h := range f.index.pools[u.pool][u.device] {
-			if h.share == nil {
-				continue
-			}
-			for _, c := range h.share.consumed {
-				if c.capacity == own.capacity && c.amount != (amount.Amount{}) {
-					s.units = append(s.units, unit{draws: c.amount, users: []*allocation{h.by}})
+// users yields everybody who draws, each once.
+func (s *supply) users() func(func(*allocation) bool) {
+	return func(yield func(*allocation) bool) {
+		seen := sets.New[*allocation]()
+		for _, u := range s.units {
+			for _, user := range u.users {
+				if !seen.Has(user) && !yield(user) {
+					return
 				}
+				seen.Insert(user)
 			}
-		}
-		rivals, lost := s.rivalsOf(f.own)
-		for _, other := range rivals {
-			f.add(other, Capacity, u, string(own.capacity), lost)
 		}
 	}
 }
 
-// compareCounters finds others whose devices leave too little of a counter for the
-// allocation's devices in the pool.
-func (f *finder) compareCounters(pool *inventory.NodePool) {
-	supplies := make(map[int]*supply) // by number of the counter
-	drawnBy := make(map[int]*use)     // the allocation's first device that draws on it
-	for i := range f.own.uses {
-		u := &f.own.uses[i]
-		if u.pool != pool.Key {
-			continue
-		}
-		for number := range drawn(pool, u.device) {
-			if supplies[number] == nil {
-				supplies[number] = &supply{limit: pool.Counters.Published[number]}
-				drawnBy[number] = u
-			}
-		}
-	}
-	if len(supplies) == 0 {
+// compare finds the others with which the allocation is in conflict: if there is too
+// little for it and all that are not known to be later (then it has lost), these; and later
+// ones of which the same is true.
+func (f *finder) compare(s *supply) {
+	from, overdrawn := s.usedUp(func(a *allocation) uint64 { return a.written.First })
+	if !overdrawn {
 		return
 	}
-	for device, holdings := range f.index.pools[pool.Key] {
+	lost := f.own.written.Last >= from
+	for other := range s.users() {
+		if other == f.own {
+			continue
+		}
+		relation := relationOf(other.written, f.own.written)
+		if lost && relation != Later || relation != Earlier && other.written.Last >= from {
+			f.add(other, s.cause, s.by, s.resource, lost)
+		}
+	}
+}
+
+// counters returns the counters of a pool with all that draw on them: those on which the
+// allocation draws, or all if none is given.
+func (x *index) counters(pool *inventory.NodePool, of *allocation) []*supply {
+	if pool.Counters == nil {
+		return nil
+	}
+	supplies := make(map[int]*supply) // by number of the counter
+	newSupply := func(number int, by *use) *supply {
+		if supplies[number] == nil {
+			supplies[number] = &supply{cause: Counter, resource: counterName(pool.Counters, number), by: by,
+				limit: pool.Counters.Published[number]}
+		}
+		return supplies[number]
+	}
+	if of != nil {
+		for u := range of.usesIn(pool.Key) {
+			for number := range drawn(pool, u.device) {
+				newSupply(number, u)
+			}
+		}
+		if len(supplies) == 0 {
+			return nil
+		}
+	}
+	for device, holdings := range x.pools[pool.Key] {
 		var users []*allocation
 		for number, draws := range drawn(pool, device) {
+			if of == nil {
+				newSupply(number, nil)
+			}
 			s := supplies[number]
 			if s == nil {
 				continue
 			}
 			if users == nil {
-				for _, h := range holdings {
-					users = append(users, h.by)
-				}
+				users = usersOf(holdings)
 			}
 			s.units = append(s.units, unit{draws: draws, users: users})
 		}
 	}
-	for number, s := range supplies {
-		rivals, lost := s.rivalsOf(f.own)
-		for _, other := range rivals {
-			f.add(other, Counter, drawnBy[number], counterName(pool.Counters, number), lost)
+	return sortedSupplies(supplies)
+}
+
+// capacities returns the capacities of a shared device that the share consumes, or all that
+// are consumed if none is given, with all who do.
+func (x *index) capacities(device *inventory.Device, by *use, of *share) []*supply {
+	supplies := make(map[string]*supply)
+	for _, h := range x.pools[by.pool][by.device] {
+		if h.share == nil {
+			continue
+		}
+		for _, c := range h.share.consumed {
+			published, found := device.Capacity[c.capacity]
+			if !found || c.amount == (amount.Amount{}) || of != nil && !of.consumes(c) {
+				continue
+			}
+			name := string(c.capacity)
+			if supplies[name] == nil {
+				supplies[name] = &supply{cause: Capacity, resource: name, by: by, limit: amount.Of(published.Value)}
+			}
+			supplies[name].units = append(supplies[name].units, unit{draws: c.amount, users: []*allocation{h.by}})
 		}
 	}
+	return sortedSupplies(supplies)
+}
+
+// consumes reports whether the share has anything of a capacity.
+func (s *share) consumes(c consumption) bool {
+	return slices.ContainsFunc(s.consumed, func(own consumption) bool {
+		return own.capacity == c.capacity && own.amount != (amount.Amount{})
+	})
+}
+
+// sortedSupplies brings supplies into an order that is always the same.
+func sortedSupplies[K cmp.Ordered](supplies map[K]*supply) []*supply {
+	list := make([]*supply, 0, len(supplies))
+	for _, s := range supplies {
+		list = append(list, s)
+	}
+	slices.SortFunc(list, func(a, b *supply) int { return cmp.Compare(a.resource, b.resource) })
+	return list
 }
 
 // drawn yields the numbers of the counters on which a device draws, and how much, 0

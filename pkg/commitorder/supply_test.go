@@ -9,7 +9,7 @@ import (
 )
 
 // partitioned is a pool whose devices draw on one counter set with 40Gi of memory: "big"
-// 30Gi, "half-N" 20Gi, "small-N" 10Gi, "free" nothing; "other" draws on another set.
+// 30Gi, "half-N" 20Gi, "small-N" 10Gi, "free" and "plain" nothing; "other" draws on another set.
 func partitioned() []*b.SliceBuilder {
 	return []*b.SliceBuilder{
 		b.Slice("counters").InPool("a", 1, 2).OnAllNodes().Counters("gpu", "memory", "40Gi").Counters("second", "memory", "10Gi"),
@@ -19,7 +19,7 @@ func partitioned() []*b.SliceBuilder {
 			b.Device("small-0").Consumes("gpu", "memory", "10Gi"), b.Device("small-1").Consumes("gpu", "memory", "10Gi"),
 			b.Device("part").Consumes("gpu", "memory", "20Gi").Shared(),
 			b.Device("free").Consumes("gpu", "memory", "0"),
-			b.Device("other").Consumes("second", "memory", "10Gi"),
+			b.Device("other").Consumes("second", "memory", "10Gi"), b.Device("plain"),
 		),
 	}
 }

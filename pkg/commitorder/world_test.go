@@ -27,6 +27,7 @@ type world struct {
 	*Order
 	t        *testing.T
 	clock    *testingclock.FakePassiveClock
+	store    *inventory.Store
 	reported []Conflict
 }
 
@@ -40,10 +41,6 @@ func newWorld(t *testing.T, slices ...*b.SliceBuilder) *world {
 
 func newUnsyncedWorld(t *testing.T, slices ...*b.SliceBuilder) *world {
 	store := inventory.NewStore(inventory.Options{PartitionableDevices: true, CompatibilityGroups: true})
-	for _, s := range slices {
-		slice := s.Obj()
-		store.RefreshSlice(slice.Name, func() *resourceapi.ResourceSlice { return slice })
-	}
 	pools := func(id inventory.PoolID) *inventory.NodePool {
 		if pool := store.Pool(id); pool != nil {
 			return pool.Everywhere()
@@ -51,9 +48,25 @@ func newUnsyncedWorld(t *testing.T, slices ...*b.SliceBuilder) *world {
 		return nil
 	}
 	clock := testingclock.NewFakePassiveClock(start)
-	w := &world{Order: New(nil, pools, clock), t: t, clock: clock}
+	w := &world{Order: New(nil, pools, clock), t: t, clock: clock, store: store}
+	store.Published = w.PoolPublished
+	w.publish(slices...)
 	w.OnConflict(func(c Conflict) { w.reported = append(w.reported, c) })
 	return w
+}
+
+// publish delivers slices, and withdraw their end.
+func (w *world) publish(slices ...*b.SliceBuilder) {
+	for _, s := range slices {
+		slice := s.Obj()
+		w.store.RefreshSlice(slice.Name, func() *resourceapi.ResourceSlice { return slice })
+	}
+}
+
+func (w *world) withdraw(names ...string) {
+	for _, name := range names {
+		w.store.RefreshSlice(name, func() *resourceapi.ResourceSlice { return nil })
+	}
 }
 
 // write delivers the event of a write.

@@ -19,6 +19,9 @@ type PoolID struct {
 // PoolKey stands for a PoolID. It is compared and hashed like a pointer.
 type PoolKey = unique.Handle[PoolID]
 
+// KeyOf returns the key of a pool.
+func KeyOf(id PoolID) PoolKey { return unique.Make(id) }
+
 func (id PoolID) String() string { return id.Driver + "/" + id.Name }
 
 // Compare orders pools by driver, then by name: the order in which devices are
@@ -58,6 +61,17 @@ type Pool struct {
 	// sees it. Other pools cache a view for each set of reachable slices and devices.
 	sole  atomic.Pointer[NodePool]
 	views Cache
+}
+
+// Key stands for the pool's ID.
+func (p *Pool) Key() PoolKey { return p.key }
+
+// IsPublished reports whether the driver has published as many slices of the newest
+// generation as it wanted to. Whether these can be used, Everywhere knows.
+func (p *Pool) IsPublished() bool {
+	targeting := ofGeneration(p.slices, newest(p.slices))
+	want := targeting[0].Spec.Pool.ResourceSliceCount
+	return want == AnyCount || int64(len(targeting)) == want
 }
 
 func newPool(id PoolID, members map[string]*Slice, rules []*resourceapi.DeviceTaintRule, opts Options) *Pool {

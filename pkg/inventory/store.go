@@ -32,6 +32,11 @@ type Store struct {
 	// Changed has the nodes of which pools changed that they have for themselves, or
 	// with others.
 	Changed Changes[string]
+
+	// Published, if set, is called with each change of a pool: the version before and
+	// the one after, nil if there is none. It is called under the writers' lock, must be quick,
+	// and must be set before use.
+	Published func(before, after *Pool)
 }
 
 // NewStore returns an empty store.
@@ -172,10 +177,16 @@ func (s *Store) forget(slice *Slice) {
 }
 
 func (s *Store) publish(id PoolID) {
+	var after *Pool
+	before := s.Pool(id)
 	if members := s.members[id]; len(members) == 0 {
 		s.pools.Delete(unique.Make(id))
 	} else {
-		s.pools.Store(unique.Make(id), newPool(id, members, s.rules, s.opts))
+		after = newPool(id, members, s.rules, s.opts)
+		s.pools.Store(unique.Make(id), after)
+	}
+	if s.Published != nil {
+		s.Published(before, after)
 	}
 	for _, slice := range s.members[id] {
 		s.noteChange(slice)

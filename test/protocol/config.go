@@ -28,6 +28,11 @@ type config struct {
 	// with a fresh list, a watch lists anew, a pod is deleted, another step of binding
 	// fails after the reservation was written.
 	crashes, relists, deletions, failures uint8
+	// counted are the resources of which a scheduler knows only from a complete pool how much
+	// a device draws, and republishes how often the pool may cease to be complete for one of
+	// them, which has not seen any complete state then.
+	counted     map[string]bool
+	republishes uint8
 	// spared are pods that are never deleted and whose binding never fails, and
 	// schedulers that never crash: a smaller number of states.
 	sparedPods, sparedSchedulers map[uint8]bool
@@ -80,6 +85,9 @@ const (
 	noFence
 	// failuresKeep leaves the allocation in place when an attempt fails after its write.
 	failuresKeep
+	// unknownPasses checks while the pool is not complete, and finds nothing wrong with
+	// what draws on counted resources.
+	unknownPasses
 )
 
 func (f flaw) has(other flaw) bool { return f&other != 0 }
@@ -91,6 +99,8 @@ type model struct {
 	// what there is. Resources are numbered.
 	takes    [][]uint8
 	supplied []uint8
+	// isCounted is config.counted by number of the resource.
+	isCounted []bool
 	// needsVersions: the versions of claims matter, not only those of allocations.
 	needsVersions bool
 }
@@ -106,6 +116,7 @@ func newModel(c config) *model {
 				number = len(numbers)
 				numbers[resource] = number
 				m.supplied = append(m.supplied, c.supply[resource])
+				m.isCounted = append(m.isCounted, c.counted[resource])
 			}
 			if c.supply[resource] == 0 {
 				panic(fmt.Sprintf("configuration %q: a choice draws on %q, of which there is nothing; add it to supply", c.name, resource))
@@ -119,7 +130,7 @@ func newModel(c config) *model {
 }
 
 func (m *model) initial() state {
-	s := state{now: 1, crashes: m.crashes, relists: m.relists, deletions: m.deletions, failures: m.failures}
+	s := state{now: 1, crashes: m.crashes, relists: m.relists, deletions: m.deletions, failures: m.failures, republishes: m.republishes}
 	for i := range m.claims {
 		s.claims[i].version = 1
 	}

@@ -66,6 +66,7 @@ func (c *config) counters() {
 	}
 	c.claims = [][]choice{{1, 4}, {2, 3, 4}}
 	c.pods = []pod{{0, 0}, {1, 1}}
+	c.counted = map[string]bool{"memory": true}
 }
 
 // sound are configurations in which the protocol must hold as it is.
@@ -94,6 +95,8 @@ func sound() []config {
 		}),
 		between("capacity of a shared device", func(c *config) { c.sharedCapacity() }),
 		between("counters", func(c *config) { c.counters(); c.crashes = 1 }),
+		between("counters of a pool that is published anew", func(c *config) { c.counters(); c.republishes = 2 }),
+		between("counters of a pool that is published anew, a crash", func(c *config) { c.counters(); c.crashes, c.republishes = 1, 1 }),
 		between("late writes of a dead process, joined", func(c *config) { c.joinedAtOne(); c.lag, c.crashes, c.lateRequests = 2, 1, true }),
 	}
 }

@@ -20,6 +20,10 @@ func (m *model) describe(l label, to state) string {
 			"", ", its last write is still under way", ", its giving back is still under way",
 			", its taking back a reservation is still under way", ", a binding is still under way",
 		}[l.with])
+	case doUnpublish:
+		return schedulerName(l.who) + ": hears that the pool is being published anew"
+	case doPublish:
+		return schedulerName(l.who) + ": hears that the pool is complete"
 	case doDelete:
 		return podName(l.who) + " is deleted"
 	case doRemoveDeleted:
@@ -47,6 +51,8 @@ func (m *model) describePodStep(l label, to state) string {
 		return prefix + [...]string{
 			"checks, nothing is in conflict", "checks, the allocation is gone", "checks, somebody was first", "checks, somebody may have been first",
 		}[l.with]
+	case doStopWaiting:
+		return prefix + "waited long enough for the pool to be complete"
 	case doGiveBack:
 		return prefix + "gives back" + now
 	case doUnreserve:

@@ -25,6 +25,17 @@ func (m *model) schedulerSteps(from *state, i uint8, emit emitter) {
 			emit(label{action: doRelist, who: i}, &s, "")
 		}
 	}
+	switch {
+	case v.incomplete:
+		s := *from
+		s.views[i].incomplete = false
+		emit(label{action: doPublish, who: i}, &s, "")
+	case from.republishes > 0:
+		s := *from
+		s.republishes--
+		s.views[i].incomplete = true
+		emit(label{action: doUnpublish, who: i}, &s, "")
+	}
 	if from.crashes > 0 && !m.blind[i] && !m.sparedSchedulers[i] {
 		m.crashSteps(from, i, emit)
 	}

@@ -55,6 +55,7 @@ func TestWithoutAPart(t *testing.T) {
 		between("the check", func(c *config) { c.rivals(); c.flaws = noCheck }),
 		between("the check of capacity", func(c *config) { c.sharedCapacity(); c.flaws = noCheck }),
 		between("the check of counters", func(c *config) { c.counters(); c.flaws = noCheck }),
+		between("waiting for the pool to be complete", func(c *config) { c.counters(); c.republishes, c.flaws = 1, unknownPasses }),
 		between("waiting for the watch", func(c *config) { c.rivals(); c.flaws = noAwait | missingPasses }),
 		between("waiting for the watch, though the claim must be in view", func(c *config) { c.rivals(); c.flaws = noAwait }),
 		between("the order of allocations, in favour of that of the last writes", func(c *config) { c.joined(); c.flaws = byReservation }),

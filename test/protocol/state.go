@@ -50,6 +50,8 @@ type view struct {
 	// pending has one bit for each claim which a list has not brought yet. Only with
 	// the flaw listsPiecemeal.
 	pending uint8
+	// incomplete says that the pool is not complete, as far as the scheduler has heard.
+	incomplete bool
 }
 
 // event is a write on its way to those whose watch has not delivered it yet.
@@ -115,7 +117,7 @@ type state struct {
 	pods   [maxPods]podState
 	late   request
 	// How often it may still happen; see config.
-	crashes, relists, deletions, failures uint8
+	crashes, relists, deletions, failures, republishes uint8
 }
 
 // sizes are how many of each there are, so that unused places cost no time.

@@ -18,6 +18,9 @@ const (
 	doDelete
 	doRemoveDeleted
 	doDeliverLate
+	doUnpublish
+	doPublish
+	doStopWaiting
 )
 
 // label names a step: what happens to which pod, scheduler or claim, and with what.
@@ -62,7 +65,13 @@ func (m *model) podSteps(from *state, p uint8, emit emitter) {
 			emit(label{action: doWrite, who: p}, &s, "")
 		}
 	case written:
-		if m.delivered(v, p, pod.at) {
+		switch {
+		case !m.delivered(v, p, pod.at):
+		case v.incomplete && !m.flaws.has(unknownPasses):
+			// It waits for the pool to be complete, but not for ever.
+			pod.phase, pod.at = losing, 0
+			emit(label{action: doStopWaiting, who: p}, &s, "")
+		default:
 			result, broken := m.doCheck(&s, p)
 			emit(label{doCheck, p, uint8(result)}, &s, broken)
 		}
@@ -124,6 +133,9 @@ func (m *model) inFlight(s *state, scheduler, claim uint8) choice {
 // looksFree reports whether the scheduler believes that a choice is free.
 func (m *model) looksFree(s *state, scheduler, claim uint8, c choice) bool {
 	with := s.views[scheduler]
+	if with.incomplete {
+		return false // Nobody allocates from a pool that is not complete.
+	}
 	for i := range m.claims {
 		if uint8(i) != claim && with.claims[i].allocation == 0 {
 			with.claims[i].allocation = m.inFlight(s, scheduler, uint8(i))

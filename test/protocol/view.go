@@ -92,7 +92,7 @@ func (m *model) orderOf(other, own *known) order {
 // and those other claims of the view that count.
 func (m *model) overdrawn(v *view, claim uint8, own choice, counts func(other *known) bool) bool {
 	for resource, units := range m.takes[own] {
-		if units == 0 {
+		if units == 0 || v.incomplete && m.isCounted[resource] {
 			continue
 		}
 		sum := units

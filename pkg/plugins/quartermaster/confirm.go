@@ -19,6 +19,13 @@ import (
 // within milliseconds; without a connection to the server the pod had better start over.
 const seeTimeout = 30 * time.Second
 
+// judgeTimeout is how long to wait for drivers to publish what is needed to judge a claim, and
+// judgeInterval how often to look. A pool is usually complete again within a second.
+const (
+	judgeTimeout  = 10 * time.Second
+	judgeInterval = 50 * time.Millisecond
+)
+
 // errConflict is why a pod is not bound although its claims are allocated and reserved.
 var errConflict = errors.New("somebody else was faster")
 
@@ -28,6 +35,9 @@ var errConflict = errors.New("somebody else was faster")
 // not have come this far. A claim that has to give way is given back.
 func (pl *Quartermaster) confirm(ctx context.Context, c *cycle, pod *v1.Pod) *fwk.Status {
 	if err := pl.see(ctx, c); err != nil {
+		return failed(err)
+	}
+	if err := pl.judge(ctx, c); err != nil {
 		return failed(err)
 	}
 	lost := pl.lost(c, false)
@@ -60,6 +70,41 @@ func (pl *Quartermaster) see(ctx context.Context, c *cycle) error {
 			return fmt.Errorf("claim %s was allocated and reserved for the pod, but within %s the watch of claims did not show that, "+
 				"so nobody knows whether its devices were allocated twice; trying again (check the connection to the API server): %w",
 				klog.KObj(podClaim.claim), seeTimeout, err)
+		}
+	}
+	return nil
+}
+
+// judge waits until it can be said of all claims whether they have to give way. What cannot
+// be judged does not pass: after judgeTimeout the attempt fails, and the pod is tried again.
+func (pl *Quartermaster) judge(ctx context.Context, c *cycle) error {
+	undecided := pl.undecided(c)
+	if undecided == nil {
+		return nil
+	}
+	defer metrics.observe(stageJudge, time.Now())
+	klog.FromContext(ctx).V(2).Info("Waiting to find out whether a claim has to give way", "reason", undecided)
+	ctx, cancel := context.WithTimeout(ctx, judgeTimeout)
+	defer cancel()
+	ticker := time.NewTicker(judgeInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%w; waited for that for at most %s, trying again: %w", undecided, judgeTimeout, context.Cause(ctx))
+		}
+		if undecided = pl.undecided(c); undecided == nil {
+			return nil
+		}
+	}
+}
+
+// undecided returns why one of the claims cannot be judged.
+func (pl *Quartermaster) undecided(c *cycle) error {
+	for _, podClaim := range c.claims {
+		if err := pl.state.order.Undecided(podClaim.claim.UID); err != nil {
+			return err
 		}
 	}
 	return nil

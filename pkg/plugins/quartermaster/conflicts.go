@@ -2,20 +2,19 @@ package quartermaster
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/commitorder"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
 // conflictGrace is how long two claims may hold the same before that is reported, not
@@ -23,8 +22,9 @@ import (
 // is undone within that time.
 const conflictGrace = 5 * time.Second
 
-// conflictReporter tells everybody concerned when two claims hold the same and nobody
-// gives way: events on both claims and on the pods that use them, and a metric.
+// conflictReporter tells everybody concerned when two claims hold the same device and nobody
+// gives way: events on both claims and on the pods that use them, and a metric. What more than
+// two claims can have too much of is the overdraftReporter's.
 type conflictReporter struct {
 	pl    *Quartermaster
 	queue workqueue.TypedDelayingInterface[claimPair]
@@ -42,11 +42,10 @@ type claimPair struct {
 	cause        commitorder.Cause
 	pool         inventory.PoolID
 	device       string
-	resource     string
 }
 
 func pairOf(c commitorder.Conflict) claimPair {
-	return claimPair{c.Claim.UID, c.Other.UID, c.Cause, c.Pool, c.Device, c.Resource}
+	return claimPair{c.Claim.UID, c.Other.UID, c.Cause, c.Pool, c.Device}
 }
 
 // report has the first plugin of the scheduler report conflicts, until the context ends. Only
@@ -69,6 +68,7 @@ func (s *clusterState) report(pl *Quartermaster, ctx context.Context) {
 			r.queue.ShutDown()
 		}()
 		go r.run(ctx)
+		go newOverdraftReporter(pl).run(ctx)
 	})
 }
 
@@ -133,7 +133,6 @@ func (r *conflictReporter) run(ctx context.Context) {
 // handle reports the conflict if it has lasted, once, and evicts whom it has to. It
 // returns when to look at it again, 0 if that is not necessary.
 func (r *conflictReporter) handle(ctx context.Context, pair claimPair, since time.Time) (again time.Duration) {
-	pool := r.pl.state.inventory.Pool(pair.pool)
 	for _, conflict := range r.pl.state.order.Rivals(pair.later) {
 		if pairOf(conflict) != pair {
 			continue
@@ -153,9 +152,6 @@ func (r *conflictReporter) handle(ctx context.Context, pair claimPair, since tim
 		}
 		return 0
 	}
-	if r.cannotTell(pair, pool) {
-		return conflictGrace
-	}
 	return 0
 }
 
@@ -172,36 +168,24 @@ func (r *conflictReporter) foundFromOther(pair claimPair) bool {
 	return false
 }
 
-// cannotTell reports whether two claims may be in conflict about counters or capacity that
-// nobody knew just now, when the pool was the given one, because it was not published
-// completely.
-func (r *conflictReporter) cannotTell(pair claimPair, then *inventory.Pool) bool {
-	state := r.pl.state
-	if pair.cause == commitorder.HeldTwice || pair.cause == commitorder.HeldAndShared ||
-		!state.order.Allocated(pair.later) || !state.order.Allocated(pair.other) {
-		return false
-	}
-	if then == nil || state.inventory.Pool(pair.pool) != then {
-		return true
-	}
-	pool := then.Everywhere()
-	return pool.State != inventory.Complete || pool.Device(pair.device) == nil
-}
-
 // report tells about a conflict.
 func (r *conflictReporter) report(ctx context.Context, c commitorder.Conflict) {
 	metrics.conflict(c.Pool)
 	message := "Two claims hold the same: " + c.String()
 	klog.FromContext(ctx).Error(nil, message, "driver", c.Pool.Driver, "pool", c.Pool.Name, "device", c.Device)
-	for _, party := range []commitorder.Party{c.Claim, c.Other} {
-		claim := r.pl.claim(party.Namespace, party.Name)
-		if claim == nil || claim.UID != party.UID {
-			continue
-		}
-		r.pl.handle.EventRecorder().Eventf(claim, nil, v1.EventTypeWarning, conflictReason, "Allocating", "%s", message)
-		for _, pod := range r.pl.consumers(claim) {
-			r.pl.handle.EventRecorder().Eventf(pod, claim, v1.EventTypeWarning, conflictReason, "Allocating", "%s", message)
-		}
+	r.pl.tellOfConflict(c.Claim.ClaimRef, message)
+	r.pl.tellOfConflict(c.Other.ClaimRef, message)
+}
+
+// tellOfConflict writes events for a claim, and for the pods that use it.
+func (pl *Quartermaster) tellOfConflict(ref ledger.ClaimRef, message string) {
+	claim := pl.claim(ref.Namespace, ref.Name)
+	if claim == nil || claim.UID != ref.UID {
+		return
+	}
+	pl.handle.EventRecorder().Eventf(claim, nil, v1.EventTypeWarning, conflictReason, "Allocating", "%s", message)
+	for _, pod := range pl.consumers(claim) {
+		pl.handle.EventRecorder().Eventf(pod, claim, v1.EventTypeWarning, conflictReason, "Allocating", "%s", message)
 	}
 }
 
@@ -232,21 +216,5 @@ func (r *conflictReporter) evictLater(ctx context.Context, c commitorder.Conflic
 	if c.Relation == commitorder.Later {
 		later = c.Other
 	}
-	claim := r.pl.claim(later.Namespace, later.Name)
-	if claim == nil || claim.UID != later.UID {
-		return false
-	}
-	for _, pod := range r.pl.consumers(claim) {
-		err := r.evict(ctx, pod, claim)
-		switch {
-		case err == nil:
-			metrics.eviction(c.Pool)
-		case apierrors.IsConflict(err):
-			again = true
-		case !apierrors.IsNotFound(err):
-			r.pl.handle.EventRecorder().Eventf(pod, claim, v1.EventTypeWarning, conflictReason, "Evicting", "%s", fmt.Sprintf(
-				"Claim %s holds what another claim was allocated first, but the pod was not evicted: %v", klog.KObj(claim), err))
-		}
-	}
-	return again
+	return r.pl.evictUsers(ctx, later.ClaimRef, c.Pool)
 }

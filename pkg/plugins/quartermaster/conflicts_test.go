@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-base/metrics/testutil"
 
@@ -131,27 +130,4 @@ func TestConflictThatComesBack(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestConflictOfUnpublishedPool: while a pool is being published anew nobody can tell
-// whether its counters are overdrawn. That does not end the conflict.
-func TestConflictOfUnpublishedPool(t *testing.T) {
-	t.Parallel()
-	counters := builder.Slice("counters").InPool("n1", 1, 2).OnNode("n1").Counters("memory", "size", "40Gi").Obj()
-	partitions := builder.Slice("partitions").InPool("n1", 1, 2).OnNode("n1").Devices(
-		builder.Device("big").Consumes("memory", "size", "30Gi"), builder.Device("small").Consumes("memory", "size", "20Gi")).Obj()
-	objects := []runtime.Object{builder.Node("n1"), builder.Class("gpu"), counters, partitions, gpus("c", 1).Obj(), gpus("rival", 1).Obj(),
-		newPod("p", uses("c")), newPod("q", uses("rival"))}
-	inCluster(t, objects, func(t *testing.T, f *fixture) {
-		f.changeClaim("c", allocate("n1", "big"))
-		f.changeClaim("c", reservedFor("p"))
-		f.changeClaim("rival", allocate("n1", "small"))
-		f.changeClaim("rival", reservedFor("q"))
-		f.remove(partitions)
-		time.Sleep(time.Minute)
-		require.Empty(t, f.eventTexts())
-		f.create(partitions)
-		time.Sleep(2 * conflictGrace)
-		require.Len(t, f.eventTexts(), 4)
-	})
 }

@@ -3,21 +3,49 @@ package quartermaster
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
 // errStarted is why a pod is not evicted.
 var errStarted = errors.New("a container of it has started; somebody has to decide which of the two pods may go on")
 
+// evictUsers evicts the pods that use a claim which has to give way, and tells those that
+// cannot be evicted. It returns whether a pod has changed meanwhile, so that it has to be looked
+// at again.
+func (pl *Quartermaster) evictUsers(ctx context.Context, ref ledger.ClaimRef, pool inventory.PoolID) (again bool) {
+	claim := pl.claim(ref.Namespace, ref.Name)
+	if claim == nil || claim.UID != ref.UID {
+		return false
+	}
+	for _, pod := range pl.consumers(claim) {
+		err := pl.evict(ctx, pod, claim)
+		switch {
+		case err == nil:
+			metrics.eviction(pool)
+		case apierrors.IsConflict(err):
+			again = true
+		case !apierrors.IsNotFound(err):
+			pl.handle.EventRecorder().Eventf(pod, claim, v1.EventTypeWarning, conflictReason, "Evicting", "%s", fmt.Sprintf(
+				"Claim %s holds what another claim was allocated first, but the pod was not evicted: %v", klog.KObj(claim), err))
+		}
+	}
+	return again
+}
+
 // evict evicts a pod of which no container has started. What the kubelet has reported
 // decides, so a container may start while this is looked at. If the pod has changed since
 // we heard of it, the server refuses, and the error says so (409).
-func (r *conflictReporter) evict(ctx context.Context, pod *v1.Pod, claim *resourceapi.ResourceClaim) error {
+func (pl *Quartermaster) evict(ctx context.Context, pod *v1.Pod, claim *resourceapi.ResourceClaim) error {
 	if pod.DeletionTimestamp != nil {
 		return nil
 	}
@@ -26,7 +54,7 @@ func (r *conflictReporter) evict(ctx context.Context, pod *v1.Pod, claim *resour
 	}
 	klog.FromContext(ctx).Info("Evicting a pod because its claim holds what another one was allocated first",
 		"pod", klog.KObj(pod), "claim", klog.KObj(claim))
-	return r.pl.handle.ClientSet().PolicyV1().Evictions(pod.Namespace).Evict(ctx, &policyv1.Eviction{
+	return pl.handle.ClientSet().PolicyV1().Evictions(pod.Namespace).Evict(ctx, &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace},
 		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID, ResourceVersion: &pod.ResourceVersion}},
 	})

@@ -25,6 +25,7 @@ type pluginMetrics struct {
 const (
 	stageYield  = "yield"  // before, for writes of schedulers that do not look
 	stageSee    = "see"    // afterwards, for the watch to show the write
+	stageJudge  = "judge"  // for drivers to publish what is needed to judge it
 	stageSettle = "settle" // and again for writes of schedulers that do not look
 )
 
@@ -34,7 +35,7 @@ const metricsSubsystem = "quartermaster"
 var metrics = &pluginMetrics{
 	conflicts: k8smetrics.NewCounterVec(&k8smetrics.CounterOpts{
 		Subsystem: metricsSubsystem, Name: "device_conflicts_total", StabilityLevel: k8smetrics.ALPHA,
-		Help: "Pairs of claims that hold the same device, or together too much of a counter or capacity, and that did not resolve it by themselves.",
+		Help: "Pairs of claims that hold the same device, and claims for which others have left too little of a counter or capacity or no compatibility group, and that did not resolve it by themselves.",
 	}, []string{"driver", "pool"}),
 	rollbacks: k8smetrics.NewCounterVec(&k8smetrics.CounterOpts{
 		Subsystem: metricsSubsystem, Name: "rollbacks_total", StabilityLevel: k8smetrics.ALPHA,
@@ -46,7 +47,7 @@ var metrics = &pluginMetrics{
 	}, []string{"driver", "pool"}),
 	waits: k8smetrics.NewHistogramVec(&k8smetrics.HistogramOpts{
 		Subsystem: metricsSubsystem, Name: "commit_wait_seconds", StabilityLevel: k8smetrics.ALPHA,
-		Help:    "How long pods wait before they are bound: for writes of other schedulers before their claims are allocated (yield), for the watch to show the last write to their claims (see), and for writes of other schedulers after that (settle).",
+		Help:    "How long pods wait before they are bound: for writes of other schedulers before their claims are allocated (yield), for the watch to show the last write to their claims (see), for drivers to publish pools completely by which claims have to be judged (judge; only if they have to wait), and for writes of other schedulers after that (settle).",
 		Buckets: k8smetrics.ExponentialBuckets(0.001, 2, 15),
 	}, []string{"stage"}),
 	inFlight: k8smetrics.NewGaugeFunc(&k8smetrics.GaugeOpts{
@@ -64,7 +65,7 @@ func (m *pluginMetrics) register() {
 		for _, rival := range []string{rivalOurs, rivalForeign} {
 			m.rollbacks.WithLabelValues(rival)
 		}
-		for _, stage := range []string{stageYield, stageSee, stageSettle} {
+		for _, stage := range []string{stageYield, stageSee, stageJudge, stageSettle} {
 			m.waits.WithLabelValues(stage)
 		}
 	})

@@ -90,6 +90,7 @@ func stateFor(handle fwk.Handle, supported structured.Features, gates feature.Fe
 		}
 	}
 	state.order = commitorder.New(handle.ClientSet(), state.pool, clock.RealClock{})
+	state.inventory.Published = state.order.PoolPublished
 	states.byFactory[factory] = state
 	return state, nil
 }

@@ -1,0 +1,70 @@
+package quartermaster
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/builder"
+)
+
+// TestRivalWithADeviceThatIsNotKnownYet: another instance knows more of the pool than this one,
+// and was first. Nobody can say here what its device draws, so the pod waits for that.
+func TestRivalWithADeviceThatIsNotKnownYet(t *testing.T) {
+	t.Parallel()
+	counters, devices := partitions()
+	for name, lost := range map[string]bool{"the driver publishes it": true, "it was withdrawn": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inCluster(t, overdrawnWorld(counters, devices), func(t *testing.T, f *fixture) {
+				begin := time.Now()
+				f.beforeOurs(func() { f.otherInstanceAllocates("rival", "n1", "new") })
+				if lost {
+					time.AfterFunc(time.Second, func() {
+						next := builder.Slice("counters").InPool("n1", 2, 2).OnNode("n1").Counters("memory", "size", "40Gi").Obj()
+						f.replace(next)
+						f.replace(builder.Slice("partitions").InPool("n1", 2, 2).OnNode("n1").Devices(
+							builder.Device("big").Consumes("memory", "size", "30Gi"), builder.Device("new").Consumes("memory", "size", "20Gi")).Obj())
+					})
+				}
+				result := f.schedule(f.pod("p"))
+				if !lost {
+					require.Empty(t, result.text())
+					require.Greater(t, time.Since(begin), 4*time.Second)
+					return
+				}
+				require.Equal(t, "PreBind", result.phase)
+				require.ErrorIs(t, result.status.AsError(), errConflict)
+				require.Contains(t, result.text(), "counter memory/size")
+				require.Nil(t, f.claim("c").Status.Allocation, "given back")
+			})
+		})
+	}
+}
+
+// TestPoolThatWasNeverComplete: after a restart in the middle of an update of the pool, nobody
+// knows what the claims of before draw. A pod that would join one of them does not pass.
+func TestPoolThatWasNeverComplete(t *testing.T) {
+	t.Parallel()
+	counters, devices := partitions()
+	inCluster(t, []runtime.Object{builder.Node("n1"), builder.Class("gpu"), gpus("c", 1).Obj(), gpus("rival", 1).Obj(),
+		newPod("p", uses("c")), newPod("other"), devices}, func(t *testing.T, f *fixture) {
+		f.otherInstanceAllocates("c", "n1", "small")
+		f.changeClaim("c", reservedFor("other"))
+		f.otherInstanceAllocates("rival", "n1", "big")
+		f.settle()
+		begin := time.Now()
+		result := f.schedule(f.pod("p"))
+		require.Equal(t, "PreBind", result.phase)
+		require.Contains(t, result.text(), "1 of 2 slices of generation 1 is published")
+		require.Contains(t, result.text(), "waited for that for at most 10s")
+		require.GreaterOrEqual(t, time.Since(begin), judgeTimeout)
+		require.Equal(t, []string{"other"}, consumerNames(f.claim("c")), "the reservation is taken back")
+
+		time.AfterFunc(time.Second, func() { f.create(counters) })
+		result = f.schedule(f.pod("p"))
+		require.Empty(t, result.text(), "c was first")
+	})
+}
