@@ -9,9 +9,9 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/component-helpers/nodedeclaredfeatures/features/draoptionalnodeoperations"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
-	"k8s.io/klog/v2"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/bitset"
+	"github.com/quartermaster-dra/quartermaster/pkg/claimname"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
@@ -123,8 +123,7 @@ func (s *search) candidateError(r *request, at location) error {
 }
 
 func (s *search) capacityError(r *request, pool *inventory.NodePool, device int, err error) error {
-	return fmt.Errorf("claim %s, request %s, on device %s/%s: %w",
-		klog.KObj(r.claim.api), r.reference(), pool.ID, pool.Devices[device].Name, err)
+	return newDeviceError(fmt.Sprintf("claim %s, request %s", claimname.Of(r.claim.api), r.reference()), pool, device, err)
 }
 
 // unsupported returns the devices which need a feature that is off, here or on

@@ -5,7 +5,8 @@ import (
 	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/klog/v2"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/claimname"
 )
 
 // explainBudget bounds each of the few small searches that tell which claims and
@@ -30,7 +31,7 @@ func (s *search) conflict() finding {
 				return found
 			}
 			return finding{text: fmt.Sprintf("claim %s: there are devices for it alone, but not together with those for %s",
-				klog.KObj(c.api), claimNames(s.claims[:i]))}
+				claimname.Of(c.api), claimNames(s.claims[:i]))}
 		case no:
 			if found := s.conflictIn(c); found.text != "" {
 				return found
@@ -59,7 +60,7 @@ func (s *search) conflictIn(c *claim) finding {
 	case together == yes && len(c.constraints) > 0:
 		return finding{
 			text: fmt.Sprintf("claim %s: there are enough free devices, but none that together satisfy %s",
-				klog.KObj(c.api), describe(c.constraints)),
+				claimname.Of(c.api), describe(c.constraints)),
 			detail: func() string { return "without constraints they could be had together" },
 		}
 	case together == no && each == yes:
@@ -67,7 +68,7 @@ func (s *search) conflictIn(c *claim) finding {
 			return found
 		}
 		return finding{text: fmt.Sprintf("claim %s: there are devices for each of its requests alone, but not for all of them together",
-			klog.KObj(c.api))}
+			claimname.Of(c.api))}
 	}
 	return finding{}
 }
@@ -108,7 +109,7 @@ func (s *search) limited(c *claim, index int) finding {
 		text += ", or their compatibility groups do not go together"
 	}
 	return finding{
-		text: fmt.Sprintf("claim %s, request %s: %s", klog.KObj(c.api), c.slots[index].name, text),
+		text: fmt.Sprintf("claim %s, request %s: %s", claimname.Of(c.api), c.slots[index].name, text),
 		detail: func() string {
 			only := *c
 			only.slots = c.slots[index : index+1]

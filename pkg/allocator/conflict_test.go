@@ -61,7 +61,7 @@ func TestReasonOfConflict(t *testing.T) {
 		"no device has the attribute": {
 			cluster: nodeWith(0, gpus(1)...),
 			claims:  []*b.ClaimBuilder{wants(1).Match("gpu.example.com/numa")},
-			want:    "claim train/gpus, request gpu: 1 device matches, but it lacks an attribute that a constraint needs (gpu.example.com/numa)",
+			want:    "claim train/gpus, request gpu: the only device that matches lacks an attribute that a constraint needs (gpu.example.com/numa)",
 		},
 		"a constraint of the second claim": {
 			cluster: twoNUMANodes,

@@ -3,7 +3,7 @@ package allocator
 import (
 	"fmt"
 
-	"k8s.io/klog/v2"
+	"github.com/quartermaster-dra/quartermaster/pkg/claimname"
 )
 
 // valuesFor returns the values that a device has for a constraint, until the next
@@ -18,8 +18,8 @@ func (s *search) valuesFor(r *request, c *scopedConstraint, at location) (own []
 		device := s.device(at)
 		attribute, err := s.solver.Evaluator.Derive(s.ctx, device, derived.Expression)
 		if err != nil {
-			return nil, false, fmt.Errorf("claim %s, request %s, derived attribute %s, on device %s: %w",
-				klog.KObj(r.claim.api), r.reference(), c.name.full, device.Name, err)
+			origin := fmt.Sprintf("claim %s, request %s, derived attribute %s", claimname.Of(r.claim.api), r.reference(), c.name.full)
+			return nil, false, newDeviceError(origin, s.site.Pools[at.pool], at.device, err)
 		}
 		if attribute == nil {
 			return nil, false, nil

@@ -56,7 +56,7 @@ func (d *dropIn) Allocate(ctx context.Context, node *v1.Node, claims []*resource
 	case outcome.GaveUp:
 		return nil, fmt.Errorf("%w after %d steps", ErrGaveUp, outcome.Steps)
 	case outcome.InvalidPools:
-		return nil, fmt.Errorf("there are invalid resource pools, and other pools do not suffice%w", structured.ErrFailedAllocationOnNode)
+		return nil, fmt.Errorf("invalid resource pools were encountered, and other pools do not suffice%w", structured.ErrFailedAllocationOnNode)
 	}
 	return outcome.Results, nil
 }

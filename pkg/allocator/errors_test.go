@@ -210,7 +210,7 @@ func TestSelectorErrors(t *testing.T) {
 	t.Run("when the device is reached", func(t *testing.T) {
 		_, err := nodeWith(0, devices...).solve(t.Context(), ask(2, numa0))
 		require.ErrorIs(t, err, selector.ErrRuntime)
-		require.ErrorContains(t, err, "claim default/c, request r, selector 0, on device gpu.example.com/p/gpu-1: ")
+		require.ErrorContains(t, err, "claim default/c, request r, selector 0, on device gpu.example.com/p/gpu-1 of slice p: ")
 	})
 	t.Run("even if there could never be enough", func(t *testing.T) {
 		_, err := nodeWith(0, devices...).solve(t.Context(), ask(9, numa0))

@@ -71,9 +71,19 @@ type ExplainedRequest struct {
 	Contended []Contention
 	// Failing are the devices on which a selector fails, by the text of the error. They
 	// do not match.
-	Failing []Detail
+	Failing []Failure
 	// Shortage says why there are too few available devices, "" if there are enough.
 	Shortage string
+}
+
+// Failure is a way in which a selector fails.
+type Failure struct {
+	// Text says which selector of which request fails, and how.
+	Text string
+	// Devices is on how many devices it does so.
+	Devices int
+	// Device is the first of them, as driver/pool/device, Slice the name of its ResourceSlice.
+	Device, Slice string
 }
 
 // Obstacle is a cause together with the devices that a request cannot have for it.

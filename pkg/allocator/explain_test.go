@@ -98,6 +98,7 @@ func TestExplanationInFull(t *testing.T) {
 				"      2 devices published for the node, 2 of the class, 0 matching, 0 available: 1 too few",
 				"      2 devices on which a selector fails: claim default/two, request picky, selector 0: CEL runtime error: no such key: numa. " +
 					"consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() for optional fields",
+				"        device gpu.example.com/p/old of slice p and 1 more",
 			},
 		},
 		"the budget": {

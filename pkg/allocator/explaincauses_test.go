@@ -144,50 +144,50 @@ func TestExplainCauses(t *testing.T) {
 		},
 		"a feature is off on the node": {
 			cluster: cluster{}.and(onNode("p", gpus(2)...).Modify(skipping)).everything(),
-			short:   "2 devices match, but all need a feature that is off (DRAOptionalNodeOperations on the node)",
+			short:   "all 2 devices that match need a feature that is off (DRAOptionalNodeOperations on the node)",
 			long:    []string{"2 need a feature that is off: DRAOptionalNodeOperations on the node"},
 			cause:   allocator.Unsupported,
 		},
 		"a feature is off": {
 			cluster: cluster{}.and(onNode("p", gpus(2)...).Modify(skipping)),
-			short:   "2 devices match, but all need a feature that is off (DRAOptionalNodeOperations)",
+			short:   "all 2 devices that match need a feature that is off (DRAOptionalNodeOperations)",
 			long:    []string{"2 need a feature that is off: DRAOptionalNodeOperations"},
 			cause:   allocator.Unsupported,
 		},
 		"two features are off": {
 			cluster: nodeWith(0, b.Device("a").BindingCondition("ready"), b.Device("b").Consumes("device", "memory", "1")).
 				withFeatures(without(func(f *structured.Features) { f.PartitionableDevices = false })),
-			short: "2 devices match, but all need a feature that is off (DRADeviceBindingConditions, DRAPartitionableDevices)",
+			short: "all 2 devices that match need a feature that is off (DRADeviceBindingConditions, DRAPartitionableDevices)",
 			long:  []string{"2 need a feature that is off: DRADeviceBindingConditions (1), DRAPartitionableDevices (1)"},
 			cause: allocator.Unsupported,
 		},
 		"too small": {
 			cluster: nodeWith(0, bandwidth("10", "8")...).everything(), claim: wantsCapacity("bandwidth", "11"),
-			short: "2 devices match, but all lack the capacity asked for (bandwidth)",
+			short: "all 2 devices that match lack the capacity asked for (bandwidth)",
 			long:  []string{"2 lack the capacity asked for: 11 bandwidth, there is 10 (1), 11 bandwidth, there is 8 (1)"},
 			cause: allocator.TooSmall,
 		},
 		"no such capacity": {
 			cluster: nodeWith(0, bandwidth("10")...).everything(), claim: wantsCapacity("memory", "1Gi"),
-			short: "1 device matches, but it lacks the capacity asked for (memory)",
+			short: "the only device that matches lacks the capacity asked for (memory)",
 			long:  []string{"1 lacks the capacity asked for: memory, which is not published"},
 			cause: allocator.TooSmall,
 		},
 		"more than the greatest step of a request policy": {
 			cluster: nodeWith(0, withPolicy(ranged("1", "8", "2"), bandwidth("10", "8")...)...).everything(), claim: wantsCapacity("bandwidth", "9"),
-			short: "2 devices match, but all lack the capacity asked for (bandwidth)",
+			short: "all 2 devices that match lack the capacity asked for (bandwidth)",
 			long:  []string{"2 lack the capacity asked for: 9 bandwidth, the request policy allows at most 8"},
 			cause: allocator.TooSmall,
 		},
 		"more than the greatest value of a request policy": {
 			cluster: nodeWith(0, withPolicy(valued("4", "16"), bandwidth("20")...)...).everything(), claim: wantsCapacity("bandwidth", "17"),
-			short: "1 device matches, but it lacks the capacity asked for (bandwidth)",
+			short: "the only device that matches lacks the capacity asked for (bandwidth)",
 			long:  []string{"1 lacks the capacity asked for: 17 bandwidth, the request policy allows at most 16"},
 			cause: allocator.TooSmall,
 		},
 		"an attribute is missing": {
 			cluster: nodeWith(0, gpus(2)...), claim: wants(1).Match("gpu.example.com/numa"),
-			short: "2 devices match, but all lack an attribute that a constraint needs (gpu.example.com/numa)",
+			short: "all 2 devices that match lack an attribute that a constraint needs (gpu.example.com/numa)",
 			long:  []string{"2 lack an attribute that a constraint needs: gpu.example.com/numa"},
 			cause: allocator.AttributeMissing,
 		},
@@ -197,26 +197,26 @@ func TestExplainCauses(t *testing.T) {
 					{Key: "maintenance", Value: "today", Effect: resourceapi.DeviceTaintEffectNoExecute}, {Key: "note", Effect: resourceapi.DeviceTaintEffectNone},
 				}
 			}))),
-			short: "4 devices match, but all have taints that are not tolerated (broken, maintenance)",
+			short: "all 4 devices that match have taints that are not tolerated (broken, maintenance)",
 			long:  []string{"4 have taints that are not tolerated: broken:NoSchedule (3), maintenance=today:NoExecute (1)"},
 			cause: allocator.Tainted,
 		},
 		"held by one": {
 			cluster: nodeWith(2, gpus(2)...),
-			short:   "2 devices match, but all are held by other claims",
+			short:   "all 2 devices that match are held by other claims",
 			long:    []string{"2 are held by other claims: default/others (2)"},
 			cause:   allocator.Held,
 		},
 		"held by many": {
 			cluster: manyHolders,
-			short:   "7 devices match, but all are held by other claims",
+			short:   "all 7 devices that match are held by other claims",
 			long: []string{"7 are held by other claims: default/claim-0 (1), default/claim-1 (1), default/claim-2 (1), " +
 				"default/claim-3 (1), default/claim-4 (1) and 2 more claims"},
 			cause: allocator.Held,
 		},
 		"full": {
 			cluster: inUse, claim: wantsCapacity("bandwidth", "6"),
-			short: "2 devices match, but all have too little capacity left (bandwidth)",
+			short: "all 2 devices that match have too little capacity left (bandwidth)",
 			long: []string{
 				"2 have too little capacity left; in use by default/a (1), default/b (1)",
 				"  bandwidth: gpu.example.com/p/gpu-1 needs 6, 4 left, 2 short",
@@ -225,7 +225,7 @@ func TestExplainCauses(t *testing.T) {
 		},
 		"short of a counter": {
 			cluster: partitions(2, 3),
-			short:   "3 devices match, but all are held by other claims or draw on counters of which too little is left (memory)",
+			short:   "all 3 devices that match are held by other claims or draw on counters of which too little is left (memory)",
 			long: []string{
 				"2 are held by other claims: default/others (2)",
 				"1 draws on counters of which too little is left",
@@ -235,7 +235,7 @@ func TestExplainCauses(t *testing.T) {
 		},
 		"short of counters with the same name": {
 			cluster: twoSets,
-			short:   "4 devices match, but all are held by other claims or draw on counters of which too little is left (engines, memory)",
+			short:   "all 4 devices that match are held by other claims or draw on counters of which too little is left (engines, memory)",
 			long: []string{
 				"2 are held by other claims: default/old (2)",
 				"2 draw on counters of which too little is left",
@@ -246,7 +246,7 @@ func TestExplainCauses(t *testing.T) {
 		},
 		"overdrawn": {
 			cluster: overdrawn,
-			short:   "2 devices match, but all are held by other claims or draw on counters of which too little is left (memory)",
+			short:   "all 2 devices that match are held by other claims or draw on counters of which too little is left (memory)",
 			long: []string{
 				"1 draws on counters of which too little is left",
 				"  device: memory (0 needed, -20Gi left); in use by default/old (gpu-0)",
@@ -255,7 +255,7 @@ func TestExplainCauses(t *testing.T) {
 		},
 		"incompatible": {
 			cluster: incompatible,
-			short:   "2 devices match, but all are held by other claims or are not compatible with devices in use",
+			short:   "all 2 devices that match are held by other claims or are not compatible with devices in use",
 			long:    []string{"1 is not compatible with devices in use"},
 			cause:   allocator.Incompatible,
 		},

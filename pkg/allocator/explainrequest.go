@@ -8,6 +8,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
 // explainRequest looks at all devices for a request.
@@ -17,7 +18,7 @@ func (s *search) explainRequest(r *request) ExplainedRequest {
 		Wanted: s.wantedBy(r), Shortage: s.shortage(r).text,
 	}
 	var obstacles [causeCount]obstacleBuilder
-	var failing details
+	var failing failures
 	var contended contention
 	pools := s.inspect(r)
 	for i := range pools {
@@ -25,7 +26,7 @@ func (s *search) explainRequest(r *request) ExplainedRequest {
 		e.Published += len(in.pool.Devices)
 		e.OfClass += in.ofClass().Len()
 		for device := range in.selection.Failed.All() {
-			failing.add(in.failure(device), nil)
+			failing.add(in.failure(device))
 		}
 		for device := range in.selection.Matches.All() {
 			e.Matching++
@@ -44,6 +45,33 @@ func (s *search) explainRequest(r *request) ExplainedRequest {
 		}
 	}
 	return e
+}
+
+// failures are ways in which selectors fail, by their text.
+type failures map[string]*Failure
+
+// add counts a device.
+func (f *failures) add(err *selector.Error) {
+	if *f == nil {
+		*f = make(failures)
+	}
+	text := err.WithoutDevice()
+	if (*f)[text] == nil {
+		(*f)[text] = &Failure{Text: text, Device: err.Device, Slice: err.Slice}
+	}
+	(*f)[text].Devices++
+}
+
+// sorted has those with most devices first.
+func (f *failures) sorted() []Failure {
+	var list []Failure
+	for _, failure := range *f {
+		list = append(list, *failure)
+	}
+	slices.SortFunc(list, func(a, b Failure) int {
+		return cmp.Or(cmp.Compare(b.Devices, a.Devices), cmp.Compare(a.Text, b.Text))
+	})
+	return list
 }
 
 // obstacleBuilder collects the devices with one cause.

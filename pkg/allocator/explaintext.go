@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
 // listedAtMost is how many claims, taints, counters and so on a text lists. The
@@ -48,12 +49,20 @@ func (w *textWriter) request(r *ExplainedRequest) {
 		w.obstacle(&r.Obstacles[i])
 	}
 	for _, failing := range r.Failing {
-		text, _, _ := strings.Cut(failing.Name, "\n") // What follows points into the expression.
+		text, _, _ := strings.Cut(failing.Text, "\n") // What follows points into the expression.
 		w.line(3, "%s on which a selector fails: %s", plural(failing.Devices, "device", "devices"), text)
+		w.line(4, "%s%s", selector.Place(failing.Device, failing.Slice), andMore(failing.Devices-1))
 	}
 	if len(r.Contended) > 0 {
 		w.line(3, "not all of those available together: %s", contended(r.Contended))
 	}
+}
+
+func andMore(devices int) string {
+	if devices == 0 {
+		return ""
+	}
+	return " and " + plural(devices, "more", "more")
 }
 
 // verdict says whether the available devices are enough.

@@ -77,8 +77,8 @@ func (in *inspection) ofClass() bitset.Set {
 }
 
 // failure says which selector fails on a device, and how.
-func (in *inspection) failure(device int) string {
-	return in.request.wanted.Error(in.pool, in.selection, device).WithoutDevice()
+func (in *inspection) failure(device int) *selector.Error {
+	return in.request.wanted.Error(in.pool, in.selection, device)
 }
 
 // ignores reports whether the device is left out where all devices are wanted.

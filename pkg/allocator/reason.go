@@ -4,8 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/klog/v2"
-
+	"github.com/quartermaster-dra/quartermaster/pkg/claimname"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -63,7 +62,7 @@ func (s *search) firstShortage() finding {
 			if found.text == "" {
 				continue
 			}
-			text := fmt.Sprintf("claim %s, request %s: %s", klog.KObj(c.api), c.slots[i].name, found.text)
+			text := fmt.Sprintf("claim %s, request %s: %s", claimname.Of(c.api), c.slots[i].name, found.text)
 			if found.lasting {
 				return finding{text: text, lasting: true}
 			}
@@ -102,7 +101,7 @@ func (s *search) names() string { return claimNames(s.claims) }
 func claimNames(claims []*claim) string {
 	names := make([]string, len(claims))
 	for i, c := range claims {
-		names[i] = klog.KObj(c.api).String()
+		names[i] = claimname.Of(c.api)
 	}
 	if len(names) == 1 {
 		return "claim " + names[0]

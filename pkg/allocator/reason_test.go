@@ -130,12 +130,12 @@ func TestReasonOfOneRequest(t *testing.T) {
 		},
 		"all held, 1": {
 			cluster: nodeWith(1, gpus(1)...),
-			want:    "claim train/gpus, request gpu: 1 device matches, but it is held by another claim",
+			want:    "claim train/gpus, request gpu: the only device that matches is held by another claim",
 		},
 		"all held, 8": {
 			cluster: nodeWith(8, gpus(8)...),
 			claims:  []*b.ClaimBuilder{wants(4)},
-			want:    "claim train/gpus, request gpu: 8 devices match, but all are held by other claims",
+			want:    "claim train/gpus, request gpu: all 8 devices that match are held by other claims",
 		},
 		"some held": {
 			cluster: nodeWith(5, gpus(8)...),
@@ -145,15 +145,15 @@ func TestReasonOfOneRequest(t *testing.T) {
 		},
 		"tainted, 1": {
 			cluster: nodeWith(0, tainted(1, gpus(1))...),
-			want:    "claim train/gpus, request gpu: 1 device matches, but it has a taint that is not tolerated (broken)",
+			want:    "claim train/gpus, request gpu: the only device that matches has a taint that is not tolerated (broken)",
 		},
 		"tainted, 2": {
 			cluster: nodeWith(0, tainted(2, gpus(2))...),
-			want:    "claim train/gpus, request gpu: 2 devices match, but all have taints that are not tolerated (broken)",
+			want:    "claim train/gpus, request gpu: all 2 devices that match have taints that are not tolerated (broken)",
 		},
 		"tainted and held": {
 			cluster: nodeWith(2, tainted(3, gpus(3))...),
-			want:    "claim train/gpus, request gpu: 3 devices match, but all have taints that are not tolerated (broken)",
+			want:    "claim train/gpus, request gpu: all 3 devices that match have taints that are not tolerated (broken)",
 		},
 		"some tainted, some held": {
 			cluster: nodeWith(1, tainted(2, gpus(3))...),
@@ -217,7 +217,7 @@ func TestReasonOfOneRequest(t *testing.T) {
 		"admin access, held and tainted": {
 			cluster: nodeWith(1, tainted(2, gpus(2))...),
 			claims:  []*b.ClaimBuilder{b.Claim("gpus", b.Request("gpu", "gpu").Admin())},
-			want:    "claim default/gpus, request gpu: 2 devices match, but all have taints that are not tolerated (broken)",
+			want:    "claim default/gpus, request gpu: all 2 devices that match have taints that are not tolerated (broken)",
 		},
 	})
 }
@@ -228,7 +228,7 @@ func TestReasonOfPartitionsAndFeatures(t *testing.T) {
 	checkReasons(t, map[string]reasonCase{
 		"counters are exhausted": {
 			cluster: partitions(2, 4),
-			want: "claim train/gpus, request gpu: 4 devices match, but all are held by other claims or " +
+			want: "claim train/gpus, request gpu: all 4 devices that match are held by other claims or " +
 				"draw on counters of which too little is left (memory)",
 		},
 		"counters suffice for one": {
@@ -258,11 +258,11 @@ func TestReasonOfPartitionsAndFeatures(t *testing.T) {
 		"partitions are off": {
 			// The slice with counters is not understood, so the devices are all that counts.
 			cluster: partitions(0, 1).withFeatures(noPartitions),
-			want:    "claim train/gpus, request gpu: 1 device matches, but it needs a feature that is off (DRAPartitionableDevices)",
+			want:    "claim train/gpus, request gpu: the only device that matches needs a feature that is off (DRAPartitionableDevices)",
 		},
 		"binding conditions are off": {
 			cluster: nodeWith(0, conditional),
-			want:    "claim train/gpus, request gpu: 1 device matches, but it needs a feature that is off (DRADeviceBindingConditions)",
+			want:    "claim train/gpus, request gpu: the only device that matches needs a feature that is off (DRADeviceBindingConditions)",
 		},
 		"binding conditions are off for one of two": {
 			cluster: nodeWith(0, conditional, b.Device("gpu-1")),
@@ -293,7 +293,7 @@ func TestReasonOfPools(t *testing.T) {
 		},
 		"two pools are incomplete": {
 			cluster: nodeWith(1, gpus(1)...).and(unfinished("u"), unfinished("v")),
-			want: "claim train/gpus, request gpu: 1 device matches, but it is held by another claim; " +
+			want: "claim train/gpus, request gpu: the only device that matches is held by another claim; " +
 				"2 of the node's resource pools are left out because their drivers are updating them",
 		},
 		"the only pool is named after the node": {

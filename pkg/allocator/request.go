@@ -6,9 +6,9 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
+	"github.com/quartermaster-dra/quartermaster/pkg/claimname"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
@@ -72,7 +72,7 @@ func (t *Task) newRequest(c *claim, s spec, storage []request) {
 	*r = request{spec: s, id: len(t.requests), claim: c, admin: ptr.Deref(s.adminAccess, false)}
 	t.requests = append(t.requests, r)
 	if err := t.resolve(r); err != nil {
-		r.err = fmt.Errorf("claim %s, request %s: %w", klog.KObj(c.api), r.reference(), err)
+		r.err = fmt.Errorf("claim %s, request %s: %w", claimname.Of(c.api), r.reference(), err)
 	}
 	t.setKind(r)
 	t.all, t.admin = t.all || r.all(), t.admin || r.admin

@@ -4,8 +4,9 @@ import (
 	"fmt"
 
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/claimname"
 )
 
 // results turns the solution into what goes into the status of the claims.
@@ -18,7 +19,7 @@ func (s *search) results() ([]resourceapi.AllocationResult, error) {
 		}
 		nodeSelector, err := s.nodeSelector(s.placed[i])
 		if err != nil {
-			return nil, fmt.Errorf("claim %s: %w", klog.KObj(c.api), err)
+			return nil, fmt.Errorf("claim %s: %w", claimname.Of(c.api), err)
 		}
 		results[i].Devices.Results = devices
 		results[i].Devices.Config = s.config(c)
@@ -34,7 +35,7 @@ func (s *search) checkResults() ([]resourceapi.AllocationResult, error) {
 			continue
 		}
 		if _, err := s.nodeSelector(s.placed[i]); err != nil {
-			return nil, fmt.Errorf("claim %s: %w", klog.KObj(c.api), err)
+			return nil, fmt.Errorf("claim %s: %w", claimname.Of(c.api), err)
 		}
 	}
 	return nil, nil

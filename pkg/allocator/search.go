@@ -5,8 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"k8s.io/klog/v2"
-
+	"github.com/quartermaster-dra/quartermaster/pkg/claimname"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -219,7 +218,7 @@ func (s *search) allDevices(r *request, slot, index int) (bool, error) {
 	case placed == constraintViolated:
 		return false, fmt.Errorf("claim %s, request %s: asks for all devices, but device %s/%s does not satisfy a "+
 			"constraint of the claim together with the others; no node can change that",
-			klog.KObj(r.claim.api), r.reference(), s.site.Pools[at.pool].ID, s.device(at).Name)
+			claimname.Of(r.claim.api), r.reference(), s.site.Pools[at.pool].ID, s.device(at).Name)
 	}
 	found, err := s.allDevices(r, slot, index+1)
 	if !found {

@@ -4,9 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/klog/v2"
-
 	"github.com/quartermaster-dra/quartermaster/pkg/bitset"
+	"github.com/quartermaster-dra/quartermaster/pkg/claimname"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -60,7 +59,7 @@ func (s *search) setUpClaim(c *claim) error {
 		}
 		if least > c.most-total {
 			return fmt.Errorf("claim %s, request %s: asks for %s, but a claim can have at most %d and "+
-				"its other requests ask for %d; split the claim", klog.KObj(c.api), slot.name, plural(least, "device", "devices"),
+				"its other requests ask for %d; split the claim", claimname.Of(c.api), slot.name, plural(least, "device", "devices"),
 				c.most, total)
 		}
 		total += max(least, 0)
@@ -84,7 +83,7 @@ func (s *search) findCandidates(r *request) error {
 			if r.all() {
 				// Without the pool's name, which usually is another one on each node.
 				return fmt.Errorf("claim %s, request %s: asks for all devices, but a resource pool of driver %s is %s (%s)",
-					klog.KObj(r.claim.api), r.reference(), pool.ID.Driver, pool.State, pool.Reason)
+					claimname.Of(r.claim.api), r.reference(), pool.ID.Driver, pool.State, pool.Reason)
 			}
 			continue
 		}

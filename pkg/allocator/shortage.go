@@ -65,7 +65,7 @@ func (s *search) shortage(r *request) shortage {
 	case t.match < wanted:
 		return lasting(fmt.Sprintf("%s, %s", t.matches(), areWanted(wanted)))
 	case t.free() == 0:
-		return shortage{t.none(), "devices match, but all " + t.words(several), t.match-t.lasting() < wanted}
+		return shortage{t.none(), "all devices that match " + t.words(several), t.match-t.lasting() < wanted}
 	case t.free() < wanted:
 		text := fmt.Sprintf("%s, but fewer than the %d wanted are free, the rest %s", t.matches(), wanted, t.words(several))
 		return shortage{text, text, t.match-t.lasting() < wanted}
@@ -89,9 +89,9 @@ func (t *tally) matches() string { return plural(t.match, "device matches", "dev
 // none says why no device is free.
 func (t *tally) none() string {
 	if t.match == 1 {
-		return t.matches() + ", but it " + t.words(1)
+		return "the only device that matches " + t.words(1)
 	}
-	return t.matches() + ", but all " + t.words(t.match)
+	return fmt.Sprintf("all %d devices that match %s", t.match, t.words(t.match))
 }
 
 // notAll says why not all devices can be had.

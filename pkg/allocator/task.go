@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/klog/v2"
 
+	"github.com/quartermaster-dra/quartermaster/pkg/claimname"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
@@ -125,10 +125,10 @@ func (t *Task) newSlot(c *claim, id int, api *resourceapi.DeviceRequest, storage
 		t.newRequest(c, exactSpec(api), storage)
 	case len(api.FirstAvailable) == 0:
 		result.err = fmt.Errorf("claim %s, request %s: neither exactly nor firstAvailable is set; "+
-			"the request may use an API that this scheduler does not know", klog.KObj(c.api), api.Name)
+			"the request may use an API that this scheduler does not know", claimname.Of(c.api), api.Name)
 	case !t.solver.Features.PrioritizedList:
 		result.err = fmt.Errorf("claim %s, request %s: has alternatives (firstAvailable), "+
-			"but the feature DRAPrioritizedList is off", klog.KObj(c.api), api.Name)
+			"but the feature DRAPrioritizedList is off", claimname.Of(c.api), api.Name)
 	default:
 		for i := range api.FirstAvailable {
 			t.newRequest(c, alternativeSpec(api, i), storage)
@@ -248,7 +248,7 @@ func (c *claim) constraintErr() error {
 	for i, constraint := range c.constraints {
 		if constraint.MatchAttribute == nil && constraint.DistinctAttribute == nil {
 			return fmt.Errorf("claim %s, constraint %d: is neither matchAttribute nor distinctAttribute; "+
-				"it may use an API that this scheduler does not know", klog.KObj(c.api), i)
+				"it may use an API that this scheduler does not know", claimname.Of(c.api), i)
 		}
 	}
 	return nil

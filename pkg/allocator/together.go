@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/klog/v2"
+	"github.com/quartermaster-dra/quartermaster/pkg/claimname"
 )
 
 // tooFewTogether counts what requests ask for together, of each claim and of all, and
@@ -159,7 +159,7 @@ func (a *agreement) who() string {
 	}
 	switch {
 	case len(claims) == 1:
-		return fmt.Sprintf("claim %s, %s", klog.KObj(claims[0].api), a.requests())
+		return fmt.Sprintf("claim %s, %s", claimname.Of(claims[0].api), a.requests())
 	case len(claims) == len(a.claims) && len(claims) > namedAtMost:
 		return "the pod's claims"
 	}

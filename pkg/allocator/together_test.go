@@ -35,7 +35,7 @@ func TestReasonThatLastsComesFirst(t *testing.T) {
 		"a later request meets taints": {
 			cluster: nodeWith(1, b.Device("gpu-0"), tainted(1, []*b.DeviceBuilder{b.Device("bad").Attr("model", "big")})[0]).withClasses(big, b.Class("small", "!("+isBig+")")),
 			claims:  []*b.ClaimBuilder{b.Claim("gpus", b.Request("held", "gpu"), b.Request("bad", "big"))},
-			want:    "claim default/gpus, request bad: 1 device matches, but it has a taint that is not tolerated (broken)",
+			want:    "claim default/gpus, request bad: the only device that matches has a taint that is not tolerated (broken)",
 		},
 		"some alternatives last": {
 			cluster: nodeWith(1, gpus(1)...).withClasses(big),
@@ -56,7 +56,7 @@ func TestReasonThatLastsComesFirst(t *testing.T) {
 		"nothing lasts": {
 			cluster: nodeWith(2, gpus(2)...),
 			claims:  []*b.ClaimBuilder{one("first", "gpu"), one("second", "gpu")},
-			want:    "claim default/first, request gpu: 2 devices match, but all are held by other claims",
+			want:    "claim default/first, request gpu: all 2 devices that match are held by other claims",
 		},
 	})
 }
@@ -106,7 +106,7 @@ func TestReasonOfRequestsTogether(t *testing.T) {
 			cluster: nodeWith(2, gpus(2)...).withClasses(b.Class("same"), b.Class("big", isBig)),
 			claims: []*b.ClaimBuilder{b.Claim("gpus", b.FirstAvailable("gpu", b.Request("one", "gpu"), b.Request("large", "big"),
 				b.Request("two", "same").Count(2)))},
-			want: "claim default/gpus, request gpu: no alternative fits (one and two: devices match, but all are held by other claims; " +
+			want: "claim default/gpus, request gpu: no alternative fits (one and two: all devices that match are held by other claims; " +
 				"large: no device matches class big)",
 		},
 	})

@@ -3,7 +3,7 @@ package allocator
 import (
 	"fmt"
 
-	"k8s.io/klog/v2"
+	"github.com/quartermaster-dra/quartermaster/pkg/claimname"
 )
 
 // unsatisfied says that a constraint rules a solution out. The number of devices is
@@ -28,7 +28,7 @@ func (a *agreement) unsatisfied() finding {
 	default:
 		could = fmt.Sprintf("but at most %d could be had", possible.devices)
 	}
-	found.text = fmt.Sprintf("claim %s, %s: %s, %s", klog.KObj(a.claims[0].api), a.requests(), a.ask(), could)
+	found.text = fmt.Sprintf("claim %s, %s: %s, %s", claimname.Of(a.claims[0].api), a.requests(), a.ask(), could)
 	if n := a.lists(); n > 0 {
 		found.text += "; " + haveLists(n, a.constraint.name.id)
 	}

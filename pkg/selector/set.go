@@ -9,9 +9,9 @@ import (
 	"unique"
 
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/klog/v2"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/bitset"
+	"github.com/quartermaster-dra/quartermaster/pkg/claimname"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -70,9 +70,9 @@ func (s *Set) Same(other *Set) bool { return s.key == other.key }
 // origin says where an expression comes from.
 func (s *Set) origin(expression int) string {
 	if expression < len(s.class.Spec.Selectors) {
-		return fmt.Sprintf("claim %s, request %s, selector %d of device class %s", klog.KObj(s.claim), s.request, expression, s.class.Name)
+		return fmt.Sprintf("claim %s, request %s, selector %d of device class %s", claimname.Of(s.claim), s.request, expression, s.class.Name)
 	}
-	return fmt.Sprintf("claim %s, request %s, selector %d", klog.KObj(s.claim), s.request, expression-len(s.class.Spec.Selectors))
+	return fmt.Sprintf("claim %s, request %s, selector %d", claimname.Of(s.claim), s.request, expression-len(s.class.Spec.Selectors))
 }
 
 // Selection is the outcome of a set for the devices of a pool. It is immutable.
@@ -96,16 +96,25 @@ type Error struct {
 	// Origin is the claim, the request and the number of the selector, in the claim
 	// itself or in its class.
 	Origin string
-	// Device is the device, as driver/pool/device.
-	Device string
-	Err    error
+	// Device is the device, as driver/pool/device, Slice the name of its ResourceSlice.
+	Device, Slice string
+	Err           error
 }
 
 func (e *Error) Error() string {
 	if errors.Is(e.Err, ErrCompile) {
 		return e.WithoutDevice()
 	}
-	return fmt.Sprintf("%s, on device %s: %v", e.Origin, e.Device, e.Err)
+	return fmt.Sprintf("%s, on %s: %v", e.Origin, Place(e.Device, e.Slice), e.Err)
+}
+
+// Place says where a device is published, in words. Slices that nobody has published may
+// have no name.
+func Place(device, slice string) string {
+	if slice == "" {
+		return "device " + device
+	}
+	return "device " + device + " of slice " + slice
 }
 
 // WithoutDevice is the text without the device, which is the same for all nodes
@@ -126,6 +135,7 @@ func (s Set) Error(pool *inventory.NodePool, selection *Selection, device int) *
 	return &Error{
 		Origin: s.origin(f.expression),
 		Device: pool.ID.String() + "/" + pool.Devices[device].Name,
+		Slice:  pool.Devices[device].Slice.Name,
 		Err:    f.err,
 	}
 }

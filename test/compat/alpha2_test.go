@@ -165,7 +165,7 @@ func TestV1alpha2OtherScheduler(t *testing.T) {
 	s.Running("last")
 	require.Equal(t, []string{s.Node(0) + "/gpu-2"}, s.DeviceNames("last"))
 	s.claimAndPod("one-too-many", s.Name, "")
-	s.Waiting("one-too-many", "3 devices match, but all are held by other claims")
+	s.Waiting("one-too-many", "all 3 devices that match are held by other claims")
 }
 
 // A node has the devices of all slices of a driver, which come and go. As long as two of

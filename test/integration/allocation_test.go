@@ -88,7 +88,7 @@ func testAdminAccess(t *testing.T) {
 	s.ClaimAndPod("next", s.Want(1))
 	s.Running("next")
 	s.ClaimAndPod("late", s.Want(1))
-	s.Waiting("late", "request gpu", "2 devices match, but all are held by other claims")
+	s.Waiting("late", "request gpu", "all 2 devices that match are held by other claims")
 	s.DeletePod("user")
 	s.RunningSoon("late")
 }

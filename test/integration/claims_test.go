@@ -69,7 +69,7 @@ func testTemplates(t *testing.T) {
 
 	// The claim goes with its pod, and the device is free again.
 	s.Create(s.Pod("next", fromTemplate("one")))
-	s.Waiting("next", "request gpu", "2 devices match, but all are held by other claims")
+	s.Waiting("next", "request gpu", "all 2 devices that match are held by other claims")
 	s.DeletePod("user-000")
 	s.RunningSoon("next")
 	s.Eventually("delete the claim of the pod that is gone", func(context.Context) error {
@@ -136,7 +136,7 @@ func testSharedClaim(t *testing.T) {
 		other = 1
 	}
 	s.Create(s.PodOnNode("elsewhere", other, uses("shared")))
-	s.Waiting("elsewhere", "claim "+s.Name+"/shared", "allocated on other nodes")
+	s.Waiting("elsewhere", "resourceclaim not available on the node: claim "+s.Name+"/shared", "allocated on other nodes")
 	// The last one gone, the claim can move.
 	s.DeletePod("third")
 	s.RunningSoon("elsewhere")
@@ -156,7 +156,7 @@ func testConsumerLimit(t *testing.T) {
 		}
 	})
 	s.Create(s.Pod("late", uses("popular")))
-	s.Waiting("late", "claim "+s.Name+"/popular", "reserved for 256 pods, which is the limit")
+	s.Waiting("late", "resourceclaim in use: claim "+s.Name+"/popular", "reserved for 256 pods, which is the limit")
 	s.UpdateClaimStatus("popular", func(claim *resourceapi.ResourceClaim) {
 		claim.Status.ReservedFor = claim.Status.ReservedFor[:resourceapi.ResourceClaimReservedForMaxSize-1]
 	})

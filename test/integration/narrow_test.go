@@ -36,13 +36,13 @@ func TestNearlyFullCluster(t *testing.T) {
 	for node := range free {
 		s.patchNode(node, `{"spec":{"taints":[{"key":"example.com/broken","effect":"NoSchedule"}]}}`)
 		s.Create(s.Pod("last", fromTemplate("gpu")))
-		s.Waiting("last", "1 node(s) had untolerated taint", fmt.Sprintf("%d claim %s/", nodes-1, s.Name),
-			"1 device matches, but it is held by another claim")
+		s.Waiting("last", "1 node(s) had untolerated taint", fmt.Sprintf("%d cannot allocate all claims: claim gpu of the pod, request gpu: ", nodes-1),
+			"the only device that matches is held by another claim")
 		s.patchNode(node, `{"spec":{"taints":null}}`)
 		s.Running("last")
 	}
 	s.Create(s.Pod("too-many", fromTemplate("gpu")))
-	s.Waiting("too-many", fmt.Sprintf("%d claim %s/", nodes, s.Name), "1 device matches, but it is held by another claim")
+	s.Waiting("too-many", fmt.Sprintf("%d cannot allocate all claims: claim gpu of the pod, request gpu: ", nodes), "the only device that matches is held by another claim")
 	s.DeletePod("holds-0")
 	s.Running("too-many")
 }

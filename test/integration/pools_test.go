@@ -47,7 +47,7 @@ func testNewerGeneration(t *testing.T) {
 	s.RunningSoon("two")
 	require.Equal(t, []string{s.Node(0) + "/new0", s.Node(0) + "/new1"}, s.DeviceNames("two"))
 	s.ClaimAndPod("third", s.Want(1))
-	s.Waiting("third", "request gpu", "2 devices match, but all are held by other claims")
+	s.Waiting("third", "request gpu", "all 2 devices that match are held by other claims")
 }
 
 // While only a part of the newer generation is there, nothing can be had.
@@ -95,7 +95,7 @@ func testInvalidPool(t *testing.T) {
 	duplicate := s.part("b", 1, 2, "same")
 	s.Create(s.part("a", 1, 2, "same", "other"), duplicate)
 	s.ClaimAndPod("one", s.Want(1))
-	s.Waiting("one", "claim "+s.Name+"/one", "request gpu", "invalid", "device name same is not unique")
+	s.Waiting("one", "1 invalid resource pools were encountered: claim "+s.Name+"/one", "request gpu", "invalid", "device name same is not unique")
 	// A valid pool beside it is not affected.
 	s.AddNode(1, nil)
 	s.Devices(1, numbered(1)...)

@@ -52,7 +52,7 @@ func testTooMany(t *testing.T) {
 	s.ClaimAndPod("forty", s.Want(40))
 	s.Create(workload.Claim("sum", workload.Request("first", s.Want(20)), workload.Request("second", s.Want(20))),
 		s.Pod("sum", uses("sum")))
-	s.Waiting("five", "2 claim "+s.Name+"/five, request gpu: 4 devices match, 5 are wanted")
+	s.Waiting("five", "2 cannot allocate all claims: claim "+s.Name+"/five, request gpu: 4 devices match, 5 are wanted")
 	s.Waiting("forty", "claim "+s.Name+"/forty, request gpu", "asks for 40 devices", "at most 32")
 	s.Waiting("sum", "claim "+s.Name+"/sum, request second", "asks for 20 devices", "at most 32")
 	s.ClaimAndPod("four", s.Want(4))
@@ -126,7 +126,7 @@ func testFirstAvailable(t *testing.T) {
 		require.Equal(t, step.request, results[0].Request)
 	}
 	s.Create(workload.Claim("third", s.preferLarge("gpu")), s.Pod("third", uses("third")))
-	s.Waiting("third", "claim "+s.Name+"/third", "request gpu", "no alternative fits (large and small: devices match, but all are held by other claims)")
+	s.Waiting("third", "claim "+s.Name+"/third", "request gpu", "no alternative fits (large and small: all devices that match are held by other claims)")
 	s.DeletePod("first")
 	s.RunningSoon("third")
 	require.Equal(t, "gpu/large", s.Results("third")[0].Request)

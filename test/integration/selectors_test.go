@@ -34,7 +34,7 @@ func testSelectorsTogether(t *testing.T) {
 	s.Running("both")
 	require.ElementsMatch(t, []string{s.Node(0) + "/gpu-4", s.Node(0) + "/gpu-6"}, s.DeviceNames("both"))
 	s.ClaimAndPod("more", workload.Devices{Class: upper, Count: 1, Where: []string{even}})
-	s.Waiting("more", "request gpu", "2 devices match, but all are held by other claims")
+	s.Waiting("more", "request gpu", "all 2 devices that match are held by other claims")
 }
 
 // lacking is a condition on an attribute that no device has: an error, because it

@@ -42,7 +42,7 @@ func testDriverTaint(t *testing.T) {
 	s.Running("first")
 	require.Equal(t, []string{s.Node(0) + "/gpu-1"}, s.DeviceNames("first"))
 	s.ClaimAndPod("second", s.Want(1))
-	s.Waiting("second", "claim "+s.Name+"/second", "request gpu", "2 devices match, but all have taints that are not tolerated", "or are held by other claims")
+	s.Waiting("second", "claim "+s.Name+"/second", "request gpu", "all 2 devices that match have taints that are not tolerated", "or are held by other claims")
 	s.ClaimAndPod("tolerant", s.tolerant(noSchedule))
 	s.Running("tolerant")
 	result := s.Results("tolerant")[0]
@@ -58,7 +58,7 @@ func testTaintRule(t *testing.T) {
 	s.ClaimAndPod("first", s.Want(1))
 	s.Running("first")
 	s.ClaimAndPod("second", s.Want(1))
-	s.Waiting("second", "claim "+s.Name+"/second", "request gpu", "2 devices match, but all have taints that are not tolerated", "or are held by other claims")
+	s.Waiting("second", "claim "+s.Name+"/second", "request gpu", "all 2 devices that match have taints that are not tolerated", "or are held by other claims")
 	s.Delete(rule)
 	s.RunningSoon("second")
 	require.Equal(t, []string{s.Node(0) + "/gpu-1"}, s.DeviceNames("second"))

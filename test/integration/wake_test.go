@@ -30,7 +30,7 @@ func TestFreedDevicesWakeWhoWantsThem(t *testing.T) {
 		s.Create(s.Pod("holds-"+kind, fromTemplate(kind)))
 		s.Running("holds-" + kind)
 		s.Create(s.Pod("wants-"+kind, fromTemplate(kind)))
-		s.Waiting("wants-"+kind, "request "+kind, "1 device matches, but it is held by another claim")
+		s.Waiting("wants-"+kind, "request "+kind, "the only device that matches is held by another claim")
 	}
 	s.Create(s.Pod("wants-two-gpus", append(fromTemplate("gpu"), workload.Use{As: "second", Template: "gpu"})))
 	s.Waiting("wants-two-gpus")

@@ -45,7 +45,7 @@ func matchAttribute() scenario.Scenario {
 			),
 			scenario.Expect(
 				scenario.Scheduled("unaligned", 1, scenario.DevicesEach(2)),
-				scenario.Waits("no-nic-left", 1, scenario.Reason{Cause: devicesHeld, Claim: "no-nic-left-gpu-and-nic-", Request: "nic"}),
+				scenario.Waits("no-nic-left", 1, scenario.Reason{Cause: devicesHeld, Entry: "gpu-and-nic", Request: "nic"}),
 			),
 		},
 	}

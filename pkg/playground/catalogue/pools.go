@@ -56,13 +56,13 @@ func newerGeneration() scenario.Scenario {
 				workload.Template("any", workload.Request("gpu", gpus(1))),
 				workload.Pod("large", "large", onNodesOf(name, templated("large"))),
 			),
-			scenario.Expect(scenario.Waits("large", 1, scenario.Reason{Cause: noDeviceMatches, Claim: "large-large-", Request: "gpu"})),
+			scenario.Expect(scenario.Waits("large", 1, scenario.Reason{Cause: noDeviceMatches, Entry: "large", Request: "gpu"})),
 			scenario.Create(newer),
 			scenario.Expect(scenario.Scheduled("large", 1, scenario.EveryDevice("large", hasMemory("80Gi")))),
 			scenario.Create(workload.Pod("any-0", "any", onNodesOf(name, templated("any")))),
 			scenario.Expect(scenario.Scheduled("any", 1, scenario.EveryDevice("large", hasMemory("80Gi")))),
 			scenario.Create(workload.Pod("nothing-left", "nothing-left", onNodesOf(name, templated("any")))),
-			scenario.Expect(scenario.Waits("nothing-left", 1, scenario.Reason{Cause: devicesHeld, Claim: "nothing-left-any-", Request: "gpu"})),
+			scenario.Expect(scenario.Waits("nothing-left", 1, scenario.Reason{Cause: devicesHeld, Entry: "any", Request: "gpu"})),
 		},
 	}
 }
@@ -84,13 +84,13 @@ func incompletePool() scenario.Scenario {
 				workload.Pod("never", "never", onNode(incomplete, templated("one"))),
 			),
 			scenario.Expect(
-				scenario.Waits("soon", 1, scenario.Reason{Cause: poolIncomplete, Claim: "soon-one-", Request: "gpu"}),
-				scenario.Waits("never", 1, scenario.Reason{Cause: poolIncomplete, Claim: "never-one-", Request: "gpu"}),
+				scenario.Waits("soon", 1, scenario.Reason{Cause: poolIncomplete, Entry: "one", Request: "gpu"}),
+				scenario.Waits("never", 1, scenario.Reason{Cause: poolIncomplete, Entry: "one", Request: "gpu"}),
 			),
 			scenario.Create(missing),
 			scenario.Expect(
 				scenario.Scheduled("soon", 1, scenario.OnNodes(completed)),
-				scenario.Waits("never", 1, scenario.Reason{Cause: poolIncomplete, Claim: "never-one-", Request: "gpu"}),
+				scenario.Waits("never", 1, scenario.Reason{Cause: poolIncomplete, Entry: "one", Request: "gpu"}),
 			),
 		},
 	}
@@ -115,14 +115,14 @@ func invalidPool() scenario.Scenario {
 				workload.Pod("never", "never", onNode(invalid, templated("one"))),
 			),
 			scenario.Expect(
-				scenario.Waits("soon", 1, scenario.Reason{Cause: poolInvalid, Claim: "soon-one-", Request: "gpu"}),
-				scenario.Waits("never", 1, scenario.Reason{Cause: poolInvalid, Claim: "never-one-", Request: "gpu"}),
+				scenario.Waits("soon", 1, scenario.Reason{Cause: poolInvalid, Entry: "one", Request: "gpu"}),
+				scenario.Waits("never", 1, scenario.Reason{Cause: poolInvalid, Entry: "one", Request: "gpu"}),
 			),
 			scenario.Delete(duplicate),
 			scenario.Create(fleet.Part(fleet.LocalSlice(fleet.GPUDriver, repaired, fleet.PlainGPUs(repaired, 2, 2)...), 1, 2)),
 			scenario.Expect(
 				scenario.Scheduled("soon", 1, scenario.OnNodes(repaired)),
-				scenario.Waits("never", 1, scenario.Reason{Cause: poolInvalid, Claim: "never-one-", Request: "gpu"}),
+				scenario.Waits("never", 1, scenario.Reason{Cause: poolInvalid, Entry: "one", Request: "gpu"}),
 			),
 		},
 	}

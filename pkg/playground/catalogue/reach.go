@@ -82,7 +82,7 @@ func allNodes() scenario.Scenario {
 				scenario.NoDeviceTwice(), scenario.ReachableFromAllNodes(), scenario.Running())),
 			scenario.Create(pod("unlicensed", 0)),
 			scenario.Expect(scenario.Waits("unlicensed", 1,
-				scenario.Reason{Cause: devicesHeld, Claim: "unlicensed-0-license-", Request: "seat"})),
+				scenario.Reason{Cause: devicesHeld, Entry: "license", Request: "seat"})),
 		},
 	}
 }

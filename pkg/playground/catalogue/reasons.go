@@ -49,6 +49,13 @@ const (
 	celFails scenario.Cause = "CEL fails at run time"
 )
 
+// What a kube-scheduler without the plugin says. The plugin says it as well, and then more.
+const (
+	noAllocation = "cannot allocate all claims"
+	invalidPools = "invalid resource pools were encountered"
+	notOnNode    = "resourceclaim not available on the node"
+)
+
 // Quartermaster is the dialect of this project's plugin.
 func Quartermaster() scenario.Dialect {
 	return scenario.Dialect{
@@ -56,19 +63,19 @@ func Quartermaster() scenario.Dialect {
 		NamesClaim:   true,
 		NamesRequest: true,
 		Texts: map[scenario.Cause][]string{
-			devicesHeld:       {"match", "held by"},
-			notAllFree:        {"matching devices are wanted", "but some"},
-			tooFewDevices:     {"devices match", "are wanted"},
-			noDeviceMatches:   {"no device matches"},
-			noAlternativeFits: {"no alternative fits", "held by"},
-			constraintUnmet:   {"are wanted that"},
-			devicesTainted:    {"taint", "not tolerated"},
+			devicesHeld:       {noAllocation, "match", "held by"},
+			notAllFree:        {noAllocation, "matching devices are wanted", "but some"},
+			tooFewDevices:     {noAllocation, "devices match", "are wanted"},
+			noDeviceMatches:   {noAllocation, "no device matches"},
+			noAlternativeFits: {noAllocation, "no alternative fits", "held by"},
+			constraintUnmet:   {noAllocation, "are wanted that"},
+			devicesTainted:    {noAllocation, "taint", "not tolerated"},
 			devicesNotReady:   {"are not ready", "lacks"},
-			capacityUsedUp:    {"too little capacity left"},
-			countersUsedUp:    {"counters of which too little is left"},
-			poolIncomplete:    {"left out because", "updating"},
-			poolInvalid:       {"left out as invalid"},
-			notReachable:      {"is allocated on other nodes"},
+			capacityUsedUp:    {noAllocation, "too little capacity left"},
+			countersUsedUp:    {noAllocation, "counters of which too little is left"},
+			poolIncomplete:    {noAllocation, "left out because", "updating"},
+			poolInvalid:       {invalidPools, "left out as invalid"},
+			notReachable:      {notOnNode, "is allocated on other nodes"},
 			tooManyDevices:    {"a claim can have at most 32"},
 			classMissing:      {"does not exist"},
 			claimMissing:      {"does not exist"},
@@ -83,7 +90,6 @@ func Quartermaster() scenario.Dialect {
 // less, and not always which claim or request it means. Of claims that are not
 // there yet or not any more it says nothing.
 func Stock() scenario.Dialect {
-	const noAllocation = "cannot allocate all claims"
 	return scenario.Dialect{
 		Name: "stock",
 		Texts: map[scenario.Cause][]string{
@@ -98,8 +104,8 @@ func Stock() scenario.Dialect {
 			capacityUsedUp:    {noAllocation},
 			countersUsedUp:    {noAllocation},
 			poolIncomplete:    {noAllocation},
-			poolInvalid:       {"invalid resource pools were encountered"},
-			notReachable:      {"resourceclaim not available on the node"},
+			poolInvalid:       {invalidPools},
+			notReachable:      {notOnNode},
 			tooManyDevices:    {"exceeds the claim limit of 32"},
 			classMissing:      {"does not exist"},
 			celFails:          {"CEL runtime error"},

@@ -84,7 +84,7 @@ func adminAccess() scenario.Scenario {
 			scenario.Expect(scenario.Scheduled("user", 2,
 				scenario.NoDeviceTwice(), scenario.AdminAccess(false), scenario.DeviceNames("gpu-0", "gpu-1"))),
 			scenario.Create(workload.Pod("late", "late", onNodesOf(name, templated("one")))),
-			scenario.Expect(scenario.Waits("late", 1, scenario.Reason{Cause: devicesHeld, Claim: "late-one-", Request: "gpu"})),
+			scenario.Expect(scenario.Waits("late", 1, scenario.Reason{Cause: devicesHeld, Entry: "one", Request: "gpu"})),
 		},
 	}
 }

@@ -118,8 +118,11 @@ func TestDialectParts(t *testing.T) {
 	t.Parallel()
 	reason := Reason{Cause: "held", Claim: "c", Request: "gpu", Mentions: []string{"gpu-late"}}
 	require.Equal(t, []string{"held by others", "claim ns/c", "request gpu", "gpu-late"}, testDialect.parts("ns", reason))
+	generated := Reason{Cause: "held", Entry: "gpu", Request: "gpu"}
+	require.Equal(t, []string{"held by others", "claim gpu of the pod", "request gpu"}, testDialect.parts("ns", generated))
 	terse := Dialect{Texts: testDialect.Texts}
 	require.Equal(t, []string{"held by others", "gpu-late"}, terse.parts("ns", reason))
+	require.Equal(t, []string{"held by others"}, terse.parts("ns", generated))
 	require.Equal(t, []string{"gpu-late"}, terse.parts("ns", Reason{Cause: "unknown", Mentions: []string{"gpu-late"}}))
 	require.Equal(t, []string{"held by others"}, testDialect.Texts["held"], "the dialect is not changed by its use")
 }

@@ -7,9 +7,9 @@ type Cause string
 // Reason is what the text on a waiting pod has to tell.
 type Reason struct {
 	Cause Cause
-	// Claim is the name of the claim at fault. Of generated claims it is the
-	// beginning, because the rest is random. Empty: the text need not name it.
-	Claim string
+	// Claim is the name of the claim at fault, Entry what the pod calls it if it was made
+	// from a template. Both empty: the text need not name it.
+	Claim, Entry string
 	// Request is the name of the request at fault; empty: need not be named.
 	Request string
 	// Mentions are further parts of the text, whatever the scheduler.
@@ -32,6 +32,9 @@ func (d Dialect) parts(namespace string, reason Reason) []string {
 	parts := append([]string{}, d.Texts[reason.Cause]...)
 	if d.NamesClaim && reason.Claim != "" {
 		parts = append(parts, "claim "+namespace+"/"+reason.Claim)
+	}
+	if d.NamesClaim && reason.Entry != "" {
+		parts = append(parts, "claim "+reason.Entry+" of the pod")
 	}
 	if d.NamesRequest && reason.Request != "" {
 		parts = append(parts, "request "+reason.Request)

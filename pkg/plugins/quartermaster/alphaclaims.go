@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/klog/v2"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
+	"github.com/quartermaster-dra/quartermaster/pkg/claimname"
 )
 
 // errDeallocationRequested is why a claim cannot have new consumers although it is
@@ -23,5 +23,5 @@ func deallocationRequested(claim *resourceapi.ResourceClaim) error {
 	if !apiversions.AlphaClaimOf(claim).DeallocationRequested {
 		return nil
 	}
-	return fmt.Errorf("%w: claim %s must not get new consumers until it has been allocated anew", errDeallocationRequested, klog.KObj(claim))
+	return fmt.Errorf("%w: claim %s must not get new consumers until it has been allocated anew", errDeallocationRequested, claimname.Of(claim))
 }

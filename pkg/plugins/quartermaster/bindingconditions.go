@@ -9,7 +9,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/klog/v2"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/claimname"
 )
 
 // Why an allocation cannot be used although it is there. The texts are those of the
@@ -103,7 +104,7 @@ func bindingFailure(claim *resourceapi.ResourceClaim, devices []readiness) error
 		if len(device.failures) > 0 {
 			failure := device.failures[0]
 			return fmt.Errorf("%w: claim %s: the driver says of device %s that %s is true: %s (%s)",
-				errBindingFailed, klog.KObj(claim), device.name(), failure.Type, failure.Message, failure.Reason)
+				errBindingFailed, claimname.Of(claim), device.name(), failure.Type, failure.Message, failure.Reason)
 		}
 	}
 	return nil
@@ -129,7 +130,7 @@ func (pl *Quartermaster) brokenBinding(claim *resourceapi.ResourceClaim) error {
 // bindingTimedOut is the error about a claim that took too long.
 func (pl *Quartermaster) bindingTimedOut(claim *resourceapi.ResourceClaim, devices []readiness) error {
 	return fmt.Errorf("%w: claim %s: %s within %s (bindingTimeout)",
-		errBindingTimeout, klog.KObj(claim), describePending(devices), pl.args.BindingTimeout.Duration)
+		errBindingTimeout, claimname.Of(claim), describePending(devices), pl.args.BindingTimeout.Duration)
 }
 
 // describePending says what is missing: "device a lacks x, y; device b lacks z".

@@ -54,6 +54,13 @@ func ownedBy(pod string) func(*resourceapi.ResourceClaim) {
 	}
 }
 
+// calledByPod makes a claim one that was made from a template, and tells what the pod calls it.
+func calledByPod(name string) func(*resourceapi.ResourceClaim) {
+	return func(claim *resourceapi.ResourceClaim) {
+		claim.Annotations = map[string]string{resourceapi.PodResourceClaimAnnotation: name}
+	}
+}
+
 // reservedFor adds consumers, which need not be pods that exist.
 func reservedFor(pods ...string) func(*resourceapi.ResourceClaim) {
 	return func(claim *resourceapi.ResourceClaim) {

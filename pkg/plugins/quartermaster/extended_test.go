@@ -30,7 +30,7 @@ func TestFilterExtendedResources(t *testing.T) {
 		"implicit name": {objects: gpuNodes(1, "n1"), pod: newPod("p", asks("main", implicitGPU, "1")), want: []string{"n1"}},
 		"too many": {
 			objects: servedNodes(2, "n1"), pod: gpuPod("p", "3"),
-			reasons: map[string]string{"n1": "extended resource example.com/gpu of container main: 2 devices match, 3 are wanted"},
+			reasons: map[string]string{"n1": "cannot allocate all claims: extended resource example.com/gpu of container main: 2 devices match, 3 are wanted"},
 		},
 		"no class": {objects: gpuNodes(1, "n1"), pod: gpuPod("p", "1"), skipped: true, want: []string{"n1"}},
 		"none of it wanted": {
@@ -40,12 +40,12 @@ func TestFilterExtendedResources(t *testing.T) {
 			objects: append(servedNodes(1, "n1"), offering("n2", gpuResource, "4"), offering("n3", gpuResource, "0"), builder.Node("n4"),
 				builder.NodeSlice("n3", builder.Device("gpu")).Obj()),
 			pod: gpuPod("p", "1"), want: []string{"n1", "n2", "n3"},
-			reasons: map[string]string{"n4": "extended resource example.com/gpu of container main: the node has no devices that can be used"},
+			reasons: map[string]string{"n4": "cannot allocate all claims: extended resource example.com/gpu of container main: the node has no devices that can be used"},
 		},
 		"one by device plugin, the other by devices": {
 			objects: plus(twoClasses, offering("n1", gpuResource, "4"), nics("n1"), offering("n2", nicResource, "1"), nics("n2")),
 			pod:     gpuPod("p", "1", asks("net", nicResource, "1")), want: []string{"n1"},
-			reasons: map[string]string{"n2": "extended resource example.com/gpu of container main: no device matches class gpu"},
+			reasons: map[string]string{"n2": "cannot allocate all claims: extended resource example.com/gpu of container main: no device matches class gpu"},
 		},
 		"no class stands for the other one": {
 			objects: append(servedNodes(1, "n1"), offering("n2", gpuResource, "4", nicResource, "1")),
@@ -60,7 +60,7 @@ func TestFilterExtendedResources(t *testing.T) {
 			objects: append(servedNodes(2, "n1"), gpus("c", 2).Obj(), offering("n2", gpuResource, "1"),
 				builder.NodeSlice("n2", builder.NumberedDevices("gpu", 2)...).Obj()),
 			pod: gpuPod("p", "1", uses("c")), want: []string{"n2"},
-			reasons: map[string]string{"n1": "claims default/c and the pod's extended resources want 3 devices of class gpu together, 2 match"},
+			reasons: map[string]string{"n1": "cannot allocate all claims: claims default/c and the pod's extended resources want 3 devices of class gpu together, 2 match"},
 		},
 		"more requests than a claim can have": {
 			objects: append(servedNodes(32, "n1"), offering("n2", gpuResource, "64")),

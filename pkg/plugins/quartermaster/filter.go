@@ -15,6 +15,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/candidates"
+	"github.com/quartermaster-dra/quartermaster/pkg/claimname"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
@@ -72,7 +73,7 @@ func (c *cycle) filterAllocated(node *v1.Node) *fwk.Status {
 			continue
 		}
 		if !claim.allocated() {
-			status = waiting("claim %s is being allocated on other nodes for the pod's group", klog.KObj(claim.claim))
+			status = waiting(notOnNode+"claim %s is being allocated on other nodes for the pod's group", claimname.Of(claim.claim))
 			continue
 		}
 		c.mutex.Lock()
@@ -84,9 +85,9 @@ func (c *cycle) filterAllocated(node *v1.Node) *fwk.Status {
 		switch {
 		case status != nil:
 		case claim.broken != nil:
-			status = waiting("%v", claim.broken)
+			status = waiting(notOnNode+"%v", claim.broken)
 		default:
-			status = waiting("claim %s is allocated on other nodes", klog.KObj(claim.claim))
+			status = waiting(notOnNode+"claim %s is allocated on other nodes", claimname.Of(claim.claim))
 		}
 	}
 	return status
@@ -127,13 +128,16 @@ func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, task *
 		if ctx.Err() == nil && c.pod.helpedByAnySlice() {
 			pl.waker.wakeAfterPause(c.pod)
 		}
-		return solveError(ctx, err)
+		return solveError(ctx, node, err)
 	case !outcome.Fits():
 		if r := pl.regroup(ctx, c, node); r != nil {
 			c.setRegrouping(node.Name, r)
 			return nil
 		}
 		reason := c.reason(outcome)
+		if logger := klog.FromContext(ctx).V(5); logger.Enabled() {
+			logger.Info("No devices for a pod on a node", "node", klog.KObj(node), "explanation", outcome.Explain().String())
+		}
 		outcome.Release()
 		return waiting("%s", reason)
 	}
@@ -150,11 +154,19 @@ func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, task *
 // most nodes say the same.
 const reasonBudget = 50 * time.Millisecond
 
-// reason says why there are no devices on a node.
+// reason says why there are no devices on a node, or why that is not known.
 func (c *cycle) reason(outcome *allocator.Outcome) string {
-	if outcome.GaveUp {
+	switch {
+	case outcome.GaveUp:
 		return outcome.Reason() + moreSteps(outcome)
+	case outcome.InvalidPools:
+		return invalidPools + c.cause(outcome)
 	}
+	return cannotAllocate + c.cause(outcome)
+}
+
+// cause says why there are no devices on a node, unless the attempt has no time for that.
+func (c *cycle) cause(outcome *allocator.Outcome) string {
 	if time.Duration(c.reasonTime.Load()) > reasonBudget {
 		return outcome.Brief()
 	}
@@ -180,15 +192,22 @@ func (pl *Quartermaster) site(node *v1.Node) allocator.Site {
 // solveError is the status for a node on which the claims could not be judged. It
 // is that node's alone: elsewhere there may be devices that are no problem. The
 // in-tree plugin gives up on the pod as soon as one node has such a problem.
-func solveError(ctx context.Context, err error) *fwk.Status {
+func solveError(ctx context.Context, node *v1.Node, err error) *fwk.Status {
 	if ctx.Err() != nil {
 		// Usually the scheduler has found enough nodes.
 		return waiting("told to stop looking for devices: %v", context.Cause(ctx))
 	}
-	var selectorError *selector.Error
-	if errors.As(err, &selectorError) {
-		// Without the device, which would make the reason another one on each node.
-		return waiting("%s", selectorError.WithoutDevice())
+	if errors.Is(err, selector.ErrPending) {
+		return waiting("%v", err)
 	}
-	return waiting("%v", err)
+	klog.FromContext(ctx).V(4).Info("It cannot be judged whether a node has devices for a pod", "node", klog.KObj(node), "err", err)
+	var onDevice interface {
+		error
+		WithoutDevice() string
+	}
+	if errors.As(err, &onDevice) {
+		// Without the device, which would make the reason another one on each node.
+		return waiting("%s", cannotAllocate+onDevice.WithoutDevice())
+	}
+	return waiting("%s%v", cannotAllocate, err)
 }

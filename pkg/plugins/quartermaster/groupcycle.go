@@ -8,8 +8,9 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
-	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/claimname"
 )
 
 // groupCycle is what the plugin knows about a PodGroup (KEP-4671) during one attempt to
@@ -77,7 +78,7 @@ func (pl *Quartermaster) checkPlanned(result *podClaim, group *groupCycle) *fwk.
 		return nil
 	}
 	if group == nil || group.planned[result.claim.UID] != inFlight {
-		return waiting("claim %s is being allocated for another pod; waiting for that to be done", klog.KObj(result.claim))
+		return waiting("claim %s is being allocated for another pod; waiting for that to be done", claimname.Of(result.claim))
 	}
 	result.shared = inFlight
 	if inFlight.NodeSelector == nil {
@@ -85,7 +86,7 @@ func (pl *Quartermaster) checkPlanned(result *podClaim, group *groupCycle) *fwk.
 	}
 	nodes, err := nodeaffinity.NewNodeSelector(inFlight.NodeSelector)
 	if err != nil {
-		return waiting("claim %s: the node selector of what is planned for it cannot be parsed: %v", klog.KObj(result.claim), err)
+		return waiting("claim %s: the node selector of what is planned for it cannot be parsed: %v", claimname.Of(result.claim), err)
 	}
 	result.nodes = nodes
 	return nil

@@ -107,7 +107,7 @@ func TestIncompatibleNodes(t *testing.T) {
 	objects := plus(gpuNodes(1, "n1", "n2"), gpus("shared", 1).Obj(), pods[0], pods[1])
 	inGang(t, newPodGroup(), objects, func(t *testing.T, g *gang) {
 		failures := g.try(pods...)
-		require.Equal(t, "claim default/shared is being allocated on other nodes for the pod's group", failures["p1"])
+		require.Equal(t, "resourceclaim not available on the node: claim default/shared is being allocated on other nodes for the pod's group", failures["p1"])
 		require.NotContains(t, failures, "p0")
 		require.Zero(t, g.pl.state.ledger.InFlightCount())
 		require.Empty(t, g.writes)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 
+	"github.com/quartermaster-dra/quartermaster/pkg/claimname"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -47,7 +48,7 @@ func (pl *Quartermaster) checkNodeAllocatable(claim *resourceapi.ResourceClaim) 
 		if device := pool.Device(result.Device); device != nil && len(device.NodeAllocatableResources) > 0 {
 			return waiting("claim %s: device %s/%s stands for or needs resources of the node (%s), which this scheduler cannot account for; "+
 				"the pod needs a scheduler with the in-tree plugin, or another device",
-				klog.KObj(claim), id, result.Device, resourceNames(device.NodeAllocatableResources))
+				claimname.Of(claim), id, result.Device, resourceNames(device.NodeAllocatableResources))
 		}
 	}
 	return nil

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/claimname"
 )
 
 // PostFilter runs when no node fits. If that is because a claim is allocated where the
@@ -43,7 +45,7 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 			return nil, fwk.NewStatus(fwk.Success, fmt.Sprintf("%v; the claim was deallocated to look for devices again", podClaim.broken))
 		}
 		return nil, fwk.NewStatus(fwk.Success,
-			fmt.Sprintf("claim %s was deallocated to find devices elsewhere", klog.KObj(podClaim.claim)))
+			fmt.Sprintf("claim %s was deallocated to find devices elsewhere", claimname.Of(podClaim.claim)))
 	}
 	if status := pl.freeClassic(c, pod); status != nil {
 		return nil, status

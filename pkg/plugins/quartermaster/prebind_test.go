@@ -125,7 +125,7 @@ func TestPreBindIsKnownAtOnce(t *testing.T) {
 		result := f.schedule(newPod("first", uses("a")))
 		require.Empty(t, result.phase, "%v", result.status)
 		second := f.schedule(newPod("second", uses("b")))
-		require.Equal(t, "claim default/b, request gpu: 1 device matches, but it is held by another claim", second.reasons["n1"])
+		require.Equal(t, "cannot allocate all claims: claim default/b, request gpu: the only device that matches is held by another claim", second.reasons["n1"])
 		known, err := f.pl.handle.SharedDRAManager().ResourceClaims().Get("default", "a")
 		require.NoError(t, err)
 		require.Equal(t, f.claim("a"), known)

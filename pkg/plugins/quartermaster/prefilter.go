@@ -8,10 +8,10 @@ import (
 	"k8s.io/component-helpers/resource"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
-	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/claimname"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
@@ -119,8 +119,8 @@ func (pl *Quartermaster) checkClaim(pod *v1.Pod, claim *resourceapi.ResourceClai
 	}
 	if !resourceclaim.IsReservedForPod(pod, claim, pl.features.EnableDRAWorkloadResourceClaims) &&
 		len(claim.Status.ReservedFor) >= pl.consumerLimit(claim) {
-		return nil, waiting("claim %s is reserved for %d pods, which is the limit; waiting for one of them to end",
-			klog.KObj(claim), len(claim.Status.ReservedFor))
+		return nil, waiting(usedByTooMany+"claim %s is reserved for %d pods, which is the limit; waiting for one of them to end",
+			claimname.Of(claim), len(claim.Status.ReservedFor))
 	}
 	if status := pl.checkNodeAllocatable(claim); status != nil {
 		return nil, status
@@ -131,7 +131,7 @@ func (pl *Quartermaster) checkClaim(pod *v1.Pod, claim *resourceapi.ResourceClai
 	if terms := claim.Status.Allocation.NodeSelector; terms != nil {
 		nodes, err := nodeaffinity.NewNodeSelector(terms)
 		if err != nil {
-			return nil, waiting("claim %s: the node selector of its allocation cannot be parsed: %v", klog.KObj(claim), err)
+			return nil, waiting("claim %s: the node selector of its allocation cannot be parsed: %v", claimname.Of(claim), err)
 		}
 		result.nodes = nodes
 	}

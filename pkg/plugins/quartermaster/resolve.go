@@ -7,10 +7,10 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/dynamic-resource-allocation/cel"
-	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
+	"github.com/quartermaster-dra/quartermaster/pkg/claimname"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
@@ -52,7 +52,7 @@ func (pl *Quartermaster) restrictToClass(claim *podClaim) *fwk.Status {
 	}
 	nodes, err := nodeaffinity.NewNodeSelector(terms)
 	if err != nil {
-		return waiting("claim %s: the suitableNodes of its class cannot be parsed: %v", klog.KObj(claim.claim), err)
+		return waiting("claim %s: the suitableNodes of its class cannot be parsed: %v", claimname.Of(claim.claim), err)
 	}
 	claim.nodes = nodes
 	return nil
@@ -62,7 +62,7 @@ func (pl *Quartermaster) restrictToClass(claim *podClaim) *fwk.Status {
 func (c *cycle) filterUnsuitable(node *v1.Node) *fwk.Status {
 	for _, claim := range c.claims {
 		if claim.decided() == nil && claim.nodes != nil && !claim.nodes.Match(node) {
-			return waiting("claim %s: the node is not among the suitableNodes of its class", klog.KObj(claim.claim))
+			return waiting("claim %s: the node is not among the suitableNodes of its class", claimname.Of(claim.claim))
 		}
 	}
 	return nil

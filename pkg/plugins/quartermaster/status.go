@@ -6,6 +6,16 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
+// What the in-tree plugin says about a node comes first in the reasons of ours, so that those
+// who search for it, or have alerts for it, find pods of either. Each is said only where
+// the in-tree plugin would say it: a search that gave up has not found out that it cannot.
+const (
+	cannotAllocate = "cannot allocate all claims: "
+	invalidPools   = "invalid resource pools were encountered: "
+	notOnNode      = "resourceclaim not available on the node: "
+	usedByTooMany  = "resourceclaim in use: "
+)
+
 // waiting is the status of a pod that cannot be scheduled until some event changes
 // that. Making room by removing other pods is not such an event yet, hence
 // "unresolvable": preemption need not try.
