@@ -42,15 +42,19 @@ func (s *search) groupsIn(index int) map[string]inventory.Groups {
 	}
 	states := make(map[string]inventory.Groups)
 	pool := s.site.Pools[index]
-	for _, devices := range [][]inventory.Device{pool.Devices, pool.Elsewhere} {
-		for _, device := range devices {
-			if _, used := s.pools[index].usage.Devices[device.Name]; !used {
-				continue
-			}
-			for _, consumption := range device.ConsumesCounters {
-				states[consumption.CounterSet] = states[consumption.CounterSet].Force(consumption.CompatibilityGroups)
-			}
+	force := func(device *inventory.Device) {
+		if !s.pools[index].usage.Uses(device.Name) {
+			return
 		}
+		for _, consumption := range device.ConsumesCounters {
+			states[consumption.CounterSet] = states[consumption.CounterSet].Force(consumption.CompatibilityGroups)
+		}
+	}
+	for i := range pool.Devices {
+		force(&pool.Devices[i])
+	}
+	for device := range pool.Elsewhere() {
+		force(device)
 	}
 	s.compatibility[index] = states
 	return states

@@ -306,7 +306,7 @@ func (in *inspection) taints(device int) []resourceapi.DeviceTaint {
 
 // users are the claims that have a device or a share of it, each once.
 func (in *inspection) users(device string) []ledger.ClaimRef {
-	usage := in.usage.Devices[device]
+	usage := in.usage.Device(device)
 	users := make(map[ledger.ClaimRef]bool)
 	for _, holder := range usage.Holders {
 		users[holder] = true

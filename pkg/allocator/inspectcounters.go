@@ -36,7 +36,7 @@ func (s *shortfall) by() resource.Quantity {
 // others share it already.
 func (in *inspection) drawsNothing(device int) bool {
 	return !in.pool.Partitions.Has(device) ||
-		in.s.shared(location{in.index, device}) && len(in.usage.Devices[in.pool.Devices[device].Name].Shares) > 0
+		in.s.shared(location{in.index, device}) && len(in.usage.Device(in.pool.Devices[device].Name).Shares) > 0
 }
 
 // overdrawn reports whether a counter of the pool is below zero. Then nothing can be
@@ -84,12 +84,16 @@ func (in *inspection) left(number int) resource.Quantity {
 // as set/counter.
 func (in *inspection) drawing(counter string) []string {
 	var list []string
-	for _, devices := range [][]inventory.Device{in.pool.Devices, in.pool.Elsewhere} {
-		for i := range devices {
-			if _, used := in.usage.Devices[devices[i].Name]; used && drawsOn(&devices[i], counter) {
-				list = append(list, devices[i].Name)
-			}
+	add := func(device *inventory.Device) {
+		if in.usage.Uses(device.Name) && drawsOn(device, counter) {
+			list = append(list, device.Name)
 		}
+	}
+	for i := range in.pool.Devices {
+		add(&in.pool.Devices[i])
+	}
+	for device := range in.pool.Elsewhere() {
+		add(device)
 	}
 	return list
 }

@@ -75,7 +75,7 @@ func (s *search) takesWhole(r *request, at location) bool {
 
 // used returns what claims consume of a device's capacities.
 func used(usage *ledger.PoolUsage, device *inventory.Device) amounts {
-	shares := usage.Devices[device.Name].Shares
+	shares := usage.Device(device.Name).Shares
 	if len(shares) == 0 {
 		return nil
 	}
@@ -131,7 +131,7 @@ func (s *search) inUse(at location) bool {
 	if d := s.sharing[at]; d != nil && d.shares > 0 {
 		return true
 	}
-	return len(s.pools[at.pool].usage.Devices[s.device(at).Name].Shares) > 0
+	return len(s.pools[at.pool].usage.Device(s.device(at).Name).Shares) > 0
 }
 
 // consumption returns what a request takes of a device.

@@ -23,9 +23,8 @@ type Counters struct {
 	// Formats is how the driver writes the quantities, by number.
 	Formats []resource.Format
 
-	first     []int // by set: the number of its first counter
-	here      [][]Draw
-	elsewhere [][]Draw
+	first []int    // by set: the number of its first counter
+	draws [][]Draw // by position of the device; nil if none draws anything
 }
 
 // Draw is what a device consumes of one counter set.
@@ -91,34 +90,39 @@ func (c *Counters) Range(set int) (first, end int) {
 	return c.first[set], len(c.Names)
 }
 
-// Draws returns what the device at a position of NodePool.Devices consumes.
+// Draws returns what the device at a position of Layout.Devices consumes.
 func (c *Counters) Draws(position int) []Draw {
-	if c == nil || c.here == nil {
+	if c == nil || c.draws == nil {
 		return nil
 	}
-	return c.here[position]
+	return c.draws[position]
 }
 
-// DrawsElsewhere is Draws for NodePool.Elsewhere.
-func (c *Counters) DrawsElsewhere(position int) []Draw {
-	if c == nil || c.elsewhere == nil {
-		return nil
+// of returns the counters, which are those of a whole pool, for a part of it.
+func (c *Counters) of(l *Layout) *Counters {
+	own := *c
+	if own.draws = nil; c.draws == nil || l.Partitions.Empty() {
+		return &own
 	}
-	return c.elsewhere[position]
+	own.draws = make([][]Draw, 0, len(l.Devices))
+	for _, part := range l.parts {
+		first := l.whole.parts[l.whole.partOf(part.slice)].first
+		own.draws = append(own.draws, c.draws[first:first+len(part.slice.Spec.Devices)]...)
+	}
+	return &own
 }
 
-// newCounters numbers the counters that the slices define.
-func newCounters(groups ...[]*Slice) (*Counters, error) {
+// newCounters numbers the counters that the slices define, determines what the devices
+// consume, and checks that they consume only what is defined.
+func newCounters(list []*Slice, devices []Device) (*Counters, error) {
 	sets := make(map[string]*resourceapi.CounterSet)
-	for _, group := range groups {
-		for _, slice := range group {
-			for i := range slice.Spec.SharedCounters {
-				set := &slice.Spec.SharedCounters[i]
-				if _, found := sets[set.Name]; found {
-					return nil, fmt.Errorf("counter set %s is defined twice", set.Name)
-				}
-				sets[set.Name] = set
+	for _, slice := range list {
+		for i := range slice.Spec.SharedCounters {
+			set := &slice.Spec.SharedCounters[i]
+			if _, found := sets[set.Name]; found {
+				return nil, fmt.Errorf("counter set %s is defined twice", set.Name)
 			}
+			sets[set.Name] = set
 		}
 	}
 	c := &Counters{Sets: slices.Sorted(maps.Keys(sets))}
@@ -131,23 +135,15 @@ func newCounters(groups ...[]*Slice) (*Counters, error) {
 			c.Formats = append(c.Formats, value.Format)
 		}
 	}
+	var err error
+	if c.draws, err = c.drawsOf(devices); err != nil {
+		return nil, err
+	}
 	return c, nil
 }
 
-// addDraws determines what the devices consume, and checks that they consume only
-// what is defined.
-func (c *Counters) addDraws(devices, elsewhere []Device) error {
-	known := make(map[string][]relativeAmount)
-	var err error
-	if c.here, err = c.drawsOf(devices, known); err != nil {
-		return err
-	}
-	c.elsewhere, err = c.drawsOf(elsewhere, known)
-	return err
-}
-
-func (c *Counters) drawsOf(devices []Device, known map[string][]relativeAmount) ([][]Draw, error) {
-	total := 0
+func (c *Counters) drawsOf(devices []Device) ([][]Draw, error) {
+	known, total := make(map[string][]relativeAmount), 0
 	for i := range devices {
 		total += len(devices[i].ConsumesCounters)
 	}

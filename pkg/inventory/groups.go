@@ -56,7 +56,8 @@ type groupsKey struct{}
 // is. Most have not.
 func (p *NodePool) HasGroups() bool {
 	return Cached(&p.Derived, groupsKey{}, func() bool {
-		return slices.ContainsFunc(p.Devices, Device.hasGroups) || slices.ContainsFunc(p.Elsewhere, Device.hasGroups)
+		return slices.ContainsFunc(p.Devices, Device.hasGroups) ||
+			p.whole != nil && p.whole != p.Layout && slices.ContainsFunc(p.whole.Devices, Device.hasGroups)
 	})
 }
 

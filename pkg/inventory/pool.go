@@ -55,12 +55,14 @@ type Pool struct {
 	rules  []*resourceapi.DeviceTaintRule // sorted by name
 
 	// uniform is true for the most common kind of pool, which looks the same to every
-	// node that sees it: one slice without per-device node selection.
+	// node that sees it: its slices are for the same nodes, with all devices.
 	uniform bool
 	// sole caches the view of a pool that looks the same to every node that
-	// sees it. Other pools cache a view for each set of reachable slices and devices.
-	sole  atomic.Pointer[NodePool]
-	views Cache
+	// sees it. Other pools have a view for each set of reachable devices (by viewKey), and a
+	// layout for each set of reachable slices.
+	sole    atomic.Pointer[NodePool]
+	views   Cache
+	reaches atomic.Pointer[reachIndex]
 }
 
 // Key stands for the pool's ID.
@@ -79,14 +81,30 @@ func newPool(id PoolID, members map[string]*Slice, rules []*resourceapi.DeviceTa
 	for _, slice := range members {
 		p.slices = append(p.slices, slice)
 	}
-	slices.SortFunc(p.slices, func(a, b *Slice) int { return cmp.Compare(a.Name, b.Name) })
+	sortByName(p.slices)
 	for _, rule := range rules {
 		if ruleMatchesPool(rule, id) {
 			p.rules = append(p.rules, rule)
 		}
 	}
-	p.uniform = len(p.slices) == 1 && len(p.slices[0].deviceReach) == 0 && !p.ignores(p.slices[0])
+	p.uniform = p.looksTheSame()
 	return p
+}
+
+// sortByName orders slices as their devices are tried.
+func sortByName(list []*Slice) {
+	slices.SortFunc(list, func(a, b *Slice) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// looksTheSame reports whether all nodes that see anything of the pool see all of it.
+func (p *Pool) looksTheSame() bool {
+	for _, slice := range p.slices {
+		if slice.broken != nil && len(p.slices) > 1 || len(slice.deviceReach) > 0 || p.ignores(slice) ||
+			!slice.reach.equal(p.slices[0].reach) {
+			return false
+		}
+	}
+	return true
 }
 
 // OnNode returns what the node sees of the pool, or nil if it sees nothing: no
@@ -97,13 +115,18 @@ func (p *Pool) OnNode(node *v1.Node) *NodePool {
 		if !p.slices[0].reaches(node) {
 			return nil
 		}
-		if view := p.sole.Load(); view != nil {
-			return view
-		}
-		p.sole.CompareAndSwap(nil, p.build(p.slices, node))
-		return p.sole.Load()
+		return p.soleView()
 	}
 	return p.cachedView(node)
+}
+
+// soleView is what everybody sees who sees anything.
+func (p *Pool) soleView() *NodePool {
+	if view := p.sole.Load(); view != nil {
+		return view
+	}
+	p.sole.CompareAndSwap(nil, p.build(p.slices, nil))
+	return p.sole.Load()
 }
 
 // Everywhere returns the newest generation of the pool regardless of nodes: all
@@ -111,6 +134,9 @@ func (p *Pool) OnNode(node *v1.Node) *NodePool {
 // unlike a node's view it has devices also if the pool is not complete: those that
 // are known so far.
 func (p *Pool) Everywhere() *NodePool {
+	if p.uniform && p.soleView().State == Complete {
+		return p.soleView()
+	}
 	const key = "everywhere"
 	if view, found := p.views.Get(key); found {
 		return view.(*NodePool)
@@ -127,37 +153,29 @@ func (p *Pool) Everywhere() *NodePool {
 			view = built
 		}
 		if view.State != Complete {
-			view.addDevices(p, ofGeneration(known, newest(known)), nil)
+			view.Layout = newLayout(p, ofGeneration(known, newest(known)))
+			view.Reachable = view.reachable(nil)
 		}
 	}
 	return p.views.Put(key, view).(*NodePool)
 }
 
+// viewKey is where a pool keeps the view of nodes that reach the same.
+type viewKey string
+
 func (p *Pool) cachedView(node *v1.Node) *NodePool {
-	var reachable []*Slice
-	key := make([]byte, 0, 64)
-	for _, slice := range p.slices {
-		if p.ignores(slice) || !slice.reaches(node) {
-			key = append(key, '0')
-			continue
-		}
-		key = append(key, '1')
-		for _, device := range slice.deviceReach {
-			if device.matches(node) {
-				key = append(key, '+')
-			} else {
-				key = append(key, '-')
-			}
-		}
-		reachable = append(reachable, slice)
-	}
-	if len(reachable) == 0 {
+	reached, key := p.reachIndex().of(node)
+	if reached.Empty() {
 		return nil
 	}
-	if view, found := p.views.Get(string(key)); found {
+	if view, found := p.views.Get(viewKey(key)); found {
 		return view.(*NodePool)
 	}
-	return p.views.Put(string(key), p.build(reachable, node)).(*NodePool)
+	reachable := make([]*Slice, 0, reached.Len())
+	for number := range reached.All() {
+		reachable = append(reachable, p.slices[number])
+	}
+	return p.views.Put(viewKey(key), p.build(reachable, node)).(*NodePool)
 }
 
 // ignores reports whether the slice uses a part of the API that is switched off.
@@ -218,7 +236,7 @@ func (p *Pool) build(reachable []*Slice, node *v1.Node) *NodePool {
 
 // unusable is the view of a pool without devices.
 func (p *Pool) unusable(state State, reason string) *NodePool {
-	return &NodePool{ID: p.ID, Key: p.key, State: state, Reason: reason, Content: new(Content)}
+	return &NodePool{ID: p.ID, Key: p.key, State: state, Reason: reason, Layout: &Layout{Content: new(Content)}}
 }
 
 // newest returns the highest generation of the slices, of which there is at least one.

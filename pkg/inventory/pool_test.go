@@ -1,6 +1,7 @@
 package inventory_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -228,7 +229,7 @@ func TestNodesThatSeeTheSameShareAView(t *testing.T) {
 	require.NotSame(t, view(b.Node("a", "zone", "1")), view(b.Node("c")))
 	require.Len(t, view(b.Node("a", "zone", "1")).Devices, 2)
 	require.Len(t, view(b.Node("c")).Devices, 1)
-	require.Len(t, view(b.Node("c")).Elsewhere, 1)
+	require.Len(t, slices.Collect(view(b.Node("c")).Elsewhere()), 1)
 }
 
 func TestTaintRules(t *testing.T) {

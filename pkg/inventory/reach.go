@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/utils/ptr"
 )
@@ -15,6 +16,8 @@ type reach struct {
 	nodeName string
 	allNodes bool
 	selector *nodeaffinity.NodeSelector
+	// terms is what selector was compiled from.
+	terms *v1.NodeSelector
 }
 
 // newReach compiles the three fields. If several are set, the first in the order
@@ -30,7 +33,7 @@ func newReach(nodeName *string, allNodes *bool, selector *v1.NodeSelector) (reac
 		if err != nil {
 			return reach{}, fmt.Errorf("node selector cannot be parsed: %w", err)
 		}
-		return reach{selector: compiled}, nil
+		return reach{selector: compiled, terms: selector}, nil
 	default:
 		return reach{}, nil
 	}
@@ -52,4 +55,10 @@ func (r reach) matches(node *v1.Node) bool {
 // set reports whether any of the three fields was set.
 func (r reach) set() bool {
 	return r.nodeName != "" || r.allNodes || r.selector != nil
+}
+
+// equal reports whether two reaches are the same, as far as they are written alike.
+func (r reach) equal(other reach) bool {
+	return r.nodeName == other.nodeName && r.allNodes == other.allNodes && (r.terms == other.terms ||
+		r.terms != nil && other.terms != nil && apiequality.Semantic.DeepEqual(r.terms, other.terms))
 }

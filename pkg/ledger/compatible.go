@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
 
@@ -24,23 +25,22 @@ func (e *IncompatibleError) Error() string {
 // checkGroups judges the devices of one pool that nobody uses yet by the compatibility
 // groups of those that draw from the same counter sets.
 func checkGroups(ref ClaimRef, usage *PoolUsage, pool *inventory.NodePool, allocation *resourceapi.AllocationResult) error {
-	if !pool.HasGroups() {
+	if pool.Whole() == nil || pool.Counters == nil || !pool.HasGroups() {
 		return nil
 	}
 	inUse := make(map[string]inventory.Groups) // by counter set
-	for name := range usage.Devices {
-		for _, consumption := range pool.Consumptions(name) {
-			inUse[consumption.CounterSet] = inUse[consumption.CounterSet].Force(consumption.CompatibilityGroups)
-		}
-	}
 	joined := make(map[string]bool)
 	for result := range resultsIn(pool.ID, allocation) {
-		if _, used := usage.Devices[result.Device]; used || joined[result.Device] {
+		if usage.Uses(result.Device) || joined[result.Device] {
 			continue
 		}
 		joined[result.Device] = true
 		for _, consumption := range pool.Consumptions(result.Device) {
-			after, ok := inUse[consumption.CounterSet].Join(consumption.CompatibilityGroups)
+			before, known := inUse[consumption.CounterSet]
+			if !known {
+				before = usage.groupsIn(pool, consumption.CounterSet)
+			}
+			after, ok := before.Join(consumption.CompatibilityGroups)
 			if !ok {
 				return &IncompatibleError{Claim: ref, Pool: pool.ID, Device: result.Device, CounterSet: consumption.CounterSet}
 			}
@@ -48,4 +48,25 @@ func checkGroups(ref ClaimRef, usage *PoolUsage, pool *inventory.NodePool, alloc
 		}
 	}
 	return nil
+}
+
+// groupsIn returns what the devices in use have in common that draw from a counter set.
+func (u *PoolUsage) groupsIn(pool *inventory.NodePool, set string) (groups inventory.Groups) {
+	whole := pool.Whole()
+	number, found := slices.BinarySearch(whole.Counters.Sets, set)
+	if !found {
+		return groups
+	}
+	for _, position := range whole.Drawing(number) {
+		device := &whole.Devices[position]
+		if !u.Uses(device.Name) {
+			continue
+		}
+		for _, consumption := range device.ConsumesCounters {
+			if consumption.CounterSet == set {
+				groups = groups.Force(consumption.CompatibilityGroups)
+			}
+		}
+	}
+	return groups
 }

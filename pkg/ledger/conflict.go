@@ -30,7 +30,7 @@ func (l *Ledger) conflict(ref ClaimRef, allocation *resourceapi.AllocationResult
 		if ptr.Deref(result.AdminAccess, false) {
 			continue
 		}
-		usage := l.Pool(poolOf(result)).Devices[result.Device]
+		usage := l.Pool(poolOf(result)).Device(result.Device)
 		holders := usage.Holders
 		if result.ShareID == nil {
 			for _, share := range usage.Shares {

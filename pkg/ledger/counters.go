@@ -16,6 +16,7 @@ type Remaining struct {
 	// already in use. Nothing that draws on counters can be allocated from the pool
 	// until that is settled.
 	Overdrawn bool
+	negative  int // how many counters are
 }
 
 // unusedKey is where a pool keeps what is left if nothing is in use.
@@ -26,28 +27,39 @@ type unusedKey struct{}
 // is in use but not published any more draws nothing: nobody knows how much.
 func (u *PoolUsage) Remaining(pool *inventory.NodePool) *Remaining {
 	derive := func() *Remaining { return u.remainingOf(pool) }
-	if len(u.Devices) == 0 {
+	if u.Len() == 0 {
 		return inventory.Cached(&pool.Derived, unusedKey{}, derive)
 	}
-	return project(&u.remaining, pool, derive)
+	if pool.Whole() == nil {
+		return derive()
+	}
+	return project(&u.remaining, pool.Whole(), derive)
 }
 
 func (u *PoolUsage) remainingOf(pool *inventory.NodePool) *Remaining {
 	if pool.Counters == nil {
 		return &Remaining{}
 	}
-	left := slices.Clone(pool.Counters.Published)
-	for name := range u.Devices {
-		if position, found := pool.Position(name); found {
-			take(left, pool.Counters.Draws(position))
+	whole := pool.Whole()
+	left := slices.Clone(whole.Counters.Published)
+	for i := range whole.Partitions.All() {
+		if u.Uses(whole.Devices[i].Name) {
+			take(left, whole.Counters.Draws(i))
 		}
 	}
-	for i := range pool.Elsewhere {
-		if _, used := u.Devices[pool.Elsewhere[i].Name]; used {
-			take(left, pool.Counters.DrawsElsewhere(i))
-		}
+	remaining := &Remaining{Amounts: left}
+	for _, amount := range left {
+		remaining.negative += negatives(amount)
 	}
-	return &Remaining{Amounts: left, Overdrawn: slices.ContainsFunc(left, amount.Amount.IsNegative)}
+	remaining.Overdrawn = remaining.negative > 0
+	return remaining
+}
+
+func negatives(a amount.Amount) int {
+	if a.IsNegative() {
+		return 1
+	}
+	return 0
 }
 
 // exhaustedKey is where a pool keeps Exhausted if nothing is in use.
@@ -61,24 +73,28 @@ func (u *PoolUsage) Exhausted(pool *inventory.NodePool) bitset.Set {
 		return nil
 	}
 	derive := func() bitset.Set { return u.exhaustedOf(pool) }
-	if len(u.Devices) == 0 {
+	if u.Len() == 0 {
 		return inventory.Cached(&pool.Derived, exhaustedKey{}, derive)
 	}
-	return project(&u.exhausted, pool, derive)
+	return project(&u.exhausted, pool.Layout, derive)
 }
 
 func (u *PoolUsage) exhaustedOf(pool *inventory.NodePool) bitset.Set {
 	set, remaining := bitset.New(len(pool.Devices)), u.Remaining(pool)
 	for i := range pool.Partitions.All() {
-		if len(u.Devices[pool.Devices[i].Name].Shares) > 0 {
-			continue
-		}
-		covered := func(d inventory.Draw) bool { return d.CoveredBy(remaining.Amounts) }
-		if draws := pool.Counters.Draws(i); remaining.Overdrawn || !all(draws, covered) {
+		if u.isExhausted(pool.Layout, i, remaining) {
 			set.Add(i)
 		}
 	}
 	return set
+}
+
+func (u *PoolUsage) isExhausted(layout *inventory.Layout, position int, remaining *Remaining) bool {
+	if len(u.Device(layout.Devices[position].Name).Shares) > 0 {
+		return false
+	}
+	covered := func(d inventory.Draw) bool { return d.CoveredBy(remaining.Amounts) }
+	return remaining.Overdrawn || !all(layout.Counters.Draws(position), covered)
 }
 
 func all[T any](list []T, holds func(T) bool) bool {

@@ -49,7 +49,7 @@ func (l *Ledger) freed(before, after *resourceapi.AllocationResult) Freed {
 		result := &before.Devices.Results[i]
 		id := poolOf(result)
 		if ptr.Deref(result.AdminAccess, false) || kept[use{id, result.Device, ptr.Deref(result.ShareID, "")}] ||
-			len(l.Pool(id).Devices[result.Device].Holders) > 0 {
+			len(l.Pool(id).Device(result.Device).Holders) > 0 {
 			continue
 		}
 		if freed == nil {

@@ -176,7 +176,7 @@ func (l *Ledger) publish(holder ClaimRef, before, after *resourceapi.AllocationR
 	}
 	for id := range touched {
 		usage := l.Pool(id).change(id, holder, before, after)
-		if len(usage.Devices) == 0 {
+		if usage.Len() == 0 {
 			l.pools.Delete(unique.Make(id))
 		} else {
 			l.pools.Store(unique.Make(id), usage)

@@ -33,7 +33,7 @@ func refresh(l *ledger.Ledger, name string, claim *resourceapi.ResourceClaim) {
 // holders lists "device: claims" of a pool.
 func holders(v ledger.View, pool string) []string {
 	var result []string
-	devices := v.Pool(poolID(pool)).Devices
+	devices := maps.Collect(v.Pool(poolID(pool)).All())
 	for _, device := range slices.Sorted(maps.Keys(devices)) {
 		line := device + ":"
 		for _, holder := range devices[device].Holders {
@@ -61,7 +61,7 @@ func TestCommitted(t *testing.T) {
 
 	refresh(l, "x", versioned(b.Claim("x").Obj(), 4))
 	require.Empty(t, holders(l, "a"))
-	require.Equal(t, []string{"gpu-0", "gpu-1"}, slices.Sorted(maps.Keys(usage.Devices)), "published values never change")
+	require.Equal(t, []string{"gpu-0", "gpu-1"}, slices.Sorted(maps.Keys(maps.Collect(usage.All()))), "published values never change")
 }
 
 func TestAdminAccessHoldsNothing(t *testing.T) {
@@ -250,7 +250,7 @@ func TestRandomEventsAgainstModel(t *testing.T) {
 
 func flatten(v ledger.View, pool string) []string {
 	var result []string
-	for device, usage := range v.Pool(poolID(pool)).Devices {
+	for device, usage := range v.Pool(poolID(pool)).All() {
 		for _, holder := range usage.Holders {
 			result = append(result, device+" "+holder.Name)
 		}

@@ -79,7 +79,7 @@ func overdrawCounters(ref ClaimRef, usage *PoolUsage, pool *inventory.NodePool, 
 	var left []amount.Amount
 	drawn := make(map[string]bool)
 	for result := range resultsIn(pool.ID, allocation) {
-		if _, used := usage.Devices[result.Device]; used || drawn[result.Device] {
+		if usage.Uses(result.Device) || drawn[result.Device] {
 			continue
 		}
 		drawn[result.Device] = true
@@ -117,7 +117,7 @@ func overdrawCapacity(ref ClaimRef, usage *PoolUsage, pool *inventory.NodePool, 
 				continue
 			}
 			left := amount.Of(capacity.Value)
-			for _, shares := range [][]Share{usage.Devices[result.Device].Shares, own[result.Device]} {
+			for _, shares := range [][]Share{usage.Device(result.Device).Shares, own[result.Device]} {
 				for _, share := range shares {
 					if consumed, found := share.Consumed[name]; found {
 						left = left.Minus(amount.Of(consumed))

@@ -1,7 +1,7 @@
 package ledger
 
 import (
-	"maps"
+	"iter"
 	"slices"
 	"sync/atomic"
 
@@ -48,10 +48,19 @@ func (u DeviceUsage) empty() bool { return len(u.Holders) == 0 && len(u.Shares) 
 
 // without returns the usage less that by the given claims.
 func (u DeviceUsage) without(gone func(types.UID) bool) DeviceUsage {
+	if len(u.Holders) == 1 && len(u.Shares) == 0 && gone(u.Holders[0].UID) {
+		return DeviceUsage{} // By far the most common.
+	}
 	return DeviceUsage{
 		Holders: slices.DeleteFunc(slices.Clone(u.Holders), func(r ClaimRef) bool { return gone(r.UID) }),
 		Shares:  slices.DeleteFunc(slices.Clone(u.Shares), func(s Share) bool { return gone(s.Holder.UID) }),
 	}
+}
+
+// by reports whether any of the claims uses the device.
+func (u DeviceUsage) by(claim func(types.UID) bool) bool {
+	return slices.ContainsFunc(u.Holders, func(r ClaimRef) bool { return claim(r.UID) }) ||
+		slices.ContainsFunc(u.Shares, func(s Share) bool { return claim(s.Holder.UID) })
 }
 
 // with returns the usage plus that by a claim, as recorded in an allocation result.
@@ -65,9 +74,7 @@ func (u DeviceUsage) with(holder ClaimRef, result *resourceapi.DeviceRequestAllo
 
 // PoolUsage is what is used of one pool. It is immutable.
 type PoolUsage struct {
-	// Devices are those in use, by name. A device here need not exist in the
-	// inventory (any more).
-	Devices map[string]DeviceUsage
+	devices useMap
 
 	occupied  atomic.Pointer[projection[bitset.Set]]
 	held      atomic.Pointer[projection[bitset.Set]]
@@ -76,61 +83,73 @@ type PoolUsage struct {
 	remaining atomic.Pointer[projection[*Remaining]]
 }
 
-// projection remembers what was last derived for a version of the pool.
-type projection[T any] struct {
-	pool  *inventory.NodePool
-	value T
-}
-
 // unused is the usage of all pools of which nothing is used.
 var unused = &PoolUsage{}
 
-// NewPoolUsage returns a usage. The map must not change any more.
+// NewPoolUsage returns a usage by name of the device.
 func NewPoolUsage(devices map[string]DeviceUsage) *PoolUsage {
-	return &PoolUsage{Devices: devices}
+	return &PoolUsage{devices: newUseMap(devices)}
+}
+
+// Device returns who uses a device, which need not exist in the inventory (any more).
+func (u *PoolUsage) Device(name string) DeviceUsage { return u.devices.get(name) }
+
+// Uses reports whether anything of a device is in use.
+func (u *PoolUsage) Uses(name string) bool { return u.devices.len > 0 && !u.devices.get(name).empty() }
+
+// Len returns how many devices are in use.
+func (u *PoolUsage) Len() int { return u.devices.len }
+
+// All yields the devices in use by name, in no order.
+func (u *PoolUsage) All() iter.Seq2[string, DeviceUsage] {
+	return func(yield func(string, DeviceUsage) bool) { u.devices.root.all(yield) }
 }
 
 // Occupied returns the devices of the pool (by position) of which anything is
 // used. The set is shared and must not be changed. It is nil if nothing is used.
 func (u *PoolUsage) Occupied(pool *inventory.NodePool) bitset.Set {
-	if len(u.Devices) == 0 {
+	if u.Len() == 0 {
 		return nil
 	}
-	return u.positions(&u.occupied, pool, func(DeviceUsage) bool { return true })
+	return u.positions(&u.occupied, pool, isUsed)
 }
 
 // Held returns the devices that a claim has for itself. The set is shared and must
 // not be changed. It is nil if nothing is used.
 func (u *PoolUsage) Held(pool *inventory.NodePool) bitset.Set {
-	if len(u.Devices) == 0 {
+	if u.Len() == 0 {
 		return nil
 	}
-	return u.positions(&u.held, pool, func(usage DeviceUsage) bool { return len(usage.Holders) > 0 })
+	return u.positions(&u.held, pool, isHeld)
 }
 
 // Shared returns the devices of which somebody has a share, like Held.
 func (u *PoolUsage) Shared(pool *inventory.NodePool) bitset.Set {
-	if len(u.Devices) == 0 {
+	if u.Len() == 0 {
 		return nil
 	}
-	return u.positions(&u.shared, pool, func(usage DeviceUsage) bool { return len(usage.Shares) > 0 })
+	return u.positions(&u.shared, pool, isShared)
 }
+
+func isUsed(usage DeviceUsage) bool   { return !usage.empty() }
+func isHeld(usage DeviceUsage) bool   { return len(usage.Holders) > 0 }
+func isShared(usage DeviceUsage) bool { return len(usage.Shares) > 0 }
 
 // positions returns the devices whose usage has a property.
 func (u *PoolUsage) positions(cached *atomic.Pointer[projection[bitset.Set]], pool *inventory.NodePool, has func(DeviceUsage) bool) bitset.Set {
-	return project(cached, pool, func() bitset.Set {
+	return project(cached, pool.Layout, func() bitset.Set {
 		set := bitset.New(len(pool.Devices))
-		if len(pool.Devices) < len(u.Devices) {
+		if len(pool.Devices) < u.Len() {
 			// Nodes see different parts of a large pool, so that this is done for each of
 			// them: it must not cost what the pool has on all.
 			for i := range pool.Devices {
-				if usage, used := u.Devices[pool.Devices[i].Name]; used && has(usage) {
+				if has(u.Device(pool.Devices[i].Name)) {
 					set.Add(i)
 				}
 			}
 			return set
 		}
-		for name, usage := range u.Devices {
+		for name, usage := range u.All() {
 			if position, found := pool.Position(name); found && has(usage) {
 				set.Add(position)
 			}
@@ -139,31 +158,23 @@ func (u *PoolUsage) positions(cached *atomic.Pointer[projection[bitset.Set]], po
 	})
 }
 
-func project[T any](cached *atomic.Pointer[projection[T]], pool *inventory.NodePool, derive func() T) T {
-	if last := cached.Load(); last != nil && last.pool == pool {
-		return last.value
-	}
-	value := derive()
-	cached.Store(&projection[T]{pool, value})
-	return value
-}
-
 // change returns a copy in which the devices of one claim differ: what the old
 // allocation has in this pool is taken out, what the new one has is put in.
 // Either may be nil.
 func (u *PoolUsage) change(id inventory.PoolID, holder ClaimRef, before, after *resourceapi.AllocationResult) *PoolUsage {
-	devices := maps.Clone(u.Devices)
-	if devices == nil {
-		devices = make(map[string]DeviceUsage)
-	}
+	next, touched := &PoolUsage{devices: u.devices}, make([]string, 0, 4)
 	for result := range resultsIn(id, before) {
-		devices[result.Device] = devices[result.Device].without(func(uid types.UID) bool { return uid == holder.UID })
+		others := next.Device(result.Device).without(func(uid types.UID) bool { return uid == holder.UID })
+		next.devices = next.devices.with(result.Device, others)
+		touched = append(touched, result.Device)
 	}
 	for result := range resultsIn(id, after) {
-		devices[result.Device] = devices[result.Device].with(holder, result)
+		next.devices = next.devices.with(result.Device, next.Device(result.Device).with(holder, result))
+		touched = append(touched, result.Device)
 	}
-	maps.DeleteFunc(devices, func(_ string, usage DeviceUsage) bool { return usage.empty() })
-	return NewPoolUsage(devices)
+	slices.Sort(touched)
+	next.carry(u, slices.Compact(touched))
+	return next
 }
 
 // resultsIn yields what an allocation uses of a pool. Devices with admin access

@@ -37,7 +37,7 @@ func TestOccupiedOfAPart(t *testing.T) {
 	refresh(l, "x", b.Claim("x").Allocated("a", "gpu-0", "gpu-1", "gpu-2"))
 	refresh(l, "y", b.Claim("y").Allocated("a", "gpu-4"))
 	part := nodePool(b.NodeSlice("a", b.Devices("gpu-3", "gpu-2", "gpu-4")...).Obj())
-	require.Less(t, len(part.Devices), len(l.Pool(part.ID).Devices))
+	require.Less(t, len(part.Devices), l.Pool(part.ID).Len())
 	require.Equal(t, []int{1, 2}, slices.Collect(l.Pool(part.ID).Occupied(part).All()))
 	require.Equal(t, []int{1, 2}, slices.Collect(l.Pool(part.ID).Held(part).All()))
 	require.Empty(t, slices.Collect(l.Pool(part.ID).Shared(part).All()))

@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"maps"
 	"slices"
 	"sync"
 
@@ -56,11 +55,14 @@ func (w *without) Pool(id inventory.PoolID) *PoolUsage {
 	if usage := w.pools[id]; usage != nil {
 		return usage
 	}
-	devices := make(map[string]DeviceUsage)
-	for name, usage := range w.base.Pool(id).Devices {
-		devices[name] = usage.without(func(uid types.UID) bool { return slices.Contains(w.claims, uid) })
+	base := w.base.Pool(id)
+	usage := &PoolUsage{devices: base.devices}
+	gone := func(uid types.UID) bool { return slices.Contains(w.claims, uid) }
+	for name, use := range base.All() {
+		if use.by(gone) {
+			usage.devices = usage.devices.with(name, use.without(gone))
+		}
 	}
-	maps.DeleteFunc(devices, func(_ string, usage DeviceUsage) bool { return usage.empty() })
-	w.pools[id] = NewPoolUsage(devices)
+	w.pools[id] = usage
 	return w.pools[id]
 }

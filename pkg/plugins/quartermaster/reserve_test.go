@@ -17,7 +17,7 @@ func poolOfNode(node string) inventory.PoolID {
 // inUse lists the devices of a node's pool that the ledger has as used.
 func (f *fixture) inUse(node string) []string {
 	var names []string
-	for name := range f.pl.state.ledger.Pool(poolOfNode(node)).Devices {
+	for name := range f.pl.state.ledger.Pool(poolOfNode(node)).All() {
 		names = append(names, name)
 	}
 	return names
