@@ -150,7 +150,9 @@ func plural(n int, noun string) string {
 func (w *world) store() *inventory.Store {
 	published := slices.Collect(maps.Values(w.slices))
 	store := inventory.FromSlices(published, allocator.InventoryOptions(w.features))
-	store.RefreshTaintRules(func() []*resourceapi.DeviceTaintRule { return slices.Collect(maps.Values(w.rules)) })
+	for _, rule := range w.rules {
+		store.RefreshTaintRule(rule.Name, func() *resourceapi.DeviceTaintRule { return rule })
+	}
 	return store
 }
 

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"testing"
 
+	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/utils/ptr"
 
@@ -79,6 +80,64 @@ func BenchmarkHeap(bm *testing.B) {
 				bm.ReportMetric(float64(liveHeap()-before)/1e6, "MB")
 				runtime.KeepAlive(store)
 			}
+		})
+	}
+}
+
+// sharedPool makes the slices of one pool of 10,000 devices, 128 in each: for all nodes, or
+// two of them for each of 5,000 nodes, in the order of the nodes or here and there.
+func sharedPool(kind string) []*resourceapi.ResourceSlice {
+	const devices = 10000
+	var slices []*b.SliceBuilder
+	for first := 0; first < devices; first += 128 {
+		slice := b.Slice(fmt.Sprintf("slice-%03d", first/128))
+		if kind == "all nodes" {
+			slice.OnAllNodes()
+		} else {
+			slice.PerDevice()
+		}
+		for i := first; i < min(first+128, devices); i++ {
+			device := b.Device(fmt.Sprintf("device-%05d", i))
+			switch kind {
+			case "own in order":
+				device.OnNode(fmt.Sprintf("node-%d", i/2))
+			case "own here and there":
+				device.OnNode(fmt.Sprintf("node-%d", i*7919%devices/2))
+			}
+			slice.Devices(device)
+		}
+		slices = append(slices, slice)
+	}
+	var published []*resourceapi.ResourceSlice
+	for _, slice := range slices {
+		published = append(published, slice.InPool("shared", 1, int64(len(slices))).Obj())
+	}
+	return published
+}
+
+// BenchmarkSharedPool asks for each of 5,000 nodes in turn what it sees of a pool of 10,000
+// devices, and reports what is kept once all have asked.
+func BenchmarkSharedPool(bm *testing.B) {
+	for _, kind := range []string{"all nodes", "own in order", "own here and there"} {
+		bm.Run(kind, func(bm *testing.B) {
+			published := sharedPool(kind)
+			nodes := make([]*v1.Node, 5000)
+			for i := range nodes {
+				nodes[i] = b.Node(fmt.Sprintf("node-%d", i))
+			}
+			before := liveHeap()
+			store := inventory.FromSlices(published, all)
+			for _, node := range nodes {
+				if len(store.OnNode(node)) != 1 {
+					bm.Fatal("each node sees the pool")
+				}
+			}
+			kept := liveHeap() - before
+			for i := 0; bm.Loop(); i++ {
+				store.OnNode(nodes[i%len(nodes)])
+			}
+			bm.ReportMetric(float64(kept)/1e6, "MB")
+			runtime.KeepAlive(store)
 		})
 	}
 }

@@ -130,10 +130,11 @@ func newLayout(pool *Pool, targeting []*Slice) *Layout {
 			total += len(slice.Spec.Devices)
 		}
 	}
+	rules := newDeviceRules(pool.rules)
 	l.Devices = make([]Device, 0, total)
 	for _, part := range l.parts {
 		for i := range part.slice.Spec.Devices {
-			l.Devices = append(l.Devices, pool.device(part.slice, i))
+			l.Devices = append(l.Devices, pool.device(part.slice, i, rules))
 			if part.slice.Spec.Devices[i].BindingConditions != nil {
 				l.BindingConditions = true
 			}

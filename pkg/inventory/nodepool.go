@@ -130,7 +130,10 @@ func (s *Slice) holdsCounters(opts Options) bool {
 }
 
 // device joins a published device with its taints.
-func (p *Pool) device(slice *Slice, index int) Device {
+func (p *Pool) device(slice *Slice, index int, rules *deviceRules) Device {
 	published := &slice.Spec.Devices[index]
-	return Device{Device: published, Slice: slice, Taints: withRules(published, p.rules)}
+	if len(p.rules) == 0 {
+		return Device{Device: published, Slice: slice, Taints: published.Taints}
+	}
+	return Device{Device: published, Slice: slice, Taints: withRules(published, rules)}
 }

@@ -52,7 +52,7 @@ type Pool struct {
 	key    PoolKey
 	opts   Options
 	slices []*Slice                       // sorted by name
-	rules  []*resourceapi.DeviceTaintRule // sorted by name
+	rules  []*resourceapi.DeviceTaintRule // those for the pool, sorted by name
 
 	// uniform is true for the most common kind of pool, which looks the same to every
 	// node that sees it: its slices are for the same nodes, with all devices.
@@ -77,16 +77,11 @@ func (p *Pool) IsPublished() bool {
 }
 
 func newPool(id PoolID, members map[string]*Slice, rules []*resourceapi.DeviceTaintRule, opts Options) *Pool {
-	p := &Pool{ID: id, key: unique.Make(id), opts: opts}
+	p := &Pool{ID: id, key: unique.Make(id), opts: opts, rules: rules}
 	for _, slice := range members {
 		p.slices = append(p.slices, slice)
 	}
 	sortByName(p.slices)
-	for _, rule := range rules {
-		if ruleMatchesPool(rule, id) {
-			p.rules = append(p.rules, rule)
-		}
-	}
 	p.uniform = p.looksTheSame()
 	return p
 }

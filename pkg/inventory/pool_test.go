@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	b "github.com/quartermaster-dra/quartermaster/pkg/builder"
@@ -253,8 +254,15 @@ func TestTaintRules(t *testing.T) {
 		}
 		return result
 	}
+	var applied []*resourceapi.DeviceTaintRule
 	apply := func(rules ...*resourceapi.DeviceTaintRule) {
-		store.RefreshTaintRules(func() []*resourceapi.DeviceTaintRule { return rules })
+		for _, rule := range applied {
+			store.RefreshTaintRule(rule.Name, func() *resourceapi.DeviceTaintRule { return nil })
+		}
+		for _, rule := range rules {
+			store.RefreshTaintRule(rule.Name, func() *resourceapi.DeviceTaintRule { return rule })
+		}
+		applied = rules
 	}
 	view := func() *inventory.NodePool { return store.OnNode(b.Node("a"))[0] }
 
@@ -268,6 +276,17 @@ func TestTaintRules(t *testing.T) {
 		rule("device", &resourceapi.DeviceTaintSelector{Pool: ptr.To("a"), Device: ptr.To("gpu-1")}),
 	)
 	require.Equal(t, map[string][]string{"gpu-0": {"own", "z-driver"}, "gpu-1": {"device", "z-driver"}}, taints())
+
+	tainted := view()
+	for _, rule := range applied {
+		reported := rule.DeepCopy()
+		reported.Status.Conditions = []metav1.Condition{{Type: "EvictionInProgress"}}
+		store.RefreshTaintRule(rule.Name, func() *resourceapi.DeviceTaintRule { return reported })
+	}
+	require.Same(t, tainted, view(), "what a controller reports about a rule must not cost anything")
+	elsewhere := rule("z-driver", &resourceapi.DeviceTaintSelector{Driver: ptr.To("another.example.com")})
+	store.RefreshTaintRule("z-driver", func() *resourceapi.DeviceTaintRule { return elsewhere })
+	require.Equal(t, map[string][]string{"gpu-0": {"own"}, "gpu-1": {"device"}}, taints())
 	apply()
 	require.Equal(t, map[string][]string{"gpu-0": {"own"}}, taints())
 	require.Equal(t, before, published, "published slices are shared and must not change")

@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 )
 
 // Store keeps the current version of every pool and the index from nodes to
@@ -22,7 +23,7 @@ type Store struct {
 	mutex   sync.Mutex
 	slices  map[string]*Slice
 	members map[PoolID]map[string]*Slice
-	rules   []*resourceapi.DeviceTaintRule
+	rules   taintRules
 	// contents are those of slices.
 	contents contents
 
@@ -46,6 +47,7 @@ func NewStore(opts Options) *Store {
 		slices:  make(map[string]*Slice),
 		members: make(map[PoolID]map[string]*Slice),
 		nodes:   newNodeIndex(),
+		rules:   newTaintRules(),
 
 		contents: newContents(),
 	}
@@ -107,21 +109,41 @@ func (s *Store) replace(old *Slice, published *resourceapi.ResourceSlice) {
 	}
 }
 
-// RefreshTaintRules brings the taint rules up to date. read returns all of them.
-func (s *Store) RefreshTaintRules(read func() []*resourceapi.DeviceTaintRule) {
+// RefreshTaintRule brings one taint rule up to date. read returns its current version, or
+// nil if it does not exist. What else than its spec changed, such as its status, does not
+// matter.
+func (s *Store) RefreshTaintRule(name string, read func() *resourceapi.DeviceTaintRule) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 
-	before := s.rules
-	s.rules = sortRules(read())
-	if slices.Equal(before, s.rules) {
+	rule, known := read(), s.rules.byName[name]
+	if rule == nil && known == nil || rule != nil && known != nil && apiequality.Semantic.DeepEqual(&rule.Spec, &known.Spec) {
 		return
 	}
-	for id := range s.members {
-		if !sameRules(id, before, s.rules) {
-			s.publish(id)
+	s.rules.replace(name, rule)
+	for _, id := range s.inScope(known, rule) {
+		s.publish(id)
+	}
+}
+
+// inScope returns the pools that any of some rules may apply to.
+func (s *Store) inScope(rules ...*resourceapi.DeviceTaintRule) (ids []PoolID) {
+	for _, rule := range rules {
+		scope, found := scopeOf(rule)
+		switch {
+		case !found:
+		case scope.anyDriver || scope.anyPool:
+			for id := range s.members {
+				if scope.includes(id) {
+					ids = append(ids, id)
+				}
+			}
+		case len(s.members[scope.PoolID]) > 0:
+			ids = append(ids, scope.PoolID)
 		}
 	}
+	slices.SortFunc(ids, PoolID.Compare)
+	return slices.Compact(ids)
 }
 
 // Pool returns the current version of a pool, or nil if it has no slices.
@@ -182,7 +204,7 @@ func (s *Store) publish(id PoolID) {
 	if members := s.members[id]; len(members) == 0 {
 		s.pools.Delete(unique.Make(id))
 	} else {
-		after = newPool(id, members, s.rules, s.opts)
+		after = newPool(id, members, s.rules.of(id), s.opts)
 		s.pools.Store(unique.Make(id), after)
 	}
 	if s.Published != nil {

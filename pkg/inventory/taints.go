@@ -5,49 +5,132 @@ import (
 	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/utils/ptr"
 )
 
-// sortRules returns the rules by name, so that the taints of a device do not
-// depend on the order of events.
-func sortRules(rules []*resourceapi.DeviceTaintRule) []*resourceapi.DeviceTaintRule {
-	sorted := slices.Clone(rules)
-	slices.SortFunc(sorted, func(a, b *resourceapi.DeviceTaintRule) int { return cmp.Compare(a.Name, b.Name) })
-	return sorted
+// taintRules are the DeviceTaintRules (KEP-5055) by the pools that they may apply to, so
+// that a change of one rule only costs these. It needs the store's mutex; the lists that it
+// returns never change.
+type taintRules struct {
+	byName map[string]*resourceapi.DeviceTaintRule
+	// byScope has lists sorted by name, so that the taints of a device do not depend on
+	// the order of events.
+	byScope map[ruleScope][]*resourceapi.DeviceTaintRule
 }
 
-// ruleMatchesPool reports whether a rule can apply to devices of the pool. A rule
-// without selector matches nothing; a field of the selector that is not set
+// ruleScope is what a rule says about pools. A field of the selector that is not set
 // matches everything (DeviceTaintSelector).
-func ruleMatchesPool(rule *resourceapi.DeviceTaintRule, id PoolID) bool {
-	selector := rule.Spec.DeviceSelector
-	return selector != nil &&
-		(selector.Driver == nil || *selector.Driver == id.Driver) &&
-		(selector.Pool == nil || *selector.Pool == id.Name)
+type ruleScope struct {
+	PoolID
+	anyDriver, anyPool bool
 }
 
-// withRules returns the taints of a device, given the rules that match its pool.
-func withRules(device *resourceapi.Device, rules []*resourceapi.DeviceTaintRule) []resourceapi.DeviceTaint {
-	taints := device.Taints
-	for _, rule := range rules {
-		if name := rule.Spec.DeviceSelector.Device; name != nil && *name != device.Name {
-			continue
+func newTaintRules() taintRules {
+	return taintRules{byName: make(map[string]*resourceapi.DeviceTaintRule), byScope: make(map[ruleScope][]*resourceapi.DeviceTaintRule)}
+}
+
+// scopeOf returns the scope of a rule. A rule without selector has none: it matches nothing.
+func scopeOf(rule *resourceapi.DeviceTaintRule) (scope ruleScope, found bool) {
+	if rule == nil || rule.Spec.DeviceSelector == nil {
+		return ruleScope{}, false
+	}
+	selector := rule.Spec.DeviceSelector
+	return ruleScope{
+		PoolID{Driver: ptr.Deref(selector.Driver, ""), Name: ptr.Deref(selector.Pool, "")},
+		selector.Driver == nil, selector.Pool == nil,
+	}, true
+}
+
+func (s ruleScope) includes(id PoolID) bool {
+	return (s.anyDriver || s.Driver == id.Driver) && (s.anyPool || s.Name == id.Name)
+}
+
+// replace takes over the current state of a rule, nil if it does not exist, and returns the
+// one before.
+func (r *taintRules) replace(name string, rule *resourceapi.DeviceTaintRule) (before *resourceapi.DeviceTaintRule) {
+	before = r.byName[name]
+	if scope, found := scopeOf(before); found {
+		if r.byScope[scope] = withoutRule(r.byScope[scope], name); len(r.byScope[scope]) == 0 {
+			delete(r.byScope, scope)
 		}
+	}
+	delete(r.byName, name)
+	if rule != nil {
+		r.byName[name] = rule
+	}
+	if scope, found := scopeOf(rule); found {
+		list := slices.Clone(r.byScope[scope])
+		i, _ := slices.BinarySearchFunc(list, name, compareToName)
+		r.byScope[scope] = slices.Insert(list, i, rule)
+	}
+	return before
+}
+
+func withoutRule(list []*resourceapi.DeviceTaintRule, name string) []*resourceapi.DeviceTaintRule {
+	i, _ := slices.BinarySearchFunc(list, name, compareToName)
+	return slices.Delete(slices.Clone(list), i, i+1)
+}
+
+func compareToName(rule *resourceapi.DeviceTaintRule, name string) int {
+	return cmp.Compare(rule.Name, name)
+}
+
+// of returns the rules that can apply to devices of the pool, by name.
+func (r *taintRules) of(id PoolID) (rules []*resourceapi.DeviceTaintRule) {
+	for _, scope := range []ruleScope{
+		{PoolID: id}, {PoolID{Driver: id.Driver}, false, true}, {PoolID{Name: id.Name}, true, false}, {anyDriver: true, anyPool: true},
+	} {
+		rules = merged(rules, r.byScope[scope])
+	}
+	return rules
+}
+
+// merged returns all rules of two sorted lists, sorted. It may return one of the lists.
+func merged(a, b []*resourceapi.DeviceTaintRule) []*resourceapi.DeviceTaintRule {
+	if len(a) == 0 {
+		return b
+	}
+	if len(b) == 0 {
+		return a
+	}
+	all := slices.Concat(a, b)
+	slices.SortFunc(all, func(a, b *resourceapi.DeviceTaintRule) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+// deviceRules are the rules of one pool by what they say about devices.
+type deviceRules struct {
+	// general are for all devices. named are for those with a name, and have the general
+	// ones as well.
+	general []*resourceapi.DeviceTaintRule
+	named   map[string][]*resourceapi.DeviceTaintRule
+}
+
+func newDeviceRules(rules []*resourceapi.DeviceTaintRule) *deviceRules {
+	r := &deviceRules{named: make(map[string][]*resourceapi.DeviceTaintRule)}
+	for _, rule := range rules {
+		if name := rule.Spec.DeviceSelector.Device; name != nil {
+			r.named[*name] = append(r.named[*name], rule)
+		} else {
+			r.general = append(r.general, rule)
+		}
+	}
+	for name, own := range r.named {
+		r.named[name] = merged(own, r.general)
+	}
+	return r
+}
+
+// withRules returns the taints of a device.
+func withRules(device *resourceapi.Device, rules *deviceRules) []resourceapi.DeviceTaint {
+	taints := device.Taints
+	apply, named := rules.named[device.Name]
+	if !named {
+		apply = rules.general
+	}
+	for _, rule := range apply {
 		// Clip, so that append never writes behind what the driver published.
 		taints = append(slices.Clip(taints), rule.Spec.Taint)
 	}
 	return taints
-}
-
-// sameRules reports whether the rules for the pool are the same in both lists.
-func sameRules(id PoolID, before, after []*resourceapi.DeviceTaintRule) bool {
-	matching := func(rules []*resourceapi.DeviceTaintRule) []*resourceapi.DeviceTaintRule {
-		var result []*resourceapi.DeviceTaintRule
-		for _, rule := range rules {
-			if ruleMatchesPool(rule, id) {
-				result = append(result, rule)
-			}
-		}
-		return result
-	}
-	return slices.Equal(matching(before), matching(after))
 }

@@ -57,7 +57,11 @@ func (pl *Quartermaster) sliceHappened(oldObj, newObj any) {
 // ruleHappened wakes the pods that the change or end of a taint rule may help.
 func (pl *Quartermaster) ruleHappened(oldObj, newObj any) {
 	before, after := versionsOf[resourceapi.DeviceTaintRule](oldObj, newObj)
-	pl.state.refreshRules()
+	for _, rule := range []*resourceapi.DeviceTaintRule{before, after} {
+		if rule != nil {
+			pl.state.refreshRule(rule.Name)
+		}
+	}
 	if before == nil || after == nil || !apiequality.Semantic.DeepEqual(&before.Spec, &after.Spec) {
 		pl.wakeForDevices(devicesOfRule(before))
 	}

@@ -300,7 +300,7 @@ func TestTaintRuleEvents(t *testing.T) {
 				f.create(builder.Node("n1"))
 				f.arrive(builder.Class("gpu"), gpus("c", 1).Obj(), pod, test.before)
 				f.sliceIsThere(gpuSlice(40).Obj())
-				f.pl.state.refreshRules()
+				f.pl.state.refreshRule(test.before.Name)
 				require.Equal(t, test.fitted, f.fits(pod))
 				f.rejected(pod)
 				if test.after == nil {

@@ -113,7 +113,7 @@ func newClusterState(factory informers.SharedInformerFactory, supported structur
 		return nil, err
 	}
 	if withRules {
-		s.rules, err = s.follow(api.DeviceTaintRules().Informer(), func(string) { s.refreshRules() })
+		s.rules, err = s.follow(api.DeviceTaintRules().Informer(), s.refreshRule)
 	}
 	return s, err
 }
@@ -212,19 +212,11 @@ func (s *clusterState) refreshSlice(name string) {
 	s.inventory.RefreshSlice(name, func() *resourceapi.ResourceSlice { return fromStore[resourceapi.ResourceSlice](s.slices, name) })
 }
 
-func (s *clusterState) refreshRules() {
+func (s *clusterState) refreshRule(name string) {
 	if s.rules == nil {
 		return
 	}
-	s.inventory.RefreshTaintRules(func() []*resourceapi.DeviceTaintRule {
-		var rules []*resourceapi.DeviceTaintRule
-		for _, obj := range s.rules.List() {
-			if rule, ok := obj.(*resourceapi.DeviceTaintRule); ok {
-				rules = append(rules, rule)
-			}
-		}
-		return rules
-	})
+	s.inventory.RefreshTaintRule(name, func() *resourceapi.DeviceTaintRule { return fromStore[resourceapi.DeviceTaintRule](s.rules, name) })
 }
 
 // fromStore returns the object in an informer's store, nil if there is none.

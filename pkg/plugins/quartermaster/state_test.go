@@ -145,6 +145,6 @@ func TestStateWithoutTaintRules(t *testing.T) {
 		require.NoError(t, err)
 		require.Nil(t, state.rules)
 		require.Len(t, state.handlers, 2)
-		state.refreshRules()
+		state.refreshRule("rule")
 	})
 }
