@@ -149,11 +149,14 @@ type numbering struct {
 	values  []value
 	numbers map[value]valueID
 	scratch []valueID
+	// counts are, by valueID, how many devices of all pools have the value; it is
+	// empty until somebody asks.
+	counts []int
 }
 
 func (n *numbering) start(pools []*inventory.NodePool, name *attributeName, lists bool) {
 	n.columns, n.ids = resized(n.columns, len(pools)), resized(n.ids, len(pools))
-	n.values = nil
+	n.values, n.counts = nil, n.counts[:0]
 	clear(n.numbers)
 	for i, pool := range pools {
 		if pool.State != inventory.Complete {
@@ -189,6 +192,32 @@ func (n *numbering) number(v value) valueID {
 		n.numbers[v] = number
 	}
 	return number
+}
+
+// holders is how many devices publish a value, whether they can be had or not.
+func (n *numbering) holders(v valueID) int {
+	if len(n.counts) == 0 {
+		n.counts = resized(n.counts, len(n.values))
+		for pool, column := range n.columns {
+			if column != nil {
+				n.addCounts(pool, column)
+			}
+		}
+	}
+	if int(v) >= len(n.counts) {
+		return 0 // A derived attribute has brought it.
+	}
+	return n.counts[v]
+}
+
+func (n *numbering) addCounts(pool int, column *column) {
+	for local, devices := range column.having {
+		id := valueID(local)
+		if ids := n.ids[pool]; ids != nil {
+			id = ids[local]
+		}
+		n.counts[id] += devices.Len()
+	}
 }
 
 // of returns the values that a device publishes, until the next call, and whether it

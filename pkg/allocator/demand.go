@@ -187,22 +187,40 @@ func (n *numbering) hasStrange() bool {
 }
 
 // canAgree reports whether there is a value on which all devices of a matchAttribute
-// can agree so that there are enough.
+// can agree so that there are enough. Values that too few devices have at all are
+// passed over, because lists can have thousands of values of which hardly any are
+// common.
 func (s *search) canAgree(demands []demand, c *scopedConstraint) bool {
+	enough := s.agreeing(demands, c)
 	if c.devices() > 0 {
 		for _, v := range c.agreed() {
-			if s.canSupply(demands, c, v) {
+			if c.numbering.holders(v) >= enough && s.canSupply(demands, c, v) {
 				return true
 			}
 		}
 		return false
 	}
 	for v := range c.numbering.values {
-		if s.canSupply(demands, c, valueID(v)) {
+		if c.numbering.holders(valueID(v)) >= enough && s.canSupply(demands, c, valueID(v)) {
 			return true
 		}
 	}
 	return false
+}
+
+// agreeing is how many devices with the same value the demands need at least; one can
+// be enough if it can be allocated several times.
+func (s *search) agreeing(demands []demand, c *scopedConstraint) int {
+	if s.sharable {
+		return 0
+	}
+	missing := 0
+	for i := range demands {
+		if r := demands[i].request; c.coversClaimOf(r) && c.appliesTo(r) {
+			missing += demands[i].missing
+		}
+	}
+	return missing
 }
 
 // canDiffer reports whether there are as many values left as devices are missing for a
