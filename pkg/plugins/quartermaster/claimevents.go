@@ -3,6 +3,7 @@ package quartermaster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -106,12 +107,17 @@ func (e *claimEvents) matters(event claimEvent) bool {
 		return event.after != nil
 	}
 	before, after := event.before.Status, event.after.Status
-	if len(before.ReservedFor) < e.pl.consumerLimit(event.before) && e.pl.inUse(event.after) {
-		before.ReservedFor, after.ReservedFor = nil, nil
-	}
-	return !apiversions.SameAlphaClaim(event.before, event.after) ||
+	before.ReservedFor, after.ReservedFor = nil, nil
+	if !apiversions.SameAlphaClaim(event.before, event.after) ||
 		!apiequality.Semantic.DeepEqual(&before, &after) ||
-		!apiequality.Semantic.DeepEqual(&event.before.Spec, &event.after.Spec)
+		!apiequality.Semantic.DeepEqual(&event.before.Spec, &event.after.Spec) {
+		return true
+	}
+	// Who else uses the claim is asked last: a group may have a thousand pods, each of
+	// which writes to the claim without a change of its consumers.
+	consumers := event.before.Status.ReservedFor
+	return !slices.Equal(consumers, event.after.Status.ReservedFor) &&
+		(len(consumers) >= e.pl.consumerLimit(event.before) || !e.pl.inUse(event.after))
 }
 
 // changesAllocation reports whether the claim is new, or was allocated or deallocated.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/client-go/tools/cache"
 )
 
 // TestConsumersComeAndGo: who waits for a claim that others use is not woken by each of
@@ -37,4 +38,37 @@ func TestConsumersComeAndGo(t *testing.T) {
 			})
 		})
 	}
+}
+
+// askedIndexer counts how often pods are looked up.
+type askedIndexer struct {
+	cache.Indexer
+	asked int
+}
+
+func (i *askedIndexer) ByIndex(name, value string) ([]any, error) {
+	i.asked++
+	return i.Indexer.ByIndex(name, value)
+}
+
+// Each pod of a group writes to the claim that they share. To go through all of them each
+// time would take as much as the square of their number.
+func TestMembersAreNotLookedUpForEachWriteToTheirClaim(t *testing.T) {
+	t.Parallel()
+	beforeEvents(t, func(t *testing.T, f *fixture) {
+		group := resourceapi.ResourceClaimConsumerReference{APIGroup: "scheduling.k8s.io", Resource: "podgroups", Name: "gang", UID: "uid-gang"}
+		reserved := func(c *resourceapi.ResourceClaim) {
+			c.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{group}
+		}
+		before := with(gpus("c", 1).Allocated("n1", "gpu-0"), reserved)
+		after := with(gpus("c", 1).Allocated("n1", "gpu-0"), reserved)
+		after.ResourceVersion = "2"
+		pods := &askedIndexer{Indexer: f.pl.pods}
+		f.pl.pods = pods
+		require.False(t, f.pl.claims.matters(newClaimEvent(before, after)))
+		require.Zero(t, pods.asked)
+
+		after.Status.ReservedFor = nil
+		require.True(t, f.pl.claims.matters(newClaimEvent(before, after)), "nobody uses it any longer")
+	})
 }
