@@ -1,12 +1,16 @@
 package commitorder
 
 import (
+	"maps"
 	"slices"
 	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
 const (
@@ -45,7 +49,14 @@ type announcement struct {
 	// announcement was taken back.
 	since time.Time
 	// by are the field managers, usually one.
-	by []string
+	by    []string
+	claim ledger.ClaimRef
+}
+
+// Announcement is a claim that somebody is about to allocate, and since when.
+type Announcement struct {
+	ledger.ClaimRef
+	Since time.Time
 }
 
 // delay is how long an allocation took that arrived at some time.
@@ -85,6 +96,7 @@ func (b *backlog) note(claim *resourceapi.ResourceClaim, by author, wasAllocated
 		if !first || a.since.After(now) {
 			a.since = now
 		}
+		a.claim = ledger.RefTo(claim)
 		b.announced[claim.UID] = a
 		return b.counts(a, now)
 	}
@@ -124,6 +136,37 @@ func (b *backlog) longest(now time.Time) time.Duration {
 		}
 	}
 	return longest
+}
+
+// noteForeign remembers when devices were allocated by somebody else.
+func (o *Order) noteForeign(a *allocation, arrived time.Time) {
+	if arrived.After(o.lastForeign) {
+		o.lastForeign = arrived
+	}
+	for i := range a.uses {
+		if pool := a.uses[i].pool; arrived.After(o.lastForeignIn[pool]) {
+			o.lastForeignIn[pool] = arrived
+		}
+	}
+	if now := o.clock.Now(); len(o.lastForeignIn) > 2*len(o.index.pools)+100 {
+		// Most of these pools are gone.
+		maps.DeleteFunc(o.lastForeignIn, func(_ inventory.PoolKey, last time.Time) bool { return now.Sub(last) > time.Minute })
+	}
+}
+
+// Announced returns the claims that others have announced to allocate within the last
+// minute, and have not, in no order.
+func (o *Order) Announced() []Announcement {
+	o.mutex.RLock()
+	defer o.mutex.RUnlock()
+	now := o.clock.Now()
+	var list []Announcement
+	for _, a := range o.backlog.announced {
+		if o.backlog.counts(a, now) {
+			list = append(list, Announcement{a.claim, a.since})
+		}
+	}
+	return list
 }
 
 // ForeignDelay returns how long it took others lately to allocate a claim after they had

@@ -146,8 +146,8 @@ func (o *Order) noteArrival(a *allocation, arrived time.Time) {
 	o.allocations++
 	a.id, a.arrived = o.allocations, arrived
 	o.noteChanges(a)
-	if a.foreign && len(a.uses) > 0 && arrived.After(o.lastForeign) {
-		o.lastForeign = arrived
+	if a.foreign && len(a.uses) > 0 {
+		o.noteForeign(a, arrived)
 	}
 }
 

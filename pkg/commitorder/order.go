@@ -6,6 +6,7 @@ import (
 	"math"
 	"sync"
 	"time"
+	"unique"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -34,8 +35,10 @@ type Order struct {
 	changed map[inventory.PoolKey]struct{}
 	// lastForeign is when an allocation of somebody else last arrived or was announced.
 	lastForeign time.Time
-	backlog     backlog
-	onConflict  func(Conflict)
+	// lastForeignIn is when somebody else was last allocated something of a pool.
+	lastForeignIn map[inventory.PoolKey]time.Time
+	backlog       backlog
+	onConflict    func(Conflict)
 }
 
 // New returns an Order that knows nothing until Run has been called. It needs the rights
@@ -43,7 +46,8 @@ type Order struct {
 // must not call back.
 func New(client kubernetes.Interface, pools Pools, clock clock.PassiveClock) *Order {
 	return &Order{client: client, pools: pools, clock: clock, index: newIndex(), backlog: newBacklog(),
-		last: make(map[inventory.PoolKey]lastState), changed: make(map[inventory.PoolKey]struct{})}
+		last: make(map[inventory.PoolKey]lastState), changed: make(map[inventory.PoolKey]struct{}),
+		lastForeignIn: make(map[inventory.PoolKey]time.Time)}
 }
 
 // OnConflict sets the function that is called for each two claims that have the same device
@@ -123,11 +127,34 @@ func (o *Order) CheckPlan(claim *resourceapi.ResourceClaim) *Conflict {
 	return nil
 }
 
-// ForeignWithin reports whether an allocation that no instance of ours wrote arrived, or
-// was announced, within the last d. Of allocations that existed at the start, the time
-// counts that the API server has recorded.
-func (o *Order) ForeignWithin(d time.Duration) bool {
+// AllocatedBy reports whether an instance of ours has allocated the claim. known is false
+// if the claim is not known to be allocated.
+func (o *Order) AllocatedBy(claim types.UID) (ours, known bool) {
 	o.mutex.RLock()
 	defer o.mutex.RUnlock()
-	return !o.lastForeign.IsZero() && o.clock.Since(o.lastForeign) <= d
+	a := o.index.claims[claim]
+	return a != nil && !a.foreign, a != nil
+}
+
+// LastForeign returns when an allocation that no instance of ours wrote last arrived, or
+// was announced. Of allocations that existed at the start, the time counts that the API
+// server has recorded.
+func (o *Order) LastForeign() time.Time {
+	o.mutex.RLock()
+	defer o.mutex.RUnlock()
+	return o.lastForeign
+}
+
+// ForeignWithin reports whether LastForeign is within the last d.
+func (o *Order) ForeignWithin(d time.Duration) bool {
+	last := o.LastForeign()
+	return !last.IsZero() && o.clock.Since(last) <= d
+}
+
+// ForeignIn returns when somebody else was last allocated a device of a pool, as
+// LastForeign does for all pools.
+func (o *Order) ForeignIn(pool inventory.PoolID) time.Time {
+	o.mutex.RLock()
+	defer o.mutex.RUnlock()
+	return o.lastForeignIn[unique.Make(pool)]
 }

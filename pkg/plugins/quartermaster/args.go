@@ -48,11 +48,12 @@ const defaultSettleTime = 500 * time.Millisecond
 type QuartermasterArgs struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// SettleTime is how long pods wait before their claims are allocated, and again
-	// before they are bound, while schedulers other than Quartermaster allocate claims as
-	// well: those do not look whether somebody else was faster. Pods wait longer if those
-	// are seen to be behind with their writes, at most twenty times as long. 0 means not
-	// at all; the default is 500ms.
+	// SettleTime is how long pods wait before they are bound if a scheduler other than
+	// Quartermaster may be about to allocate the same: one that has pods waiting for devices
+	// of those pools, or has announced allocations, and does not look whether somebody else
+	// was faster. As long as it is busy, pods also wait before their claims are allocated;
+	// and altogether longer if it is seen to be behind with its writes, at most twenty times
+	// as long before and after. 0 means not at all; the default is 500ms.
 	SettleTime *metav1.Duration `json:"settleTime,omitempty"`
 	// OnConflict says what to do when two claims turn out to hold the same after their
 	// pods were bound: Report (the default) or Evict.

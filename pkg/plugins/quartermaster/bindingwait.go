@@ -43,7 +43,7 @@ func (pl *Quartermaster) awaitBindingConditions(ctx context.Context, c *cycle, p
 	}
 	// Usually nothing can have happened to a claim that is reserved for the pod. But
 	// there was much time for those who do not look.
-	if lost := pl.lost(c, pl.mustSettle()); len(lost) > 0 {
+	if lost := pl.lost(c, pl.settles()); len(lost) > 0 {
 		return pl.giveWay(ctx, pod, lost)
 	}
 	return pl.stillAllocated(c)

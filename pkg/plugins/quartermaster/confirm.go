@@ -40,16 +40,14 @@ func (pl *Quartermaster) confirm(ctx context.Context, c *cycle, pod *v1.Pod) *fw
 	if err := pl.judge(ctx, c); err != nil {
 		return failed(err)
 	}
-	lost := pl.lost(c, false)
-	if pl.mustSettle() && !slices.ContainsFunc(lost, lostClaim.toOurs) {
+	lost := pl.lost(c, pl.settles())
+	if pl.settles() && !slices.ContainsFunc(lost, lostClaim.toOurs) {
 		// When the first of two claims lets go of a device, the default scheduler forgets
 		// that it is in use. So what is lost already is given back only now, when that
 		// scheduler has done what it had to do, and what was lost stays lost even if the
 		// other claim is gone: that scheduler would allocate the device again.
-		if err := pl.settle(ctx, stageSettle, func() bool {
-			lost = addLost(lost, pl.lost(c, true))
-			return false
-		}); err != nil {
+		var err error
+		if lost, err = pl.settle(ctx, c, lost); err != nil {
 			return failed(err)
 		}
 	}

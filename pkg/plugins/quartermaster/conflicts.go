@@ -84,9 +84,7 @@ func (s *clusterState) allProfiles() []*Quartermaster {
 func (s *clusterState) grace() time.Duration {
 	var settling time.Duration
 	for _, pl := range s.allProfiles() {
-		if pl.mustSettle() {
-			settling = max(settling, pl.settlingTime())
-		}
+		settling = max(settling, pl.stillSettling())
 	}
 	return conflictGrace + settling
 }

@@ -45,6 +45,7 @@ type Quartermaster struct {
 	gate          *gateReporter
 	waiting       *waitingPods
 	waker         *waker
+	contest       *contest
 	claims        *claimEvents
 	// watchers are the pods that wait for binding conditions. They do so only if
 	// bindingConditions is set: with both feature gates.
@@ -165,6 +166,9 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 	}
 	pl.gate = newGateReporter(handle, pl.checkClaims, pl.claims.createdWithin)
 	go pl.gate.run(ctx)
+	if err := state.compete(pl); err != nil {
+		return nil, fmt.Errorf("plugin %s: watch pods: %w", Name, err)
+	}
 	state.report(pl, ctx)
 	return pl, nil
 }

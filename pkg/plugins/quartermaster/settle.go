@@ -3,17 +3,22 @@ package quartermaster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/klog/v2"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/commitorder"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
 const (
-	// foreignWindow is how long after the last allocation by another scheduler claims
-	// are left to settle.
+	// foreignWindow is how long after the last allocation by another scheduler conflicts may
+	// still be settled.
 	foreignWindow = time.Minute
+	// allocationAge is from when on an allocation is old: whoever was to write something that
+	// rests on a view from before has done so.
+	allocationAge = time.Minute
 	// delayFactor is how much longer claims settle if other schedulers are behind with
 	// their writes, in times that a write takes them. The default scheduler writes three
 	// times for an allocation: the pod's nominated node, the finalizer, the allocation.
@@ -22,26 +27,75 @@ const (
 	// maxSettleTimes bounds how long claims settle, in settle times.
 	maxSettleTimes = 20
 	// settleSteps is how often in a settle time to look again.
-	settleSteps = 5
+	settleSteps = 25
+	// unseenTimes is for how many settle times after an allocation by somebody else in a
+	// pool another one is to be expected there, whatever pods are to be seen.
+	unseenTimes = 2
 )
 
-// mustSettle reports whether others allocate claims who do not look whether somebody
-// else was faster.
-func (pl *Quartermaster) mustSettle() bool {
-	return pl.args.SettleTime.Duration > 0 && pl.state.order.ForeignWithin(foreignWindow)
+// settling is one wait for what schedulers write that do not look whether somebody else was
+// faster.
+type settling struct {
+	pl    *Quartermaster
+	begin time.Time
+	// pools are those in which the pod's claims have devices, as couldUse takes them.
+	pools map[inventory.PoolID][]string
+	// contested is whether a conflict was possible at the beginning.
+	contested bool
 }
 
-// settle gives writes of others, which rest on a view older than ours, time to arrive. It
-// ends before that when it is enough, which it asks from time to time.
-func (pl *Quartermaster) settle(ctx context.Context, stage string, enough func() bool) error {
-	begin := time.Now()
-	defer metrics.observe(stage, begin)
-	for {
-		left := pl.settlingTime() - time.Since(begin)
-		if left <= 0 {
-			return nil
+// newSettling looks whether what the pod's claims have, or shall have, can be in conflict
+// with what others are about to allocate.
+func (pl *Quartermaster) newSettling(c *cycle) *settling {
+	s := &settling{pl: pl, begin: time.Now(), pools: c.newDevices()}
+	if len(s.pools) > 0 && pl.settles() {
+		s.contested, _ = pl.contest.rivals(s.pools, 0)
+		s.contested = s.contested || s.unseen()
+	}
+	return s
+}
+
+// settles reports whether claims settle at all.
+func (pl *Quartermaster) settles() bool { return pl.args.SettleTime.Duration > 0 }
+
+// unseen reports whether others are allocating devices of the pools although there was
+// perhaps nothing to see before that: our watch of pods is late, or they allocate claims
+// that no pod waits for.
+func (s *settling) unseen() bool {
+	for pool := range s.pools {
+		if last := s.pl.state.order.ForeignIn(pool); time.Since(last) <= unseenTimes*s.pl.args.SettleTime.Duration {
+			return true
 		}
-		timer := time.NewTimer(min(left, pl.args.SettleTime.Duration/settleSteps))
+	}
+	return false
+}
+
+// active reports whether others are about to allocate something that was to be seen when
+// the wait began. If they get on with it, that is so until they have been silent for as
+// long as it may take them; if nothing is to be seen of them, for the settle time.
+func (s *settling) active() bool {
+	if !s.pl.settles() || len(s.pools) == 0 {
+		return false
+	}
+	_, rivalry := s.pl.contest.rivals(s.pools, pollAge)
+	begun := func(since time.Time) bool { return !since.IsZero() && !since.After(s.begin) }
+	waited := time.Since(s.begin)
+	if begun(rivalry.active) {
+		silent := min(waited, time.Since(s.pl.state.order.LastForeign()))
+		return silent < s.pl.settlingTime() && waited < s.pl.maxSettling()
+	}
+	return begun(rivalry.young) && waited < s.pl.args.SettleTime.Duration
+}
+
+// wait lasts as long as others are active, and at least for the given time. It ends before
+// that when it is enough, which it asks from time to time.
+func (s *settling) wait(ctx context.Context, stage string, atLeast time.Duration, enough func() bool) error {
+	if !s.active() && atLeast == 0 {
+		return nil
+	}
+	defer metrics.observe(stage, s.begin)
+	for time.Since(s.begin) < atLeast || s.active() {
+		timer := time.NewTimer(s.pl.args.SettleTime.Duration / settleSteps)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
@@ -52,26 +106,46 @@ func (pl *Quartermaster) settle(ctx context.Context, stage string, enough func()
 			return nil
 		}
 	}
+	return nil
 }
 
 // settlingTime is for how long claims have to settle. The settle time is enough if the
 // writes of others arrive soon after they were decided. If others are behind with their
 // writes, those are late as well that are not to be seen yet.
 func (pl *Quartermaster) settlingTime() time.Duration {
-	settleTime := pl.args.SettleTime.Duration
-	return min(settleTime+delayFactor*pl.state.order.ForeignDelay(), maxSettleTimes*settleTime)
+	return min(pl.args.SettleTime.Duration+delayFactor*pl.state.order.ForeignDelay(), pl.maxSettling())
 }
 
-// settlePlan lets what is planned for the pod's claims settle before it is written, and
-// fails if somebody else has been allocated the same meanwhile. What is not written need
-// not be given back, which matters to others: see confirm. Without others it does not
-// look: our watch may be behind the informer from which the plan was made.
+// maxSettling is for how long claims settle at most, before they are written and again after
+// that.
+func (pl *Quartermaster) maxSettling() time.Duration {
+	return maxSettleTimes * pl.args.SettleTime.Duration
+}
+
+// stillSettling is for how long conflicts that have arisen just now may go on to be settled.
+func (pl *Quartermaster) stillSettling() time.Duration {
+	switch {
+	case !pl.settles():
+		return 0
+	case pl.contest.active():
+		return pl.maxSettling()
+	case pl.state.order.ForeignWithin(foreignWindow):
+		return pl.settlingTime()
+	default:
+		return 0
+	}
+}
+
+// settlePlan waits before the pod's claims are written, as long as others are busy with
+// allocations, and fails if somebody else has been allocated the same meanwhile. What is
+// not written need not be given back, which matters to others: see confirm. Without others
+// it does not look: our watch may be behind the informer from which the plan was made.
 func (pl *Quartermaster) settlePlan(ctx context.Context, c *cycle) error {
-	if !c.planned() || !pl.mustSettle() {
+	if !c.planned() {
 		return nil
 	}
 	var conflict *commitorder.Conflict
-	if err := pl.settle(ctx, stageYield, func() bool {
+	if err := pl.newSettling(c).wait(ctx, stageYield, 0, func() bool {
 		conflict = pl.planLost(c)
 		return conflict != nil
 	}); err != nil {
@@ -82,6 +156,21 @@ func (pl *Quartermaster) settlePlan(ctx context.Context, c *cycle) error {
 	}
 	klog.FromContext(ctx).V(2).Info("Not allocating a claim because somebody else was allocated the same", "conflict", conflict.String())
 	return fmt.Errorf("%w: %s; looking for other devices", errConflict, conflict)
+}
+
+// settle waits after the pod's claims were written, once: others may have decided before they
+// could know of that, which takes them the settle time at most, or as long as they are busy.
+// It returns the claims that are lost by then, those included that were lost already.
+func (pl *Quartermaster) settle(ctx context.Context, c *cycle, lost []lostClaim) ([]lostClaim, error) {
+	s := pl.newSettling(c)
+	if !s.contested && len(lost) == 0 {
+		return nil, nil
+	}
+	err := s.wait(ctx, stageSettle, pl.args.SettleTime.Duration, func() bool {
+		lost = addLost(lost, pl.lost(c, true))
+		return false
+	})
+	return lost, err
 }
 
 // planLost returns why something cannot be written as planned.
@@ -101,10 +190,25 @@ func (pl *Quartermaster) planLost(c *cycle) *commitorder.Conflict {
 
 // planned reports whether a claim of the pod is to be allocated.
 func (c *cycle) planned() bool {
+	return slices.ContainsFunc(c.claims, func(podClaim *podClaim) bool { return podClaim.planned != nil })
+}
+
+// newDevices returns the pools of the devices that are planned for the pod's claims, or were
+// allocated not long ago, as couldUse takes them: others may not know of these yet.
+func (c *cycle) newDevices() map[inventory.PoolID][]string {
+	pools := make(map[inventory.PoolID][]string)
 	for _, podClaim := range c.claims {
-		if podClaim.planned != nil {
-			return true
+		allocation := podClaim.planned
+		if allocation == nil {
+			allocation = podClaim.claim.Status.Allocation
+		}
+		if allocation == nil || allocation.AllocationTimestamp != nil && time.Since(allocation.AllocationTimestamp.Time) > allocationAge {
+			continue
+		}
+		for i := range allocation.Devices.Results {
+			result := &allocation.Devices.Results[i]
+			pools[inventory.PoolID{Driver: result.Driver, Name: result.Pool}] = nil
 		}
 	}
-	return false
+	return pools
 }

@@ -8,6 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/builder"
 )
 
 // oneStep is the difference that looking only now and then makes.
@@ -37,41 +41,115 @@ func recordAsTheirs(claim *resourceapi.ResourceClaim) {
 	}
 }
 
-// TestSettle: a scheduler that does not look gets time to show what it has allocated,
-// before our write and after it, and whoever looks gives way to it.
+// of makes a pod one of another scheduler.
+func of(scheduler string) func(*v1.Pod) {
+	return func(pod *v1.Pod) { pod.Spec.SchedulerName = scheduler }
+}
+
+// rejectedThere is a pod for which its scheduler has found no place.
+func rejectedThere(pod *v1.Pod) {
+	pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: v1.PodReasonUnschedulable}}
+}
+
+// nominatedThere is a pod for which its scheduler has found a place.
+func nominatedThere(pod *v1.Pod) { pod.Status.NominatedNodeName = "n1" }
+
+func gated(pod *v1.Pod) {
+	pod.Spec.SchedulingGates = []v1.PodSchedulingGate{{Name: "example.com/wait"}}
+}
+
+// TestWhereToSettle: claims settle where a conflict is possible, and nowhere else.
+func TestWhereToSettle(t *testing.T) {
+	t.Parallel()
+	const settleTime = time.Second
+	tests := map[string]struct {
+		pods   []*v1.Pod
+		since  time.Duration // how long ago they were created
+		change func(*fixture)
+		want   time.Duration // how long PreBind takes
+	}{
+		"alone":                                    {},
+		"allocated by others elsewhere":            {change: func(f *fixture) { f.changeClaim("foreign", theyAllocate("elsewhere", "gpu-0")) }},
+		"allocated by others here, just now":       {change: func(f *fixture) { f.changeClaim("foreign", theyAllocate("n1", "gpu-1")) }, want: settleTime},
+		"allocated by others here, before":         {since: 3 * settleTime, change: func(f *fixture) { f.changeClaim("foreign", theyAllocate("n1", "gpu-1")); time.Sleep(3 * settleTime) }},
+		"a pod just created":                       {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"))}, want: 2 * settleTime},
+		"a pod that nobody looks after":            {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"))}, since: youth + time.Second, want: settleTime},
+		"a pod that nobody looks after, long ago":  {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"))}, since: 2 * time.Minute},
+		"a pod that was rejected":                  {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"), rejectedThere)}, since: time.Hour, want: settleTime},
+		"a pod with a nomination":                  {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"), nominatedThere)}, since: time.Second, want: 2 * settleTime},
+		"a pod with a nomination, long ago":        {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"), nominatedThere)}, since: time.Hour, want: settleTime},
+		"a pod that cannot use the devices":        {pods: []*v1.Pod{newPod("theirs", of("other"), uses("nic"))}},
+		"a pod of which nobody knows what it uses": {pods: []*v1.Pod{newPod("theirs", of("other"), uses("classless"))}, want: 2 * settleTime},
+		"a pod with a gate":                        {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"), gated)}},
+		"a pod whose claim does not exist":         {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"), uses("missing"))}},
+		"a pod without claims":                     {pods: []*v1.Pod{newPod("theirs", of("other"))}},
+		"a pod of ours":                            {pods: []*v1.Pod{newPod("theirs", of("default"), uses("rival"))}},
+		"a pod that goes":                          {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"))}, change: func(f *fixture) { f.remove(f.pod("theirs")) }},
+		"a pod that has been bound": {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"))}, want: settleTime, change: func(f *fixture) {
+			f.changeClaim("rival", theyAllocate("n1", "gpu-1"))
+			f.replace(boundTo(f.pod("theirs"), "n1"))
+			time.Sleep(3 * settleTime)
+		}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			objects := plus(conflictWorld(), gpus("foreign", 1).Obj(), builder.Class("nic", `device.driver == "nic.example.com"`),
+				builder.Claim("nic", builder.Request("nic", "nic")).Obj(), builder.Claim("classless", builder.Request("x", "x")).Obj())
+			inCluster(t, objects, func(t *testing.T, f *fixture) {
+				f.pl.args.SettleTime.Duration = settleTime
+				for _, pod := range test.pods {
+					f.create(pod)
+				}
+				time.Sleep(test.since)
+				if test.change != nil {
+					test.change(f)
+				}
+				f.settle()
+				start := time.Now()
+				require.Empty(t, f.schedule(f.pod("p")).phase)
+				require.InDelta(t, test.want.Seconds(), time.Since(start).Seconds(), 2*oneStep(settleTime))
+				time.Sleep(time.Minute)
+			})
+		})
+	}
+}
+
+// TestSettle: a scheduler that does not look gets time to show what it has allocated, before
+// our write while it is busy, and after it; and whoever looks gives way to it.
 func TestSettle(t *testing.T) {
 	t.Parallel()
 	const settleTime = time.Second
 	tests := map[string]struct {
 		off      bool
-		foreign  time.Duration // how long ago another scheduler has allocated, 0: never
-		conflict time.Duration // when it allocates the same device
+		pod      func(*v1.Pod) // another scheduler's pod, nil: there is none
+		conflict time.Duration // when it is allocated the same device
 		until    time.Duration // and when it gives that up, 0: never
 		want     time.Duration // how long PreBind takes
 		written  bool          // whether our allocation gets written
 		loses    bool
 	}{
-		"alone":                           {written: true},
-		"foreign long ago":                {foreign: 2 * foreignWindow, written: true},
-		"foreign lately":                  {foreign: time.Second, want: 2 * settleTime, written: true},
-		"foreign lately, off":             {off: true, foreign: time.Second, written: true},
-		"a conflict before the write":     {foreign: time.Second, conflict: settleTime / 2, want: settleTime / 2, loses: true},
-		"a conflict after the write":      {foreign: time.Second, conflict: 3 * settleTime / 2, want: 2 * settleTime, written: true, loses: true},
-		"a conflict that ends":            {foreign: time.Second, conflict: 5 * settleTime / 4, until: 7 * settleTime / 4, want: 2 * settleTime, written: true, loses: true},
-		"a conflict too late to lose":     {foreign: time.Second, conflict: 3 * settleTime, want: 2 * settleTime, written: true},
-		"a conflict after the write, off": {off: true, foreign: time.Second, conflict: settleTime / 2, written: true},
+		"alone":                                  {written: true},
+		"busy":                                   {pod: nominatedThere, want: 2 * settleTime, written: true},
+		"busy, off":                              {off: true, pod: nominatedThere, written: true},
+		"a conflict before the write":            {pod: nominatedThere, conflict: settleTime / 2, want: settleTime / 2, loses: true},
+		"a conflict after the write":             {pod: rejectedThere, conflict: settleTime / 2, want: settleTime, written: true, loses: true},
+		"a conflict after the write, while busy": {pod: nominatedThere, conflict: 3 * settleTime / 2, want: 2 * settleTime, written: true, loses: true},
+		"a conflict that ends":                   {pod: rejectedThere, conflict: settleTime / 4, until: 3 * settleTime / 4, want: settleTime, written: true, loses: true},
+		"a conflict too late to lose":            {pod: rejectedThere, conflict: 2 * settleTime, want: settleTime, written: true},
+		"a conflict after the write, off":        {off: true, pod: rejectedThere, conflict: settleTime / 2, written: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inCluster(t, plus(conflictWorld(), gpus("foreign", 1).Obj()), func(t *testing.T, f *fixture) {
+			inCluster(t, conflictWorld(), func(t *testing.T, f *fixture) {
 				f.pl.args.SettleTime.Duration = settleTime
 				if test.off {
 					f.pl.args.SettleTime.Duration = 0
 				}
-				if test.foreign > 0 {
-					f.changeClaim("foreign", allocate("elsewhere", "gpu-0"))
-					time.Sleep(test.foreign)
+				if test.pod != nil {
+					f.create(newPod("theirs", of("other"), uses("rival"), test.pod))
+					f.settle()
 				}
 				if test.conflict > 0 {
 					time.AfterFunc(test.conflict, func() { f.changeClaim("rival", allocate("n1", "gpu-0")) })
@@ -83,7 +161,7 @@ func TestSettle(t *testing.T) {
 				}
 				start := time.Now()
 				result := f.schedule(f.pod("p"))
-				require.InDelta(t, test.want.Seconds(), time.Since(start).Seconds(), oneStep(settleTime))
+				require.InDelta(t, test.want.Seconds(), time.Since(start).Seconds(), 2*oneStep(settleTime))
 				require.Equal(t, test.loses, result.phase == "PreBind", result.text())
 				require.Equal(t, !test.loses, f.claim("c").Status.Allocation != nil)
 				require.Equal(t, test.written, len(f.writes) > 0, f.writes)
@@ -94,7 +172,8 @@ func TestSettle(t *testing.T) {
 }
 
 // TestSettleBesideBacklog: while another scheduler has announced allocations and does not
-// get them written, a plan settles for longer before it is carried out.
+// get them written, a plan settles for longer before it is carried out. When all is written
+// that was to be expected, it need not settle any longer.
 func TestSettleBesideBacklog(t *testing.T) {
 	t.Parallel()
 	const settleTime = time.Second
@@ -110,11 +189,10 @@ func TestSettleBesideBacklog(t *testing.T) {
 		loses     bool
 	}{
 		"the same device":           {allocates: 3 * time.Second, device: "gpu-0", want: 3 * time.Second, loses: true},
-		"another device":            {allocates: time.Second, device: "gpu-1", before: settleTime + delayFactor*time.Second, want: 2 * (settleTime + delayFactor*time.Second)},
-		"another device, at once":   {allocates: time.Millisecond, device: "gpu-1", before: settleTime, want: 2 * settleTime},
+		"another device":            {allocates: 3 * time.Second, device: "gpu-1", before: 3 * time.Second, want: 3*time.Second + settleTime},
 		"nothing for a long time":   {before: longest, want: 2 * longest},
-		"slower than it ever takes": {allocates: longest + longest/2, device: "gpu-1", before: longest, want: 2 * longest},
-		"given up long ago":         {announced: believed, before: settleTime, want: 2 * settleTime},
+		"slower than it ever takes": {allocates: longest + longest/2, device: "gpu-1", before: longest, want: longest + longest/2},
+		"given up long ago":         {announced: believed},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -137,6 +215,46 @@ func TestSettleBesideBacklog(t *testing.T) {
 				require.InDelta(t, test.want.Seconds(), time.Since(start).Seconds(), 2*oneStep(settleTime))
 				require.Equal(t, test.loses, result.phase == "PreBind", result.text())
 				require.Equal(t, !test.loses, f.claim("c").Status.Allocation != nil)
+				time.Sleep(2 * time.Minute)
+			})
+		})
+	}
+}
+
+// TestWhoTakesPart: what other schedulers have written tells which of them look. For those,
+// nobody waits.
+func TestWhoTakesPart(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		allocate func(*fixture)
+		edit     func(*resourceapi.ResourceClaim)
+		want     time.Duration
+	}{
+		"ours":                           {allocate: func(f *fixture) { f.otherInstanceAllocates("made", "n1", "gpu-1") }},
+		"not ours":                       {allocate: func(f *fixture) { f.changeClaim("made", theyAllocate("n1", "gpu-1")) }, want: time.Second},
+		"a claim that others use, too":   {allocate: func(f *fixture) { f.otherInstanceAllocates("made", "n1", "gpu-1") }, edit: reservedFor("user"), want: time.Second},
+		"a claim that belongs to nobody": {allocate: func(f *fixture) { f.otherInstanceAllocates("made", "n1", "gpu-1") }, edit: func(claim *resourceapi.ResourceClaim) { claim.OwnerReferences = nil }, want: time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			first := newPod("first", of("other"), template("gpu"))
+			first.Status.ResourceClaimStatuses = []v1.PodResourceClaimStatus{{Name: "gpu", ResourceClaimName: ptr.To("made")}}
+			made := gpus("made", 1).Obj()
+			made.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(first, v1.SchemeGroupVersion.WithKind("Pod"))}
+			inCluster(t, plus(conflictWorld(), first, made), func(t *testing.T, f *fixture) {
+				f.pl.args.SettleTime.Duration = time.Second
+				test.allocate(f)
+				f.changeClaim("made", reservedFor("first"))
+				if test.edit != nil {
+					f.changeClaim("made", test.edit)
+				}
+				f.replace(boundTo(f.pod("first"), "n1"))
+				time.Sleep(5 * time.Second)
+				f.create(newPod("theirs", of("other"), uses("rival"), rejectedThere))
+				f.settle()
+				start := time.Now()
+				require.Empty(t, f.schedule(f.pod("p")).phase)
+				require.InDelta(t, test.want.Seconds(), time.Since(start).Seconds(), oneStep(time.Second))
 				time.Sleep(time.Minute)
 			})
 		})
@@ -147,7 +265,7 @@ func TestSettleBesideBacklog(t *testing.T) {
 func TestSettleIsBounded(t *testing.T) {
 	t.Parallel()
 	const settleTime, claims = 100 * time.Millisecond, 100
-	objects := conflictWorld()
+	objects := plus(conflictWorld(), newPod("stuck", of("other"), uses("rival"), nominatedThere))
 	for i := range claims {
 		objects = append(objects, gpus(fmt.Sprintf("busy-%d", i), 1).Obj())
 	}
@@ -162,7 +280,7 @@ func TestSettleIsBounded(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		start := time.Now()
 		require.Empty(t, f.schedule(f.pod("p")).phase)
-		require.InDelta(t, (2 * maxSettleTimes * settleTime).Seconds(), time.Since(start).Seconds(), 2*oneStep(settleTime))
+		require.InDelta(t, (2 * maxSettleTimes * settleTime).Seconds(), time.Since(start).Seconds(), 4*oneStep(settleTime))
 		time.Sleep(time.Minute)
 	})
 }

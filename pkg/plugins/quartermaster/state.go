@@ -22,6 +22,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/candidates"
 	"github.com/quartermaster-dra/quartermaster/pkg/commitorder"
+	"github.com/quartermaster-dra/quartermaster/pkg/contenders"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -48,6 +49,9 @@ type clusterState struct {
 
 	// candidates is shared by all profiles like the rest.
 	candidates *candidates.Index
+
+	// contenders are the pods of other schedulers that need devices.
+	contenders *contenders.Registry
 
 	// offers is nil without extended resources.
 	offers *nodeOffers

@@ -23,7 +23,7 @@ func notSynced(t *testing.T, test func(t *testing.T, f *fixture)) {
 		objects := plus(gpuNodes(1, "n1"), gpus("c", 1).Obj(), gpus("held", 1).Obj())
 		f := newFixture(t, startServer(t, objects...), "default")
 		api := f.factory.Resource().V1()
-		for _, informer := range []cache.SharedIndexInformer{api.ResourceClaims().Informer(), api.DeviceClasses().Informer(), api.DeviceTaintRules().Informer()} {
+		for _, informer := range []cache.SharedIndexInformer{api.ResourceClaims().Informer(), api.DeviceClasses().Informer(), api.DeviceTaintRules().Informer(), f.factory.Core().V1().Pods().Informer()} {
 			go informer.RunWithContext(f.ctx)
 		}
 		f.settle()

@@ -1,0 +1,213 @@
+package contenders
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// Memory is for how long a pod counts that was bound, and one for which nobody seems to
+	// be responsible.
+	Memory = time.Minute
+	// distrust is for how long a scheduler does not take part after it was seen not to,
+	// whatever is learned meanwhile: it may have been exchanged for one of ours, or somebody
+	// may have had ours allocate a claim of its pods.
+	distrust = 10 * time.Minute
+)
+
+// Contender is a pod of a scheduler that is not known to take part.
+type Contender struct {
+	Pod *v1.Pod
+	// Since is when it was first seen to wait.
+	Since time.Time
+	// Bound is set if it does not wait any more, but did a moment ago.
+	Bound bool
+	// Served is set if its scheduler is known to run, or to have run.
+	Served bool
+	// Rejected is set if its scheduler has found no place for it. It tries again when
+	// something becomes free.
+	Rejected bool
+}
+
+// Registry has the pods that wait and those that were bound within the last Memory. All
+// methods are safe for concurrent use.
+type Registry struct {
+	clock clock.PassiveClock
+	needs func(*v1.Pod) bool
+
+	mutex sync.Mutex
+	// own are the schedulerNames of this scheduler.
+	own  sets.Set[string]
+	pods map[types.UID]*entry
+	// schedulers has what is known of others, by schedulerName.
+	schedulers map[string]*scheduler
+}
+
+type entry struct {
+	pod   *v1.Pod
+	since time.Time
+	bound time.Time // zero: it waits
+}
+
+// scheduler is another one.
+type scheduler struct {
+	// served is set once it has done something to a pod.
+	served bool
+	// witness is the last pod that it has bound, from which more can be learned.
+	witness *v1.Pod
+	// ours is set once it was seen to take part, ignored is when it was last seen not to.
+	ours    bool
+	ignored time.Time
+}
+
+func (s *scheduler) takesPart(now time.Time) bool {
+	return s.ours && (s.ignored.IsZero() || now.Sub(s.ignored) > distrust)
+}
+
+// New returns an empty Registry. needs reports whether a pod needs devices.
+func New(clock clock.PassiveClock, needs func(*v1.Pod) bool) *Registry {
+	return &Registry{clock: clock, needs: needs, own: sets.New[string](),
+		pods: make(map[types.UID]*entry), schedulers: make(map[string]*scheduler)}
+}
+
+// Own tells a schedulerName of this scheduler.
+func (r *Registry) Own(name string) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.own.Insert(name)
+}
+
+// Learn tells whether a scheduler was seen to take part in the protocol.
+func (r *Registry) Learn(name string, takesPart bool) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	s := r.scheduler(name)
+	s.witness = nil
+	if takesPart {
+		s.ours = true
+	} else {
+		s.ignored = r.clock.Now()
+	}
+}
+
+// Witnesses returns the last bound pod of each scheduler, unless Learn was called since.
+func (r *Registry) Witnesses() []*v1.Pod {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	var pods []*v1.Pod
+	for name, s := range r.schedulers {
+		if s.witness != nil && !r.own.Has(name) {
+			pods = append(pods, s.witness)
+		}
+	}
+	return pods
+}
+
+// List returns all contenders, in no order. A pod of which no scheduler has taken notice
+// counts for a while only: perhaps there is none of that name.
+func (r *Registry) List() []Contender {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	now := r.clock.Now()
+	var list []Contender
+	present := sets.New[string]()
+	for uid, e := range r.pods {
+		name := e.pod.Spec.SchedulerName
+		if r.own.Has(name) || !e.bound.IsZero() && now.Sub(e.bound) > Memory {
+			delete(r.pods, uid)
+			continue
+		}
+		present.Insert(name)
+		if s := r.scheduler(name); !s.takesPart(now) && (!e.bound.IsZero() || s.served || now.Sub(e.since) <= Memory) {
+			list = append(list, Contender{
+				Pod: e.pod, Since: e.since, Bound: !e.bound.IsZero(), Served: s.served, Rejected: rejected(e.pod),
+			})
+		}
+	}
+	// Anybody may think up names.
+	maps.DeleteFunc(r.schedulers, func(name string, s *scheduler) bool { return !s.served && !present.Has(name) })
+	return list
+}
+
+// Add, Update and Delete take over events. initial is set for what existed at the start.
+func (r *Registry) Add(pod *v1.Pod, initial bool) { r.apply(pod, initial) }
+
+// Update is called for a change of a pod.
+func (r *Registry) Update(pod *v1.Pod) { r.apply(pod, false) }
+
+// Delete is called for a pod that is gone.
+func (r *Registry) Delete(uid types.UID) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if _, known := r.pods[uid]; known {
+		delete(r.pods, uid)
+	}
+}
+
+func (r *Registry) apply(pod *v1.Pod, initial bool) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	e, now := r.pods[pod.UID], r.clock.Now()
+	bound := pod.Spec.NodeName != ""
+	switch {
+	case r.own.Has(pod.Spec.SchedulerName) || pod.Spec.SchedulerName == "" || !r.needs(pod):
+		return
+	case over(pod):
+		delete(r.pods, pod.UID)
+		return
+	case e != nil:
+		e.pod = pod
+		if bound && e.bound.IsZero() {
+			e.bound = now
+		}
+	case len(pod.Spec.SchedulingGates) > 0:
+		return
+	case !bound:
+		r.pods[pod.UID] = &entry{pod: pod, since: now}
+	case !initial:
+		// It was bound before anything was heard of it, or whoever created it has chosen the
+		// node.
+		r.pods[pod.UID] = &entry{pod: pod, since: now, bound: now}
+		return
+	}
+	r.scheduler(pod.Spec.SchedulerName).note(pod)
+}
+
+func (r *Registry) scheduler(name string) *scheduler {
+	s := r.schedulers[name]
+	if s == nil {
+		s = &scheduler{}
+		r.schedulers[name] = s
+	}
+	return s
+}
+
+// note looks for traces of the scheduler on a pod.
+func (s *scheduler) note(pod *v1.Pod) {
+	s.served = s.served || pod.Spec.NodeName != "" || pod.Status.NominatedNodeName != "" ||
+		slices.ContainsFunc(pod.Status.Conditions, isPodScheduled)
+	if pod.Spec.NodeName != "" && len(pod.Status.ResourceClaimStatuses) > 0 {
+		s.witness = pod
+	}
+}
+
+func isPodScheduled(condition v1.PodCondition) bool { return condition.Type == v1.PodScheduled }
+
+// over reports whether no scheduler will do anything for the pod any more.
+func over(pod *v1.Pod) bool {
+	return pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed ||
+		pod.DeletionTimestamp != nil && pod.Spec.NodeName == ""
+}
+
+func rejected(pod *v1.Pod) bool {
+	return pod.Status.NominatedNodeName == "" && slices.ContainsFunc(pod.Status.Conditions, func(condition v1.PodCondition) bool {
+		return isPodScheduled(condition) && condition.Status == v1.ConditionFalse
+	})
+}

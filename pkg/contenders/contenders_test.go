@@ -1,0 +1,164 @@
+package contenders
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	testingclock "k8s.io/utils/clock/testing"
+)
+
+var start = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+
+// world drives a Registry as the informer does.
+type world struct {
+	*Registry
+	clock *testingclock.FakePassiveClock
+}
+
+func newWorld() *world {
+	clock := testingclock.NewFakePassiveClock(start)
+	w := &world{clock: clock, Registry: New(clock, func(pod *v1.Pod) bool { return len(pod.Spec.ResourceClaims) > 0 })}
+	w.Own("ours")
+	return w
+}
+
+func (w *world) pass(d time.Duration) { w.clock.SetTime(w.clock.Now().Add(d)) }
+
+// names lists the contenders with what is set of them.
+func (w *world) names() []string {
+	names := []string{}
+	for _, c := range w.List() {
+		name := c.Pod.Name
+		if c.Served {
+			name += " served"
+		}
+		if c.Bound {
+			name += " bound"
+		}
+		if c.Rejected {
+			name += " rejected"
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+type edit = func(*v1.Pod)
+
+func pod(name string, edits ...edit) *v1.Pod {
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}, Spec: v1.PodSpec{
+		SchedulerName: "other", ResourceClaims: []v1.PodResourceClaim{{Name: "gpu"}},
+	}}
+	pod.Status.ResourceClaimStatuses = []v1.PodResourceClaimStatus{{Name: "gpu"}}
+	for _, edit := range edits {
+		edit(pod)
+	}
+	return pod
+}
+
+func of(scheduler string) edit { return func(pod *v1.Pod) { pod.Spec.SchedulerName = scheduler } }
+func bound(pod *v1.Pod)        { pod.Spec.NodeName = "n1" }
+func nominated(pod *v1.Pod)    { pod.Status.NominatedNodeName = "n1" }
+func ended(pod *v1.Pod)        { pod.Status.Phase = v1.PodSucceeded }
+func leaving(pod *v1.Pod)      { pod.DeletionTimestamp = &metav1.Time{Time: start} }
+func gated(pod *v1.Pod)        { pod.Spec.SchedulingGates = []v1.PodSchedulingGate{{Name: "x"}} }
+func plain(pod *v1.Pod)        { pod.Spec.ResourceClaims = nil }
+func rejectedPod(pod *v1.Pod) {
+	pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionFalse}}
+}
+
+func TestWhoCounts(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		pod       *v1.Pod
+		initial   bool
+		now, then []string // then is after a minute
+	}{
+		"new":                            {pod: pod("p"), now: []string{"p"}},
+		"nominated":                      {pod: pod("p", nominated), now: []string{"p served"}, then: []string{"p served"}},
+		"rejected":                       {pod: pod("p", rejectedPod), now: []string{"p served rejected"}, then: []string{"p served rejected"}},
+		"nominated after a rejection":    {pod: pod("p", rejectedPod, nominated), now: []string{"p served"}, then: []string{"p served"}},
+		"bound before it was heard of":   {pod: pod("p", bound), now: []string{"p bound"}},
+		"bound at the start":             {pod: pod("p", bound), initial: true},
+		"waiting at the start":           {pod: pod("p"), initial: true, now: []string{"p"}},
+		"over":                           {pod: pod("p", ended)},
+		"going":                          {pod: pod("p", leaving)},
+		"with a gate":                    {pod: pod("p", gated)},
+		"without devices":                {pod: pod("p", plain)},
+		"ours":                           {pod: pod("p", of("ours"))},
+		"of nobody, as no server has it": {pod: pod("p", of(""))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld()
+			w.Add(tc.pod, tc.initial)
+			require.ElementsMatch(t, tc.now, w.names())
+			w.pass(Memory + time.Second)
+			require.ElementsMatch(t, tc.then, w.names())
+		})
+	}
+}
+
+func TestLife(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.Add(pod("p", gated), false)
+	w.Add(pod("q"), false)
+	w.Add(pod("r"), false)
+	w.Update(pod("p"))
+	require.Equal(t, []string{"p", "q", "r"}, w.names())
+	w.Update(pod("p", bound))
+	require.Equal(t, []string{"p served bound", "q served", "r served"}, w.names())
+	w.Delete("q")
+	w.pass(Memory)
+	w.Update(pod("p", bound))
+	require.Equal(t, []string{"p served bound", "r served"}, w.names())
+	w.pass(time.Second)
+	require.Equal(t, []string{"r served"}, w.names(), "its scheduler is known to run")
+	w.Own("other")
+	require.Empty(t, w.names(), "a profile was added")
+}
+
+func TestLearn(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.Add(pod("old", bound), true)
+	w.Add(pod("p"), false)
+	require.Len(t, w.Witnesses(), 1)
+	w.Learn("other", true)
+	require.Empty(t, w.Witnesses())
+	require.Empty(t, w.names())
+	// It was exchanged for one that does not look.
+	w.Update(pod("p", bound))
+	w.Add(pod("q"), false)
+	require.Equal(t, "p", w.Witnesses()[0].Name)
+	w.Learn("other", false)
+	require.Equal(t, []string{"p served bound", "q served"}, w.names())
+	w.Learn("other", true)
+	require.Equal(t, []string{"p served bound", "q served"}, w.names(), "somebody may want us to believe that")
+	w.pass(distrust + time.Second)
+	require.Empty(t, w.names(), "it was exchanged once more")
+}
+
+// TestNamesAreForgotten: anybody may think up names of schedulers.
+func TestNamesAreForgotten(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	for i := range 1000 {
+		name := fmt.Sprint("name-", i)
+		w.Add(pod(name, of(name)), false)
+		w.Delete(types.UID(name))
+		w.Add(pod(name+"-elsewhere", of(name), bound), false)
+		w.Delete(types.UID(name + "-elsewhere"))
+	}
+	require.Empty(t, w.List())
+	require.Empty(t, w.schedulers)
+	require.Empty(t, w.pods)
+}

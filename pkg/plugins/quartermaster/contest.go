@@ -1,0 +1,294 @@
+package quartermaster
+
+import (
+	"encoding/json"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/contenders"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+)
+
+const (
+	// pollAge is how old a view of the contest may be for those who wait. Whoever has just
+	// begun wants a new one, unless views take longer than cheapView to make: then each is used
+	// for viewShare times as long.
+	pollAge   = 10 * time.Millisecond
+	cheapView = time.Millisecond
+	viewShare = 10
+	// maxContested is how many different claims of others are looked at. If there are more,
+	// they count as such that could use any device.
+	maxContested = 100
+	// youth is how long it takes a scheduler at most to show that it looks after a pod.
+	youth = 10 * time.Second
+)
+
+// contest knows what schedulers that do not look whether somebody else was faster may be
+// about to allocate: to pods of theirs that wait for devices, and what they have announced.
+type contest struct {
+	pl *Quartermaster
+
+	mutex  sync.Mutex
+	latest *contestView
+	// keys are what newContested has made of claims, those of the latest view only.
+	keys map[types.UID]string
+}
+
+// contestView is the contest at some moment. It does not change any more.
+type contestView struct {
+	taken time.Time
+	cost  time.Duration
+	// contested are by what they ask for; under "" is what could use any device.
+	contested map[string]*contested
+}
+
+// contested is what some claims of others, which all ask for the same, compete for.
+type contested struct {
+	task *allocator.Task // nil: any device
+	rivalry
+}
+
+// rivalry is whether others are about to allocate something. Neither is set if their pods
+// were bound a moment ago, or were rejected, so that it takes an event that helps them, or if
+// nobody has looked after them for some time.
+type rivalry struct {
+	// active is since when the first of their claims is waited for by a scheduler that is
+	// known to run; zero if there is none.
+	active time.Time
+	// young is the same for pods that are new, whose scheduler has not shown itself yet.
+	young time.Time
+}
+
+func (r *rivalry) add(other rivalry) {
+	r.active, r.young = earlier(r.active, other.active), earlier(r.young, other.young)
+}
+
+// compete gives a profile its view of the contest. The first one makes the registry of other
+// schedulers' pods for all.
+func (s *clusterState) compete(pl *Quartermaster) error {
+	pl.contest = &contest{pl: pl}
+	s.profilesMutex.Lock()
+	defer s.profilesMutex.Unlock()
+	first := s.contenders == nil
+	if first {
+		s.contenders = contenders.New(clock.RealClock{}, pl.needsDevices)
+	}
+	s.contenders.Own(pl.handle.ProfileName())
+	if !first {
+		return nil
+	}
+	return s.followContenders(pl.handle.SharedInformerFactory().Core().V1().Pods().Informer())
+}
+
+// followContenders has the registry told about pods.
+func (s *clusterState) followContenders(pods cache.SharedIndexInformer) error {
+	registration, err := pods.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, initial bool) {
+			if pod, ok := obj.(*v1.Pod); ok {
+				s.contenders.Add(pod, initial)
+			}
+		},
+		UpdateFunc: func(before, after any) {
+			old, pod := versionsOf[v1.Pod](before, after)
+			if old != nil && pod != nil && old.UID != pod.UID {
+				s.contenders.Delete(old.UID)
+			}
+			if pod != nil {
+				s.contenders.Update(pod)
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if pod, _ := versionsOf[v1.Pod](obj, nil); pod != nil {
+				s.contenders.Delete(pod.UID)
+			}
+		},
+	})
+	s.handlers = append(s.handlers, registration)
+	return err
+}
+
+// rivals reports whether claims of others could use devices of the given pools, as couldUse
+// takes them: whether there are any, now or a moment ago, and what they are about to do.
+func (c *contest) rivals(pools map[inventory.PoolID][]string, maxAge time.Duration) (some bool, all rivalry) {
+	for _, contested := range c.view(maxAge).contested {
+		if contested.task == nil || c.pl.couldUse(contested.task, pools) {
+			some = true
+			all.add(contested.rivalry)
+		}
+	}
+	return some, all
+}
+
+// active reports whether anything is about to be allocated by others.
+func (c *contest) active() bool {
+	for _, contested := range c.view(pollAge).contested {
+		if !contested.active.IsZero() {
+			return true
+		}
+	}
+	return false
+}
+
+// view returns how things are, or were no longer ago than maxAge.
+func (c *contest) view(maxAge time.Duration) *contestView {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.latest != nil {
+		if c.latest.cost > cheapView {
+			maxAge = max(maxAge, viewShare*c.latest.cost)
+		}
+		if time.Since(c.latest.taken) < maxAge {
+			return c.latest
+		}
+	}
+	c.latest = c.look()
+	return c.latest
+}
+
+// look needs the mutex.
+func (c *contest) look() *contestView {
+	view := &contestView{taken: time.Now(), contested: make(map[string]*contested)}
+	before := c.keys
+	c.keys = make(map[types.UID]string)
+	pods := c.pl.state.contenders
+	for _, pod := range pods.Witnesses() {
+		c.learn(pod)
+	}
+	known := make(map[types.UID]bool)
+	for _, contender := range pods.List() {
+		c.learn(contender.Pod)
+		for _, claim := range c.claimsOf(contender) {
+			known[claim.UID] = true
+			c.add(view, claim, before[claim.UID], rivalryOf(contender, view.taken))
+		}
+	}
+	for _, announced := range c.pl.state.order.Announced() {
+		if !known[announced.UID] {
+			claim := c.pl.claim(announced.Namespace, announced.Name)
+			c.add(view, claim, before[announced.UID], rivalry{active: announced.Since})
+		}
+	}
+	view.cost = time.Since(view.taken)
+	return view
+}
+
+// rivalryOf returns what a pod's scheduler is about to do.
+func rivalryOf(pod contenders.Contender, now time.Time) rivalry {
+	waits := now.Sub(pod.Since)
+	switch {
+	case pod.Bound || pod.Rejected || waits > contenders.Memory:
+		return rivalry{}
+	case pod.Served:
+		return rivalry{active: pod.Since}
+	case waits <= youth:
+		return rivalry{young: pod.Since}
+	default:
+		return rivalry{}
+	}
+}
+
+// add adds a claim to a view. key is what is known of it from before, "" if nothing is; a
+// claim that is nil could use any device.
+func (c *contest) add(view *contestView, claim *resourceapi.ResourceClaim, key string, what rivalry) {
+	if claim != nil {
+		if key == "" {
+			key = keyOf(claim)
+		}
+		c.keys[claim.UID] = key
+	}
+	entry := view.contested[key]
+	if entry == nil && len(view.contested) >= maxContested {
+		key, entry = "", view.contested[""]
+	}
+	if entry == nil {
+		entry = &contested{}
+		if key != "" {
+			entry.task = c.pl.solver.Prepare([]*resourceapi.ResourceClaim{claim})
+			if entry.task.Err() != nil {
+				entry.task = nil // The other scheduler may know more of classes by now.
+			}
+		}
+		view.contested[key] = entry
+	}
+	entry.add(what)
+}
+
+// keyOf is the same for claims that ask for the same.
+func keyOf(claim *resourceapi.ResourceClaim) string {
+	text, err := json.Marshal(claim.Spec.Devices)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// claimsOf returns the claims of a pod for which devices are to be found, or were found a
+// moment ago if it is bound. A pod whose claims do not exist yet has none: no scheduler
+// tries it before.
+func (c *contest) claimsOf(contender contenders.Contender) []*resourceapi.ResourceClaim {
+	claims, err := c.pl.claimsOf(contender.Pod)
+	if err != nil {
+		return nil
+	}
+	var open []*resourceapi.ResourceClaim
+	for _, claim := range claims {
+		// The informer may know before our watch does. What counts is who will be found there.
+		if _, allocated := c.pl.state.order.AllocatedBy(claim.UID); contender.Bound || !allocated {
+			open = append(open, claim)
+		}
+	}
+	var served []extendedResource
+	for _, resource := range c.pl.extendedResources(contender.Pod) {
+		if resource.class != nil {
+			served = append(served, resource)
+		}
+	}
+	if len(served) > 0 {
+		// The scheduler makes a claim when it has decided.
+		open = append(open, &resourceapi.ResourceClaim{
+			ObjectMeta: metav1.ObjectMeta{Namespace: contender.Pod.Namespace, UID: contender.Pod.UID},
+			Spec:       resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: requestsFor(contender.Pod, served).requests}},
+		})
+	}
+	return open
+}
+
+// learn finds out from a pod whether its scheduler takes part in the protocol: by who has
+// allocated a claim that was made for this pod alone and that nobody else uses.
+func (c *contest) learn(pod *v1.Pod) {
+	for _, status := range pod.Status.ResourceClaimStatuses {
+		if status.ResourceClaimName == nil {
+			continue
+		}
+		claim := c.pl.claim(pod.Namespace, *status.ResourceClaimName)
+		if claim == nil || !metav1.IsControlledBy(claim, pod) ||
+			len(claim.Status.ReservedFor) != 1 || claim.Status.ReservedFor[0].UID != pod.UID {
+			continue
+		}
+		if ours, known := c.pl.state.order.AllocatedBy(claim.UID); known {
+			c.pl.state.contenders.Learn(pod.Spec.SchedulerName, ours)
+		}
+	}
+}
+
+// earlier returns the earlier one of two times that are not zero.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// needsDevices reports whether a pod may have devices: it has claims, or resources that a
+// class may stand for.
+func (pl *Quartermaster) needsDevices(pod *v1.Pod) bool {
+	return len(pod.Spec.ResourceClaims) > 0 || len(pl.extendedResources(pod)) > 0
+}
