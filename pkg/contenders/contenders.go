@@ -34,6 +34,9 @@ type Contender struct {
 	// Rejected is set if its scheduler has found no place for it. It tries again when
 	// something becomes free.
 	Rejected bool
+	// Decided is set if its scheduler has found a place: it is about to write that. If it was
+	// rejected before, that is not known: it may also wait for others to be preempted.
+	Decided bool
 }
 
 // Registry has the pods that wait and those that were bound within the last Memory. All
@@ -48,6 +51,8 @@ type Registry struct {
 	pods map[types.UID]*entry
 	// schedulers has what is known of others, by schedulerName.
 	schedulers map[string]*scheduler
+	// heard is when another scheduler has last done something to a pod that waited.
+	heard time.Time
 }
 
 type entry struct {
@@ -127,13 +132,22 @@ func (r *Registry) List() []Contender {
 		present.Insert(name)
 		if s := r.scheduler(name); !s.takesPart(now) && (!e.bound.IsZero() || s.served || now.Sub(e.since) <= Memory) {
 			list = append(list, Contender{
-				Pod: e.pod, Since: e.since, Bound: !e.bound.IsZero(), Served: s.served, Rejected: rejected(e.pod),
+				Pod: e.pod, Since: e.since, Bound: !e.bound.IsZero(), Served: s.served,
+				Rejected: nominee(e.pod) == "" && rejected(e.pod), Decided: nominee(e.pod) != "" && !rejected(e.pod),
 			})
 		}
 	}
 	// Anybody may think up names.
 	maps.DeleteFunc(r.schedulers, func(name string, s *scheduler) bool { return !s.served && !present.Has(name) })
 	return list
+}
+
+// Heard returns when any other scheduler has last nominated a node to a pod that waited, or
+// rejected or bound it.
+func (r *Registry) Heard() time.Time {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r.heard
 }
 
 // Add, Update and Delete take over events. initial is set for what existed at the start.
@@ -163,6 +177,9 @@ func (r *Registry) apply(pod *v1.Pod, initial bool) {
 		delete(r.pods, pod.UID)
 		return
 	case e != nil:
+		if bound || nominee(pod) != nominee(e.pod) || rejected(pod) != rejected(e.pod) {
+			r.heard = now
+		}
 		e.pod = pod
 		if bound && e.bound.IsZero() {
 			e.bound = now
@@ -191,7 +208,7 @@ func (r *Registry) scheduler(name string) *scheduler {
 
 // note looks for traces of the scheduler on a pod.
 func (s *scheduler) note(pod *v1.Pod) {
-	s.served = s.served || pod.Spec.NodeName != "" || pod.Status.NominatedNodeName != "" ||
+	s.served = s.served || pod.Spec.NodeName != "" || nominee(pod) != "" ||
 		slices.ContainsFunc(pod.Status.Conditions, isPodScheduled)
 	if pod.Spec.NodeName != "" && len(pod.Status.ResourceClaimStatuses) > 0 {
 		s.witness = pod
@@ -206,8 +223,10 @@ func over(pod *v1.Pod) bool {
 		pod.DeletionTimestamp != nil && pod.Spec.NodeName == ""
 }
 
+func nominee(pod *v1.Pod) string { return pod.Status.NominatedNodeName }
+
 func rejected(pod *v1.Pod) bool {
-	return pod.Status.NominatedNodeName == "" && slices.ContainsFunc(pod.Status.Conditions, func(condition v1.PodCondition) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(condition v1.PodCondition) bool {
 		return isPodScheduled(condition) && condition.Status == v1.ConditionFalse
 	})
 }

@@ -44,6 +44,9 @@ func (w *world) names() []string {
 		if c.Rejected {
 			name += " rejected"
 		}
+		if c.Decided {
+			name += " decided"
+		}
 		names = append(names, name)
 	}
 	slices.Sort(names)
@@ -82,7 +85,7 @@ func TestWhoCounts(t *testing.T) {
 		now, then []string // then is after a minute
 	}{
 		"new":                            {pod: pod("p"), now: []string{"p"}},
-		"nominated":                      {pod: pod("p", nominated), now: []string{"p served"}, then: []string{"p served"}},
+		"nominated":                      {pod: pod("p", nominated), now: []string{"p served decided"}, then: []string{"p served decided"}},
 		"rejected":                       {pod: pod("p", rejectedPod), now: []string{"p served rejected"}, then: []string{"p served rejected"}},
 		"nominated after a rejection":    {pod: pod("p", rejectedPod, nominated), now: []string{"p served"}, then: []string{"p served"}},
 		"bound before it was heard of":   {pod: pod("p", bound), now: []string{"p bound"}},
@@ -124,6 +127,23 @@ func TestLife(t *testing.T) {
 	require.Equal(t, []string{"r served"}, w.names(), "its scheduler is known to run")
 	w.Own("other")
 	require.Empty(t, w.names(), "a profile was added")
+}
+
+// TestHeard: what users do to their pods tells nothing of schedulers.
+func TestHeard(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.Add(pod("p"), false)
+	labelled := pod("p")
+	labelled.Labels = map[string]string{"a": "b"}
+	w.pass(time.Second)
+	w.Update(labelled)
+	require.Zero(t, w.Heard())
+	for _, change := range []edit{rejectedPod, nominated, bound} {
+		w.pass(time.Second)
+		w.Update(pod("p", change))
+		require.Equal(t, w.clock.Now(), w.Heard())
+	}
 }
 
 func TestLearn(t *testing.T) {

@@ -19,6 +19,7 @@ func TestOursBesideOurs(t *testing.T) {
 	b := newBoard(t, "ours-ours")
 	b.startOurs("ours-1")
 	b.startOurs("ours-2")
+	b.introduce()
 	for range runs(t) {
 		f := b.run()
 		assert.Zero(t, f.doubled, "devices allocated to two claims: %s", f)

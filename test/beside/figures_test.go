@@ -25,8 +25,10 @@ func (f figures) String() string {
 		f.doubled, f.bound.Seconds(), f.rollbacks, f.conflicts, f.yield, f.see, f.settle)
 }
 
-// add adds what has changed in the metrics of all schedulers of ours.
+// add adds what has changed in the metrics of all schedulers of ours. Some may have been
+// started in between.
 func (f *figures) add(before, after []harness.Metrics) {
+	before = append(before, make([]harness.Metrics, len(after)-len(before))...)
 	f.yield, f.see, f.settle = harness.Histogram{}, harness.Histogram{}, harness.Histogram{}
 	for i := range after {
 		changed := func(name string) int { return int(after[i].Sum(name) - before[i].Sum(name)) }

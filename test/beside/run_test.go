@@ -46,12 +46,17 @@ func newBoard(t *testing.T, name string) *board {
 }
 
 // run creates all pods, waits until they are bound, counts, and deletes them again.
-func (b *board) run() figures {
+func (b *board) run() figures { return b.play(func() {}) }
+
+// play is run, with something that happens once all pods are created. What that starts has
+// nothing in its metrics before.
+func (b *board) play(created func()) figures {
 	b.T.Helper()
 	b.played++
 	before := b.readMetrics()
 	start := time.Now()
 	b.createPods()
+	created()
 	b.Within(bindWithin, "bind all pods", func(context.Context) error {
 		if bound := b.Bound(); bound < pods {
 			return fmt.Errorf("%d of %d pods are bound", bound, pods)
@@ -72,6 +77,23 @@ func (b *board) run() figures {
 	}
 	b.deletePods()
 	return f
+}
+
+// introduce has each scheduler allocate a claim, from which others learn that it takes part.
+func (b *board) introduce() {
+	b.T.Helper()
+	for _, profile := range b.profiles {
+		pod := b.Pod("hello-"+profile, harness.FromTemplate("one"))
+		pod.Spec.SchedulerName = profile
+		b.Create(pod)
+	}
+	b.Within(bindWithin, "bind one pod of each scheduler", func(context.Context) error {
+		if bound := b.Bound(); bound < len(b.profiles) {
+			return fmt.Errorf("%d pods are bound", bound)
+		}
+		return nil
+	})
+	b.deletePods()
 }
 
 // createPods creates the pods of all schedulers in turn.

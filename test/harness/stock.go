@@ -25,15 +25,25 @@ const (
 // scheduler, under an identity of its own with the rights that every cluster has for
 // it. name is that of its log. ctx bounds only the start.
 func (c *Cluster) StartStockScheduler(ctx context.Context, name string) (*Scheduler, error) {
-	kubeconfig, err := c.stockKubeconfig(ctx)
-	if err != nil {
+	return c.startStock(ctx, schedulerproc.Options{Config: []byte(stockConfig), LogFile: filepath.Join(c.Logs, name+".log")})
+}
+
+// StartStockSchedulerWith is StartStockScheduler with another limit of requests per second,
+// twice as many in a burst, and without leader election.
+func (c *Cluster) StartStockSchedulerWith(ctx context.Context, name string, qps int) (*Scheduler, error) {
+	alone := false
+	return c.startStock(ctx, schedulerproc.Options{
+		Config:         fmt.Appendf([]byte(stockConfig), "clientConnection: {qps: %d, burst: %d}\n", qps, 2*qps),
+		LeaderElection: &alone,
+		LogFile:        filepath.Join(c.Logs, name+".log"),
+	})
+}
+
+func (c *Cluster) startStock(ctx context.Context, options schedulerproc.Options) (_ *Scheduler, err error) {
+	if options.Kubeconfig, err = c.stockKubeconfig(ctx); err != nil {
 		return nil, fmt.Errorf("make the identity of the stock scheduler: %w", err)
 	}
-	process, err := c.StartProcess(ctx, "kube-scheduler", schedulerproc.Options{
-		Config:     []byte(stockConfig),
-		Kubeconfig: kubeconfig,
-		LogFile:    filepath.Join(c.Logs, name+".log"),
-	})
+	process, err := c.StartProcess(ctx, "kube-scheduler", options)
 	if err != nil {
 		return nil, err
 	}

@@ -56,10 +56,13 @@ type contested struct {
 	rivalry
 }
 
-// rivalry is whether others are about to allocate something. Neither is set if their pods
+// rivalry is whether others are about to allocate something. Nothing is set if their pods
 // were bound a moment ago, or were rejected, so that it takes an event that helps them, or if
 // nobody has looked after them for some time.
 type rivalry struct {
+	// decided is since when the first of their claims is waited for of which it is known that
+	// its scheduler has decided; zero if there is none.
+	decided time.Time
 	// active is since when the first of their claims is waited for by a scheduler that is
 	// known to run; zero if there is none.
 	active time.Time
@@ -68,7 +71,7 @@ type rivalry struct {
 }
 
 func (r *rivalry) add(other rivalry) {
-	r.active, r.young = earlier(r.active, other.active), earlier(r.young, other.young)
+	r.decided, r.active, r.young = earlier(r.decided, other.decided), earlier(r.active, other.active), earlier(r.young, other.young)
 }
 
 // compete gives a profile its view of the contest. The first one makes the registry of other
@@ -130,7 +133,7 @@ func (c *contest) rivals(pools map[inventory.PoolID][]string, maxAge time.Durati
 // active reports whether anything is about to be allocated by others.
 func (c *contest) active() bool {
 	for _, contested := range c.view(pollAge).contested {
-		if !contested.active.IsZero() {
+		if !contested.active.IsZero() || !contested.decided.IsZero() {
 			return true
 		}
 	}
@@ -186,6 +189,8 @@ func rivalryOf(pod contenders.Contender, now time.Time) rivalry {
 	switch {
 	case pod.Bound || pod.Rejected || waits > contenders.Memory:
 		return rivalry{}
+	case pod.Decided:
+		return rivalry{decided: pod.Since}
 	case pod.Served:
 		return rivalry{active: pod.Since}
 	case waits <= youth:

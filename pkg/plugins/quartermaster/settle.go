@@ -71,20 +71,25 @@ func (s *settling) unseen() bool {
 }
 
 // active reports whether others are about to allocate something that was to be seen when
-// the wait began. If they get on with it, that is so until they have been silent for as
-// long as it may take them; if nothing is to be seen of them, for the settle time.
+// the wait began. If they are known to have decided, that is so until it is allocated. If they
+// get on with what they have, until they have been silent for as long as it may take them;
+// and if nothing was to be seen of them yet, for the settle time.
 func (s *settling) active() bool {
-	if !s.pl.settles() || len(s.pools) == 0 {
+	waited := time.Since(s.begin)
+	if !s.pl.settles() || len(s.pools) == 0 || waited >= s.pl.maxSettling() {
 		return false
 	}
 	_, rivalry := s.pl.contest.rivals(s.pools, pollAge)
 	begun := func(since time.Time) bool { return !since.IsZero() && !since.After(s.begin) }
-	waited := time.Since(s.begin)
-	if begun(rivalry.active) {
-		silent := min(waited, time.Since(s.pl.state.order.LastForeign()))
-		return silent < s.pl.settlingTime() && waited < s.pl.maxSettling()
+	switch {
+	case begun(rivalry.decided):
+		return true
+	case begun(rivalry.active):
+		silent := min(waited, time.Since(s.pl.state.order.LastForeign()), time.Since(s.pl.state.contenders.Heard()))
+		return silent < s.pl.settlingTime()
+	default:
+		return begun(rivalry.young) && waited < s.pl.args.SettleTime.Duration
 	}
-	return begun(rivalry.young) && waited < s.pl.args.SettleTime.Duration
 }
 
 // wait lasts as long as others are active, and at least for the given time. It ends before

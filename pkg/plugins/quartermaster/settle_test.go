@@ -54,6 +54,12 @@ func rejectedThere(pod *v1.Pod) {
 // nominatedThere is a pod for which its scheduler has found a place.
 func nominatedThere(pod *v1.Pod) { pod.Status.NominatedNodeName = "n1" }
 
+// retriedThere is a pod for which its scheduler has perhaps found a place meanwhile.
+func retriedThere(pod *v1.Pod) {
+	rejectedThere(pod)
+	nominatedThere(pod)
+}
+
 func gated(pod *v1.Pod) {
 	pod.Spec.SchedulingGates = []v1.PodSchedulingGate{{Name: "example.com/wait"}}
 }
@@ -76,7 +82,8 @@ func TestWhereToSettle(t *testing.T) {
 		"a pod that nobody looks after":            {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"))}, since: youth + time.Second, want: settleTime},
 		"a pod that nobody looks after, long ago":  {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"))}, since: 2 * time.Minute},
 		"a pod that was rejected":                  {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"), rejectedThere)}, since: time.Hour, want: settleTime},
-		"a pod with a nomination":                  {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"), nominatedThere)}, since: time.Second, want: 2 * settleTime},
+		"a pod with a nomination":                  {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"), nominatedThere)}, since: time.Second, want: 2 * maxSettleTimes * settleTime},
+		"a pod with a nomination for preemption":   {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"), retriedThere)}, since: time.Second, want: 2 * settleTime},
 		"a pod with a nomination, long ago":        {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"), nominatedThere)}, since: time.Hour, want: settleTime},
 		"a pod that cannot use the devices":        {pods: []*v1.Pod{newPod("theirs", of("other"), uses("nic"))}},
 		"a pod of which nobody knows what it uses": {pods: []*v1.Pod{newPod("theirs", of("other"), uses("classless"))}, want: 2 * settleTime},
@@ -130,11 +137,11 @@ func TestSettle(t *testing.T) {
 		loses    bool
 	}{
 		"alone":                                  {written: true},
-		"busy":                                   {pod: nominatedThere, want: 2 * settleTime, written: true},
+		"busy":                                   {pod: retriedThere, want: 2 * settleTime, written: true},
 		"busy, off":                              {off: true, pod: nominatedThere, written: true},
 		"a conflict before the write":            {pod: nominatedThere, conflict: settleTime / 2, want: settleTime / 2, loses: true},
 		"a conflict after the write":             {pod: rejectedThere, conflict: settleTime / 2, want: settleTime, written: true, loses: true},
-		"a conflict after the write, while busy": {pod: nominatedThere, conflict: 3 * settleTime / 2, want: 2 * settleTime, written: true, loses: true},
+		"a conflict after the write, while busy": {pod: retriedThere, conflict: 3 * settleTime / 2, want: 2 * settleTime, written: true, loses: true},
 		"a conflict that ends":                   {pod: rejectedThere, conflict: settleTime / 4, until: 3 * settleTime / 4, want: settleTime, written: true, loses: true},
 		"a conflict too late to lose":            {pod: rejectedThere, conflict: 2 * settleTime, want: settleTime, written: true},
 		"a conflict after the write, off":        {off: true, pod: rejectedThere, conflict: settleTime / 2, written: true},
