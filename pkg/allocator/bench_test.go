@@ -90,6 +90,24 @@ func (c benchmarkCase) run(bm *testing.B, create newAllocator) {
 	}
 }
 
+// BenchmarkOddClaim measures what an attempt to schedule a pod costs at most: a claim with more
+// combinations of devices than anybody could try, on 5,000 nodes, one after the other.
+func BenchmarkOddClaim(bm *testing.B) {
+	c, claim := hopeless()
+	task, site := c.solver().Prepare(objects([]*b.ClaimBuilder{claim})), c.site()
+	const nodes = 5000
+	for bm.Loop() {
+		ctx := allocator.WithSteps(bm.Context(), allocator.NewSteps(20*allocator.DefaultStepBudget, nodes))
+		for range nodes {
+			outcome, err := task.Check(ctx, site)
+			if err != nil || !outcome.GaveUp {
+				bm.Fatalf("the search came to an end, error %v", err)
+			}
+			outcome.Release()
+		}
+	}
+}
+
 func requestsOf(counts ...int64) []*resourceapi.ResourceClaim {
 	return []*resourceapi.ResourceClaim{gpuClaim(counts...).Obj()}
 }

@@ -35,7 +35,8 @@ const FenceAnnotation = "quartermaster/fence"
 // another process that died or lost its lease before, which may still arrive and take
 // the reservation or the allocation away, does not apply any more
 // (docs/commit-protocol.md). The reservation is there all the time: the pod may be bound
-// without the caller knowing.
+// without the caller knowing. For a group of pods, which have one reservation between them,
+// a write that this Writer has made for one of them is as good for the others.
 //
 // The error is one of ErrDeleted, ErrReplaced, ErrAllocatedElsewhere,
 // ErrDeallocated and ErrConsumerLimit if the claim does not permit it; ErrNotStored if
@@ -51,7 +52,7 @@ func (w *Writer) Bind(ctx context.Context, claim *resourceapi.ResourceClaim, all
 		return nil, errors.New("bind claim: asked to bind no claim at all; this is a bug in the caller")
 	}
 	b := binding{writer: w, seen: claim.Status.Allocation, allocation: allocation, consumer: consumer}
-	op := &operation{claim: claim, asked: b.describe(), decide: b.decide}
+	op := &operation{claim: claim, asked: b.describe(), decide: b.decide, binds: true}
 	if consumer.Resource == "" || consumer.Name == "" || consumer.UID == "" {
 		return nil, fmt.Errorf("claim %s: asked to %s, but resource, name and UID of the consumer have to be set; this is a bug in the caller", op.key(), op.asked)
 	}
@@ -97,7 +98,10 @@ func (b *binding) decide(current *resourceapi.ResourceClaim) (write, *refusal) {
 	protected := isProtected(current)
 	done := current.Status.Allocation != nil && reserved && protected
 	switch {
-	case done && (b.wrote || b.isFenced(current) || current.DeletionTimestamp != nil):
+	case done && (b.wrote || b.isFenced(current)):
+		b.writer.groups.note(current, b.consumer)
+		return nil, nil
+	case done && (current.DeletionTimestamp != nil || b.writer.groups.cover(current, b.consumer)):
 		// Also if the claim is being deleted: a deletion that comes after a
 		// reservation waits for its end.
 		return nil, nil

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // bindCase describes one call of Bind for pod "me".
@@ -305,4 +306,67 @@ func TestBindFencesEachTime(t *testing.T) {
 		claim = got
 	}
 	require.Equal(t, "update, update, update", strings.Join(s.requests, ", "))
+}
+
+// TestGroupFencesOnce: of the pods of a group, which have one reservation, the first writes and
+// the others look, until something may have been taken away.
+func TestGroupFencesOnce(t *testing.T) {
+	t.Parallel()
+	group := func(name string) resourceapi.ResourceClaimConsumerReference {
+		return resourceapi.ResourceClaimConsumerReference{APIGroup: "scheduling.k8s.io", Resource: "podgroups", Name: name, UID: types.UID(name + "-uid")}
+	}
+	reserved := func(claim *resourceapi.ResourceClaim) {
+		claim.Status.ReservedFor = append(claim.Status.ReservedFor, group("gang"))
+	}
+	const bind, unreserve, other, elsewhere = "bind", "unreserve another", "bind another group", "somebody writes"
+	for name, tc := range map[string]struct {
+		stored   *resourceapi.ResourceClaim
+		calls    []string
+		requests string
+	}{
+		"allocated by the first":       {newClaim(allocated("gpu-0")), []string{bind, bind, bind}, "update status, get, get"},
+		"reserved by a predecessor":    {newClaim(allocated("gpu-0"), reserved), []string{bind, bind, bind}, "update, get, get"},
+		"somebody writes in between":   {newClaim(allocated("gpu-0")), []string{bind, elsewhere, bind}, "update status, get"},
+		"something may be taken away":  {newClaim(allocated("gpu-0")), []string{bind, unreserve, bind, bind}, "update status, get, update, get"},
+		"another group has it as well": {newClaim(allocated("gpu-0")), []string{bind, other, bind}, "update status, update status, update"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, client := startServer(t, tc.stored)
+			w, _ := newTestWriter(client)
+			seen := tc.stored.DeepCopy()
+			for _, call := range tc.calls {
+				var err error
+				switch call {
+				case bind:
+					_, err = w.Bind(context.Background(), seen, nil, group("gang"))
+				case other:
+					_, err = w.Bind(context.Background(), s.claim.DeepCopy(), nil, group("other"))
+				case unreserve:
+					_, err = w.Unreserve(context.Background(), seen, "nobody")
+				case elsewhere:
+					s.claim.ResourceVersion = "99"
+				}
+				require.NoError(t, err)
+				seen = s.claim.DeepCopy()
+			}
+			require.Equal(t, tc.requests, strings.Join(s.requests, ", "))
+		})
+	}
+}
+
+// TestGroupsAtTheSameTime: whoever has to wait for its turn profits as well.
+func TestGroupsAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	group := resourceapi.ResourceClaimConsumerReference{APIGroup: "scheduling.k8s.io", Resource: "podgroups", Name: "gang", UID: "gang-uid"}
+	old := newClaim(allocated("gpu-0"))
+	s, client := startServer(t, old)
+	w, _ := newTestWriter(client)
+	bind := func() {
+		if _, err := w.Bind(context.Background(), old, nil, group); err != nil {
+			t.Error(err)
+		}
+	}
+	oneWaits(t, w, client, old.UID, bind, bind)
+	require.Equal(t, "update status, get", strings.Join(s.requests, ", "))
 }

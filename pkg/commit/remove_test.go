@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 func TestRemove(t *testing.T) {
@@ -22,6 +23,7 @@ func TestRemove(t *testing.T) {
 		faults       []fault
 		requests     string
 		left         *resourceapi.ResourceClaim // nil: gone
+		returned     bool                       // left is returned
 		err          func(error) bool
 	}{
 		"not allocated":          {stored: newClaim(), requests: "delete"},
@@ -46,8 +48,24 @@ func TestRemove(t *testing.T) {
 			stored: newClaim(withUID("new"), reservedFor("other")), seen: newClaim(allocated("gpu-0"), reservedFor("me")),
 			requests: "update, get", left: newClaim(withUID("new"), reservedFor("other")),
 		},
-		"being deleted, and waits for our finalizer":   {stored: newClaim(allocated("gpu-0"), reservedFor("me"), beingDeleted), requests: "update", left: newClaim(allocated("gpu-0"), reservedFor("me"), beingDeleted, withFinalizers(), withVersion("11"))},
-		"deleted, but somebody else has a finalizer":   {stored: newClaim(withFinalizers("example.com/theirs"), allocated("gpu-0")), requests: "update, delete", left: newClaim(withFinalizers("example.com/theirs"), allocated("gpu-0"), withFinalizers("example.com/theirs"), beingDeleted, withVersion("12"))},
+		"being deleted, and waits for our finalizer": {stored: newClaim(allocated("gpu-0"), reservedFor("me"), beingDeleted), requests: "update", left: newClaim(allocated("gpu-0"), reservedFor("me"), beingDeleted, withFinalizers(), withVersion("11"))},
+		"somebody else has a finalizer": {
+			stored: newClaim(allocated("gpu-0"), withFinalizers("example.com/theirs", resourceapi.Finalizer), reservedFor("me")), requests: "update status, update, delete",
+			left: newClaim(withFinalizers("example.com/theirs"), beingDeleted, withVersion("13")), returned: true,
+		},
+		"somebody else has a finalizer on a claim that nobody protects": {
+			stored: newClaim(allocated("gpu-0"), withFinalizers("example.com/theirs")), requests: "update status, delete",
+			left: newClaim(withFinalizers("example.com/theirs"), beingDeleted, withVersion("12")), returned: true,
+		},
+		"somebody adds a finalizer before the claim is deleted": {
+			stored: newClaim(allocated("gpu-0"), reservedFor("me")), faults: []fault{{on: "delete", before: changed(withFinalizers("example.com/theirs"))}},
+			requests: "update, delete, get, update status, delete",
+			left:     newClaim(withFinalizers("example.com/theirs"), beingDeleted, withVersion("14")), returned: true,
+		},
+		"being deleted, and somebody else has a finalizer": {
+			stored: newClaim(allocated("gpu-0"), withFinalizers("example.com/theirs"), beingDeleted, reservedFor("me")), requests: "update status",
+			left: newClaim(withFinalizers("example.com/theirs"), beingDeleted, withVersion("11")), returned: true,
+		},
 		"the answer to the deletion got lost":          {stored: newClaim(), faults: []fault{{on: "delete", applied: true, err: io.EOF}}, requests: "delete, get"},
 		"the answer to the first write got lost":       {stored: newClaim(protected), faults: []fault{{on: "update", applied: true, err: io.EOF}}, requests: "update, get, delete"},
 		"the server is overloaded":                     {stored: newClaim(), faults: []fault{{on: "delete", err: apierrors.NewTooManyRequests("later", 1)}}, requests: "delete, get, delete"},
@@ -72,11 +90,12 @@ func TestRemove(t *testing.T) {
 			w, _ := newTestWriter(client)
 			cancelled, cancel := context.WithCancel(context.Background())
 			cancel() // It goes on nevertheless.
-			err := w.Remove(cancelled, seen, "me-uid")
+			left, err := w.Remove(cancelled, seen, "me-uid")
 			require.Equal(t, tc.requests, strings.Join(s.requests, ", "))
 			require.Empty(t, s.faults, "faults that did not happen")
 			s.requireVersioned(t)
 			require.Empty(t, cmp.Diff(tc.left, s.claim, cmpopts.EquateEmpty()))
+			require.Equal(t, tc.returned, left != nil)
 			if tc.err == nil {
 				require.NoError(t, err)
 				return
@@ -91,8 +110,9 @@ func TestRemoveRefusesMistakes(t *testing.T) {
 	t.Parallel()
 	s, client := startServer(t, newClaim())
 	w, _ := newTestWriter(client)
-	require.ErrorContains(t, w.Remove(context.Background(), nil, "me-uid"), "bug in the caller")
-	require.ErrorContains(t, w.Remove(context.Background(), newClaim(), ""), "bug in the caller")
-	require.ErrorContains(t, w.Remove(context.Background(), newClaim(withUID("")), "me-uid"), "bug in the caller")
+	for claim, consumer := range map[*resourceapi.ResourceClaim]types.UID{nil: "me-uid", newClaim(): "", newClaim(withUID("")): "me-uid"} {
+		_, err := w.Remove(context.Background(), claim, consumer)
+		require.ErrorContains(t, err, "bug in the caller")
+	}
 	require.Empty(t, s.requests)
 }

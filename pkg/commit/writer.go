@@ -44,6 +44,7 @@ type Writer struct {
 	timestamp bool
 	// consumerLimit is how many consumers the server accepts for a claim.
 	consumerLimit func(*resourceapi.ResourceClaim) int
+	groups        groupWrites
 	// busy makes calls for one claim UID wait for each other.
 	busy ClaimLocks
 }
@@ -77,6 +78,7 @@ func New(client kubernetes.Interface, options ...Option) *Writer {
 		clock:     clock.RealClock{},
 		sleep:     sleep,
 		random:    rand.Float64,
+		groups:    newGroupWrites(),
 		timestamp: true,
 		consumerLimit: func(*resourceapi.ResourceClaim) int {
 			return resourceapi.ResourceClaimReservedForMaxSize
@@ -99,6 +101,9 @@ type operation struct {
 	// write that brings the claim nearer to the goal, or a refusal if the goal
 	// cannot be reached from that state, or neither if the goal is reached.
 	decide func(current *resourceapi.ResourceClaim) (write, *refusal)
+	// binds is set if this is Bind; all other operations take something away. deletes is set
+	// if this is Remove.
+	binds, deletes bool
 }
 
 // write sends one modified copy of a claim to the server and returns the answer.
@@ -109,8 +114,16 @@ func (op *operation) key() string {
 }
 
 // maxAccepted is how many writes in a row the server may accept before the goal
-// has to be reached: the longest way is finalizer, then status.
+// has to be reached: the longest way is finalizer, then status. Remove may have to delete the
+// claim besides.
 const maxAccepted = 2
+
+func (op *operation) mostAccepted() int {
+	if op.deletes {
+		return maxAccepted + 1
+	}
+	return maxAccepted
+}
 
 // run carries out the operation, after those for the same claim that came earlier, and
 // returns the claim as the server has it.
@@ -124,6 +137,9 @@ func (w *Writer) run(ctx context.Context, op *operation) (*resourceapi.ResourceC
 	}
 	var state *resourceapi.ResourceClaim
 	defer func() { turn.End(state) }()
+	if !op.binds {
+		defer w.groups.forget(op.claim.UID)
+	}
 	if state, err = w.carryOut(ctx, op, newer(op.claim, turn.latest())); err != nil {
 		return nil, err
 	}
@@ -171,7 +187,7 @@ func (w *Writer) carryOut(ctx context.Context, op *operation, base *resourceapi.
 			return current, refused.asError(op)
 		case next == nil:
 			return current, nil
-		case accepted == maxAccepted:
+		case accepted == op.mostAccepted():
 			return nil, fmt.Errorf("claim %s: asked to %s, the server accepted the write, but its answer does not show the change; check the admission webhooks for resourceclaims", op.key(), op.asked)
 		}
 		if err := failures.mayWrite(ctx); err != nil {

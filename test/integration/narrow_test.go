@@ -36,7 +36,7 @@ func TestNearlyFullCluster(t *testing.T) {
 	for node := range free {
 		s.patchNode(node, `{"spec":{"taints":[{"key":"example.com/broken","effect":"NoSchedule"}]}}`)
 		s.Create(s.Pod("last", fromTemplate("gpu")))
-		s.Waiting("last", "1 node(s) had untolerated taint", fmt.Sprintf("%d cannot allocate all claims: claim gpu of the pod, request gpu: ", nodes-1),
+		s.Waiting("last", "node(s) had untolerated taint(s)", fmt.Sprintf("%d cannot allocate all claims: claim gpu of the pod, request gpu: ", nodes-1),
 			"the only device that matches is held by another claim")
 		s.patchNode(node, `{"spec":{"taints":null}}`)
 		s.Running("last")

@@ -54,16 +54,16 @@ func (pl *Quartermaster) createSpecial(ctx context.Context, pod *v1.Pod, podClai
 }
 
 // undoSpecial deletes the claim for extended resources of a pod that is not bound, as far
-// as it exists.
-func (pl *Quartermaster) undoSpecial(ctx context.Context, pod *v1.Pod, podClaim *podClaim) error {
+// as it exists. It returns the claim if somebody else keeps it from going, else nil.
+func (pl *Quartermaster) undoSpecial(ctx context.Context, pod *v1.Pod, podClaim *podClaim) (*resourceapi.ResourceClaim, error) {
 	claim := podClaim.claim
 	if !podClaim.special.created {
 		var err error
 		if claim, err = pl.writer.Find(ctx, claim.Namespace, claim.Name); err != nil {
-			return err
+			return nil, err
 		}
 		if claim == nil || ownerOfExtendedClaim(claim) != pod.UID {
-			return nil
+			return nil, nil
 		}
 	}
 	return pl.writer.Remove(ctx, claim, pod.UID)
@@ -96,8 +96,12 @@ func (pl *Quartermaster) removeLeftOver(ctx context.Context, c *cycle, pod *v1.P
 		return false, err
 	}
 	for _, claim := range claims {
-		if err := pl.writer.Remove(ctx, claim, pod.UID); err != nil {
+		left, err := pl.writer.Remove(ctx, claim, pod.UID)
+		if err != nil {
 			return false, fmt.Errorf("delete claim %s, which an earlier attempt made for the pod's extended resources: %w", klog.KObj(claim), err)
+		}
+		if left != nil {
+			pl.observe(ctx, left)
 		}
 	}
 	return true, nil

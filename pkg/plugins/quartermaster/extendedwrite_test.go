@@ -132,6 +132,40 @@ func TestExtendedClaimGoesWithFailedAttempt(t *testing.T) {
 	}
 }
 
+// TestExtendedClaimThatOthersKeep: somebody else has a finalizer on the claim, so that it does
+// not go with the failed attempt. It holds nothing then, on the server just as here, and until
+// that is so, nobody else gets the devices.
+func TestExtendedClaimThatOthersKeep(t *testing.T) {
+	t.Parallel()
+	inCluster(t, servedNodes(2, "n1"), func(t *testing.T, f *fixture) {
+		pod, other := gpuPod("p", "2"), gpuPod("other", "2")
+		f.create(pod)
+		f.create(other)
+		theirs := func() {
+			f.changeClaim(nameFor(pod), func(claim *resourceapi.ResourceClaim) {
+				claim.Finalizers = append(claim.Finalizers, "example.com/theirs")
+			})
+		}
+		f.fail(fault{on: "patch/status", before: theirs, err: forbidden()}, fault{on: "update/status"}) // The second is the allocation.
+		f.fail(fault{on: "update/status", err: forbidden()})
+		require.Equal(t, "PreBind", f.schedule(pod).phase)
+		require.ElementsMatch(t, []string{"n1/gpu-0", "n1/gpu-1"}, deviceNames(f.claim(nameFor(pod))), "the write was refused")
+		require.ElementsMatch(t, []string{"gpu-0", "gpu-1"}, f.inUse("n1"))
+		require.Equal(t, "Filter", f.schedule(other).phase)
+
+		time.Sleep(time.Minute) // Of fake time: it is undone in the background.
+		f.settle()
+		left := f.claim(nameFor(pod))
+		require.NotNil(t, left.DeletionTimestamp)
+		require.Equal(t, []string{"example.com/theirs"}, left.Finalizers)
+		require.Empty(t, deviceNames(left))
+		require.Empty(t, consumerNames(left))
+		require.Empty(t, f.inUse("n1"))
+		result := f.schedule(other)
+		require.Empty(t, result.phase, "%v", result.status)
+	})
+}
+
 // repeat returns all faults so many times, one after the other.
 func repeat(n int, faults ...fault) []fault {
 	var result []fault

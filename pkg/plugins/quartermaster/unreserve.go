@@ -111,7 +111,7 @@ func (pl *Quartermaster) undo(ctx context.Context, pod *v1.Pod, podClaim *podCla
 	case podClaim.special != nil && bound:
 		claim, err = pl.settleSpecial(ctx, podClaim)
 	case podClaim.special != nil:
-		claim, err = nil, pl.undoSpecial(ctx, pod, podClaim)
+		claim, err = pl.undoSpecial(ctx, pod, podClaim)
 	case bound:
 		claim, err = pl.writer.Settle(ctx, claim)
 	case podClaim.allocation == nil:
