@@ -59,7 +59,7 @@ func fullNodes() scenario.Scenario {
 			scenario.Expect(scenario.Scheduled("worker", replicas,
 				scenario.DevicesEach(2), scenario.NoDeviceTwice(), scenario.Running())),
 			scenario.Create(workload.Pod("late", "late", onNodesOf(name, templated("pair")))),
-			scenario.Expect(scenario.Waits("late", 1, scenario.Reason{Cause: devicesHeld, Claim: "late-pair-", Request: "gpu"})),
+			scenario.Expect(scenario.Waits("late", 1, scenario.Reason{Cause: devicesHeld, Entry: "pair", Request: "gpu"})),
 		},
 	}
 }
@@ -145,7 +145,7 @@ func firstAvailable() scenario.Scenario {
 			scenario.Create(pod("fallback", 0), pod("fallback", 1)),
 			scenario.Expect(scenario.Scheduled("fallback", 2, scenario.FromRequest("gpu/small"), scenario.DevicesEach(2))),
 			scenario.Create(pod("nothing", 0)),
-			scenario.Expect(scenario.Waits("nothing", 1, scenario.Reason{Cause: noAlternativeFits, Claim: "nothing-0-flexible-", Request: "gpu"})),
+			scenario.Expect(scenario.Waits("nothing", 1, scenario.Reason{Cause: noAlternativeFits, Entry: "flexible", Request: "gpu"})),
 		},
 	}
 }

@@ -44,7 +44,7 @@ func taintedDevice() scenario.Scenario {
 			),
 			scenario.Expect(
 				scenario.Scheduled("healthy", 3, scenario.DeviceNames("gpu-1", "gpu-2", "gpu-3")),
-				scenario.Waits("intolerant", 1, scenario.Reason{Cause: devicesTainted, Claim: "intolerant-healthy-", Request: "gpu"}),
+				scenario.Waits("intolerant", 1, scenario.Reason{Cause: devicesTainted, Entry: "healthy", Request: "gpu"}),
 			),
 			scenario.Create(
 				workload.Claim("tolerant", workload.Request("gpu", tolerant)),
@@ -70,7 +70,7 @@ func taintRule() scenario.Scenario {
 		Steps: []scenario.Step{
 			scenario.Create(rule, workload.Template("one", workload.Request("gpu", gpus(1)))),
 			scenario.Create(pod(0), pod(1)),
-			scenario.Expect(scenario.Waits("patient", 2, scenario.Reason{Cause: devicesTainted, Claim: "patient-", Request: "gpu"})),
+			scenario.Expect(scenario.Waits("patient", 2, scenario.Reason{Cause: devicesTainted, Entry: "one", Request: "gpu"})),
 			scenario.Delete(rule),
 			scenario.Expect(scenario.Scheduled("patient", 2, scenario.NoDeviceTwice())),
 			scenario.Create(
