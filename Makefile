@@ -19,6 +19,8 @@ BENCH_TIME ?= 100ms
 BENCH_COUNT ?= 10
 # Packages that keep something between pods, with benchmarks of that.
 STATE_PACKAGES := ./pkg/selector ./pkg/inventory ./pkg/ledger ./pkg/commitorder
+# How many pods with an expression of their own bench-selectors tries to place.
+EXPRESSIONS ?= 2000
 # What bench-perf runs: workloads by a regular expression, and how often each.
 WORKLOADS ?= .
 ROUNDS ?= 1
@@ -116,19 +118,28 @@ soak: build bin/kube-scheduler ## run four schedulers on the same devices for SO
 	@SOAK_DURATION=$(SOAK_DURATION) $(GO) test -v -count=1 -timeout 0 ./test/soak
 
 .PHONY: bench
-bench: bench-allocator bench-state bench-perf bench-process ## run all benchmarks, beside upstream's code (hours)
+bench: bench-allocator bench-selectors bench-state bench-perf bench-process ## run all benchmarks, beside upstream's code (hours)
 
 .PHONY: bench-publish
-bench-publish: bench-allocator bench-state bench-published-workloads bench-process ## take all figures of docs/performance.md (35 minutes on two cores)
+bench-publish: bench-allocator bench-selectors bench-state bench-published-workloads bench-process ## take all figures of docs/performance.md (40 minutes on two cores)
 
 .PHONY: bench-published-workloads
 bench-published-workloads: bin/etcd
 	@GO='$(GO)' hack/bench bin/bench -selection published.txt -rounds $(ROUNDS)
 
-.PHONY: bench-state
-bench-state: ## run the benchmarks of what is kept between pods: memory of selectors, large pools (minutes)
+.PHONY: bench-selectors
+bench-selectors: ## measure what EXPRESSIONS distinct expressions, one a pod, cost in time and memory (minutes)
 	@mkdir -p bin/bench
-	@$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCH_TIME) $(STATE_PACKAGES) | tee bin/bench/state.txt
+	@$(GO) test -run '^$$' -bench '^BenchmarkDistinctExpressions$$' -benchmem -benchtime $(EXPRESSIONS)x -timeout 60m ./pkg/allocator >bin/bench/selectors.txt || \
+		{ cat bin/bench/selectors.txt; exit 1; }
+	@cat bin/bench/selectors.txt
+
+.PHONY: bench-state
+bench-state: ## run the benchmarks of what is kept between pods: pools, the ledger, selectors' results (a minute)
+	@mkdir -p bin/bench
+	@$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCH_TIME) $(STATE_PACKAGES) >bin/bench/state.txt || \
+		{ cat bin/bench/state.txt; exit 1; }
+	@cat bin/bench/state.txt
 
 .PHONY: bench-short
 bench-short: bin/etcd ## run a small selection of the workloads of bench-perf (minutes)
@@ -137,7 +148,7 @@ bench-short: bin/etcd ## run a small selection of the workloads of bench-perf (m
 .PHONY: bench-allocator
 bench-allocator: ## print a table of the allocator's benchmarks, beside upstream's allocator (a minute)
 	@mkdir -p bin/bench
-	@$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCH_TIME) -count $(BENCH_COUNT) $(BENCH_PACKAGES) >bin/bench/allocator.txt || \
+	@$(GO) test -run '^$$' -bench 'Allocate|New' -benchmem -benchtime $(BENCH_TIME) -count $(BENCH_COUNT) $(BENCH_PACKAGES) >bin/bench/allocator.txt || \
 		{ cat bin/bench/allocator.txt; exit 1; }
 	@$(GO) run ./hack/benchtable <bin/bench/allocator.txt
 
