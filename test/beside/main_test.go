@@ -7,14 +7,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quartermaster-dra/quartermaster/pkg/controlplane"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
 var cluster *harness.Cluster
 
 func TestMain(m *testing.M) {
-	os.Exit(harness.Main(m, harness.Options{Name: "beside", Binaries: []string{"kube-scheduler"}},
-		func(c *harness.Cluster) { cluster = c }))
+	os.Exit(harness.Main(m, harness.Options{
+		Name:         "beside",
+		Binaries:     []string{"kube-scheduler"},
+		ControlPlane: controlplane.Options{FeatureGates: gates},
+	}, func(c *harness.Cluster) { cluster = c }))
 }
 
 // runs is how often each test does what it does.

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -28,6 +29,9 @@ type Scheduler struct {
 // SchedulerOptions says how a scheduler differs from the one of manifests/secondary.
 // The zero value is that scheduler without leader election.
 type SchedulerOptions struct {
+	// Overlay is the folder of manifests with its configuration. Empty: secondary. Its
+	// rights have to be applied.
+	Overlay string
 	// Name tells schedulers of the same profile apart; it is part of the name of
 	// the log. Empty: the profile.
 	Name string
@@ -92,16 +96,17 @@ func (c *Cluster) StartScheduler(ctx context.Context, o SchedulerOptions) (*Sche
 	return &Scheduler{Profile: o.Profile, Process: process, cluster: c}, nil
 }
 
-// schedulerConfig returns the configuration of manifests/secondary with what the
-// options change. It fills in the profile.
+// schedulerConfig returns the shipped configuration with what the options change. It fills
+// in the profile.
 func schedulerConfig(o *SchedulerOptions) ([]byte, error) {
-	shipped, err := manifests.SchedulerConfig(manifests.Secondary)
+	overlay := cmp.Or(o.Overlay, manifests.Secondary)
+	shipped, err := manifests.SchedulerConfig(overlay)
 	if err != nil {
 		return nil, err
 	}
 	var config map[string]any
 	if err := yaml.Unmarshal(shipped, &config); err != nil {
-		return nil, fmt.Errorf("read the configuration of manifests/secondary: %w", err)
+		return nil, fmt.Errorf("read the configuration of manifests/%s: %w", overlay, err)
 	}
 	profile := config["profiles"].([]any)[0].(map[string]any)
 	if o.Profile == "" {

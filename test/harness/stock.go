@@ -40,7 +40,7 @@ func (c *Cluster) StartStockSchedulerWith(ctx context.Context, name string, qps 
 }
 
 func (c *Cluster) startStock(ctx context.Context, options schedulerproc.Options) (_ *Scheduler, err error) {
-	if options.Kubeconfig, err = c.stockKubeconfig(ctx); err != nil {
+	if options.Kubeconfig, err = c.StockKubeconfig(ctx); err != nil {
 		return nil, fmt.Errorf("make the identity of the stock scheduler: %w", err)
 	}
 	process, err := c.StartProcess(ctx, "kube-scheduler", options)
@@ -50,8 +50,9 @@ func (c *Cluster) startStock(ctx context.Context, options schedulerproc.Options)
 	return &Scheduler{Profile: corev1.DefaultSchedulerName, Process: process, cluster: c}, nil
 }
 
-// stockKubeconfig makes the identity unless it exists.
-func (c *Cluster) stockKubeconfig(ctx context.Context) (string, error) {
+// StockKubeconfig returns the path of a kubeconfig with the identity of the stock scheduler,
+// and makes that unless it exists.
+func (c *Cluster) StockKubeconfig(ctx context.Context) (string, error) {
 	_, err := c.Client.CoreV1().ServiceAccounts(manifests.Namespace).Create(ctx,
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: stockIdentity}}, metav1.CreateOptions{})
 	switch {

@@ -1,0 +1,138 @@
+package beside
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/quartermaster-dra/quartermaster/manifests"
+	"github.com/quartermaster-dra/quartermaster/pkg/playground/schedulerproc"
+	"github.com/quartermaster-dra/quartermaster/pkg/playground/workload"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
+)
+
+const (
+	// handovers are how often the leader goes, and the other one takes over.
+	handovers = 4
+	// Pods that are created before each handover: those with a claim of their own, claims that
+	// are shared, and pods for each of these.
+	ownClaims, sharedClaims, sharers = 24, 3, 4
+	handoverPods                     = ownClaims + sharedClaims*sharers
+	// There are exactly as many devices as claims.
+	handoverNodes = 4
+	// handoverQPS has half of the pods last for seconds: each needs four requests or more.
+	handoverQPS = 50
+)
+
+// shortLease has the next scheduler wait only a little for the end of a killed one's lease.
+var shortLease = []string{
+	"--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=500ms",
+}
+
+// TestHandover has manifests/replace-default take over from kube-scheduler and back while a
+// burst runs, as its kustomization.yaml says: both wait for the same lease. First those that
+// lead are stopped, there and back, then they are killed.
+func TestHandover(t *testing.T) {
+	b := newHandover(t)
+	stock := b.startStockForLease()
+	ours := b.startReplicas()
+	leading, waiting := []*schedulerproc.Process{stock}, ours
+	for handover := range handovers {
+		b.createHandoverPods(handover)
+		b.bindAtLeast(handover*handoverPods + handoverPods/2)
+		for _, process := range leading {
+			if handover < handovers/2 {
+				require.NoError(t, process.Stop())
+			} else {
+				require.NoError(t, process.Kill())
+			}
+		}
+		bound, all := b.Bound(), (handover+1)*handoverPods
+		require.Less(t, bound, all, "the burst was over before the handover")
+		t.Logf("handover %d with %d of %d pods bound and %d pods' claims allocated", handover+1, bound, all, b.Allocated())
+		// The others lead now, and these wait for their turn.
+		leading, waiting = waiting, leading
+		b.bindAtLeast(bound + 1)
+		for _, process := range waiting {
+			require.NoError(t, process.Restart(t.Context()))
+		}
+	}
+	b.Eventually("run all pods", func(context.Context) error {
+		pods := b.Pods()
+		for _, pod := range pods {
+			if err := b.Runs(pod); err != nil {
+				return err
+			}
+		}
+		require.Len(t, pods, handovers*handoverPods)
+		return nil
+	})
+	require.Empty(t, b.violations())
+	b.CheckSettled()
+}
+
+// createHandoverPods creates the pods of the burst before a handover.
+func (b *board) createHandoverPods(handover int) {
+	b.T.Helper()
+	b.CreatePods(fmt.Sprintf("own-%d", handover), ownClaims)
+	for claim := range sharedClaims {
+		name := fmt.Sprintf("shared-%d-%d", handover, claim)
+		b.Create(harness.One(name, b.Want(1)))
+		for pod := range sharers {
+			b.Create(b.Pod(fmt.Sprintf("%s-%d", name, pod), harness.Uses(name)))
+		}
+	}
+}
+
+// newHandover makes a board for pods of the default scheduler, with a device for each claim.
+func newHandover(t *testing.T) *board {
+	t.Helper()
+	config := cluster.ControlPlane.AdminConfig()
+	install := func(ctx context.Context, overlay string) {
+		require.NoError(t, manifests.Apply(ctx, config, overlay, manifests.ApplyOptions{RBACOnly: true}))
+	}
+	install(t.Context(), manifests.ReplaceDefault)
+	t.Cleanup(func() { install(context.Background(), manifests.Secondary) })
+	b := &board{Space: cluster.NewSpace(t, "handover", corev1.DefaultSchedulerName, handoverNodes)}
+	for node := range handoverNodes {
+		b.Devices(node, harness.Numbered(handovers*(ownClaims+sharedClaims)/handoverNodes)...)
+	}
+	b.Create(workload.Template("one", workload.Request("gpu", b.Want(1))))
+	return b
+}
+
+// startStockForLease starts a kube-scheduler as a cluster has it, and waits until it is ready.
+func (b *board) startStockForLease() *schedulerproc.Process {
+	b.T.Helper()
+	process := b.startUnchanged("stock", fmt.Sprintf("clientConnection: {qps: %d, burst: %d}\n", handoverQPS, handoverQPS),
+		schedulerproc.Options{ExtraArgs: shortLease})
+	b.stopAtEnd(process)
+	return process
+}
+
+// startReplicas starts both replicas of manifests/replace-default.
+func (b *board) startReplicas() []*schedulerproc.Process {
+	b.T.Helper()
+	var replicas []*schedulerproc.Process
+	for _, name := range []string{"a", "b"} {
+		replica := b.StartScheduler(harness.SchedulerOptions{
+			Overlay: manifests.ReplaceDefault, Name: b.Name + "-" + name, LeaderElection: true, QPS: handoverQPS, ExtraArgs: shortLease,
+		})
+		replicas = append(replicas, replica.Process)
+	}
+	return replicas
+}
+
+// bindAtLeast waits until so many pods are bound.
+func (b *board) bindAtLeast(pods int) {
+	b.T.Helper()
+	b.Within(bindPartsWithin, fmt.Sprintf("bind %d pods", pods), func(context.Context) error {
+		if bound := b.Bound(); bound < pods {
+			return fmt.Errorf("%d are bound", bound)
+		}
+		return nil
+	})
+}
