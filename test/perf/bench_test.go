@@ -2,8 +2,10 @@ package perf
 
 import (
 	"regexp"
+	"slices"
 	"testing"
 
+	"github.com/quartermaster-dra/quartermaster/pkg/commit"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
 	"github.com/quartermaster-dra/quartermaster/test/perf/timing"
 	"github.com/quartermaster-dra/quartermaster/test/perf/workload"
@@ -16,11 +18,19 @@ type subject struct {
 	// label is its name in the table, name the one in the scheduler's configuration.
 	label, name string
 	factory     frameworkruntime.PluginFactory
+	// takenBy is the field manager that has allocated the devices which are taken beforehand.
+	takenBy string
 }
 
+// another is the field manager of a scheduler that is not ours.
+const another = "kube-scheduler"
+
 var (
-	inTreePlugin        = subject{label: "in-tree", name: timing.InTreeName, factory: timing.InTree}
-	quartermasterPlugin = subject{label: "quartermaster", name: quartermaster.Name, factory: quartermaster.New}
+	inTreePlugin        = subject{label: "in-tree", name: timing.InTreeName, factory: timing.InTree, takenBy: another}
+	quartermasterPlugin = subject{label: "quartermaster", name: quartermaster.Name, factory: quartermaster.New, takenBy: commit.FieldManager}
+	// besidePlugin is ours where another scheduler has taken the devices, as usual for a
+	// second scheduler. It has a row of its own where devices are taken.
+	besidePlugin = subject{label: "quartermaster-beside", name: quartermaster.Name, factory: quartermaster.New, takenBy: another}
 )
 
 // BenchmarkWorkloads runs each workload with each plugin. Rounds alternate which of
@@ -46,7 +56,7 @@ func BenchmarkWorkloads(b *testing.B) {
 				continue
 			}
 			for round := range *roundsFlag {
-				for _, plugin := range order(round) {
+				for _, plugin := range order(w, round) {
 					b.Run(workload.FullName(c, w)+"/"+plugin.label, func(b *testing.B) { run(b, c, w, plugin) })
 				}
 			}
@@ -68,9 +78,14 @@ func loadCases() ([]workload.Case, error) {
 	return append(cases, upstream...), err
 }
 
-func order(round int) []subject {
-	if round%2 == 0 {
-		return []subject{inTreePlugin, quartermasterPlugin}
+// order returns the subjects of a workload, in the order of a round.
+func order(w workload.Workload, round int) []subject {
+	subjects := []subject{inTreePlugin, quartermasterPlugin}
+	if w.OccupiedClaims > 0 {
+		subjects = append(subjects, besidePlugin)
 	}
-	return []subject{quartermasterPlugin, inTreePlugin}
+	if round%2 == 1 {
+		slices.Reverse(subjects)
+	}
+	return subjects
 }

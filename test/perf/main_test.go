@@ -97,7 +97,7 @@ func writeResults(directory string) error {
 		return fmt.Errorf("write the table of results: %w", err)
 	}
 	_, _ = fmt.Fprintln(console)
-	err = report.Write(io.MultiWriter(console, file), measured.Results, quartermasterPlugin.label, inTreePlugin.label)
+	err = report.Write(io.MultiWriter(console, file), measured.Results, inTreePlugin.label, quartermasterPlugin.label, besidePlugin.label)
 	if err := errors.Join(err, file.Close()); err != nil {
 		return fmt.Errorf("write the table of results: %w", err)
 	}

@@ -21,6 +21,8 @@ type preparation struct {
 	recorder *timing.Recorder
 	c        workload.Case
 	w        workload.Workload
+	// takenBy is the field manager of the claims that occupy devices.
+	takenBy string
 
 	// calls is the number of createNodes operations so far.
 	calls int
@@ -59,7 +61,7 @@ func (p *preparation) nodesCreated(tCtx ktesting.TContext, _ *scheduler.Schedule
 	if err != nil || len(claims) == 0 {
 		return err
 	}
-	if err := cluster.Occupy(tCtx, tCtx.Client(), claims); err != nil {
+	if err := cluster.Occupy(tCtx, tCtx.Client(), claims, p.takenBy); err != nil {
 		return err
 	}
 	return cluster.AwaitInformed(tCtx, informers, len(slices), len(claims))

@@ -10,8 +10,6 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-
-	"github.com/quartermaster-dra/quartermaster/pkg/commit"
 )
 
 // OccupiedNamespace is where the claims are that hold devices for no pod.
@@ -99,8 +97,9 @@ func occupyingClaim(index int, node string, devices []resourceapi.DeviceRequestA
 	}
 }
 
-// Occupy creates the claims, and writes their allocations.
-func Occupy(ctx context.Context, client kubernetes.Interface, claims []*resourceapi.ResourceClaim) error {
+// Occupy creates the claims, and writes their allocations in the name of a field manager, from
+// which a scheduler of ours tells who has allocated them (docs/commit-protocol.md).
+func Occupy(ctx context.Context, client kubernetes.Interface, claims []*resourceapi.ResourceClaim, manager string) error {
 	namespace := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: OccupiedNamespace}}
 	if _, err := client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("occupy devices: %w", err)
@@ -112,9 +111,7 @@ func Occupy(ctx context.Context, client kubernetes.Interface, claims []*resource
 			return fmt.Errorf("occupy devices: %w", err)
 		}
 		created.Status = claims[i].Status
-		// As if ours had allocated them, long ago. Allocations of other schedulers
-		// would have it wait before it binds (docs/commit-protocol.md).
-		options := metav1.UpdateOptions{FieldManager: commit.FieldManager}
+		options := metav1.UpdateOptions{FieldManager: manager}
 		if _, err := api.UpdateStatus(ctx, created, options); err != nil {
 			return fmt.Errorf("occupy devices: write the allocation of claim %s: %w", created.Name, err)
 		}

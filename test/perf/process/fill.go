@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
+	"github.com/quartermaster-dra/quartermaster/pkg/commit"
 	"github.com/quartermaster-dra/quartermaster/test/perf/cluster"
 )
 
@@ -42,7 +43,8 @@ func fill(ctx context.Context, client kubernetes.Interface, o options) error {
 	if err != nil {
 		return err
 	}
-	return cluster.Occupy(ctx, client, claims)
+	// As if ours had allocated them: other schedulers do not ask who did.
+	return cluster.Occupy(ctx, client, claims, commit.FieldManager)
 }
 
 func readObject(file string, into any) error {

@@ -33,13 +33,14 @@ func TestWrite(t *testing.T) {
 		PluginTime: 400 * time.Millisecond, CycleTime: 400 * time.Millisecond, AttemptP50: 40 * time.Millisecond,
 		PluginCPU: 2 * time.Second, SchedulerCPU: 4 * time.Second, ProcessCPU: 8 * time.Second, Heap: 50 << 20,
 	}
+	beside := Result{Workload: "Case/a", Plugin: "beside", Count: 10, Throughput: 15}
 	alone := Result{Workload: "Case/b", Plugin: "theirs", Count: 1, Throughput: 5}
 	var text strings.Builder
-	require.NoError(t, Write(&text, []Result{ours, theirs, alone}, "ours", "theirs"))
+	require.NoError(t, Write(&text, []Result{ours, theirs, alone, beside}, "theirs", "ours", "beside"))
 
 	var got [][]string
 	lines := strings.Split(text.String(), "\n")
-	for _, line := range lines[2:6] {
+	for _, line := range lines[2:8] {
 		var cells []string
 		for _, cell := range strings.Split(strings.Trim(line, "|"), "|") {
 			cells = append(cells, strings.TrimSpace(cell))
@@ -50,12 +51,14 @@ func TestWrite(t *testing.T) {
 		{"Case/a", "theirs", "30.0", "50.0", "2000.0", "10.0", "200.00", "2.000", "2.00", "40.0", "–", "10.000", "20.00", "40.00", "50"},
 		{"Case/a", "ours", "60.0", "50.0", "100.0", "10.0", "10.00", "0.500", "1.00", "10.0", "–", "1.000", "10.00", "40.00", "100"},
 		{"Case/a", "ratio", "2", "1", "0.05", "1", "0.05", "0.25", "0.5", "0.25", "–", "0.1", "0.5", "1", "▼ 2"},
+		{"Case/a", "beside", "15.0", "–", "–", "–", "–", "–", "–", "–", "–", "–", "–", "–", "–"},
+		{"Case/a", "ratio", "▼ 0.5", "–", "–", "–", "–", "–", "–", "–", "–", "–", "–", "–", "–"},
 		{"Case/b", "theirs", "5.0", "–", "–", "–", "–", "–", "–", "–", "–", "–", "–", "–", "–"},
 	}, got)
-	for _, line := range lines[1:6] {
+	for _, line := range lines[1:8] {
 		require.Len(t, []rune(line), len([]rune(lines[0])), "columns are aligned")
 	}
-	require.Contains(t, text.String(), "\n▼: ours is behind theirs by more than 5 %:\n\n- Case/a: heap growth MiB 2\n")
+	require.Contains(t, text.String(), "\n▼: behind theirs by more than 5 %:\n\n- Case/a, ours: heap growth MiB 2\n- Case/a, beside: per second 0.5\n")
 }
 
 // Two runs of the same code differ by a few percent, and how many nodes were looked at
@@ -64,11 +67,11 @@ func TestOnlyWhatIsWorseIsMarked(t *testing.T) {
 	theirs := Result{Workload: "w", Plugin: "theirs", Count: 100, Nodes: 100, Attempts: 100, Throughput: 100, PluginTime: time.Second, CycleTime: time.Second}
 	ours := Result{Workload: "w", Plugin: "ours", Count: 100, Nodes: 900, Attempts: 900, Throughput: 96, PluginTime: time.Second, CycleTime: 1040 * time.Millisecond}
 	var text strings.Builder
-	require.NoError(t, Write(&text, []Result{theirs, ours}, "ours", "theirs"))
+	require.NoError(t, Write(&text, []Result{theirs, ours}, "theirs", "ours"))
 	require.NotContains(t, text.String(), "▼")
 
 	ours.Throughput, ours.CycleTime = 94, 1060*time.Millisecond
 	text.Reset()
-	require.NoError(t, Write(&text, []Result{theirs, ours}, "ours", "theirs"))
-	require.Contains(t, text.String(), "- w: per second 0.94, cycle ms/pod 1.06\n")
+	require.NoError(t, Write(&text, []Result{theirs, ours}, "theirs", "ours"))
+	require.Contains(t, text.String(), "- w, ours: per second 0.94, cycle ms/pod 1.06\n")
 }

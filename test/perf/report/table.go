@@ -86,10 +86,10 @@ const (
 )
 
 // Write writes the results as a Markdown table: for each workload, in the order in
-// which they come, a row for each plugin and then the ratio, ours : baseline. A ratio
-// with which ours is the worse one is marked, and what is marked is listed below the
-// table.
-func Write(w io.Writer, results []Result, ours, baseline string) error {
+// which they come, a row for the baseline, and for each of ours a row and then the ratio,
+// ours : baseline. A ratio with which ours is the worse one is marked, and what is marked is
+// listed below the table.
+func Write(w io.Writer, results []Result, baseline string, ours ...string) error {
 	table := [][]string{header()}
 	var lost []string
 	for _, workload := range workloads(results) {
@@ -97,21 +97,25 @@ func Write(w io.Writer, results []Result, ours, baseline string) error {
 		if hasBaseline {
 			table = append(table, row(inTree))
 		}
-		own, hasOurs := find(results, workload, ours)
-		if hasOurs {
+		for _, label := range ours {
+			own, measured := find(results, workload, label)
+			if !measured {
+				continue
+			}
 			table = append(table, row(own))
-		}
-		if hasBaseline && hasOurs {
-			row, behind := ratios(own, inTree)
-			table = append(table, row)
+			if !hasBaseline {
+				continue
+			}
+			ratio, behind := ratios(own, inTree)
+			table = append(table, ratio)
 			if len(behind) > 0 {
-				lost = append(lost, fmt.Sprintf("- %s: %s\n", workload, strings.Join(behind, ", ")))
+				lost = append(lost, fmt.Sprintf("- %s, %s: %s\n", workload, label, strings.Join(behind, ", ")))
 			}
 		}
 	}
 	text := markdown(table)
 	if len(lost) > 0 {
-		text += fmt.Sprintf("\n%s: %s is behind %s by more than %.0f %%:\n\n%s", strings.TrimSpace(behindMark), ours, baseline, 100*tolerance, strings.Join(lost, ""))
+		text += fmt.Sprintf("\n%s: behind %s by more than %.0f %%:\n\n%s", strings.TrimSpace(behindMark), baseline, 100*tolerance, strings.Join(lost, ""))
 	}
 	_, err := io.WriteString(w, text)
 	return err
