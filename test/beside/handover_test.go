@@ -2,7 +2,9 @@ package beside
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,13 +19,14 @@ import (
 const (
 	// handovers are how often the leader goes, and the other one takes over.
 	handovers = 4
-	// Pods that are created before each handover: those with a claim of their own, claims that
+	// Pods that are created before each handover and at the start: those with a claim of their own, claims that
 	// are shared, and pods for each of these.
 	ownClaims, sharedClaims, sharers = 24, 3, 4
 	handoverPods                     = ownClaims + sharedClaims*sharers
 	// There are exactly as many devices as claims.
-	handoverNodes = 4
-	// handoverQPS has half of the pods last for seconds: each needs four requests or more.
+	handoverNodes   = 5
+	handoverDevices = (handovers + 1) * (ownClaims + sharedClaims) / handoverNodes
+	// handoverQPS has these pods last for seconds: each needs four requests or more.
 	handoverQPS = 50
 )
 
@@ -39,27 +42,27 @@ func TestHandover(t *testing.T) {
 	b := newHandover(t)
 	stock := b.startStockForLease()
 	ours := b.startReplicas()
-	leading, waiting := []*schedulerproc.Process{stock}, ours
+	leading, waiting, interrupted := []*schedulerproc.Process{stock}, ours, 0
+	b.createHandoverPods(0)
 	for handover := range handovers {
-		b.createHandoverPods(handover)
 		b.bindAtLeast(handover*handoverPods + handoverPods/2)
-		for _, process := range leading {
-			if handover < handovers/2 {
-				require.NoError(t, process.Stop())
-			} else {
-				require.NoError(t, process.Kill())
-			}
+		b.createHandoverPods(handover + 1)
+		end := (*schedulerproc.Process).Stop
+		if handover >= handovers/2 {
+			end = (*schedulerproc.Process).Kill
 		}
-		bound, all := b.Bound(), (handover+1)*handoverPods
-		require.Less(t, bound, all, "the burst was over before the handover")
+		atOnce(t, leading, end)
+		bound, all := b.Bound(), (handover+2)*handoverPods
 		t.Logf("handover %d with %d of %d pods bound and %d pods' claims allocated", handover+1, bound, all, b.Allocated())
+		if bound < all {
+			interrupted++
+		}
 		// The others lead now, and these wait for their turn.
 		leading, waiting = waiting, leading
-		b.bindAtLeast(bound + 1)
-		for _, process := range waiting {
-			require.NoError(t, process.Restart(t.Context()))
-		}
+		b.bindAtLeast(min(bound+1, all))
+		atOnce(t, waiting, func(p *schedulerproc.Process) error { return p.Restart(t.Context()) })
 	}
+	require.Positive(t, interrupted, "the burst was over before each handover")
 	b.Eventually("run all pods", func(context.Context) error {
 		pods := b.Pods()
 		for _, pod := range pods {
@@ -67,19 +70,32 @@ func TestHandover(t *testing.T) {
 				return err
 			}
 		}
-		require.Len(t, pods, handovers*handoverPods)
+		require.Len(t, pods, (handovers+1)*handoverPods)
 		return nil
 	})
 	require.Empty(t, b.violations())
 	b.CheckSettled()
 }
 
-// createHandoverPods creates the pods of the burst before a handover.
-func (b *board) createHandoverPods(handover int) {
+// atOnce does something with processes at the same time: one after the other, the lease would
+// go from replica to replica meanwhile.
+func atOnce(t *testing.T, processes []*schedulerproc.Process, do func(*schedulerproc.Process) error) {
+	t.Helper()
+	errs := make([]error, len(processes))
+	var doing sync.WaitGroup
+	for i, process := range processes {
+		doing.Go(func() { errs[i] = do(process) })
+	}
+	doing.Wait()
+	require.NoError(t, errors.Join(errs...))
+}
+
+// createHandoverPods creates the next pods of the burst.
+func (b *board) createHandoverPods(part int) {
 	b.T.Helper()
-	b.CreatePods(fmt.Sprintf("own-%d", handover), ownClaims)
+	b.CreatePods(fmt.Sprintf("own-%d", part), ownClaims)
 	for claim := range sharedClaims {
-		name := fmt.Sprintf("shared-%d-%d", handover, claim)
+		name := fmt.Sprintf("shared-%d-%d", part, claim)
 		b.Create(harness.One(name, b.Want(1)))
 		for pod := range sharers {
 			b.Create(b.Pod(fmt.Sprintf("%s-%d", name, pod), harness.Uses(name)))
@@ -98,7 +114,7 @@ func newHandover(t *testing.T) *board {
 	t.Cleanup(func() { install(context.Background(), manifests.Secondary) })
 	b := &board{Space: cluster.NewSpace(t, "handover", corev1.DefaultSchedulerName, handoverNodes)}
 	for node := range handoverNodes {
-		b.Devices(node, harness.Numbered(handovers*(ownClaims+sharedClaims)/handoverNodes)...)
+		b.Devices(node, harness.Numbered(handoverDevices)...)
 	}
 	b.Create(workload.Template("one", workload.Request("gpu", b.Want(1))))
 	return b
