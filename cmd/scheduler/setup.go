@@ -19,6 +19,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
+	"github.com/quartermaster-dra/quartermaster/pkg/leadership"
 )
 
 // setup makes a scheduler as app.Setup does, with a client set that works with the
@@ -38,6 +39,9 @@ func setup(ctx context.Context, o *options.Options, plugins []app.Option) (*sche
 	}
 	if err := connect(ctx, o, c); err != nil {
 		return nil, nil, err
+	}
+	if election := c.LeaderElection; election != nil {
+		election.Lock = leadership.OfProcess.Follow(election.Lock, election.LeaseDuration)
 	}
 	completed := c.Complete()
 	registry := make(runtime.Registry)

@@ -30,7 +30,7 @@ func (w *Writer) Create(ctx context.Context, claim *resourceapi.ResourceClaim) (
 	claim.UID, claim.ResourceVersion, claim.Status = "", "", resourceapi.ResourceClaimStatus{}
 	failures := failureLog{op: op}
 	for {
-		if err := failures.mayWrite(ctx); err != nil {
+		if err := w.permitted(ctx, &failures); err != nil {
 			return nil, err
 		}
 		created, err := w.createOrGet(ctx, claim)

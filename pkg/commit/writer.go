@@ -45,6 +45,8 @@ type Writer struct {
 	// consumerLimit is how many consumers the server accepts for a claim.
 	consumerLimit func(*resourceapi.ResourceClaim) int
 	groups        groupWrites
+	// mayWrite returns why no write may be sent, nil if it may.
+	mayWrite func() error
 	// busy makes calls for one claim UID wait for each other.
 	busy ClaimLocks
 }
@@ -70,6 +72,13 @@ func WithConsumerLimit(limit func(*resourceapi.ResourceClaim) int) Option {
 	return func(w *Writer) { w.consumerLimit = limit }
 }
 
+// WithPermission has each write ask first: with an error, it is not sent, and the operation ends
+// with that error. It is asked after the write was decided, so a state that was looked at
+// before the permission ended does not get written on later.
+func WithPermission(mayWrite func() error) Option {
+	return func(w *Writer) { w.mayWrite = mayWrite }
+}
+
 // New returns a Writer which uses the client for all requests. See the package
 // documentation for the permissions that it needs.
 func New(client kubernetes.Interface, options ...Option) *Writer {
@@ -83,6 +92,7 @@ func New(client kubernetes.Interface, options ...Option) *Writer {
 		consumerLimit: func(*resourceapi.ResourceClaim) int {
 			return resourceapi.ResourceClaimReservedForMaxSize
 		},
+		mayWrite: func() error { return nil },
 	}
 	for _, option := range options {
 		option(w)
@@ -190,7 +200,7 @@ func (w *Writer) carryOut(ctx context.Context, op *operation, base *resourceapi.
 		case accepted == op.mostAccepted():
 			return nil, fmt.Errorf("claim %s: asked to %s, the server accepted the write, but its answer does not show the change; check the admission webhooks for resourceclaims", op.key(), op.asked)
 		}
-		if err := failures.mayWrite(ctx); err != nil {
+		if err := w.permitted(ctx, &failures); err != nil {
 			return nil, err
 		}
 		updated, err := next(ctx)
@@ -205,6 +215,17 @@ func (w *Writer) carryOut(ctx context.Context, op *operation, base *resourceapi.
 		}
 		trusted = true
 	}
+}
+
+// permitted returns an error if another write must not be attempted.
+func (w *Writer) permitted(ctx context.Context, failures *failureLog) error {
+	if err := failures.mayWrite(ctx); err != nil {
+		return err
+	}
+	if err := w.mayWrite(); err != nil {
+		return failures.stopped(err)
+	}
+	return nil
 }
 
 // recover gets called when a write that was based on some state has failed. It

@@ -44,6 +44,9 @@ const (
 // follows from it, in a scheduler that does not look again.
 const defaultSettleTime = 500 * time.Millisecond
 
+// defaultTakeoverPause is the API server's default for --request-timeout.
+const defaultTakeoverPause = time.Minute
+
 // QuartermasterArgs are the arguments of the plugin. It also runs without any.
 type QuartermasterArgs struct {
 	metav1.TypeMeta `json:",inline"`
@@ -58,6 +61,11 @@ type QuartermasterArgs struct {
 	// OnConflict says what to do when two claims turn out to hold the same after their
 	// pods were bound: Report (the default) or Evict.
 	OnConflict ConflictPolicy `json:"onConflict,omitempty"`
+	// TakeoverPause is how long after it began to lead (without leader election: after it was
+	// started) the scheduler leaves alone what it finds reserved for pods that are not bound,
+	// because their bindings may be under way: as long as the API server keeps a request
+	// (--request-timeout). The default is 1m, which is the server's as well; 0 means no pause.
+	TakeoverPause *metav1.Duration `json:"takeoverPause,omitempty"`
 	// FilterTimeout is how long the search for devices may take on one node. A pod for
 	// which that is not enough is tried again after a pause, unless another node will do.
 	// 0 means no limit in time; the default is 10s. It cannot be set if the feature gate
@@ -115,6 +123,9 @@ func (a *QuartermasterArgs) setDefaults(features feature.Features) {
 	if a.SettleTime == nil {
 		a.SettleTime = &metav1.Duration{Duration: defaultSettleTime}
 	}
+	if a.TakeoverPause == nil {
+		a.TakeoverPause = &metav1.Duration{Duration: defaultTakeoverPause}
+	}
 	if a.OnConflict == "" {
 		a.OnConflict = ReportConflicts
 	}
@@ -139,6 +150,10 @@ func (a *QuartermasterArgs) validate() error {
 	if a.SettleTime.Duration < 0 {
 		return fmt.Errorf("arguments of plugin %s: settleTime is %s; it must not be negative, and 0 means not to wait",
 			Name, a.SettleTime.Duration)
+	}
+	if a.TakeoverPause.Duration < 0 {
+		return fmt.Errorf("arguments of plugin %s: takeoverPause is %s; it must not be negative, and 0 means no pause",
+			Name, a.TakeoverPause.Duration)
 	}
 	if a.OnConflict != ReportConflicts && a.OnConflict != EvictOnConflict {
 		return fmt.Errorf("arguments of plugin %s: onConflict is %q; it has to be %s or %s",
@@ -184,7 +199,7 @@ func bindingConditions(features feature.Features) bool {
 // DeepCopyObject implements runtime.Object.
 func (a *QuartermasterArgs) DeepCopyObject() runtime.Object {
 	c := *a
-	for _, duration := range []**metav1.Duration{&c.SettleTime, &c.FilterTimeout, &c.BindingTimeout} {
+	for _, duration := range []**metav1.Duration{&c.SettleTime, &c.TakeoverPause, &c.FilterTimeout, &c.BindingTimeout} {
 		if *duration != nil {
 			own := **duration
 			*duration = &own

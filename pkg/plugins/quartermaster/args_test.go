@@ -33,6 +33,8 @@ func TestParseArgs(t *testing.T) {
 		"settle time":         {args: raw("settleTime: 2s")},
 		"no settle time":      {args: raw("settleTime: 0s\nonConflict: Evict")},
 		"negative":            {args: raw("settleTime: -1s"), want: "settleTime is -1s; it must not be negative"},
+		"takeover pause":      {args: raw("takeoverPause: 0s")},
+		"negative pause":      {args: raw("takeoverPause: -1s"), want: "takeoverPause is -1s; it must not be negative"},
 		"unknown policy":      {args: raw("onConflict: Delete"), want: `onConflict is "Delete"; it has to be Report or Evict`},
 		"step budgets":        {args: raw("stepBudget: 1000\nattemptStepBudget: 1000")},
 		"few steps":           {args: raw("stepBudget: 999"), want: "stepBudget is 999; it has to be at least 1000"},
@@ -68,6 +70,7 @@ func TestDefaultArgs(t *testing.T) {
 	args, err := parseArgs(nil, allTimeouts)
 	require.NoError(t, err)
 	require.Equal(t, 500*time.Millisecond, args.SettleTime.Duration)
+	require.Equal(t, time.Minute, args.TakeoverPause.Duration)
 	require.Equal(t, ReportConflicts, args.OnConflict)
 	require.EqualValues(t, 100_000, *args.StepBudget)
 	require.EqualValues(t, 2_000_000, *args.AttemptStepBudget)

@@ -142,6 +142,9 @@ func (r *conflictReporter) handle(ctx context.Context, pair claimPair, since tim
 			if left := r.pl.state.grace() - time.Since(since); left > 0 {
 				return left
 			}
+			if r.pl.state.leads() != nil {
+				return conflictGrace // That is the leader's; this may be the next one.
+			}
 			r.reported[pair] = since
 			r.report(ctx, conflict)
 		}

@@ -96,6 +96,9 @@ func (pl *Quartermaster) removeLeftOver(ctx context.Context, c *cycle, pod *v1.P
 		return false, err
 	}
 	for _, claim := range claims {
+		if pl.takeover.foundReserved(claim, pod.UID, pod) {
+			return false, nil
+		}
 		left, err := pl.writer.Remove(ctx, claim, pod.UID)
 		if err != nil {
 			return false, fmt.Errorf("delete claim %s, which an earlier attempt made for the pod's extended resources: %w", klog.KObj(claim), err)

@@ -72,7 +72,8 @@ func (pl *Quartermaster) freeForMembers(ctx context.Context, group *groupCycle, 
 			if found = done.Has(podClaim.claim.UID); found {
 				break // Another pod uses it as well.
 			}
-			if found = c.unavailable[podClaim] && podClaim.special == nil && onlyFor(podClaim, pod.UID) && !pl.inUseByGroup(podClaim); !found {
+			if found = c.unavailable[podClaim] && podClaim.special == nil && onlyFor(podClaim, pod.UID) &&
+				!pl.inUseByGroup(podClaim) && !pl.takeover.foundReserved(podClaim.claim, pod.UID, pod); !found {
 				continue
 			}
 			done.Insert(podClaim.claim.UID)
@@ -118,7 +119,8 @@ func (pl *Quartermaster) freeOfGroup(ctx context.Context, group *groupCycle, inf
 			continue
 		}
 		for _, podClaim := range c.claims {
-			if podClaim.group == nil || !c.unavailable[podClaim] || !onlyFor(podClaim, podGroup.UID) || pl.inUseByGroup(podClaim) {
+			if podClaim.group == nil || !c.unavailable[podClaim] || !onlyFor(podClaim, podGroup.UID) || pl.inUseByGroup(podClaim) ||
+				pl.takeover.foundReserved(podClaim.claim, podGroup.UID, pod) {
 				continue
 			}
 			if err := pl.free(ctx, podClaim.claim, podGroup.UID); err != nil {
@@ -128,6 +130,9 @@ func (pl *Quartermaster) freeOfGroup(ctx context.Context, group *groupCycle, inf
 		}
 	}
 	for _, claim := range pl.reservedForGroup(podGroup) {
+		if pl.takeover.leavesAlone(claim.UID, podGroup.UID, info.GetUnscheduledPods()[0]) {
+			continue
+		}
 		returned, err := pl.writer.GiveBack(ctx, claim, podGroup.UID)
 		if err != nil {
 			return freed, fmt.Errorf("give back claim %s of a PodGroup that does not fit: %w", klog.KObj(claim), err)

@@ -57,6 +57,9 @@ func (r *overdraftReporter) run(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
+		if r.pl.state.leads() != nil {
+			continue // That is the leader's; this may be the next one.
+		}
 		pools := sets.New(r.pl.state.order.TakeChanged()...)
 		for pool := range r.open {
 			pools.Insert(pool)

@@ -40,6 +40,7 @@ type Quartermaster struct {
 	consumerLimit func(*resourceapi.ResourceClaim) int
 	state         *clusterState
 	undoing       *pendingUndos
+	takeover      *takeover
 	narrowing     *narrowing
 	scoring       scoring
 	gate          *gateReporter
@@ -126,7 +127,8 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 			// What devices take of their node cannot be accounted for from outside kube-scheduler.
 			RefuseOfNode: features.EnableDRANodeAllocatableResources,
 		},
-		writer:        commit.New(handle.ClientSet(), commit.WithTimestamp(supported.DeviceBindingAndStatus), commit.WithConsumerLimit(consumerLimit)),
+		writer: commit.New(handle.ClientSet(), commit.WithTimestamp(supported.DeviceBindingAndStatus), commit.WithConsumerLimit(consumerLimit),
+			commit.WithPermission(func() error { return state.lease.Leads() })),
 		consumerLimit: consumerLimit,
 		state:         state,
 		undoing:       newPendingUndos(),
@@ -142,6 +144,7 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 		bindingConditions: supported.DeviceBindingAndStatus,
 		stopping:          ctx,
 	}
+	pl.takeover = pl.newTakeover()
 	if features.EnableDRAWorkloadResourceClaims {
 		pl.groups = newGroupClaims()
 	}

@@ -3,6 +3,7 @@ package quartermaster
 import (
 	"context"
 	"fmt"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -37,6 +38,10 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 	for _, podClaim := range c.claims {
 		if podClaim.special != nil || !c.unavailable[podClaim] || !onlyFor(podClaim, pod.UID) {
 			continue
+		}
+		if pl.takeover.foundReserved(podClaim.claim, pod.UID, pod) {
+			return nil, fwk.NewStatus(fwk.Success, fmt.Sprintf("claim %s was reserved for the pod by another process, which may have sent its binding; "+
+				"the claim is left alone for another %s", klog.KObj(podClaim.claim), pl.takeover.left().Round(time.Second)))
 		}
 		if err := pl.free(ctx, podClaim.claim, pod.UID); err != nil {
 			return nil, failed(err)

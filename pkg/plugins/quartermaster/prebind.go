@@ -67,7 +67,15 @@ func (pl *Quartermaster) preBind(ctx context.Context, c *cycle, pod *v1.Pod, nod
 	if status := pl.awaitBindingConditions(ctx, c, pod, node); !status.IsSuccess() {
 		return status
 	}
-	return pl.recordExtended(ctx, c, pod)
+	if status := pl.recordExtended(ctx, c, pod); !status.IsSuccess() {
+		return status
+	}
+	// The binding is next, and unlike what is written to claims, the server cannot refuse it for
+	// being late.
+	if err := pl.state.lease.Leads(); err != nil {
+		return failed(fmt.Errorf("the pod must not be bound by this process: %w", err))
+	}
+	return nil
 }
 
 // write allocates the claim as planned, if it is planned, and reserves it for the pod.
@@ -79,10 +87,12 @@ func (pl *Quartermaster) write(ctx context.Context, pod *v1.Pod, podClaim *podCl
 	if err := pl.createSpecial(ctx, pod, podClaim); err != nil {
 		return err
 	}
-	claim, err := pl.writer.Bind(ctx, pl.upToDate(podClaim), podClaim.planned, podClaim.consumer(pod))
+	before, consumer := pl.upToDate(podClaim), podClaim.consumer(pod)
+	claim, err := pl.writer.Bind(ctx, before, podClaim.planned, consumer)
 	if err != nil {
 		return explainBind(podClaim, err)
 	}
+	pl.takeover.made(before, claim, consumer.UID)
 	pl.observe(ctx, claim)
 	podClaim.claim = claim
 	if podClaim.planned != nil {

@@ -24,6 +24,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/commitorder"
 	"github.com/quartermaster-dra/quartermaster/pkg/contenders"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/leadership"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -41,6 +42,8 @@ type clusterState struct {
 
 	// order is what two claims for one device are judged by.
 	order *commitorder.Order
+	// lease says whether this process leads.
+	lease *leadership.Lease
 	// reporting makes one of the profiles report conflicts for all.
 	reporting sync.Once
 	// profiles are the plugins that share the state, profilesMutex guards them.
@@ -93,6 +96,7 @@ func stateFor(handle fwk.Handle, supported structured.Features, gates feature.Fe
 			return nil, err
 		}
 	}
+	state.lease = &leadership.OfProcess
 	state.order = commitorder.New(handle.ClientSet(), state.pool, clock.RealClock{})
 	state.inventory.Published = state.order.PoolPublished
 	states.byFactory[factory] = state

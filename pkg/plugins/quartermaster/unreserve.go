@@ -99,20 +99,25 @@ func (pl *Quartermaster) tryUndoWrite(ctx context.Context, pod *v1.Pod, podClaim
 	return true
 }
 
-// undo tries to take back what was written into a claim. Of a pod that is bound it only
-// finds out what was written.
+// undo tries to take back what was written into a claim. Of a pod that is bound, or may get
+// bound by a process that was there before, it only finds out what was written.
 func (pl *Quartermaster) undo(ctx context.Context, pod *v1.Pod, podClaim *podClaim) error {
-	bound, err := pl.isInUse(ctx, pod, podClaim)
+	claim, consumer := podClaim.claim, podClaim.consumer(pod).UID
+	keep, err := pl.isInUse(ctx, pod, podClaim)
 	if err != nil {
 		return err
 	}
-	claim, consumer := podClaim.claim, podClaim.consumer(pod).UID
+	if !keep && pl.takeover.leavesAlone(claim.UID, consumer, pod) {
+		klog.FromContext(ctx).Info("Leaving a claim reserved for now: another process may have sent the pod's binding",
+			"claim", klog.KObj(claim), "pod", klog.KObj(pod), "until", pl.takeover.left())
+		keep = true
+	}
 	switch {
-	case podClaim.special != nil && bound:
+	case podClaim.special != nil && keep:
 		claim, err = pl.settleSpecial(ctx, podClaim)
 	case podClaim.special != nil:
 		claim, err = pl.undoSpecial(ctx, pod, podClaim)
-	case bound:
+	case keep:
 		claim, err = pl.writer.Settle(ctx, claim)
 	case podClaim.allocation == nil:
 		claim, err = pl.writer.Unreserve(ctx, claim, consumer)

@@ -1,0 +1,148 @@
+// Package leadership knows whether this process leads, of several replicas of a scheduler.
+//
+// kube-scheduler's plugins run in every replica: their informers start, and bring events, before
+// anybody has been elected. And a process that was stopped for a while (SIGSTOP, a paused
+// machine) goes on where it was, as the leader that it is not any more, until its next attempt
+// to renew the lease. So whoever writes on the strength of being the leader has to ask, and ask
+// the clock.
+//
+// What is known comes from the lock of the election itself, which Follow wraps.
+package leadership
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// ErrNotLeading is why something must not be done (any more).
+var ErrNotLeading = errors.New("this process does not lead")
+
+// Lease is what a process knows of its own lease. The zero value is that of a process without
+// election. It is safe for concurrent use.
+type Lease struct {
+	// now is time.Now unless a test has its own.
+	now func() time.Time
+
+	mutex    sync.Mutex
+	followed bool
+	duration time.Duration
+	// since is when the process got the lease that it holds or held last, renewed when it sent
+	// the last request that renewed it. Both are zero if it never held one.
+	since, renewed time.Time
+	// lost is set if the lease is known to be somebody else's.
+	lost bool
+}
+
+// OfProcess is the lease of the scheduler in this process.
+var OfProcess Lease
+
+// Follow returns a lock to be used in place of the given one. duration is that of the lease.
+func (l *Lease) Follow(lock resourcelock.Interface, duration time.Duration) resourcelock.Interface {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.followed, l.duration = true, duration
+	return &followedLock{lock, l}
+}
+
+// Followed reports whether there is an election at all.
+func (l *Lease) Followed() bool {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return l.followed
+}
+
+// Leads returns nil if this process leads, or if there is no election; otherwise an error that
+// is ErrNotLeading. It leads as long as nobody else can have got the lease: until the lease has
+// expired, counted from when the last request to renew it was sent.
+func (l *Lease) Leads() error {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	switch now := l.clock(); {
+	case !l.followed, l.isValid(now):
+		return nil
+	case l.renewed.IsZero():
+		return fmt.Errorf("%w: it was never elected", ErrNotLeading)
+	default:
+		return fmt.Errorf("%w: its lease was renewed %s ago for the last time, and lasts %s", ErrNotLeading,
+			elapsed(l.renewed, now).Round(time.Millisecond), l.duration)
+	}
+}
+
+// Since returns when this process began to lead: before that, another one may have sent
+// requests. It is zero if it never led.
+func (l *Lease) Since() time.Time {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return l.since
+}
+
+func (l *Lease) clock() time.Time {
+	if l.now != nil {
+		return l.now()
+	}
+	return time.Now()
+}
+
+func (l *Lease) isValid(now time.Time) bool {
+	return !l.renewed.IsZero() && !l.lost && elapsed(l.renewed, now) < l.duration
+}
+
+// elapsed is the time between two moments, by the clock that shows more: one of them may stop
+// while a machine is paused, the other may be set back.
+func elapsed(from, to time.Time) time.Duration {
+	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
+}
+
+// held notes who has the lease, as of a request that was sent at the given time.
+func (l *Lease) held(byUs, renewed bool, sent time.Time) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	switch {
+	case !byUs:
+		l.lost = true
+	case renewed:
+		if !l.isValid(sent) {
+			l.since = sent
+		}
+		l.renewed, l.lost = sent, false
+	}
+}
+
+// followedLock tells a Lease what becomes of it.
+type followedLock struct {
+	resourcelock.Interface
+	lease *Lease
+}
+
+// Get implements resourcelock.Interface.
+func (f *followedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := f.Interface.Get(ctx)
+	if err == nil {
+		f.lease.held(record.HolderIdentity == f.Identity(), false, time.Time{})
+	}
+	return record, raw, err
+}
+
+// Create implements resourcelock.Interface.
+func (f *followedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return f.write(ctx, record, f.Interface.Create)
+}
+
+// Update implements resourcelock.Interface.
+func (f *followedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return f.write(ctx, record, f.Interface.Update)
+}
+
+func (f *followedLock) write(ctx context.Context, record resourcelock.LeaderElectionRecord, write func(context.Context, resourcelock.LeaderElectionRecord) error) error {
+	sent := f.lease.clock()
+	err := write(ctx, record)
+	if err == nil {
+		f.lease.held(record.HolderIdentity == f.Identity(), true, sent)
+	}
+	return err
+}

@@ -1,0 +1,90 @@
+package quartermaster
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/leadership"
+)
+
+const leaseDuration = 15 * time.Second
+
+// alwaysGranted is a lock that anybody gets who asks.
+type alwaysGranted struct{ resourcelock.Interface }
+
+func (alwaysGranted) Identity() string                                                { return "us" }
+func (alwaysGranted) Update(context.Context, resourcelock.LeaderElectionRecord) error { return nil }
+
+// elected makes the plugin one of several replicas. The function gets or renews the lease.
+func (f *fixture) elected() (lead func()) {
+	lease := new(leadership.Lease)
+	lock := lease.Follow(alwaysGranted{}, leaseDuration)
+	f.pl.state.lease = lease
+	return func() {
+		require.NoError(f.t, lock.Update(f.ctx, resourcelock.LeaderElectionRecord{HolderIdentity: "us"}))
+	}
+}
+
+// TestStandbyDoesNotReport conflicts, nor evict. When it gets to lead, it does.
+func TestStandbyDoesNotReport(t *testing.T) {
+	counters, devices := partitions()
+	for name, world := range map[string]func(*testing.T, func(*testing.T, *fixture)){
+		"a device": func(t *testing.T, test func(*testing.T, *fixture)) {
+			inCluster(t, plus(conflictWorld(), newPod("q", uses("rival"))), func(t *testing.T, f *fixture) { f.boundConflict(); test(t, f) })
+		},
+		"a counter": func(t *testing.T, test func(*testing.T, *fixture)) {
+			inCluster(t, overdrawnWorld(counters, devices), func(t *testing.T, f *fixture) { f.overdraw(); test(t, f) })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			world(t, func(t *testing.T, f *fixture) {
+				f.pl.args.OnConflict = EvictOnConflict
+				lead := f.elected()
+				time.Sleep(time.Minute)
+				f.settle()
+				require.Empty(t, f.eventTexts())
+				require.Empty(t, f.evictions())
+				for range 4 {
+					lead()
+					time.Sleep(conflictGrace)
+				}
+				f.settle()
+				require.Len(t, f.eventTexts(), 4)
+				require.Equal(t, []string{"q"}, f.evictions())
+			})
+		})
+	}
+}
+
+// TestLeaseEndsDuringAnAttempt: a process that was stopped goes on in the middle of an attempt.
+// It neither writes nor binds.
+func TestLeaseEndsDuringAnAttempt(t *testing.T) {
+	t.Parallel()
+	for name, on := range map[string]string{"before the write": "", "after it": "update/status"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inCluster(t, conflictWorld(), func(t *testing.T, f *fixture) {
+				lead := f.elected()
+				lead()
+				a := f.mustBegin(f.pod("p")).filter()
+				require.Empty(t, a.reserve("n1").Message())
+				stopped := func() { time.Sleep(leaseDuration) }
+				if on == "" {
+					stopped()
+				} else {
+					f.fail(fault{on: on, claim: "c", before: stopped})
+				}
+				status := a.preBind("n1")
+				require.ErrorIs(t, status.AsError(), leadership.ErrNotLeading)
+				require.Equal(t, on != "", f.claim("c").Status.Allocation != nil, "it takes nothing back either")
+				lead() // A process that has lost its lease ends. This one goes on, so that nothing is left in flight.
+				time.Sleep(2 * undoInterval)
+				f.settle()
+			})
+		})
+	}
+}

@@ -1,0 +1,109 @@
+package quartermaster
+
+import (
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/commit"
+)
+
+// takeover leaves alone what another process has reserved for pods: a process that died or
+// lost its lease may have sent their bindings, and these may arrive for as long as the API
+// server keeps a request. Unlike writes to claims, a late binding cannot be told from one in
+// time. A pod whose claim was given back meanwhile would be on a node without its devices.
+//
+// A reservation counts as found unless this process is known to have made it. All of it ends
+// with the pause (takeoverPause).
+type takeover struct {
+	pause time.Duration
+	// since returns when this process began to schedule.
+	since    func() time.Time
+	activate func(pods map[string]*v1.Pod)
+
+	mutex sync.Mutex
+	// own says of reservations of which this process has made sure whether it has made them;
+	// otherwise it has found them.
+	own map[reservation]bool
+	// waiting are pods to be tried again after the pause, by namespace and name. While there
+	// are any, a timer runs.
+	waiting map[string]*v1.Pod
+}
+
+// reservation is one in the status of a claim, for a pod or a group.
+type reservation struct{ claim, consumer types.UID }
+
+func (pl *Quartermaster) newTakeover() *takeover {
+	started := time.Now()
+	return &takeover{
+		pause: pl.args.TakeoverPause.Duration,
+		since: func() time.Time {
+			if pl.state.lease.Followed() {
+				return pl.state.lease.Since()
+			}
+			return started
+		},
+		activate: func(pods map[string]*v1.Pod) { pl.handle.Activate(klog.FromContext(pl.stopping), pods) },
+		own:      make(map[reservation]bool),
+		waiting:  make(map[string]*v1.Pod),
+	}
+}
+
+// left is how much of the pause is left.
+func (t *takeover) left() time.Duration {
+	return t.pause - time.Since(t.since())
+}
+
+// made notes that this process has made sure of a reservation: its claim before the write, and
+// as the server has returned it. If the fence had to be raised, the reservation was there; for a
+// group, that is so only when the first of its pods comes.
+func (t *takeover) made(before, after *resourceapi.ResourceClaim, consumer types.UID) {
+	if t.left() <= 0 {
+		return
+	}
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	r := reservation{after.UID, consumer}
+	if _, known := t.own[r]; !known {
+		t.own[r] = before.Annotations[commit.FenceAnnotation] == after.Annotations[commit.FenceAnnotation]
+	}
+}
+
+// leavesAlone reports whether a reservation must not be taken away yet. If so, the pod is tried
+// again after the pause.
+func (t *takeover) leavesAlone(claim, consumer types.UID, pod *v1.Pod) bool {
+	left := t.left()
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	if left <= 0 {
+		clear(t.own)
+		return false
+	}
+	if t.own[reservation{claim, consumer}] {
+		return false
+	}
+	if len(t.waiting) == 0 {
+		time.AfterFunc(left, t.end)
+	}
+	t.waiting[pod.Namespace+"/"+pod.Name] = pod
+	return true
+}
+
+// foundReserved is leavesAlone for a claim that is to be deallocated: one that is reserved for
+// nobody can be.
+func (t *takeover) foundReserved(claim *resourceapi.ResourceClaim, consumer types.UID, pod *v1.Pod) bool {
+	return commit.IsReservedFor(claim, consumer) && t.leavesAlone(claim.UID, consumer, pod)
+}
+
+// end has pods tried again that the pause has kept from it.
+func (t *takeover) end() {
+	t.mutex.Lock()
+	pods := t.waiting
+	t.waiting = make(map[string]*v1.Pod)
+	t.mutex.Unlock()
+	t.activate(pods)
+}
