@@ -37,6 +37,11 @@ type candidates struct {
 	// position (DRAConsumableCapacity).
 	consumptions   map[int]consumption
 	capacityErrors map[int]error
+	// open are, in a straight search that has to judge them first, the devices which it
+	// looks at: those that may turn out to be in one of the two sets. unmeasured are those
+	// of which the capacities were not looked at yet.
+	open, unmeasured bitset.Set
+	gradual          selector.Gradual
 }
 
 // candidates of a request in a pool.
@@ -47,16 +52,19 @@ func (s *search) candidates(r *request, pool int) *candidates {
 // findCandidatesIn determines the candidates of a request in a pool.
 func (s *search) findCandidatesIn(r *request, index int) error {
 	c, state, pool := s.candidates(r, index), &s.pools[index], s.site.Pools[index]
-	selection, err := s.solver.Evaluator.Select(s.ctx, pool, r.wanted)
-	switch {
-	case errors.Is(err, selector.ErrPending):
-		return err
-	case err != nil:
-		return interrupted(s.ctx)
+	c.usable = s.memory.bits.New(len(pool.Devices))
+	if !s.selectLater(r, c, pool) {
+		selection, err := s.selectAll(pool, r.wanted)
+		switch {
+		case errors.Is(err, selector.ErrPending):
+			return err
+		case err != nil:
+			return interrupted(s.ctx)
+		}
+		c.failing, c.selection = selection.Failed, selection
+		c.usable.Copy(selection.Matches)
+		c.usable.And(pool.Reachable)
 	}
-	c.usable, c.failing, c.selection = s.memory.bits.New(len(pool.Devices)), selection.Failed, selection
-	c.usable.Copy(selection.Matches)
-	c.usable.And(pool.Reachable)
 	c.exclude(s.hidden(pool))
 	if !r.admin {
 		c.exclude(s.occupied(state.usage, pool))
@@ -73,7 +81,10 @@ func (s *search) findCandidatesIn(r *request, index int) error {
 			}
 		}
 	}
-	if measured != nil {
+	switch {
+	case c.open != nil:
+		c.unmeasured = measured
+	case measured != nil:
 		s.measure(r, state, measured, c)
 	}
 	c.usable.AndNot(state.usage.Exhausted(pool))
@@ -87,6 +98,9 @@ func (s *search) findCandidatesIn(r *request, index int) error {
 // with the cache, so it is only copied if there is something to take out.
 func (c *candidates) exclude(devices bitset.Set) {
 	c.usable.AndNot(devices)
+	if c.open != nil {
+		c.open.AndNot(devices)
+	}
 	if devices != nil && !c.failing.Empty() {
 		c.failing = c.failing.Clone()
 		c.failing.AndNot(devices)

@@ -11,13 +11,20 @@ import (
 	"k8s.io/dynamic-resource-allocation/structured"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
-	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
 // New returns an allocator that can be used wherever structured.NewAllocator of
 // k8s.io/dynamic-resource-allocation is used, and gives the same results. It fails
 // if features asks for one that is not in Supported.
+//
+// New costs next to nothing: it is made for those who ask about a few nodes of a snapshot
+// and then take the next one. Slices and state are only looked at when a node is asked
+// about, and must not be changed as long as the allocator is used. What was found out
+// about a slice is kept as long as the slice is, and used again if the same object is given
+// again with the same celCache and features. In between, the caller may set fields of
+// the slice, of its devices and counter sets; what these refer to (attributes, capacities,
+// taints, node selectors) must not be written into, only replaced.
 //
 // Allocate additionally returns an error that wraps ErrGaveUp, and thereby
 // structured.ErrFailedAllocationOnNode, if the step budget ran out: on that node
@@ -29,9 +36,9 @@ func New(ctx context.Context, features structured.Features, state structured.All
 		return nil, fmt.Errorf("features %v are not supported by this allocator; turn them off", missing.UnsortedList())
 	}
 	return &dropIn{
-		solver: Solver{Features: features, Classes: classes, Evaluator: selector.NewEvaluator(celCache)},
-		store:  inventory.FromSlices(slices, InventoryOptions(features)),
-		usage:  usageFrom(state),
+		solver:   Solver{Features: features, Classes: classes, Evaluator: selector.NewEvaluator(celCache), Gradual: true},
+		snapshot: knownTo(celCache, features).NewSnapshot(slices),
+		usage:    newAllocatedUsage(state),
 	}, nil
 }
 
@@ -39,14 +46,14 @@ func New(ctx context.Context, features structured.Features, state structured.All
 var ErrGaveUp = fmt.Errorf("search gave up without an answer%w", structured.ErrFailedAllocationOnNode)
 
 type dropIn struct {
-	solver Solver
-	store  *inventory.Store
-	usage  ledger.View
+	solver   Solver
+	snapshot *inventory.Snapshot
+	usage    *allocatedUsage
 }
 
 // Allocate implements structured.Allocator.
 func (d *dropIn) Allocate(ctx context.Context, node *v1.Node, claims []*resourceapi.ResourceClaim) ([]resourceapi.AllocationResult, error) {
-	site := Site{Node: node, Pools: d.store.OnNode(node), Usage: d.usage}
+	site := Site{Node: node, Pools: d.snapshot.OnNode(node), Usage: d.usage}
 	outcome, err := d.solver.Prepare(claims).Solve(ctx, site)
 	if err != nil {
 		return nil, err
@@ -64,37 +71,4 @@ func (d *dropIn) Allocate(ctx context.Context, node *v1.Node, claims []*resource
 // IsNodeError reports whether an error of Allocate affects one node only.
 func IsNodeError(err error) bool {
 	return errors.Is(err, structured.ErrFailedAllocationOnNode)
-}
-
-// usageFrom translates the allocated state. It names no holders, so neither does
-// the result.
-func usageFrom(state structured.AllocatedState) ledger.View {
-	pools := make(map[inventory.PoolID]map[string]ledger.DeviceUsage)
-	use := func(id structured.DeviceID, change func(*ledger.DeviceUsage)) {
-		pool := inventory.PoolID{Driver: id.Driver.String(), Name: id.Pool.String()}
-		if pools[pool] == nil {
-			pools[pool] = make(map[string]ledger.DeviceUsage)
-		}
-		usage := pools[pool][id.Device.String()]
-		change(&usage)
-		pools[pool][id.Device.String()] = usage
-	}
-	for id := range state.AllocatedDevices {
-		use(id, func(u *ledger.DeviceUsage) { u.Holders = append(u.Holders, ledger.ClaimRef{}) })
-	}
-	for id := range state.AllocatedSharedDeviceIDs {
-		use(id.GetDeviceID(), func(u *ledger.DeviceUsage) { u.Shares = append(u.Shares, ledger.Share{}) })
-	}
-	for id, consumed := range state.AggregatedCapacity {
-		amounts := make(amounts, len(consumed))
-		for name, quantity := range consumed {
-			amounts[name] = *quantity
-		}
-		use(id, func(u *ledger.DeviceUsage) { u.Shares = append(u.Shares, ledger.Share{Consumed: amounts}) })
-	}
-	view := make(ledger.Fixed, len(pools))
-	for id, devices := range pools {
-		view[id] = ledger.NewPoolUsage(devices)
-	}
-	return view
 }

@@ -23,10 +23,11 @@ type memory struct {
 }
 
 // takeSearch returns a search without any traces of its last use.
-func takeSearch(t *Task, site Site) *search {
+func takeSearch(t *Task, site Site, straight bool) *search {
 	s := searches.Get().(*search)
 	s.Task, s.site = t, site
 	s.steps, s.unpruned, s.turnedBack, s.prospects = 0, false, false, prospects{}
+	s.goesStraight = straight
 	s.sharing, s.compatibility, s.sharable = nil, nil, false
 	s.classes.reset(len(site.Pools))
 	s.failed.reset()
@@ -35,7 +36,7 @@ func takeSearch(t *Task, site Site) *search {
 	for _, pool := range site.Pools {
 		words += bitset.Words(len(pool.Devices))
 	}
-	s.memory.words = resized(s.memory.words, words*setsOf(t))
+	s.memory.words = resized(s.memory.words, words*setsOf(t, straight))
 	s.memory.bits = s.memory.words
 	s.memory.numbers = resized(s.memory.numbers, len(t.requests)+t.slotCount)
 	s.count, s.chosen = s.memory.numbers[:len(t.requests)], s.memory.numbers[len(t.requests):]
@@ -62,8 +63,11 @@ func (s *search) release() {
 
 // setsOf is how many sets a search needs of each pool: the candidates of each kind
 // of request, the devices that each claim has taken, and those that all have.
-func setsOf(t *Task) int {
+func setsOf(t *Task, straight bool) int {
 	sets := len(t.kinds) + 1
+	if straight {
+		sets += 2 * len(t.kinds) // See selectLater.
+	}
 	if len(t.claims) > 1 {
 		sets += len(t.claims)
 	}

@@ -24,6 +24,9 @@ func (c *candidates) next(from int) int {
 	if c.order != nil {
 		return c.nextInOrder(from)
 	}
+	if c.open != nil {
+		return c.open.Next(from)
+	}
 	usable, failing := c.usable.Next(from), c.failing.Next(from)
 	if usable < 0 || failing >= 0 && failing < usable {
 		return failing

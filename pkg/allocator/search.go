@@ -68,6 +68,9 @@ type search struct {
 	// unpruned is set if a derived attribute fails for some candidate. The search
 	// then has to meet that error just where upstream does.
 	unpruned bool
+	// goesStraight is set if the search ends where it would have to turn back, see
+	// straight. It then prunes nothing.
+	goesStraight bool
 	// turnedBack is set when the first choice led nowhere. From then on the search
 	// asks whether there can be a solution at all before it goes deeper.
 	turnedBack bool
@@ -126,7 +129,7 @@ func (s *search) devices(r *request, slot, missing int, start cursor) (bool, err
 	if missing <= 0 {
 		return s.slot(r.claim, slot+1)
 	}
-	if !s.fitsResult(r, missing) || s.tooFew(r, missing, start) {
+	if !s.fitsResult(r, missing) || !s.goesStraight && s.tooFew(r, missing, start) {
 		return false, nil
 	}
 	var dead deadClasses
@@ -137,6 +140,11 @@ func (s *search) devices(r *request, slot, missing int, start cursor) (bool, err
 			if s.taken.forRequest(r, at) || dead.contains(s, at, start) {
 				continue
 			}
+			if can, err := s.meet(r, at); err != nil {
+				return false, err
+			} else if !can {
+				continue
+			}
 			switch tried, err := s.try(r, slot, missing, at, cursor{pool, rank + 1}); {
 			case err != nil:
 				return false, err
@@ -144,6 +152,9 @@ func (s *search) devices(r *request, slot, missing int, start cursor) (bool, err
 				return true, nil
 			case tried == notPlaced:
 				continue
+			}
+			if s.goesStraight {
+				return false, errTurnedBack
 			}
 			s.turnedBack = true
 			dead.add(s, at)

@@ -11,11 +11,11 @@ import (
 )
 
 // newSearch prepares a search: candidates, counts, constraints.
-func newSearch(ctx context.Context, t *Task, site Site) (*search, error) {
+func newSearch(ctx context.Context, t *Task, site Site, straight bool) (*search, error) {
 	if ctx.Err() != nil {
 		return nil, interrupted(ctx)
 	}
-	s := takeSearch(t, site)
+	s := takeSearch(t, site, straight)
 	budget := t.solver.StepBudget
 	if budget == 0 {
 		budget = DefaultStepBudget
@@ -71,7 +71,7 @@ func (s *search) setUpClaim(c *claim) error {
 	for i := range constraints {
 		constraints[i].start(s, c, &c.constraints[i])
 	}
-	s.unpruned = s.unpruned || s.derivationFails(c)
+	s.unpruned = s.unpruned || !s.goesStraight && s.derivationFails(c)
 	return nil
 }
 

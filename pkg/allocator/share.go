@@ -30,30 +30,30 @@ func (s *search) toMeasure(r *request, p *poolState, c *candidates) bitset.Set {
 // what is in use of them, and marks those as failing for which the request makes
 // no sense.
 func (s *search) measure(r *request, p *poolState, devices bitset.Set, c *candidates) {
-	var failing bitset.Set
 	for i := range devices.All() {
-		device := &p.pool.Devices[i]
-		needed, err := s.solver.consume(r.capacity, device.Capacity)
-		switch {
-		case err != nil:
-			if failing == nil {
-				failing, c.capacityErrors = bitset.New(len(p.pool.Devices)), make(map[int]error)
-			}
-			c.capacityErrors[i] = err
-			failing.Add(i)
-			c.usable.Remove(i)
-		case needed.refused || !needed.amounts.fit(device, used(p.usage, device)):
-			c.usable.Remove(i)
-		default:
-			if c.consumptions == nil {
-				c.consumptions = make(map[int]consumption)
-			}
-			c.consumptions[i] = needed
-		}
+		s.measureDevice(r, p, i, c)
 	}
-	if failing != nil {
-		failing.Or(c.failing)
-		c.failing = failing
+}
+
+func (s *search) measureDevice(r *request, p *poolState, i int, c *candidates) {
+	device := &p.pool.Devices[i]
+	needed, err := s.solver.consume(r.capacity, device.Capacity)
+	switch {
+	case err != nil:
+		if c.capacityErrors == nil {
+			// The set may be shared with the cache.
+			c.failing, c.capacityErrors = c.failing.Clone(), make(map[int]error)
+		}
+		c.capacityErrors[i] = err
+		c.failing.Add(i)
+		c.usable.Remove(i)
+	case needed.refused || !needed.amounts.fit(device, used(p.usage, device)):
+		c.usable.Remove(i)
+	default:
+		if c.consumptions == nil {
+			c.consumptions = make(map[int]consumption)
+		}
+		c.consumptions[i] = needed
 	}
 }
 

@@ -52,6 +52,10 @@ type Solver struct {
 	// what the shares have recorded as consumed leaves enough of each capacity, which it
 	// always does for a device without capacities.
 	KeepShared bool
+	// Gradual lets selectors be evaluated for a device when the search comes to it, and only
+	// then: for those who ask once and are content with the first devices. It takes no notice
+	// of a selector.Budget.
+	Gradual bool
 	// RefuseOfNode leaves out the devices that stand for, or need, resources of the node such
 	// as CPU (KEP-5517): what they take there has to be accounted for, which the search does
 	// not do. Upstream's does not either, its plugin does.
@@ -97,6 +101,8 @@ type Outcome struct {
 	Results []resourceapi.AllocationResult
 	// Steps is how many devices were tried.
 	Steps int
+	// TurnedBack is true if the first choices, as far as they went, led nowhere.
+	TurnedBack bool
 	// GaveUp is true if the budget ran out: there may be a solution.
 	GaveUp bool
 	// CommonBudget is true if it gave up because of the budget that it has in common with
@@ -140,8 +146,14 @@ func (t *Task) Check(ctx context.Context, site Site) (*Outcome, error) {
 	return t.solve(ctx, site, (*search).checkResults)
 }
 
-func (t *Task) solve(ctx context.Context, site Site, results func(*search) ([]resourceapi.AllocationResult, error)) (*Outcome, error) {
-	search, err := newSearch(ctx, t, site)
+// resultsOf makes something of a solution.
+type resultsOf func(*search) ([]resourceapi.AllocationResult, error)
+
+func (t *Task) solve(ctx context.Context, site Site, results resultsOf) (*Outcome, error) {
+	if outcome, err := t.straight(ctx, site, results); outcome != nil || err != nil {
+		return outcome, err
+	}
+	search, err := newSearch(ctx, t, site, false)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +161,7 @@ func (t *Task) solve(ctx context.Context, site Site, results func(*search) ([]re
 	if !search.hopeless() {
 		found, err = search.claim(0)
 	}
-	outcome := &Outcome{Steps: search.steps, found: found}
+	outcome := &Outcome{Steps: search.steps, TurnedBack: search.turnedBack, found: found}
 	switch {
 	case errors.Is(err, errBudget):
 		outcome.GaveUp, outcome.CommonBudget, outcome.search = true, search.allowance.isCommon(), search

@@ -3,6 +3,8 @@
 // values per pool, kept up to date by events:
 //
 //   - Store is the mutable root. Writers are serialised; readers never lock.
+//   - Snapshot shows the same for a list of slices that is given once, and looks only at
+//     what is asked for. Known keeps what snapshots found out with the slices.
 //   - Pool is one version of a pool: all its slices, of every generation.
 //   - NodePool is what a node sees of a Pool: the devices of the right
 //     generation in allocation order, or why there is nothing to allocate from.

@@ -51,7 +51,7 @@ type Pool struct {
 
 	key    PoolKey
 	opts   Options
-	slices []*Slice                       // sorted by name
+	slices []*Slice                       // sorted by name, unless they are those of a Snapshot
 	rules  []*resourceapi.DeviceTaintRule // those for the pool, sorted by name
 
 	// uniform is true for the most common kind of pool, which looks the same to every
@@ -77,16 +77,23 @@ func (p *Pool) IsPublished() bool {
 }
 
 func newPool(id PoolID, members map[string]*Slice, rules []*resourceapi.DeviceTaintRule, opts Options) *Pool {
-	p := &Pool{ID: id, key: unique.Make(id), opts: opts, rules: rules}
+	p := &Pool{rules: rules}
 	for _, slice := range members {
 		p.slices = append(p.slices, slice)
 	}
 	sortByName(p.slices)
-	p.uniform = p.looksTheSame()
+	p.init(id, opts)
 	return p
 }
 
-// sortByName orders slices as their devices are tried.
+// init completes a pool that has its slices.
+func (p *Pool) init(id PoolID, opts Options) {
+	p.ID, p.key, p.opts = id, unique.Make(id), opts
+	p.uniform = p.looksTheSame()
+}
+
+// sortByName orders slices as their devices are tried. Of slices with the same name,
+// which only a Snapshot has, it makes what upstream makes of them.
 func sortByName(list []*Slice) {
 	slices.SortFunc(list, func(a, b *Slice) int { return cmp.Compare(a.Name, b.Name) })
 }
@@ -174,12 +181,14 @@ func (p *Pool) cachedView(node *v1.Node) *NodePool {
 }
 
 // ignores reports whether the slice uses a part of the API that is switched off.
-func (p *Pool) ignores(slice *Slice) bool {
-	if !p.opts.PartitionableDevices &&
+func (p *Pool) ignores(slice *Slice) bool { return p.opts.ignores(slice) }
+
+func (o Options) ignores(slice *Slice) bool {
+	if !o.PartitionableDevices &&
 		(slice.Spec.PerDeviceNodeSelection != nil || len(slice.Spec.SharedCounters) > 0) {
 		return true
 	}
-	return !p.opts.CompatibilityGroups && slice.usesCompatibilityGroups()
+	return !o.CompatibilityGroups && slice.usesCompatibilityGroups()
 }
 
 // build makes the view for a node that reaches the given slices (at least one).
@@ -192,6 +201,7 @@ func (p *Pool) build(reachable []*Slice, node *v1.Node) *NodePool {
 	generation := newest(reachable)
 	targeting := ofGeneration(reachable, generation)
 	want := targeting[0].Spec.Pool.ResourceSliceCount
+	sortByName(targeting)
 
 	var others []*Slice
 	if want != AnyCount && int64(len(targeting)) != want {
@@ -207,7 +217,7 @@ func (p *Pool) build(reachable []*Slice, node *v1.Node) *NodePool {
 				continue
 			}
 			found++
-			if !slices.Contains(targeting, slice) {
+			if !hasName(targeting, slice.Name) {
 				others = append(others, slice)
 			}
 		}
@@ -239,6 +249,10 @@ func newest(candidates []*Slice) int64 {
 	return slices.MaxFunc(candidates, func(a, b *Slice) int {
 		return cmp.Compare(a.generation(), b.generation())
 	}).generation()
+}
+
+func hasName(list []*Slice, name string) bool {
+	return slices.ContainsFunc(list, func(s *Slice) bool { return s.Name == name })
 }
 
 func ofGeneration(candidates []*Slice, generation int64) []*Slice {

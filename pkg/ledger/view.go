@@ -15,11 +15,22 @@ type View interface {
 	Pool(inventory.PoolID) *PoolUsage
 }
 
+// ByDevice is a View that looks for each device of a pool whether it is used, because
+// nothing else says which devices of the pool are.
+type ByDevice interface {
+	View
+	// OfPool returns what is used of the devices that are part of the pool.
+	OfPool(pool *inventory.NodePool) *PoolUsage
+}
+
 // Of is View.Pool for a pool of the inventory. It is fast for the ledger itself, which is
 // asked for each pod and node.
 func Of(view View, pool *inventory.NodePool) *PoolUsage {
-	if l, isLedger := view.(*Ledger); isLedger {
-		return l.pool(pool.Key)
+	switch v := view.(type) {
+	case *Ledger:
+		return v.pool(pool.Key)
+	case ByDevice:
+		return v.OfPool(pool)
 	}
 	return view.Pool(pool.ID)
 }

@@ -131,7 +131,10 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Error returns why the set could not be evaluated for a device in Failed.
 func (s Set) Error(pool *inventory.NodePool, selection *Selection, device int) *Error {
-	f := selection.failures[device]
+	return s.errorOf(pool, device, selection.failures[device])
+}
+
+func (s Set) errorOf(pool *inventory.NodePool, device int, f failure) *Error {
 	return &Error{
 		Origin: s.origin(f.expression),
 		Device: pool.ID.String() + "/" + pool.Devices[device].Name,

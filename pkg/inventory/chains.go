@@ -1,0 +1,45 @@
+package inventory
+
+import "math/bits"
+
+// chains finds the positions in a list by a key that the elements have: the first one,
+// and from there the next. It is made for lists of which little is asked for: there is
+// no memory to take for each key.
+type chains struct {
+	slots []chainSlot // a hash table; its length is a power of two
+	next  []int32     // by position: the next one with the same key, -1 if there is none
+}
+
+// chainSlot has the first position with a key, and some bits of the key's hash.
+type chainSlot struct {
+	hash  uint32
+	first int32 // plus one: 0 means that the slot is free
+}
+
+func newChains(n int) *chains {
+	return &chains{slots: make([]chainSlot, 1<<bits.Len(uint(2*n))), next: make([]int32, n)}
+}
+
+// addFirst puts a position before all others with the same key. same tells whether a
+// position has that key.
+func (c *chains) addFirst(position int, hash uint64, same func(int) bool) {
+	slot := c.slot(hash, same)
+	c.next[position] = slot.first - 1
+	slot.hash, slot.first = uint32(hash), int32(position)+1
+}
+
+// first returns the first position with a key, -1 if there is none.
+func (c *chains) first(hash uint64, same func(int) bool) int {
+	return int(c.slot(hash, same).first) - 1
+}
+
+// slot returns the slot of a key, a free one if the key is not there.
+func (c *chains) slot(hash uint64, same func(int) bool) *chainSlot {
+	mask := uint64(len(c.slots) - 1)
+	for i := (hash >> 32) & mask; ; i = (i + 1) & mask {
+		slot := &c.slots[i]
+		if slot.first == 0 || slot.hash == uint32(hash) && same(int(slot.first)-1) {
+			return slot
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package selector
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"unique"
+
+	"k8s.io/dynamic-resource-allocation/cel"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/bitset"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+)
+
+// Gradual is a Selection in the making: a device is judged when somebody asks about it.
+// It is for those who most likely are content with the first devices of a pool and may
+// never ask again. It is safe for concurrent use, and knows no Budget.
+type Gradual struct {
+	evaluator *Evaluator
+	pool      *inventory.NodePool
+	set       Set
+	known     *judged
+}
+
+// judged is what is known of a set for the devices of a pool so far.
+type judged struct {
+	mutex     sync.Mutex
+	devices   bitset.Set
+	selection Selection
+}
+
+// maxGradual bounds how many sets a pool remembers that not all of its devices were
+// judged by. Users choose expressions.
+const maxGradual = 16
+
+// judgedKey is where a pool keeps what is known of its devices.
+type judgedKey struct{}
+
+type judgedSets struct {
+	mutex sync.Mutex
+	byKey map[unique.Handle[string]]*judged
+}
+
+// Gradually returns what is known of a set for the devices of a pool, and finds out more
+// when it is asked.
+func (e *Evaluator) Gradually(pool *inventory.NodePool, s Set) Gradual {
+	sets := inventory.Cached(&pool.Derived, judgedKey{}, func() *judgedSets { return new(judgedSets) })
+	return Gradual{evaluator: e, pool: pool, set: s, known: sets.of(s.key, len(pool.Devices))}
+}
+
+func (s *judgedSets) of(key unique.Handle[string], devices int) *judged {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	known := s.byKey[key]
+	if known == nil {
+		if s.byKey == nil || len(s.byKey) >= maxGradual {
+			s.byKey = make(map[unique.Handle[string]]*judged)
+		}
+		known = &judged{devices: bitset.New(devices), selection: Selection{Matches: bitset.New(devices), Failed: bitset.New(devices)}}
+		s.byKey[key] = known
+	}
+	return known
+}
+
+func (s *judgedSets) forget(key unique.Handle[string]) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	delete(s.byKey, key)
+}
+
+// Matches reports whether a device matches the set. The error is an *Error, or says that
+// the context ended.
+func (g Gradual) Matches(ctx context.Context, device int) (bool, error) {
+	matches, found, failure := g.known.verdict(device)
+	if !found {
+		var err error
+		if matches, failure, err = g.evaluate(ctx, device); err != nil {
+			return false, err
+		}
+		g.known.add(device, matches, failure)
+	}
+	if failure != nil {
+		return false, g.set.errorOf(g.pool, device, *failure)
+	}
+	return matches, nil
+}
+
+// Complete judges all devices that were not judged yet. It fails only if the context ends.
+func (g Gradual) Complete(ctx context.Context) (*Selection, error) {
+	for device := range g.pool.Devices {
+		if _, found, _ := g.known.verdict(device); found {
+			continue
+		}
+		matches, failure, err := g.evaluate(ctx, device)
+		if err != nil {
+			return nil, err
+		}
+		g.known.add(device, matches, failure)
+	}
+	inventory.Cached(&g.pool.Derived, judgedKey{}, func() *judgedSets { return new(judgedSets) }).forget(g.set.key)
+	return g.pool.Content.Selections.Put(g.set.key, &g.known.selection).(*Selection), nil
+}
+
+// Selected returns the Selection of a set if all devices of the pool were judged before,
+// otherwise nil.
+func (e *Evaluator) Selected(pool *inventory.NodePool, s Set) *Selection {
+	if cached := pool.Content.Selections.Get(s.key); cached != nil {
+		return cached.(*Selection)
+	}
+	return nil
+}
+
+func (j *judged) verdict(device int) (matches, found bool, f *failure) {
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	if !j.devices.Has(device) {
+		return false, false, nil
+	}
+	if j.selection.Failed.Has(device) {
+		failed := j.selection.failures[device]
+		return false, true, &failed
+	}
+	return j.selection.Matches.Has(device), true, nil
+}
+
+func (j *judged) add(device int, matches bool, f *failure) {
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	switch {
+	case j.devices.Has(device):
+		return // Somebody else was faster. After the last one, nothing changes any more.
+	case f != nil:
+		if j.selection.failures == nil {
+			j.selection.failures = make(map[int]failure)
+		}
+		j.selection.failures[device] = *f
+		j.selection.Failed.Add(device)
+	case matches:
+		j.selection.Matches.Add(device)
+	}
+	j.devices.Add(device)
+}
+
+// evaluate judges a device, as Select does. The error says that the context ended.
+func (g Gradual) evaluate(ctx context.Context, position int) (bool, *failure, error) {
+	e, device := g.evaluator, g.pool.Devices[position]
+	for i := range g.set.size() {
+		program := e.compile(g.set.expression(i))
+		if program.err != nil {
+			return false, &failure{i, &compileError{program.err}}, nil
+		}
+		e.evaluations.Add(1)
+		matches, err := e.evaluate(ctx, program, cel.Device{
+			Driver:                   device.Slice.Spec.Driver,
+			AllowMultipleAllocations: device.AllowMultipleAllocations,
+			Attributes:               device.Attributes,
+			Capacity:                 device.Capacity,
+		})
+		switch {
+		case ctx.Err() != nil:
+			return false, nil, fmt.Errorf("evaluating selectors for slice %s: %w", device.Slice.Name, context.Cause(ctx))
+		case err != nil:
+			return false, &failure{i, fmt.Errorf("%w: %w", ErrRuntime, cel.EnhanceRuntimeError(err))}, nil
+		case !matches:
+			return false, nil, nil
+		}
+	}
+	return true, nil, nil
+}
