@@ -146,7 +146,7 @@ bench-short: bin/etcd ## run a small selection of the workloads of bench-perf (m
 	@GO='$(GO)' hack/bench bin/bench -only-short
 
 .PHONY: bench-allocator
-bench-allocator: ## print a table of the allocator's benchmarks, beside upstream's allocator (a minute)
+bench-allocator: ## print a table of the allocator's benchmarks, beside upstream's allocator (some minutes)
 	@mkdir -p bin/bench
 	@$(GO) test -run '^$$' -bench 'Allocate|New' -benchmem -benchtime $(BENCH_TIME) -count $(BENCH_COUNT) $(BENCH_PACKAGES) >bin/bench/allocator.txt || \
 		{ cat bin/bench/allocator.txt; exit 1; }

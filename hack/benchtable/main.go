@@ -1,5 +1,5 @@
-// Command benchtable reads the output of `go test -bench` and prints a table that
-// compares two implementations: benchmarks whose names say case=NAME and
+// Command benchtable reads the output of `go test -bench` and prints tables that
+// compare two implementations: benchmarks whose names say table=NAME, case=NAME and
 // impl=upstream or impl=ours, each run several times. Times and ratios are of medians.
 package main
 
@@ -41,17 +41,64 @@ func (m measurements) median(name, implementation string) (value float64, ok boo
 	return benchmath.AssumeNothing.Summary(sample, confidence).Center, true
 }
 
+// titles say what is measured, by name of the table.
+var titles = map[string]string{
+	"warm": "Warm: one allocator is asked the same again and again.",
+	"cold": "Cold: `allocator.New` and the questions that follow, each about another node. No allocator has seen the slices before.",
+	"next": "Cold, next snapshot: the same, with the slices of the snapshot before.",
+}
+
+// tables has the tables in the order in which their first cases were run.
+type tables struct {
+	order  []string
+	byName map[string]*table
+}
+
+// table returns a table by name, an empty one if it is new.
+func (t *tables) table(name string) *table {
+	if t.byName == nil {
+		t.byName = make(map[string]*table)
+	}
+	if t.byName[name] == nil {
+		t.order = append(t.order, name)
+		t.byName[name] = &table{times: make(measurements), allocs: make(measurements)}
+	}
+	return t.byName[name]
+}
+
+func (t *tables) add(result *benchfmt.Result) error {
+	name, implementation := configuration(result.Name, "case"), configuration(result.Name, "impl")
+	if name == "" || implementation == "" {
+		return nil
+	}
+	in := configuration(result.Name, "table")
+	if titles[in] == "" {
+		return fmt.Errorf("benchmark %s: its table= is %q, which has no title; add one to titles", result.Name, in)
+	}
+	t.table(in).add(result, name, implementation)
+	return nil
+}
+
+func (t *tables) print(out io.Writer) error {
+	for i, name := range t.order {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		fmt.Fprintf(out, "%s\n\n", titles[name])
+		if err := t.byName[name].print(out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // table collects what is printed, cases in the order in which they were run.
 type table struct {
 	order         []string
 	times, allocs measurements // seconds and numbers, each by operation
 }
 
-func (t *table) add(result *benchfmt.Result) {
-	name, implementation := configuration(result.Name, "case"), configuration(result.Name, "impl")
-	if name == "" || implementation == "" {
-		return
-	}
+func (t *table) add(result *benchfmt.Result, name, implementation string) {
 	if t.times[name] == nil {
 		t.order = append(t.order, name)
 	}
@@ -107,12 +154,14 @@ func (t *table) count(name, implementation string) string {
 }
 
 func run(in io.Reader, out io.Writer) error {
-	t := table{times: make(measurements), allocs: make(measurements)}
+	var t tables
 	reader := benchfmt.NewReader(in, "standard input")
 	for reader.Scan() {
 		switch record := reader.Result().(type) {
 		case *benchfmt.Result:
-			t.add(record)
+			if err := t.add(record); err != nil {
+				return err
+			}
 		case *benchfmt.SyntaxError:
 			return record
 		}
@@ -121,7 +170,7 @@ func run(in io.Reader, out io.Writer) error {
 		return fmt.Errorf("read benchmarks: %w", err)
 	}
 	if len(t.order) == 0 {
-		return errors.New("no benchmark with case= and impl= in its name; give the output of `go test -bench`")
+		return errors.New("no benchmark with table=, case= and impl= in its name; give the output of `go test -bench`")
 	}
 	return t.print(out)
 }
