@@ -8,6 +8,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/cel"
 
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	b "github.com/quartermaster-dra/quartermaster/pkg/builder"
 )
 

@@ -57,6 +57,8 @@ type generator struct {
 
 func fromSeed(seed int64) scenario { return newGenerator(seed, nil).scenario() }
 
+func largeFromSeed(seed int64) scenario { return newGenerator(seed, nil).largeScenario() }
+
 func newGenerator(seed int64, given []byte) *generator {
 	return &generator{draws: newDraws(seed, given)}
 }
@@ -72,6 +74,25 @@ const (
 )
 
 func (g *generator) scenario() scenario {
+	g.start()
+	if g.oneIn(40) {
+		g.wide()
+		return g.s
+	}
+	g.groups, g.capacity, g.derived = g.oneIn(3), g.oneIn(2), g.oneIn(3)
+	for i := range 1 + g.Intn(3) {
+		g.s.slices = append(g.s.slices, g.pool(i)...)
+	}
+	g.shuffle()
+	g.use()
+	for i := range 1 + g.Intn(2) {
+		g.s.claims = append(g.s.claims, g.claim(i))
+	}
+	return g.s
+}
+
+// start makes what does not depend on the size of a scenario.
+func (g *generator) start() {
 	g.odd, g.uniform = g.oneIn(3), g.oneIn(3)
 	g.s = scenario{
 		features: g.features(),
@@ -92,23 +113,13 @@ func (g *generator) scenario() scenario {
 	if g.oneIn(2) {
 		g.s.node.Status.DeclaredFeatures = []string{"DRAOptionalNodeOperations"}
 	}
-	if g.oneIn(40) {
-		g.wide()
-		return g.s
-	}
-	g.groups, g.capacity, g.derived = g.oneIn(3), g.oneIn(2), g.oneIn(3)
-	for i := range 1 + g.Intn(3) {
-		g.s.slices = append(g.s.slices, g.pool(i)...)
-	}
+}
+
+func (g *generator) shuffle() {
 	for i := range g.s.slices {
 		j := i + g.Intn(len(g.s.slices)-i)
 		g.s.slices[i], g.s.slices[j] = g.s.slices[j], g.s.slices[i]
 	}
-	g.use()
-	for i := range 1 + g.Intn(2) {
-		g.s.claims = append(g.s.claims, g.claim(i))
-	}
-	return g.s
 }
 
 var someFeatures = structured.Features{
