@@ -8,7 +8,8 @@
 //   - Pool is one version of a pool: all its slices, of every generation.
 //   - NodePool is what a node sees of a Pool: the devices of the right
 //     generation in allocation order, or why there is nothing to allocate from.
-//     All nodes that see the same share one NodePool.
+//     All nodes that see the same share one NodePool; those that see the same
+//     slices, but reach other devices of them, share its Layout.
 //
 // The package knows nothing about claims and pods.
 package inventory
