@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
@@ -68,28 +67,26 @@ func TestLeaderKilled(t *testing.T) {
 // done any harm, and comes back as the one that waits.
 func TestLeaderStopped(t *testing.T) {
 	random := newRandom(t)
-	const nodes, pods, stops = 5, 200, 2
+	const nodes, pods = 5, 100
 	s := cluster.NewSpace(t, "stopped", "", nodes)
 	createTemplates(s)
-	b := newBurst(s, "pod", pods)
-	left := newDevicesFor(s, nodes, b)
+	bursts := []burst{newBurst(s, "first", pods), newBurst(s, "second", pods)}
+	left := newDevicesFor(s, nodes, bursts...)
 	writes := follow(s)
 	leader := startReplica(s, "a")
 	eventuallyLeads(s, leader, nil)
 	standby := startReplica(s, "b")
 	eventuallyLeads(s, leader, standby)
 
-	begin := time.Now()
-	created := make(chan error, 1)
-	go func() { created <- b.create(t.Context()) }()
-	for stop := range stops {
-		half := b.writes() / stops
-		writes.mustReach(s, stop*half+1+random.IntN(half-3*writesAlone))
+	for i, b := range bursts {
+		before, _ := writes.now()
+		created := make(chan error, 1)
+		go func() { created <- b.create(t.Context()) }()
+		writes.mustReach(s, before+1+random.IntN(b.writes()/2))
 		require.NoError(t, syscall.Kill(leader.PID(), syscall.SIGSTOP))
 		at, _ := writes.now()
 		bound := s.Bound()
 		eventuallyLeads(s, standby, nil)
-		writes.mustReach(s, at+2*writesAlone)
 		s.Eventually("have pods bound by the new leader", func(context.Context) error {
 			if now := s.Bound(); now <= bound {
 				return fmt.Errorf("%d pods are bound, as before", now)
@@ -101,13 +98,12 @@ func TestLeaderStopped(t *testing.T) {
 		eventuallyEnds(s, leader)
 		require.NoError(t, leader.Restart(t.Context()))
 		eventuallyLeads(s, standby, leader)
-		t.Logf("the leader was stopped at write %d of %d; the other one had bound %d pods when it went on", at, b.writes(), meanwhile)
+		t.Logf("the leader was stopped at write %d of %d; the other one had bound %d pods when it went on", at-before, b.writes(), meanwhile)
+		require.NoError(t, <-created)
+		runAll(s, (i+1)*pods)
 		leader, standby = standby, leader
 	}
-	require.NoError(t, <-created)
-	runAll(s, pods)
-	t.Logf("%d stops, %d pods running after %s", stops, pods, rounded(begin))
-	finish(s, left, b)
+	finish(s, left, bursts...)
 }
 
 // eventuallyEnds waits until a replica that has lost its lease has ended by itself.
@@ -121,48 +117,6 @@ func eventuallyEnds(s *harness.Space, replica *harness.Scheduler) {
 			return fmt.Errorf("%s goes on", replica.LogFile())
 		}
 	})
-}
-
-// Only the replica that leads reports conflicts. When it is killed, the other one does.
-func TestOnlyTheLeaderReportsConflicts(t *testing.T) {
-	s := cluster.NewSpace(t, "conflicts", "", 1)
-	s.Devices(0, harness.Numbered(1)...)
-	leader := startReplica(s, "a")
-	eventuallyLeads(s, leader, nil)
-	standby := startReplica(s, "b")
-	eventuallyLeads(s, leader, standby)
-
-	s.ClaimAndPod("first", s.Want(1))
-	runAll(s, 1)
-	s.Create(harness.One("second", s.Want(1)))
-	s.Protect("second")
-	s.UpdateClaimStatus("second", func(claim *resourceapi.ResourceClaim) {
-		claim.Status.Allocation = s.Claims("first")[0].Status.Allocation.DeepCopy()
-	})
-	eventuallyReports(s, leader, 1)
-	require.Zero(t, conflictsOf(s, standby), "reported by the standby replica")
-
-	require.NoError(t, leader.Kill())
-	eventuallyLeads(s, standby, nil)
-	eventuallyReports(s, standby, 1)
-}
-
-// eventuallyReports waits until a replica has reported so many conflicts.
-func eventuallyReports(s *harness.Space, replica *harness.Scheduler, want float64) {
-	s.T.Helper()
-	s.Eventually("report the conflict", func(context.Context) error {
-		if got := conflictsOf(s, replica); got != want {
-			return fmt.Errorf("%s has reported %v conflicts", replica.LogFile(), got)
-		}
-		return nil
-	})
-}
-
-func conflictsOf(s *harness.Space, replica *harness.Scheduler) float64 {
-	s.T.Helper()
-	metrics, err := replica.ReadMetrics(s.T.Context())
-	require.NoError(s.T, err)
-	return metrics.Sum("quartermaster_device_conflicts_total")
 }
 
 // startReplica starts one of several schedulers for the same pods.
