@@ -1,0 +1,238 @@
+package recall
+
+import (
+	"container/heap"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+)
+
+// DefaultBound is how many bytes a memory takes unless somebody says otherwise.
+const DefaultBound = 64 << 20
+
+// Shared is for all who have no memory of their own, such as allocators that live shortly.
+var Shared = New(DefaultBound)
+
+// Memory has sheets that together take a bounded number of bytes. It is safe for concurrent
+// use.
+type Memory struct {
+	// clock orders what is used: it moves on whenever something is remembered.
+	clock atomic.Uint64
+
+	mutex  sync.Mutex
+	bound  int
+	taken  int
+	sheets map[Question]sheet
+	// order has the sheets that are not held, the one that was not used for longest first.
+	order queue
+	// held are the others, by when that began, and heldBytes is what they take.
+	held      []*header
+	heldBytes int
+}
+
+// Question is what a sheet is about. Everything on it is of one type, which follows from
+// the kind.
+type Question struct {
+	Kind Kind
+	Text string
+}
+
+// Kind tells questions with the same text apart.
+type Kind string
+
+// sheet is a Sheet of any type.
+type sheet interface {
+	head() *header
+	forget()
+}
+
+// header is what a memory knows about a sheet.
+type header struct {
+	memory   *Memory
+	question Question
+	// used is the time of the memory's clock when the sheet was last used.
+	used atomic.Uint64
+
+	// Everything else needs the memory's mutex.
+
+	bytes     int
+	forgotten bool
+	// rank is what used was when the sheet got its position in order, index; that is -1
+	// while the sheet is held.
+	rank  uint64
+	index int
+	// A sheet is held until some time, or until it is used at or after finished, if that is
+	// not 0.
+	heldUntil time.Time
+	finished  uint64
+}
+
+// headerSize is what a sheet takes without anything on it, but with its entry in sheets.
+const headerSize = 640 + firstPages*int(unsafe.Sizeof(uintptr(0)))
+
+// New returns a memory that takes so many bytes.
+func New(bound int) *Memory {
+	return &Memory{bound: bound, sheets: make(map[Question]sheet)}
+}
+
+// SetBound changes how many bytes the memory takes.
+func (m *Memory) SetBound(bytes int) {
+	m.mutex.Lock()
+	m.bound = bytes
+	victims := m.shrink()
+	m.mutex.Unlock()
+	forget(victims)
+}
+
+// Bound returns how many bytes the memory may take, Taken how many it takes.
+func (m *Memory) Bound() int {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	return m.bound
+}
+
+// Taken returns how many bytes the memory takes.
+func (m *Memory) Taken() int {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	return m.taken
+}
+
+// Find returns the sheet for a question, nil if there is none.
+func Find[T Finding[T]](m *Memory, q Question) *Sheet[T] {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	s, _ := m.sheets[q].(*Sheet[T])
+	return s
+}
+
+// Open returns the sheet for a question, a new one if there is none. It may be forgotten
+// at any time: then it says nothing, and remembers nothing.
+func Open[T Finding[T]](m *Memory, q Question) *Sheet[T] {
+	m.mutex.Lock()
+	s, _ := m.sheets[q].(*Sheet[T])
+	if s != nil {
+		m.mutex.Unlock()
+		return s
+	}
+	s = &Sheet[T]{header: header{memory: m, question: q}, byHash: make(map[uint64]uint32)}
+	pages := make([]atomic.Pointer[page], firstPages)
+	s.pages.Store(&pages)
+	s.findings.Store(new([]T))
+	s.used.Store(m.clock.Add(1))
+	s.rank = s.used.Load()
+	m.sheets[q] = s
+	heap.Push(&m.order, &s.header)
+	victims := m.add(&s.header, headerSize+len(q.Text))
+	m.mutex.Unlock()
+	forget(victims)
+	return s
+}
+
+// touch notes that the sheet is used.
+func (h *header) touch() {
+	if now := h.memory.clock.Load(); h.used.Load() != now {
+		h.used.Store(now)
+	}
+}
+
+// charge notes that the sheet has become larger.
+func (m *Memory) charge(h *header, bytes int) {
+	if bytes == 0 {
+		h.touch()
+		return
+	}
+	h.used.Store(m.clock.Add(1))
+	m.mutex.Lock()
+	victims := m.add(h, bytes)
+	m.mutex.Unlock()
+	forget(victims)
+}
+
+// add needs the mutex. It returns the sheets that have to be forgotten for that.
+func (m *Memory) add(h *header, bytes int) []sheet {
+	if h.forgotten {
+		return nil
+	}
+	h.bytes += bytes
+	m.taken += bytes
+	if h.index < 0 {
+		m.heldBytes += bytes
+	}
+	return m.shrink()
+}
+
+// shrink takes sheets out until the others fit. It needs the mutex.
+func (m *Memory) shrink() (victims []sheet) {
+	for m.taken > m.bound {
+		victim := m.leastWanted()
+		if victim == nil {
+			break
+		}
+		victims = append(victims, m.sheets[victim.question])
+		m.remove(victim)
+	}
+	return victims
+}
+
+func (m *Memory) remove(h *header) {
+	if h.index < 0 {
+		m.held = slices.DeleteFunc(m.held, func(other *header) bool { return other == h })
+		m.heldBytes -= h.bytes
+	} else {
+		heap.Remove(&m.order, h.index)
+	}
+	delete(m.sheets, h.question)
+	m.taken -= h.bytes
+	h.forgotten = true
+}
+
+func forget(victims []sheet) {
+	for _, s := range victims {
+		s.forget()
+	}
+}
+
+// leastWanted returns the sheet to forget first, nil if none may be.
+func (m *Memory) leastWanted() *header {
+	m.releaseHeld(time.Now())
+	if last := len(m.held) - 1; last > 0 && (m.heldBytes > m.bound/2 || len(m.order) == 0) {
+		return m.held[last]
+	}
+	for len(m.order) > 0 {
+		first := m.order[0]
+		used := first.used.Load()
+		if used == first.rank {
+			return first
+		}
+		first.rank = used
+		heap.Fix(&m.order, 0)
+	}
+	return nil
+}
+
+// queue implements heap.Interface.
+type queue []*header
+
+func (q queue) Len() int           { return len(q) }
+func (q queue) Less(i, j int) bool { return q[i].rank < q[j].rank }
+
+func (q queue) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].index, q[j].index = i, j
+}
+
+func (q *queue) Push(h any) {
+	h.(*header).index = len(*q)
+	*q = append(*q, h.(*header))
+}
+
+func (q *queue) Pop() any {
+	last := len(*q) - 1
+	h := (*q)[last]
+	(*q)[last] = nil
+	*q = (*q)[:last]
+	return h
+}

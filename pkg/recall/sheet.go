@@ -1,0 +1,211 @@
+package recall
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+)
+
+// Finding is what was found out about a subject. It is immutable. Findings that are alike
+// are kept once for all subjects of a sheet.
+type Finding[T any] interface {
+	// Alike reports whether the other says the same; then it has the same hash.
+	Alike(other T) bool
+	Hash() uint64
+	// Size is how many bytes it takes, with all that it points to and that nobody else has.
+	Size() int
+}
+
+// Sheet has what was found out about one question. It is safe for concurrent use; reading
+// takes no lock and no memory.
+type Sheet[T Finding[T]] struct {
+	header
+	mutex sync.Mutex
+	// pages have, by number of the place, a note about each subject. They are nil when the
+	// sheet is forgotten.
+	pages atomic.Pointer[[]atomic.Pointer[page]]
+	// findings are those that notes refer to. Elements change only while no note of any
+	// subject that is alive refers to them.
+	findings atomic.Pointer[[]T]
+
+	// Everything else needs the mutex.
+
+	users  []int32           // by finding: how many notes refer to it
+	unused []uint32          // findings without users
+	byHash map[uint64]uint32 // one finding for each hash
+	errors map[string]error
+}
+
+// page has notes for so many neighbouring places. A note has the subject's serial number
+// above, and below it the index of the finding plus 1; 0 means that there is none.
+type page [1 << pageBits]atomic.Uint64
+
+const pageBits = 6
+
+const (
+	pageSize = int(unsafe.Sizeof(page{}))
+	// indexSize is what a finding takes in users, unused and byHash.
+	indexSize = 4 + 4 + 40
+	// firstPages is how many pages a sheet begins with room for.
+	firstPages = 4
+	// maxErrors is how many errors with different texts a sheet keeps.
+	maxErrors = 64
+	// errorSize is what an error takes besides its text, which the error and the map share.
+	errorSize = 112
+)
+
+// Get returns what is known about a subject.
+func (s *Sheet[T]) Get(subject *Subject) (finding T, found bool) {
+	p, pages := subject.place.Load(), s.pages.Load()
+	number := numberOf(p)
+	if p == 0 || pages == nil || number>>pageBits >= len(*pages) {
+		return finding, false
+	}
+	on := (*pages)[number>>pageBits].Load()
+	if on == nil {
+		return finding, false
+	}
+	note := on[number%len(on)].Load()
+	if note == 0 || serialOf(note) != serialOf(p) {
+		return finding, false
+	}
+	findings := s.findings.Load()
+	if findings == nil {
+		return finding, false // Forgotten just now.
+	}
+	s.touch()
+	finding = (*findings)[uint32(note)-1]
+	runtime.KeepAlive(subject) // Until here it has its place.
+	return finding, true
+}
+
+// Put remembers what was found about a subject, and returns what is remembered then: what
+// another goroutine has found, or what was found about another subject and is the same.
+func (s *Sheet[T]) Put(subject *Subject, finding T) T {
+	kept, grown := s.put(subject.settle(), finding)
+	runtime.KeepAlive(subject)
+	s.memory.charge(&s.header, grown)
+	return kept
+}
+
+func (s *Sheet[T]) put(p place, finding T) (kept T, grown int) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.pages.Load() == nil {
+		return finding, 0
+	}
+	on, grown := s.page(numberOf(p) >> pageBits)
+	note := &on[numberOf(p)%len(on)]
+	if before := note.Load(); before != 0 {
+		if serialOf(before) == serialOf(p) {
+			return (*s.findings.Load())[uint32(before)-1], grown
+		}
+		grown -= s.unuse(uint32(before) - 1)
+	}
+	index, more := s.use(finding)
+	note.Store(uint64(serialOf(p))<<serialShift | uint64(index+1))
+	return (*s.findings.Load())[index], grown + more
+}
+
+// page returns a page, and how many bytes that took.
+func (s *Sheet[T]) page(number int) (on *page, grown int) {
+	pages := *s.pages.Load()
+	if number >= len(pages) {
+		more := make([]atomic.Pointer[page], max(number+1, 2*len(pages)))
+		for i := range pages {
+			more[i].Store(pages[i].Load())
+		}
+		grown = (len(more) - len(pages)) * int(unsafe.Sizeof(pages[0]))
+		pages = more
+		s.pages.Store(&more)
+	}
+	if on = pages[number].Load(); on == nil {
+		on = new(page)
+		pages[number].Store(on)
+		grown += pageSize
+	}
+	return on, grown
+}
+
+// use returns the index of a finding that is like this one, after adding it if there is
+// none, and how many bytes that took.
+func (s *Sheet[T]) use(finding T) (index uint32, grown int) {
+	findings, hash := *s.findings.Load(), finding.Hash()
+	if index, found := s.byHash[hash]; found && findings[index].Alike(finding) {
+		s.users[index]++
+		return index, 0
+	}
+	grown = finding.Size() + indexSize
+	if last := len(s.unused) - 1; last >= 0 {
+		index, s.unused = s.unused[last], s.unused[:last]
+		findings[index], s.users[index] = finding, 1
+	} else {
+		before := cap(findings)
+		index, findings = uint32(len(findings)), append(findings, finding)
+		s.findings.Store(&findings)
+		s.users = append(s.users, 1)
+		grown += (cap(findings) - before) * int(unsafe.Sizeof(finding))
+	}
+	if _, taken := s.byHash[hash]; !taken {
+		s.byHash[hash] = index
+	}
+	return index, grown
+}
+
+// unuse forgets that a subject, which is gone, had a finding. It returns how many bytes
+// that has freed.
+func (s *Sheet[T]) unuse(index uint32) (freed int) {
+	s.users[index]--
+	if s.users[index] > 0 {
+		return 0
+	}
+	findings := *s.findings.Load()
+	finding := findings[index]
+	if hash := finding.Hash(); s.byHash[hash] == index {
+		delete(s.byHash, hash)
+	}
+	var none T
+	findings[index] = none
+	s.unused = append(s.unused, index)
+	return finding.Size() + indexSize
+}
+
+// Error returns the error that the sheet keeps with the text of this one: each text is
+// kept once, and of many texts the first. Others gives what is returned for all the rest.
+func (s *Sheet[T]) Error(err error, others func() error) error {
+	kept, grown := s.keepError(err, others)
+	s.memory.charge(&s.header, grown)
+	return kept
+}
+
+func (s *Sheet[T]) keepError(err error, others func() error) (kept error, grown int) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.pages.Load() == nil {
+		return err, 0
+	}
+	if len(s.errors) >= maxErrors && s.errors[err.Error()] == nil {
+		err = others()
+	}
+	text := err.Error()
+	if kept := s.errors[text]; kept != nil {
+		return kept, 0
+	}
+	if s.errors == nil {
+		s.errors = make(map[string]error)
+	}
+	s.errors[text] = err
+	return err, errorSize + 2*len(text)
+}
+
+// forget is called without the memory's mutex.
+func (s *Sheet[T]) forget() {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.pages.Store(nil)
+	s.findings.Store(nil)
+	s.users, s.unused, s.byHash, s.errors = nil, nil, nil, nil
+}
+
+func (s *Sheet[T]) head() *header { return &s.header }
