@@ -1,8 +1,11 @@
 package allocator
 
 import (
+	"unsafe"
+
 	"github.com/quartermaster-dra/quartermaster/pkg/bitset"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/recall"
 )
 
 // column has the values of one attribute for all devices of a pool. It is derived
@@ -20,26 +23,77 @@ type column struct {
 	published, strange bitset.Set
 }
 
-// columns has the attribute as it is with and without support for lists.
+// columns has the attribute as it is with and without support for lists. It is a
+// recall.Finding.
 type columns struct {
 	plain, lists *column
 }
 
-// columnOf returns the values of an attribute in a pool.
-func columnOf(pool *inventory.NodePool, name *attributeName, lists bool) *column {
-	cached, _ := pool.Content.Attributes.Get(name.full).(*columns)
-	if cached == nil {
-		both := &columns{plain: newColumn(pool, name, false)}
+// attributeValues is the kind of questions for the values of an attribute, by its name.
+const attributeValues recall.Kind = "attribute"
+
+// columnsFor refers to where the values of an attribute are remembered.
+func columnsFor(name *attributeName) *recall.Reference[*columns] {
+	return recall.NewReference[*columns](recall.Question{Kind: attributeValues, Text: name.full})
+}
+
+// columnOf returns the values of an attribute in a pool. known is columnsFor the attribute.
+func columnOf(m *recall.Memory, known *recall.Reference[*columns], pool *inventory.NodePool, name *attributeName, lists bool) *column {
+	subject := &pool.Content.Subject
+	both, found := known.Get(m, subject)
+	if !found {
+		both = &columns{plain: newColumn(pool, name, false)}
 		both.lists = both.plain
 		if hasLists(pool, name) {
 			both.lists = newColumn(pool, name, true)
 		}
-		cached = pool.Content.Attributes.Put(name.full, both).(*columns)
+		both = known.Put(m, subject, both)
 	}
 	if lists {
-		return cached.lists
+		return both.lists
 	}
-	return cached.plain
+	return both.plain
+}
+
+// Alike implements recall.Finding. Most devices do not have what a user makes up.
+func (c *columns) Alike(other *columns) bool {
+	return c == other || c.nothing() && other.nothing() && len(c.plain.of) == len(other.plain.of)
+}
+
+// Hash implements recall.Finding.
+func (c *columns) Hash() uint64 {
+	if c.nothing() {
+		return uint64(len(c.plain.of))
+	}
+	return uint64(len(c.plain.of))<<32 | uint64(len(c.plain.values))<<16 | uint64(c.plain.published.Len())
+}
+
+// nothing reports whether no device has the attribute.
+func (c *columns) nothing() bool { return c.plain.published.Empty() }
+
+// Size implements recall.Finding.
+func (c *columns) Size() int {
+	size := int(unsafe.Sizeof(*c)) + c.plain.size()
+	if c.lists != c.plain {
+		size += c.lists.size()
+	}
+	return size
+}
+
+func (c *column) size() int {
+	const list = int(unsafe.Sizeof([]valueID{}))
+	size := int(unsafe.Sizeof(*c)) + int(unsafe.Sizeof(value{}))*cap(c.values) + list*(cap(c.of)+cap(c.having)) +
+		8*(cap(c.published)+cap(c.strange))
+	for _, v := range c.values {
+		size += len(v.text)
+	}
+	for _, numbers := range c.of {
+		size += max(8, int(unsafe.Sizeof(valueID(0)))*cap(numbers))
+	}
+	for _, devices := range c.having {
+		size += 8 * cap(devices)
+	}
+	return size
 }
 
 func hasLists(pool *inventory.NodePool, name *attributeName) bool {

@@ -6,6 +6,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/recall"
 )
 
 // scopedConstraint is a constraint of a claim during a search: it judges the devices
@@ -21,7 +22,8 @@ type scopedConstraint struct {
 	api      *resourceapi.DeviceConstraint
 	claim    *claim
 	name     attributeName
-	lists    bool // whether lists of values are understood
+	known    *recall.Reference[*columns] // columnsFor the name
+	lists    bool                        // whether lists of values are understood
 	distinct bool
 
 	numbering numbering
@@ -36,13 +38,16 @@ type scopedConstraint struct {
 // start prepares a constraint for a search, in the memory of an earlier one.
 func (c *scopedConstraint) start(s *search, claim *claim, api *resourceapi.DeviceConstraint) {
 	c.api, c.claim, c.lists, c.distinct = api, claim, s.solver.Features.ListTypeAttributes, api.MatchAttribute == nil
+	name := api.MatchAttribute
 	if c.distinct {
-		c.name = newAttributeName(*api.DistinctAttribute)
-	} else {
-		c.name = newAttributeName(*api.MatchAttribute)
+		name = api.DistinctAttribute
+	}
+	if c.known == nil || c.name.full != string(*name) {
+		c.name = newAttributeName(*name)
+		c.known = columnsFor(&c.name)
 	}
 	c.stack, c.ends = c.stack[:0], c.ends[:0]
-	c.numbering.start(s.site.Pools, &c.name, c.lists)
+	c.numbering.start(s.solver.Evaluator.Memory(), c, s.site.Pools)
 	c.used = resized(c.used, len(c.numbering.values))
 }
 
@@ -154,7 +159,7 @@ type numbering struct {
 	counts []int
 }
 
-func (n *numbering) start(pools []*inventory.NodePool, name *attributeName, lists bool) {
+func (n *numbering) start(m *recall.Memory, c *scopedConstraint, pools []*inventory.NodePool) {
 	n.columns, n.ids = resized(n.columns, len(pools)), resized(n.ids, len(pools))
 	n.values, n.counts = nil, n.counts[:0]
 	clear(n.numbers)
@@ -162,7 +167,7 @@ func (n *numbering) start(pools []*inventory.NodePool, name *attributeName, list
 		if pool.State != inventory.Complete {
 			continue
 		}
-		column := columnOf(pool, name, lists)
+		column := columnOf(m, c.known, pool, &c.name, c.lists)
 		n.columns[i] = column
 		if len(n.values) == 0 {
 			// Clipped, so that nothing is ever appended to what the column has.

@@ -1,9 +1,11 @@
 package allocator
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/claimname"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
 // valuesFor returns the values that a device has for a constraint, until the next
@@ -18,8 +20,7 @@ func (s *search) valuesFor(r *request, c *scopedConstraint, at location) (own []
 		device := s.device(at)
 		attribute, err := s.solver.Evaluator.Derive(s.ctx, device, derived.Expression)
 		if err != nil {
-			origin := fmt.Sprintf("claim %s, request %s, derived attribute %s", claimname.Of(r.claim.api), r.reference(), c.name.full)
-			return nil, false, newDeviceError(origin, s.site.Pools[at.pool], at.device, err)
+			return nil, false, s.derivationError(r, c, at, err)
 		}
 		if attribute == nil {
 			return nil, false, nil
@@ -31,6 +32,19 @@ func (s *search) valuesFor(r *request, c *scopedConstraint, at location) (own []
 	}
 	own, found = c.numbering.of(at)
 	return own, found, nil
+}
+
+// derivationError says what an error of Derive is about.
+func (s *search) derivationError(r *request, c *scopedConstraint, at location, err error) error {
+	origin := fmt.Sprintf("claim %s, request %s, derived attribute %s", claimname.Of(r.claim.api), r.reference(), c.name.full)
+	switch {
+	case errors.Is(err, selector.ErrPending):
+		// Without the device, which would make the reason another one on each node.
+		return fmt.Errorf("%s: %w", origin, err)
+	case s.ctx.Err() != nil:
+		return interrupted(s.ctx)
+	}
+	return newDeviceError(origin, s.site.Pools[at.pool], at.device, err)
 }
 
 // derives reports whether the request derives the attribute of a constraint itself.
@@ -58,30 +72,45 @@ func (c *claim) requestsWithDerived() []*request {
 }
 
 // derivationFails reports whether an attribute that a constraint looks at cannot be
-// derived for a device which the search may try.
-func (s *search) derivationFails(c *claim) bool {
+// derived for a device which the search may try. That is an error only if this is not
+// known: if the context ends, or a derivation is Pending.
+func (s *search) derivationFails(c *claim) (bool, error) {
 	constraints := s.constraintsOf(c)
+	fails := false
 	for _, r := range c.requestsWithDerived() {
 		for i := range constraints {
-			if constraints[i].appliesTo(r) && s.derivationFailsFor(r, &constraints[i]) {
-				return true
+			if !constraints[i].appliesTo(r) || !r.derives(&constraints[i]) {
+				continue
 			}
+			failing, err := s.derivationFailsFor(r, &constraints[i])
+			if err != nil {
+				return false, err
+			}
+			fails = fails || failing
 		}
 	}
-	return false
+	return fails, nil
 }
 
-func (s *search) derivationFailsFor(r *request, c *scopedConstraint) bool {
+// derivationFailsFor asks for the devices of all pools, also if a derivation is Pending, so
+// that it goes on for all of them.
+func (s *search) derivationFailsFor(r *request, c *scopedConstraint) (fails bool, unknown error) {
 	for pool := range s.pools {
 		candidates := s.candidates(r, pool)
 		if candidates.selection == nil {
 			continue
 		}
 		for device := range candidates.selection.Matches.All() {
-			if _, _, err := s.valuesFor(r, c, location{pool, device}); err != nil {
-				return true
+			_, _, err := s.valuesFor(r, c, location{pool, device})
+			switch {
+			case errors.Is(err, ErrInterrupted):
+				return false, err
+			case errors.Is(err, selector.ErrPending):
+				unknown = err
+			case err != nil:
+				fails = true
 			}
 		}
 	}
-	return false
+	return fails, unknown
 }

@@ -88,6 +88,7 @@ func (t *Task) setKind(r *request) {
 			return
 		}
 	}
+	r.wanted.Recur()
 	r.kind = len(t.kinds)
 	t.kinds = append(t.kinds, r)
 }

@@ -71,8 +71,12 @@ func (s *search) setUpClaim(c *claim) error {
 	for i := range constraints {
 		constraints[i].start(s, c, &c.constraints[i])
 	}
-	s.unpruned = s.unpruned || !s.goesStraight && s.derivationFails(c)
-	return nil
+	if s.goesStraight {
+		return nil
+	}
+	fails, err := s.derivationFails(c)
+	s.unpruned = s.unpruned || fails
+	return err
 }
 
 func (s *search) findCandidates(r *request) error {

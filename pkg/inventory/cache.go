@@ -1,10 +1,6 @@
 package inventory
 
-import (
-	"maps"
-	"sync"
-	"sync/atomic"
-)
+import "sync"
 
 // Cache attaches values that others derive from an immutable value to that
 // value, so that they live exactly as long as it does. The zero value is ready.
@@ -33,39 +29,4 @@ func Cached[T any](c *Cache, key any, derive func() T) T {
 		value = c.Put(key, derive())
 	}
 	return value.(T)
-}
-
-// maxEntries bounds a Table: users choose expressions, and could choose a new one
-// for each pod.
-const maxEntries = 1000
-
-// Table is a Cache for few keys, each of which is stored once. Reading takes no lock and
-// no memory. The zero value is ready.
-type Table[K comparable] struct {
-	mutex   sync.Mutex
-	entries atomic.Pointer[map[K]any]
-}
-
-// Get returns the value stored under key, or nil.
-func (t *Table[K]) Get(key K) any {
-	if entries := t.entries.Load(); entries != nil {
-		return (*entries)[key]
-	}
-	return nil
-}
-
-// Put is like Cache.Put. A table that is full starts anew.
-func (t *Table[K]) Put(key K, value any) any {
-	t.mutex.Lock()
-	defer t.mutex.Unlock()
-	if stored := t.Get(key); stored != nil {
-		return stored
-	}
-	entries := make(map[K]any)
-	if before := t.entries.Load(); before != nil && len(*before) < maxEntries {
-		entries = maps.Clone(*before)
-	}
-	entries[key] = value
-	t.entries.Store(&entries)
-	return value
 }

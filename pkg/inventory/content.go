@@ -6,9 +6,10 @@ import (
 	"reflect"
 	"slices"
 	"sync/atomic"
-	"unique"
 
 	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/recall"
 )
 
 // Content stands for what CEL expressions and constraints can see of a list of
@@ -20,15 +21,10 @@ import (
 // derived from one is known for all: for nodes with the same hardware, and after a
 // slice was rewritten with other metadata.
 type Content struct {
-	// Verdicts holds what selectors say of the devices, Derived what expressions
-	// derive from them, by position in the slice.
-	Verdicts Table[string]
-	Derived  Table[string]
-	// Selections and Attributes hold what was derived from all devices of a pool, by
-	// selectors and by name of the attribute.
-	Selections Table[unique.Handle[string]]
-	Attributes Table[string]
-	// Others holds what else was derived from all devices of a pool.
+	// Subject is what is remembered about the devices, by position in the slice or in the
+	// pool: all that depends on what users ask for. It has a bound.
+	recall.Subject
+	// Others holds what else was derived from all devices of a pool. There is little of it.
 	Others Cache
 
 	hash uint64

@@ -2,6 +2,7 @@ package selector
 
 import (
 	"context"
+	"hash/maphash"
 	"slices"
 	"sync"
 	"time"
@@ -29,30 +30,33 @@ const (
 )
 
 // background evaluates what takes long, on one goroutine that runs while there is
-// anything to do. Expressions take turns; those that are not known to take long, and
+// anything to do. Questions take turns; those that are not known to take long, and
 // only did not fit into a budget, go first.
 type background struct {
-	step func(context.Context, *judgement) error
-	// slow has the expressions that took long the last time.
+	evaluator *Evaluator
+	// slow has hashes of the questions that took long the last time.
 	slow *lru.Cache
 
 	mutex   sync.Mutex
 	running bool
-	works   map[string]*Work // by expression
-	order   []*Work          // by who has waited longest for its turn
+	works   map[question]*Work
+	order   []*Work // by who has waited longest for its turn
+	untold  []func()
 }
 
-// Work is all that is to be done for one expression.
+// Work is all that is to be done for one question.
 type Work struct {
 	background *background
-	expression string
+	question   question
 
 	// Everything else needs the mutex of the background.
 
-	// judgements are of different contents, which are those of queued.
-	judgements []*judgement
-	queued     map[*inventory.Content]bool
-	costly     bool
+	// slices are of different contents, which are those of queued; begun is the judgement
+	// of the first one, nil if it was not begun yet.
+	slices []*inventory.Slice
+	queued map[*inventory.Content]bool
+	begun  *judgement
+	costly bool
 	// slow and quick are set when a judgement took long, or did not.
 	slow, quick bool
 	// news is set when a verdict is there that those who wait have not heard of.
@@ -63,51 +67,72 @@ type Work struct {
 	over        bool
 }
 
-func newBackground(step func(context.Context, *judgement) error) background {
-	return background{step: step, slow: lru.New(maxCostly), works: make(map[string]*Work)}
+func newBackground(e *Evaluator) background {
+	return background{evaluator: e, slow: lru.New(maxCostly), works: make(map[question]*Work)}
 }
 
-// costly reports whether an expression is known to take long.
-func (b *background) costly(expression string) bool {
-	_, found := b.slow.Get(expression)
+// costly reports whether a question is known to take long.
+func (b *background) costly(q question) bool {
+	_, found := b.slow.Get(q.hash())
 	return found
 }
 
-func (b *background) noteCostly(expression string) {
-	b.slow.Add(expression, nil)
+// hash stands for a question where a mistake does no harm: users can write long ones.
+func (q question) hash() uint64 { return maphash.Comparable(seed, q) }
+
+func (b *background) noteCostly(q question) {
+	b.slow.Add(q.hash(), nil)
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
-	if w := b.works[expression]; w != nil {
+	if w := b.works[q]; w != nil {
 		w.costly = true
 	}
 }
 
-// add has a judgement made unless it already waits for that. If there is too much to do,
-// it is not accepted, and the work returned is what has to be done before it can be.
-func (b *background) add(j *judgement) *Work {
+// add has a question answered for a slice unless that already waits. If there is too much
+// to do, it is not accepted, and the work returned is what has to be done before it can be.
+func (b *background) add(q question, slice *inventory.Slice) *Work {
+	b.hold(q)
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	now := time.Now()
-	w := b.works[j.expression]
-	switch {
-	case w == nil && len(b.order) >= maxWorks:
-		return b.order[0]
-	case w == nil:
-		w = &Work{background: b, expression: j.expression, costly: b.costly(j.expression), told: now,
+	w := b.works[q]
+	if w == nil {
+		costly := b.costly(q)
+		if len(b.order) >= maxWorks && (costly || !b.displace(now)) {
+			return b.order[0]
+		}
+		w = &Work{background: b, question: q, costly: costly, told: now,
 			queued: make(map[*inventory.Content]bool), waiting: make(map[int]func())}
-		b.works[j.expression] = w
+		b.works[q] = w
 		b.order = append(b.order, w)
 	}
 	w.asked = now
-	if content := j.slice.Content; !w.queued[content] && len(w.judgements) < maxJudgements {
+	if content := slice.Content; !w.queued[content] && len(w.slices) < maxJudgements {
 		w.queued[content] = true
-		w.judgements = append(w.judgements, j)
+		w.slices = append(w.slices, slice)
 	}
 	if !b.running {
 		b.running = true
 		go b.run()
 	}
 	return w
+}
+
+// hold keeps what is known about a question: those who wait for it must find it when they
+// are told.
+func (b *background) hold(q question) { q.sheet(b.evaluator.memory).Hold(dropAfter) }
+
+// displace makes room for a question that is not known to take long: however many others
+// ask what takes long, nobody else waits for that. It reports false if there is no room.
+func (b *background) displace(now time.Time) bool {
+	for i := len(b.order) - 1; i >= 0; i-- {
+		if w := b.order[i]; w.costly {
+			b.untold = append(b.untold, b.end(w, now)...)
+			return true
+		}
+	}
+	return false
 }
 
 // run works until there is nothing left.
@@ -118,17 +143,19 @@ func (b *background) run() {
 			return
 		}
 		start := time.Now()
-		j.lookUp() // Somebody may have had the time for it.
-		for !j.done() && !j.slice.Content.Gone() && time.Since(start) < turn {
-			if err := b.step(context.Background(), j); err != nil {
+		known := b.evaluator.lookUp(j) // Somebody may have had the time for it.
+		for !known && !j.slice.Content.Gone() && time.Since(start) < turn {
+			if err := b.evaluator.step(context.Background(), j); err != nil {
 				break // Cannot be: the context does not end.
+			}
+			if j.done() {
+				b.evaluator.keep(j)
+				known = true
 			}
 		}
 		j.took += time.Since(start)
-		if j.done() {
-			j.keep()
-		}
-		for _, tell := range b.put(w, j) {
+		b.hold(j.question)
+		for _, tell := range b.put(w, j, known) {
 			tell()
 		}
 	}
@@ -145,42 +172,58 @@ func (b *background) take() (*Work, *judgement) {
 	next := max(0, slices.IndexFunc(b.order, func(w *Work) bool { return !w.costly }))
 	w := b.order[next]
 	b.order = append(slices.Delete(b.order, next, next+1), w)
-	return w, w.judgements[0]
+	if w.begun == nil {
+		w.begun = &judgement{question: w.question, slice: w.slices[0]}
+	}
+	return w, w.begun
 }
 
 // put takes back what was taken. It returns whom to tell that more is known.
-func (b *background) put(w *Work, j *judgement) []func() {
+func (b *background) put(w *Work, j *judgement, known bool) []func() {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
+	tell := b.untold
+	b.untold = nil
 	switch {
 	case j.took > quickly:
 		w.costly, w.slow = true, true
-		b.slow.Add(w.expression, nil)
-	case j.done():
+		b.slow.Add(w.question.hash(), nil)
+	case known:
 		w.quick = true
 	}
-	w.news = w.news || j.done()
-	w.judgements = slices.DeleteFunc(w.judgements, func(other *judgement) bool {
-		unneeded := other.done() || other.slice.Content.Gone()
+	w.news = w.news || known
+	if known || j.slice.Content.Gone() {
+		w.begun = nil
+	}
+	w.slices = slices.DeleteFunc(w.slices, func(slice *inventory.Slice) bool {
+		unneeded := known && slice == j.slice || slice.Content.Gone()
 		if unneeded {
-			delete(w.queued, other.slice.Content)
+			delete(w.queued, slice.Content)
 		}
 		return unneeded
 	})
 	now := time.Now()
 	switch {
-	case len(w.judgements) == 0:
+	case w.over:
+		return tell // It was displaced meanwhile.
+	case len(w.slices) == 0:
 		if w.quick && !w.slow {
-			b.slow.Remove(w.expression) // It was the load of the machine, or compiling.
+			b.slow.Remove(w.question.hash()) // It was the load of the machine, or compiling.
 		}
 	case len(w.waiting) == 0 && now.Sub(w.asked) > dropAfter:
 	case w.news && now.Sub(w.told) >= tellAfter:
-		return w.listeners(now)
+		return append(tell, w.listeners(now)...)
 	default:
-		return nil
+		return tell
 	}
+	return append(tell, b.end(w, now)...)
+}
+
+// end forgets a work, and returns whom to tell. It needs the mutex.
+func (b *background) end(w *Work, now time.Time) []func() {
 	w.over = true
-	delete(b.works, w.expression)
+	w.question.sheet(b.evaluator.memory).Finish()
+	delete(b.works, w.question)
 	b.order = slices.DeleteFunc(b.order, func(other *Work) bool { return other == w })
 	return w.listeners(now)
 }

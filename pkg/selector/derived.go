@@ -3,34 +3,66 @@ package selector
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
+	"slices"
+	"unsafe"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/dynamic-resource-allocation/cel"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/recall"
 )
 
-// derived is an attribute that was derived for a device, nil if it has none.
-type derived struct {
-	attribute *resourceapi.DeviceAttribute
-	err       error
+// derivation is which attributes an expression derives from the devices of a slice.
+type derivation struct {
+	attributes []*resourceapi.DeviceAttribute // nil for those that have none
+	errors     []error                        // nil if there are none
 }
 
 // Derive returns the attribute that an expression derives from a device
 // (DeviceDerivedAttribute), nil if it derives none. Like selectors it is evaluated
-// once for devices that look the same. The error wraps ErrCompile or ErrRuntime.
+// once for devices that look the same. The error wraps ErrCompile or ErrRuntime, if the
+// context ends its cause, and if it has a Budget that does not suffice it is a Pending.
 func (e *Evaluator) Derive(ctx context.Context, device *inventory.Device, expression string) (*resourceapi.DeviceAttribute, error) {
-	content := device.Slice.Content
-	cached := content.Derived.Get(expression)
-	if cached == nil {
-		all := e.deriveAll(ctx, device.Slice, expression)
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		cached = content.Derived.Put(expression, all)
+	all, err := e.derivation(ctx, device.Slice, question{expression: expression, derives: true})
+	if err != nil {
+		return nil, err
 	}
-	result := cached.([]derived)[position(device)]
-	return result.attribute, result.err
+	at := position(device)
+	if all.errors != nil && all.errors[at] != nil {
+		return nil, all.errors[at]
+	}
+	return all.attributes[at], nil
+}
+
+func (e *Evaluator) derivation(ctx context.Context, slice *inventory.Slice, q question) (*derivation, error) {
+	if sheet := q.derivations(e.memory); sheet != nil {
+		if known, found := sheet.Get(&slice.Content.Subject); found {
+			return known, nil
+		}
+	}
+	j := &judgement{slice: slice, question: q}
+	if err := e.judge(ctx, j); err != nil {
+		return nil, err
+	}
+	return e.keepDerivation(j), nil
+}
+
+func (q question) derivations(m *recall.Memory) *recall.Sheet[*derivation] {
+	return recall.Find[*derivation](m, q.asDerived())
+}
+
+func (e *Evaluator) keepDerivation(j *judgement) *derivation {
+	sheet := recall.Open[*derivation](e.memory, j.asDerived())
+	d := &derivation{attributes: j.attributes, errors: j.errors}
+	for device, err := range d.errors {
+		if err != nil {
+			d.errors[device] = sheet.Error(err, manyErrors)
+		}
+	}
+	return sheet.Put(&j.slice.Content.Subject, d)
 }
 
 // position returns where a device is in its slice.
@@ -44,26 +76,81 @@ func position(device *inventory.Device) int {
 	panic(fmt.Sprintf("device %s is none of its slice %s", device.Name, device.Slice.Name))
 }
 
-func (e *Evaluator) deriveAll(ctx context.Context, slice *inventory.Slice, expression string) []derived {
-	results := make([]derived, len(slice.Spec.Devices))
-	program := e.compiled.GetOrCompileDerivedAttribute(expression)
-	for i := range slice.Spec.Devices {
-		device := &slice.Spec.Devices[i]
-		if program.Error != nil {
-			results[i] = derived{err: &compileError{program.Error}}
+func (e *Evaluator) compileDerived(expression string) program {
+	compiled := e.compiled.GetOrCompileDerivedAttribute(expression)
+	if compiled.Error != nil {
+		return program{err: newCompileError(compiled.Error)}
+	}
+	return program{v1: &compiled}
+}
+
+func deriveAttribute(ctx context.Context, program *cel.CompilationResult, device cel.Device) (*resourceapi.DeviceAttribute, error) {
+	attribute, _, err := program.EvaluateDerivedAttribute(ctx, device)
+	return attribute, err
+}
+
+// Alike implements recall.Finding.
+func (d *derivation) Alike(other *derivation) bool {
+	return slices.Equal(d.errors, other.errors) && equality.Semantic.DeepEqual(d.attributes, other.attributes)
+}
+
+// Hash implements recall.Finding.
+func (d *derivation) Hash() uint64 {
+	var hash maphash.Hash
+	hash.SetSeed(seed)
+	for i, attribute := range d.attributes {
+		maphash.WriteComparable(&hash, i)
+		if attribute == nil {
 			continue
 		}
-		e.evaluations.Add(1)
-		attribute, _, err := program.EvaluateDerivedAttribute(ctx, cel.Device{
-			Driver:                   slice.Spec.Driver,
-			AllowMultipleAllocations: device.AllowMultipleAllocations,
-			Attributes:               device.Attributes,
-			Capacity:                 device.Capacity,
-		})
-		if err != nil {
-			err = fmt.Errorf("%w: %w", ErrRuntime, cel.EnhanceRuntimeError(err))
+		for _, text := range append([]*string{attribute.StringValue, attribute.VersionValue}, textsOf(attribute)...) {
+			if text != nil {
+				_, _ = hash.WriteString(*text)
+			}
+			_ = hash.WriteByte(0)
 		}
-		results[i] = derived{attribute, err}
+		if attribute.IntValue != nil {
+			maphash.WriteComparable(&hash, *attribute.IntValue)
+		}
+		if attribute.BoolValue != nil {
+			maphash.WriteComparable(&hash, *attribute.BoolValue)
+		}
+		for _, number := range attribute.IntValues {
+			maphash.WriteComparable(&hash, number)
+		}
+		for _, value := range attribute.BoolValues {
+			maphash.WriteComparable(&hash, value)
+		}
 	}
-	return results
+	return hash.Sum64()
+}
+
+// textsOf returns the elements of lists of texts.
+func textsOf(attribute *resourceapi.DeviceAttribute) []*string {
+	var list []*string
+	for _, texts := range [][]string{attribute.StringValues, attribute.VersionValues} {
+		for i := range texts {
+			list = append(list, &texts[i])
+		}
+	}
+	return list
+}
+
+// Size implements recall.Finding. The errors are the sheet's.
+func (d *derivation) Size() int {
+	const word = int(unsafe.Sizeof(uintptr(0)))
+	size := int(unsafe.Sizeof(*d)) + word*cap(d.attributes) + 2*word*cap(d.errors)
+	for _, attribute := range d.attributes {
+		if attribute == nil {
+			continue
+		}
+		size += int(unsafe.Sizeof(*attribute)) + word*(cap(attribute.IntValues)+2*cap(attribute.StringValues)+2*cap(attribute.VersionValues)) +
+			cap(attribute.BoolValues) + 2*word
+		for _, text := range append([]*string{attribute.StringValue, attribute.VersionValue}, textsOf(attribute)...) {
+			if text != nil {
+				size += len(*text)
+			}
+		}
+	}
+	return size
 }

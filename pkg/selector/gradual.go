@@ -3,13 +3,14 @@ package selector
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
-	"unique"
 
 	"k8s.io/dynamic-resource-allocation/cel"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/bitset"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/recall"
 )
 
 // Gradual is a Selection in the making: a device is judged when somebody asks about it.
@@ -25,8 +26,9 @@ type Gradual struct {
 // judged is what is known of a set for the devices of a pool so far.
 type judged struct {
 	mutex     sync.Mutex
-	devices   bitset.Set
-	selection Selection
+	count     int        // of the pool's devices
+	devices   bitset.Set // that were judged
+	selection *Selection
 }
 
 // maxGradual bounds how many sets a pool remembers that not all of its devices were
@@ -38,31 +40,31 @@ type judgedKey struct{}
 
 type judgedSets struct {
 	mutex sync.Mutex
-	byKey map[unique.Handle[string]]*judged
+	byKey map[string]*judged
 }
 
 // Gradually returns what is known of a set for the devices of a pool, and finds out more
 // when it is asked.
 func (e *Evaluator) Gradually(pool *inventory.NodePool, s Set) Gradual {
 	sets := inventory.Cached(&pool.Derived, judgedKey{}, func() *judgedSets { return new(judgedSets) })
-	return Gradual{evaluator: e, pool: pool, set: s, known: sets.of(s.key, len(pool.Devices))}
+	return Gradual{evaluator: e, pool: pool, set: s, known: sets.of(s.text, len(pool.Devices))}
 }
 
-func (s *judgedSets) of(key unique.Handle[string], devices int) *judged {
+func (s *judgedSets) of(key string, devices int) *judged {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	known := s.byKey[key]
 	if known == nil {
 		if s.byKey == nil || len(s.byKey) >= maxGradual {
-			s.byKey = make(map[unique.Handle[string]]*judged)
+			s.byKey = make(map[string]*judged)
 		}
-		known = &judged{devices: bitset.New(devices), selection: Selection{Matches: bitset.New(devices), Failed: bitset.New(devices)}}
+		known = &judged{count: devices, devices: bitset.New(devices), selection: newSelection(devices, false)}
 		s.byKey[key] = known
 	}
 	return known
 }
 
-func (s *judgedSets) forget(key unique.Handle[string]) {
+func (s *judgedSets) forget(key string) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	delete(s.byKey, key)
@@ -97,17 +99,29 @@ func (g Gradual) Complete(ctx context.Context) (*Selection, error) {
 		}
 		g.known.add(device, matches, failure)
 	}
-	inventory.Cached(&g.pool.Derived, judgedKey{}, func() *judgedSets { return new(judgedSets) }).forget(g.set.key)
-	return g.pool.Content.Selections.Put(g.set.key, &g.known.selection).(*Selection), nil
+	inventory.Cached(&g.pool.Derived, judgedKey{}, func() *judgedSets { return new(judgedSets) }).forget(g.set.text)
+	return g.evaluator.remember(g.pool, g.set, g.known.selection), nil
+}
+
+// remember keeps a selection that was not made from those of single expressions.
+func (e *Evaluator) remember(pool *inventory.NodePool, s Set, selection *Selection) *Selection {
+	sheet := recall.Open[*Selection](e.memory, s.question())
+	if len(selection.failures) > 0 {
+		own := *selection
+		own.failures = slices.Clone(selection.failures)
+		for i := range own.failures {
+			own.failures[i].err = sheet.Error(own.failures[i].err, manyErrors)
+		}
+		selection = &own
+	}
+	return sheet.Put(&pool.Content.Subject, selection)
 }
 
 // Selected returns the Selection of a set if all devices of the pool were judged before,
 // otherwise nil.
 func (e *Evaluator) Selected(pool *inventory.NodePool, s Set) *Selection {
-	if cached := pool.Content.Selections.Get(s.key); cached != nil {
-		return cached.(*Selection)
-	}
-	return nil
+	selection, _ := s.selections().Get(e.memory, &pool.Content.Subject)
+	return selection
 }
 
 func (j *judged) verdict(device int) (matches, found bool, f *failure) {
@@ -117,7 +131,7 @@ func (j *judged) verdict(device int) (matches, found bool, f *failure) {
 		return false, false, nil
 	}
 	if j.selection.Failed.Has(device) {
-		failed := j.selection.failures[device]
+		failed := j.selection.failureOf(device)
 		return false, true, &failed
 	}
 	return j.selection.Matches.Has(device), true, nil
@@ -130,11 +144,7 @@ func (j *judged) add(device int, matches bool, f *failure) {
 	case j.devices.Has(device):
 		return // Somebody else was faster. After the last one, nothing changes any more.
 	case f != nil:
-		if j.selection.failures == nil {
-			j.selection.failures = make(map[int]failure)
-		}
-		j.selection.failures[device] = *f
-		j.selection.Failed.Add(device)
+		j.selection.fail(device, j.count, *f)
 	case matches:
 		j.selection.Matches.Add(device)
 	}
@@ -147,7 +157,7 @@ func (g Gradual) evaluate(ctx context.Context, position int) (bool, *failure, er
 	for i := range g.set.size() {
 		program := e.compile(g.set.expression(i))
 		if program.err != nil {
-			return false, &failure{i, &compileError{program.err}}, nil
+			return false, &failure{i, program.err}, nil
 		}
 		e.evaluations.Add(1)
 		matches, err := e.evaluate(ctx, program, cel.Device{
@@ -160,7 +170,7 @@ func (g Gradual) evaluate(ctx context.Context, position int) (bool, *failure, er
 		case ctx.Err() != nil:
 			return false, nil, fmt.Errorf("evaluating selectors for slice %s: %w", device.Slice.Name, context.Cause(ctx))
 		case err != nil:
-			return false, &failure{i, fmt.Errorf("%w: %w", ErrRuntime, cel.EnhanceRuntimeError(err))}, nil
+			return false, &failure{i, newRuntimeError(err)}, nil
 		case !matches:
 			return false, nil, nil
 		}

@@ -22,18 +22,21 @@ type Program func(context.Context, cel.Device) (bool, error)
 type program struct {
 	v1    *cel.CompilationResult
 	other Program // nil if the expression is for v1
-	err   error
+	err   error   // a compileError
 }
 
 func (e *Evaluator) compile(expression string) program {
 	for _, language := range e.languages {
 		if other, is, err := language.Compile(expression); is {
-			return program{other: other, err: err}
+			if err != nil {
+				return program{err: newCompileError(err)}
+			}
+			return program{other: other}
 		}
 	}
 	compiled := e.compiled.GetOrCompile(expression)
 	if compiled.Error != nil {
-		return program{err: compiled.Error}
+		return program{err: newCompileError(compiled.Error)}
 	}
 	return program{v1: &compiled}
 }

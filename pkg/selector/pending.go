@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 )
 
 // ErrPending marks an answer that is not known yet. It is no verdict of any kind.
@@ -16,13 +17,17 @@ type Pending struct {
 	// Work is what has to be done before it makes sense to ask again.
 	Work *Work
 
-	set        Set
-	expression int // which of the set's
+	set        *Set // nil if it is no selector
+	expression int  // which of the set's
 }
 
 func (p *Pending) Error() string {
-	return fmt.Sprintf("%s takes long to evaluate on the devices of this node; this goes on in the background, "+
-		"and the pod is tried again when it is done", p.set.origin(p.expression))
+	what := "the expression"
+	if p.set != nil {
+		what = p.set.origin(p.expression)
+	}
+	return what + " takes long to evaluate on the devices of this node; this goes on in the background, " +
+		"and the pod is tried again when it is done"
 }
 
 // Is implements errors.Is.
@@ -33,19 +38,28 @@ func (p *Pending) Is(target error) bool { return target == ErrPending }
 // processor.
 const maxOverdue = 2
 
-// within evaluates an expression for a slice within a budget, or leaves that to the
-// background and returns a Pending.
-func (e *Evaluator) within(ctx context.Context, budget *Budget, j *judgement) (*verdict, error) {
-	if !e.background.costly(j.expression) && e.overdue.Load() < maxOverdue {
+// within finishes a judgement within a budget, or leaves that to the background and
+// returns a Pending. A deadline of the context limits the budget, so it does not keep
+// anybody from an answer that was begun.
+func (e *Evaluator) within(ctx context.Context, budget *Budget, j *judgement) error {
+	if !e.background.costly(j.question) && e.overdue.Load() < maxOverdue && ctx.Err() == nil {
 		if e.tryFinish(ctx, budget, j) {
-			return j.keep(), nil
+			return nil
+		}
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return e.leave(j)
 		}
 	}
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("evaluating selectors for slice %s: %w", j.slice.Name, context.Cause(ctx))
+		return fmt.Errorf("evaluating expressions for slice %s: %w", j.slice.Name, context.Cause(ctx))
 	}
-	// What was begun is not used any more, because it may be going on.
-	return nil, &Pending{Work: e.background.add(&judgement{slice: j.slice, expression: j.expression})}
+	return e.leave(j)
+}
+
+// leave leaves a judgement to the background, which begins anew: what was begun may be
+// going on.
+func (e *Evaluator) leave(j *judgement) error {
+	return &Pending{Work: e.background.add(j.question, j.slice)}
 }
 
 // Who is done with a judgement first: the goroutine that makes it, or who waits for that.
@@ -63,8 +77,12 @@ func (e *Evaluator) tryFinish(ctx context.Context, budget *Budget, j *judgement)
 		return false
 	}
 	defer budget.end()
-	own, cancel := context.WithTimeout(ctx, min(left, quickly))
+	// Not WithTimeout: that trusts the context to end when its deadline says so, and the
+	// channel of some only tells when they are cancelled.
+	own, cancel := context.WithCancel(ctx)
 	defer cancel()
+	timer := time.AfterFunc(min(left, quickly, untilDeadline(ctx)), cancel)
+	defer timer.Stop()
 	var state atomic.Int32
 	done := make(chan error, 1)
 	go func() {
@@ -89,7 +107,15 @@ func (e *Evaluator) tryFinish(ctx context.Context, budget *Budget, j *judgement)
 		}
 	}
 	if left >= quickly && ctx.Err() == nil {
-		e.background.noteCostly(j.expression)
+		e.background.noteCostly(j.question)
 	}
 	return false
+}
+
+func untilDeadline(ctx context.Context) time.Duration {
+	deadline, found := ctx.Deadline()
+	if !found {
+		return quickly
+	}
+	return time.Until(deadline)
 }

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unique"
 
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/bitset"
 	"github.com/quartermaster-dra/quartermaster/pkg/claimname"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/recall"
 )
 
 // Set is what a device has to match for a request: all selectors of the class,
@@ -23,33 +23,60 @@ type Set struct {
 	class     *resourceapi.DeviceClass
 	claim     *resourceapi.ResourceClaim
 	request   string
-	// key is the same for sets of the same expressions.
-	key unique.Handle[string]
+	// text is the same for sets of the same expressions, and for no others.
+	text string
+	// known is where the set's selections are remembered, nil for sets that do not Recur.
+	known *recall.Reference[*Selection]
 }
 
 // NewSet collects the selectors. All of them must be CEL selectors.
 func NewSet(class *resourceapi.DeviceClass, claim *resourceapi.ResourceClaim, request string, selectors []resourceapi.DeviceSelector) Set {
 	s := Set{class: class, claim: claim, request: request, selectors: selectors}
-	s.key = unique.Make(s.join())
+	s.text = s.join()
 	return s
 }
 
-// join makes one text of the expressions so that no two sets have the same: that of
+// Recur prepares the set for being selected by again and again. It must not be in use yet.
+func (s *Set) Recur() { s.known = recall.NewReference[*Selection](s.question()) }
+
+func (s *Set) question() recall.Question { return recall.Question{Kind: selecting, Text: s.text} }
+
+// selections is where the set's selections are remembered.
+func (s *Set) selections() *recall.Reference[*Selection] {
+	if s.known != nil {
+		return s.known
+	}
+	return recall.NewReference[*Selection](s.question())
+}
+
+// join makes one text of the set's expressions.
+func (s *Set) join() string {
+	if s.size() == 1 {
+		return joined(s.expression(0))
+	}
+	expressions := make([]string, s.size())
+	for i := range expressions {
+		expressions[i] = s.expression(i)
+	}
+	return joined(expressions...)
+}
+
+// joined makes one text of expressions so that no two lists have the same: that of
 // a single expression is the expression, all others begin with a byte that no
 // expression begins with, and give the length of each.
-func (s *Set) join() string {
+func joined(expressions ...string) string {
 	const mark = "\x00"
-	length := len(mark)
-	for i := range s.size() {
-		length += len(s.expression(i)) + len("12345:")
+	if len(expressions) == 1 && !strings.HasPrefix(expressions[0], mark) {
+		return expressions[0]
 	}
-	if s.size() == 1 && !strings.HasPrefix(s.expression(0), mark) {
-		return s.expression(0)
+	length := len(mark)
+	for _, expression := range expressions {
+		length += len(expression) + len("12345:")
 	}
 	b := append(make([]byte, 0, length), mark...)
-	for i := range s.size() {
-		b = strconv.AppendInt(b, int64(len(s.expression(i))), 10)
-		b = append(append(b, ':'), s.expression(i)...)
+	for _, expression := range expressions {
+		b = strconv.AppendInt(b, int64(len(expression)), 10)
+		b = append(append(b, ':'), expression...)
 	}
 	return string(b)
 }
@@ -65,7 +92,7 @@ func (s *Set) expression(i int) string {
 }
 
 // Same reports whether two sets consist of the same expressions.
-func (s *Set) Same(other *Set) bool { return s.key == other.key }
+func (s *Set) Same(other *Set) bool { return s.text == other.text }
 
 // origin says where an expression comes from.
 func (s *Set) origin(expression int) string {
@@ -73,21 +100,6 @@ func (s *Set) origin(expression int) string {
 		return fmt.Sprintf("claim %s, request %s, selector %d of device class %s", claimname.Of(s.claim), s.request, expression, s.class.Name)
 	}
 	return fmt.Sprintf("claim %s, request %s, selector %d", claimname.Of(s.claim), s.request, expression-len(s.class.Spec.Selectors))
-}
-
-// Selection is the outcome of a set for the devices of a pool. It is immutable.
-type Selection struct {
-	// Matches are the devices that match all selectors.
-	Matches bitset.Set
-	// Failed are the devices for which a selector could not be evaluated.
-	Failed bitset.Set
-
-	failures map[int]failure
-}
-
-type failure struct {
-	expression int // which of the set's
-	err        error
 }
 
 // Error says that a set could not be evaluated for a device, or for any if it wraps
@@ -120,9 +132,9 @@ func Place(device, slice string) string {
 // WithoutDevice is the text without the device, which is the same for all nodes
 // whose devices have the same problem.
 func (e *Error) WithoutDevice() string {
-	var broken *compileError
+	var broken compileError
 	if errors.As(e.Err, &broken) {
-		return fmt.Sprintf("%s does not compile: %s", e.Origin, broken.message())
+		return fmt.Sprintf("%s does not compile: %s", e.Origin, string(broken))
 	}
 	return fmt.Sprintf("%s: %v", e.Origin, e.Err)
 }
@@ -131,7 +143,7 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Error returns why the set could not be evaluated for a device in Failed.
 func (s Set) Error(pool *inventory.NodePool, selection *Selection, device int) *Error {
-	return s.errorOf(pool, device, selection.failures[device])
+	return s.errorOf(pool, device, selection.failureOf(device))
 }
 
 func (s Set) errorOf(pool *inventory.NodePool, device int, f failure) *Error {
@@ -149,29 +161,39 @@ func (s Set) errorOf(pool *inventory.NodePool, device int, f failure) *Error {
 // what it costs is of no concern to devices of other classes. Select fails only if
 // the context ends, or with a Pending if the context has a Budget.
 func (e *Evaluator) Select(ctx context.Context, pool *inventory.NodePool, s Set) (*Selection, error) {
-	if cached := pool.Content.Selections.Get(s.key); cached != nil {
-		return cached.(*Selection), nil
+	subject, known := &pool.Content.Subject, s.selections()
+	if selection, found := known.Get(e.memory, subject); found {
+		return selection, nil
 	}
-	selection := &Selection{Matches: bitset.Full(len(pool.Devices)), Failed: bitset.New(len(pool.Devices))}
+	if s.size() == 1 {
+		selection, err := e.overPool(ctx, pool, s.expression(0), bitset.Full(len(pool.Devices)))
+		if err != nil {
+			return nil, s.explain(err, 0)
+		}
+		// Nothing is added if it is that of the only slice.
+		return known.Put(e.memory, subject, selection), nil
+	}
+	selection := newSelection(len(pool.Devices), true)
 	for i := range s.size() {
 		v, err := e.overPool(ctx, pool, s.expression(i), selection.Matches)
 		if err != nil {
-			var pending *Pending
-			if errors.As(err, &pending) {
-				pending.set, pending.expression = s, i
-			}
-			return nil, err
+			return nil, s.explain(err, i)
 		}
-		for device, err := range v.errors {
+		for device := range v.Failed.All() {
 			if selection.Matches.Has(device) {
-				selection.Failed.Add(device)
-				if selection.failures == nil {
-					selection.failures = make(map[int]failure)
-				}
-				selection.failures[device] = failure{i, err}
+				selection.fail(device, len(pool.Devices), failure{i, v.failureOf(device).err})
 			}
 		}
-		selection.Matches.And(v.matches)
+		selection.Matches.And(v.Matches)
 	}
-	return pool.Content.Selections.Put(s.key, selection).(*Selection), nil
+	return known.Put(e.memory, subject, selection), nil
+}
+
+// explain says which expression is Pending, if that is what the error says.
+func (s Set) explain(err error, expression int) error {
+	var pending *Pending
+	if errors.As(err, &pending) {
+		pending.set, pending.expression = &s, expression
+	}
+	return err
 }

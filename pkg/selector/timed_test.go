@@ -115,3 +115,10 @@ func (e *timed) pending(t *testing.T, pool *inventory.NodePool, expression strin
 	require.ErrorContains(t, err, "claim default/claim, request gpu, selector 0 takes long to evaluate on the devices of this node")
 	return pending.Work, took
 }
+
+// knows reports whether it is remembered which devices of a pool match.
+func (e *timed) knows(pool *inventory.NodePool, expression string) bool {
+	set := aSet(expression)
+	_, found := set.selections().Get(e.memory, &pool.Content.Subject)
+	return found
+}

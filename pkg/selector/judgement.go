@@ -1,0 +1,174 @@
+package selector
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/dynamic-resource-allocation/cel"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/bitset"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/recall"
+)
+
+// question is what devices are asked: whether they match an expression, or which attribute
+// it derives from them.
+type question struct {
+	expression string
+	derives    bool
+}
+
+// Kinds of questions in the memory. Those about sets are by the text of all expressions.
+const (
+	selecting recall.Kind = "select"
+	deriving  recall.Kind = "derive"
+)
+
+// selections is where it is remembered which devices match; nil if that is nowhere.
+func (q question) selections(m *recall.Memory) *recall.Sheet[*Selection] {
+	return recall.Find[*Selection](m, q.asSelector())
+}
+
+// held is a sheet of any type.
+type held interface {
+	Hold(time.Duration)
+	Finish()
+}
+
+// sheet is where the answers are remembered.
+func (q question) sheet(m *recall.Memory) held {
+	if q.derives {
+		return recall.Open[*derivation](m, q.asDerived())
+	}
+	return recall.Open[*Selection](m, q.asSelector())
+}
+
+func (q question) asDerived() recall.Question {
+	return recall.Question{Kind: deriving, Text: q.expression}
+}
+
+func (q question) asSelector() recall.Question {
+	return recall.Question{Kind: selecting, Text: joined(q.expression)}
+}
+
+// judgement is a question on its way through the devices of a slice.
+type judgement struct {
+	question
+	slice *inventory.Slice
+
+	// The other fields are set by the first step.
+
+	program program
+	next    int // device
+	// matches and attributes are the answers, of which there is one sort; errors are those
+	// of the devices for which there is no answer, by position, and nil without any.
+	matches    bitset.Set
+	attributes []*resourceapi.DeviceAttribute
+	errors     []error
+
+	took time.Duration // in the background
+}
+
+func (j *judgement) devices() int { return len(j.slice.Spec.Devices) }
+
+func (j *judgement) begun() bool { return j.matches != nil || j.attributes != nil }
+
+func (j *judgement) done() bool { return j.begun() && j.next >= j.devices() }
+
+// begin compiles the expression.
+func (e *Evaluator) begin(j *judgement) {
+	if j.derives {
+		j.program, j.attributes = e.compileDerived(j.expression), make([]*resourceapi.DeviceAttribute, j.devices())
+	} else {
+		j.program, j.matches = e.compile(j.expression), bitset.New(j.devices())
+	}
+}
+
+// step evaluates the expression for the next device. It fails only if the context ends,
+// and then changes nothing.
+func (e *Evaluator) step(ctx context.Context, j *judgement) error {
+	if !j.begun() {
+		e.begin(j)
+	}
+	if j.done() {
+		return nil
+	}
+	if j.program.err != nil {
+		j.fail(j.program.err)
+		return nil
+	}
+	e.evaluations.Add(1)
+	published := &j.slice.Spec.Devices[j.next]
+	device := cel.Device{
+		Driver:                   j.slice.Spec.Driver,
+		AllowMultipleAllocations: published.AllowMultipleAllocations,
+		Attributes:               published.Attributes,
+		Capacity:                 published.Capacity,
+	}
+	var matches bool
+	var attribute *resourceapi.DeviceAttribute
+	var err error
+	if j.derives {
+		attribute, err = e.derive(ctx, j.program.v1, device)
+	} else {
+		matches, err = e.evaluate(ctx, j.program, device)
+	}
+	switch {
+	case ctx.Err() != nil:
+		// Whatever the result is, it may come from the interruption.
+		return fmt.Errorf("evaluating expressions for slice %s: %w", j.slice.Name, context.Cause(ctx))
+	case err != nil:
+		j.fail(newRuntimeError(err))
+		return nil
+	case j.derives:
+		j.attributes[j.next] = attribute
+	case matches:
+		j.matches.Add(j.next)
+	}
+	j.next++
+	return nil
+}
+
+// fail notes that there is no answer for the next device.
+func (j *judgement) fail(err error) {
+	if j.errors == nil {
+		j.errors = make([]error, j.devices())
+	}
+	j.errors[j.next] = err
+	j.next++
+}
+
+// lookUp reports whether what is asked is known, because somebody else had the time for it.
+func (e *Evaluator) lookUp(j *judgement) bool {
+	subject, found := &j.slice.Content.Subject, false
+	if j.derives {
+		if sheet := j.derivations(e.memory); sheet != nil {
+			_, found = sheet.Get(subject)
+		}
+	} else if sheet := j.selections(e.memory); sheet != nil {
+		_, found = sheet.Get(subject)
+	}
+	return found
+}
+
+// keep remembers the answers of a judgement that is done.
+func (e *Evaluator) keep(j *judgement) {
+	if j.derives {
+		e.keepDerivation(j)
+	} else {
+		e.keepSelection(j)
+	}
+}
+
+func (e *Evaluator) keepSelection(j *judgement) *Selection {
+	sheet := recall.Open[*Selection](e.memory, j.asSelector())
+	selection := &Selection{Matches: j.matches, Failed: bitset.New(j.devices())}
+	for device, err := range j.errors {
+		if err != nil {
+			selection.fail(device, j.devices(), failure{err: sheet.Error(err, manyErrors)})
+		}
+	}
+	return sheet.Put(&j.slice.Content.Subject, selection)
+}
