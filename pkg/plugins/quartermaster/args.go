@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	configv1 "k8s.io/kube-scheduler/config/v1"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/recall"
 )
 
 // ArgsAPIVersion and ArgsKind identify the plugin's arguments in the pluginConfig
@@ -87,6 +89,11 @@ type QuartermasterArgs struct {
 	// unless both feature gates DRADeviceBindingConditions and
 	// DRAResourceClaimDeviceStatus are on.
 	BindingTimeout *metav1.Duration `json:"bindingTimeout,omitempty"`
+	// CacheSize is how many bytes all that is remembered about what users ask for may take:
+	// above all, which devices match which expressions. What was not used for longest is
+	// forgotten first, and found out again when it is needed. If profiles differ, the
+	// largest counts for all together. It is at least 1Mi; the default is 64Mi.
+	CacheSize *resource.Quantity `json:"cacheSize,omitempty"`
 }
 
 // parseArgs reads the arguments and sets defaults. Fields that do not exist are errors,
@@ -138,6 +145,9 @@ func (a *QuartermasterArgs) setDefaults(features feature.Features) {
 			a.AttemptStepBudget = ptr.To(hardNodes * *a.StepBudget)
 		}
 	}
+	if a.CacheSize == nil {
+		a.CacheSize = resource.NewQuantity(recall.DefaultBound, resource.BinarySI)
+	}
 	if a.FilterTimeout == nil && features.EnableDRASchedulerFilterTimeout {
 		a.FilterTimeout = &metav1.Duration{Duration: configv1.DynamicResourcesFilterTimeoutDefault}
 	}
@@ -167,8 +177,18 @@ func (a *QuartermasterArgs) validate() error {
 		return fmt.Errorf("arguments of plugin %s: attemptStepBudget is %d; it has to be at least stepBudget, which is %d: it is for all nodes together",
 			Name, *a.AttemptStepBudget, *a.StepBudget)
 	}
+	if size := a.CacheSize.Value(); size < minCacheSize || size > maxCacheSize {
+		return fmt.Errorf("arguments of plugin %s: cacheSize is %s; it has to be at least %s and at most %s", Name, a.CacheSize,
+			resource.NewQuantity(minCacheSize, resource.BinarySI), resource.NewQuantity(maxCacheSize, resource.BinarySI))
+	}
 	return nil
 }
+
+const (
+	minCacheSize = 1 << 20
+	// maxCacheSize is more than any machine has.
+	maxCacheSize = 1 << 50
+)
 
 // minBindingTimeout is what the API permits as well: timestamps of allocations are in
 // whole seconds.
@@ -209,6 +229,10 @@ func (a *QuartermasterArgs) DeepCopyObject() runtime.Object {
 		if *steps != nil {
 			*steps = ptr.To(**steps)
 		}
+	}
+	if c.CacheSize != nil {
+		own := c.CacheSize.DeepCopy()
+		c.CacheSize = &own
 	}
 	return &c
 }

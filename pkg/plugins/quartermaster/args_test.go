@@ -41,6 +41,10 @@ func TestParseArgs(t *testing.T) {
 		"negative steps":      {args: raw("stepBudget: -1"), want: "stepBudget is -1; it has to be at least 1000"},
 		"fewer for all nodes": {args: raw("attemptStepBudget: 99999"), want: "attemptStepBudget is 99999; it has to be at least stepBudget, which is 100000"},
 		"no number":           {args: raw("stepBudget: many"), want: "arguments of plugin Quartermaster are not understood"},
+		"cache size":          {args: raw("cacheSize: 1Mi")},
+		"cache too small":     {args: raw("cacheSize: 1M"), want: "cacheSize is 1M; it has to be at least 1Mi and at most 1Pi"},
+		"cache of no size":    {args: raw("cacheSize: 0"), want: "cacheSize is 0; it has to be at least 1Mi"},
+		"cache too large":     {args: raw("cacheSize: 2Pi"), want: "cacheSize is 2Pi; it has to be at least 1Mi and at most 1Pi"},
 		"wrong kind": {
 			args: raw(`{"kind": "DynamicResourcesArgs"}`),
 			want: `arguments of plugin Quartermaster are kind "DynamicResourcesArgs" of "", expected are kind QuartermasterArgs of kubescheduler.config.k8s.io/v1`,
@@ -72,6 +76,7 @@ func TestDefaultArgs(t *testing.T) {
 	require.Equal(t, 500*time.Millisecond, args.SettleTime.Duration)
 	require.Equal(t, time.Minute, args.TakeoverPause.Duration)
 	require.Equal(t, ReportConflicts, args.OnConflict)
+	require.Equal(t, "64Mi", args.CacheSize.String())
 	require.EqualValues(t, 100_000, *args.StepBudget)
 	require.EqualValues(t, 2_000_000, *args.AttemptStepBudget)
 	args, err = parseArgs(&runtime.Unknown{Raw: []byte("settleTime: 0s\nstepBudget: 9223372036854775807")}, allTimeouts)

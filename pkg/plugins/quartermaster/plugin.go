@@ -19,6 +19,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
 	"github.com/quartermaster-dra/quartermaster/pkg/commit"
+	"github.com/quartermaster-dra/quartermaster/pkg/recall"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
@@ -111,6 +112,7 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 	if err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", Name, err)
 	}
+	state.remember(args.CacheSize.Value())
 	warnOfNodeAllocatable(klog.FromContext(ctx), features)
 	podInformer := handle.SharedInformerFactory().Core().V1().Pods().Informer()
 	consumerLimit := apiversions.ConsumerLimit(handle.ClientSet())
@@ -121,7 +123,7 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 		solver: &allocator.Solver{
 			Features:   supported,
 			Classes:    handle.SharedDRAManager().DeviceClasses(),
-			Evaluator:  selector.NewEvaluator(cel.NewCache(compiledExpressions, celFeatures(features))),
+			Evaluator:  newEvaluator(state.memory, features),
 			StepBudget: int(*args.StepBudget),
 			KeepShared: true,
 			// What devices take of their node cannot be accounted for from outside kube-scheduler.
@@ -187,6 +189,13 @@ func celFeatures(features feature.Features) cel.Features {
 		EnableConsumableCapacity: features.EnableDRAConsumableCapacity,
 		EnableListTypeAttributes: features.EnableDRAListTypeAttributes,
 	}
+}
+
+// newEvaluator returns an evaluator for expressions of v1, and of the other languages.
+func newEvaluator(memory *recall.Memory, features feature.Features, others ...selector.Language) *selector.Evaluator {
+	evaluator := selector.NewEvaluator(cel.NewCache(compiledExpressions, celFeatures(features)), others...)
+	evaluator.RememberIn(memory)
+	return evaluator
 }
 
 // allocatorFeatures are the features of the allocator that are on and that the

@@ -6,12 +6,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
-	"k8s.io/dynamic-resource-allocation/cel"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
 	"github.com/quartermaster-dra/quartermaster/pkg/claimname"
-	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
 // claimResolver finds out what claims ask for that do not say so themselves, because class
@@ -27,8 +25,7 @@ type claimResolver interface {
 func (pl *Quartermaster) resolveClaims(resolver claimResolver) {
 	pl.resolver = resolver
 	pl.solver.Resolve = resolver.Resolve
-	pl.solver.Evaluator = selector.NewEvaluator(cel.NewCache(compiledExpressions, celFeatures(pl.features)),
-		apiversions.NewLanguage(compiledExpressions))
+	pl.solver.Evaluator = newEvaluator(pl.state.memory, pl.features, apiversions.NewLanguage(compiledExpressions))
 	resolver.OnChange(func(concerns func(*resourceapi.ResourceClaim) bool) {
 		for _, entry := range pl.waiting.all() {
 			missing, _ := entry.wanted()

@@ -26,6 +26,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/leadership"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+	"github.com/quartermaster-dra/quartermaster/pkg/recall"
 )
 
 // clusterState keeps inventory and ledger in step with the informers.
@@ -55,6 +56,9 @@ type clusterState struct {
 
 	// contenders are the pods of other schedulers that need devices.
 	contenders *contenders.Registry
+
+	// memory is where it is remembered what users' requests come to.
+	memory *recall.Memory
 
 	// offers is nil without extended resources.
 	offers *nodeOffers
@@ -108,6 +112,7 @@ func newClusterState(factory informers.SharedInformerFactory, supported structur
 	s := &clusterState{
 		inventory: inventory.NewStore(allocator.InventoryOptions(supported)),
 		ledger:    ledger.New(),
+		memory:    recall.New(0),
 	}
 	s.ledger.Pools = s.pool
 	if err := s.followNodes(factory); err != nil {
@@ -124,6 +129,13 @@ func newClusterState(factory informers.SharedInformerFactory, supported structur
 		s.rules, err = s.follow(api.DeviceTaintRules().Informer(), s.refreshRule)
 	}
 	return s, err
+}
+
+// remember has the memory take at least so many bytes.
+func (s *clusterState) remember(bytes int64) {
+	s.profilesMutex.Lock()
+	defer s.profilesMutex.Unlock()
+	s.memory.SetBound(max(s.memory.Bound(), int(bytes)))
 }
 
 // follow is afterEvents for objects without which no cycle may begin. It returns the

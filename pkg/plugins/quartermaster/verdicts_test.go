@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
@@ -109,4 +110,70 @@ func TestEventsDoNotWait(t *testing.T) {
 		f.pl.sliceHappened(nil, slice)
 		require.Empty(t, f.names())
 	})
+}
+
+// TestPendingDerivedAttributes: they have the same budget as selectors, and the pod is tried
+// again when they are known.
+func TestPendingDerivedAttributes(t *testing.T) {
+	t.Parallel()
+	const name = "derived.example.com/board"
+	claim := builder.Claim("c", builder.Request("gpu", "gpu")).Distinct(name).Modify(func(c *resourceapi.ResourceClaim) {
+		c.Spec.Devices.Requests[0].Exactly.DerivedAttributes = []resourceapi.DeviceDerivedAttribute{
+			{Name: name, Expression: `device.attributes["gpu.example.com"].index / 2`},
+		}
+	}).Obj()
+	inCluster(t, plus(indexed("n0", "n1"), claim), func(t *testing.T, f *fixture) {
+		f.pl.solver.Features.DerivedAttributes = true
+		pod := newPod("p", uses("c"))
+		f.create(pod)
+		f.settle()
+		f.pl.attemptBudget = 0
+		a := f.mustBegin(pod).filter()
+		require.Empty(t, a.feasible)
+		const reason = "claim default/c, request gpu, derived attribute " + name + ": the expression takes long to evaluate on the " +
+			"devices of this node; this goes on in the background, and the pod is tried again when it is done"
+		require.Equal(t, map[string]string{"n0": reason, "n1": reason}, a.reasons)
+		f.settle()
+		require.Contains(t, f.activator.names(), "default/p", "tried again")
+		require.Empty(t, f.schedule(pod).phase)
+	})
+}
+
+// TestFilterTimeoutWhileDeriving: that is a timeout like any other.
+func TestFilterTimeoutWhileDeriving(t *testing.T) {
+	t.Parallel()
+	const name = "derived.example.com/board"
+	claim := builder.Claim("c", builder.Request("gpu", "gpu")).Distinct(name).Modify(func(c *resourceapi.ResourceClaim) {
+		c.Spec.Devices.Requests[0].Exactly.DerivedAttributes = []resourceapi.DeviceDerivedAttribute{{Name: name, Expression: `1`}}
+	}).Obj()
+	inCluster(t, plus(indexed("n0"), claim, newPod("p", uses("c"))), func(t *testing.T, f *fixture) {
+		f.pl.solver.Features.DerivedAttributes = true
+		pod := f.pod("p")
+		f.activated = nil
+		a := f.mustBegin(pod)
+		task := cycleTask(t, a)
+		_, err := task.Check(&endsAfter{Context: f.ctx, looks: 1}, f.pl.site(f.nodeInfos()[0].Node()))
+		require.True(t, isFilterTimeout(f.ctx, err), "%v", err)
+	})
+}
+
+// endsAfter is a context that has reached a deadline when it was asked so many times.
+type endsAfter struct {
+	context.Context
+	looks int
+}
+
+func (e *endsAfter) Err() error {
+	e.looks--
+	if e.looks < 0 {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+func cycleTask(t *testing.T, a *attempt) *allocator.Task {
+	t.Helper()
+	c, err := cycleOf(a.state)
+	require.NoError(t, err)
+	return c.task
 }
