@@ -287,7 +287,7 @@ func TestBindingIsPreempted(t *testing.T) {
 		time.AfterFunc(time.Minute, func() { cancel(errLost) })
 		status := f.pl.PreBind(ctx, a.state, a.pod, "n1")
 		require.ErrorIs(t, status.AsError(), errLost)
-		f.activated = nil
+		f.forget()
 		a.unreserve("n1")
 		require.True(t, f.pl.undoing.has("uid-pod-p"), "the scheduler can forget the pod at once")
 		f.settle()

@@ -2,6 +2,7 @@ package quartermaster
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -105,8 +106,11 @@ func TestGivingBackFails(t *testing.T) {
 // TestNotSeen: without the watch nobody knows whether there is a conflict.
 func TestNotSeen(t *testing.T) {
 	t.Parallel()
-	inCluster(t, conflictWorld(), func(t *testing.T, f *fixture) {
-		f.stopOrder()
+	synctest.Test(t, func(t *testing.T) {
+		s := startServer(t, conflictWorld()...)
+		s.silenceClaims()
+		f := newFixture(t, s, "default")
+		f.start()
 		result := f.schedule(f.pod("p"))
 		require.Equal(t, "PreBind", result.phase)
 		require.Contains(t, result.text(), "within 30s the watch of claims did not show that")

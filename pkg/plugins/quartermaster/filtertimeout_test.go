@@ -21,7 +21,7 @@ func TestFilterTimeout(t *testing.T) {
 	inCluster(t, plus(gpuNodes(1, "n1", "n2"), gpus("c", 1).Obj(), newPod("p", uses("c"))), func(t *testing.T, f *fixture) {
 		f.pl.args.FilterTimeout.Duration = tooShort
 		for _, pause := range []time.Duration{time.Second, 2 * time.Second} {
-			f.activated = nil
+			f.forget()
 			result := f.schedule(f.pod("p"))
 			require.Equal(t, "Filter", result.phase)
 			for _, node := range []string{"n1", "n2"} {
@@ -53,7 +53,7 @@ func TestFilterTimeoutOnOneNode(t *testing.T) {
 		require.True(t, a.preBind("n2").IsSuccess())
 		f.replace(newPod("p", uses("c"), func(pod *v1.Pod) { pod.Spec.NodeName = "n2" }))
 		f.settle()
-		f.activated = nil // By what happened to its claim.
+		f.forget() // By what happened to its claim.
 		time.Sleep(time.Minute)
 		f.settle()
 		require.Empty(t, f.activator.names(), "it is bound")
@@ -112,7 +112,7 @@ func TestNoFilterTimeout(t *testing.T) {
 func TestOuterContextEnds(t *testing.T) {
 	t.Parallel()
 	inCluster(t, plus(gpuNodes(1, "n1"), gpus("c", 1).Obj(), newPod("p", uses("c"))), func(t *testing.T, f *fixture) {
-		f.activated = nil
+		f.forget()
 		a := f.mustBegin(f.pod("p"))
 		ctx, cancel := f.cancellable()
 		cancel(errLost)

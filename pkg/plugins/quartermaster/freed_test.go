@@ -20,7 +20,7 @@ func (f *fixture) sleep(pods ...*v1.Pod) {
 	}
 	time.Sleep(longestPause)
 	f.settle()
-	f.activated = nil
+	f.forget()
 }
 
 // asProfile has another profile's plugin do what follows.
@@ -49,30 +49,30 @@ func TestGivenUpWakes(t *testing.T) {
 	inCluster(t, objects, func(t *testing.T, f *fixture) {
 		another := newProfile(f, "another")
 		f.settle()
-		f.activated = nil // They were when their claims were created.
+		f.forget() // They were when their claims were created.
 		a := f.mustBegin(failing).filter()
 		a.unreserve("n1") // Nothing was reserved.
-		require.Empty(t, f.activated)
+		require.Empty(t, f.names())
 		require.NoError(t, a.reserve("n1").AsError())
 		f.asProfile(another, func() { f.sleep(elsewhere) })
 		f.sleep(waiting, sharing, others)
 
 		a.unreserve("n1")
-		require.ElementsMatch(t, []string{"default/elsewhere", "default/sharing", "default/waiting"}, f.activated,
+		require.ElementsMatch(t, []string{"default/elsewhere", "default/sharing", "default/waiting"}, f.names(),
 			"those that wait for the device or for the claim; its own failure does not help a pod")
 		require.True(t, f.fits(waiting))
-		f.activated = nil
+		f.forget()
 
 		require.NoError(t, f.mustBegin(failing).filter().reserve("n1").AsError())
 		_, status := f.begin(sharing)
 		require.Equal(t, fwk.UnschedulableAndUnresolvable, status.Code())
 		a.unreserve("n1") // Is idempotent.
-		require.Empty(t, f.activated)
+		require.Empty(t, f.names())
 		f.pl.endInFlight(failing, &podClaim{claim: f.claim("a"), planned: f.pl.state.ledger.InFlight(f.claim("a").UID)})
-		require.Empty(t, f.activated, "who was rejected a moment ago has to wait")
+		require.Empty(t, f.names(), "who was rejected a moment ago has to wait")
 		time.Sleep(longestPause)
 		f.settle()
-		require.Contains(t, f.activated, "default/sharing")
+		require.Contains(t, f.names(), "default/sharing")
 	})
 }
 
@@ -93,11 +93,11 @@ func TestWriteAndGiveBackWithinRelist(t *testing.T) {
 		f.asProfile(another, func() { f.sleep(elsewhere) })
 		f.sleep(waiting)
 		f.pl.observe(f.ctx, version(gpus("other", 1).Obj(), "12"))
-		require.ElementsMatch(t, []string{"default/elsewhere", "default/waiting"}, f.activated)
+		require.ElementsMatch(t, []string{"default/elsewhere", "default/waiting"}, f.names())
 
-		f.activated = nil
+		f.forget()
 		require.NoError(t, f.pl.claims.happened(f.ctx, newClaimEvent(other, version(gpus("other", 1).Obj(), "12"))))
-		require.Empty(t, f.activated, "it was known")
+		require.Empty(t, f.names(), "it was known")
 	})
 }
 
@@ -111,6 +111,6 @@ func TestGoneWakes(t *testing.T) {
 		f.pl.state.ledger.RemoveInFlight(gone.UID, "pod")
 		f.sleep(f.pod("waiting"))
 		f.pl.state.freed(f.pl.state.ledger.Gone(gone.UID))
-		require.Contains(t, f.activated, "default/waiting")
+		require.Contains(t, f.names(), "default/waiting")
 	})
 }

@@ -12,6 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
@@ -20,11 +21,11 @@ import (
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/util/assumecache"
-	"k8s.io/utils/clock"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/commitorder"
+	"github.com/quartermaster-dra/quartermaster/pkg/leadership"
 )
 
 // fixture is the plugin in a scheduler without queue: with informers, the shared
@@ -64,6 +65,13 @@ func (a *activator) names() []string {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	return slices.Clone(a.activated)
+}
+
+// forget has names begin anew.
+func (a *activator) forget() {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	a.activated = nil
 }
 
 // inCluster runs a test with a plugin that knows all objects.
@@ -116,6 +124,10 @@ func newFixture(t *testing.T, s *server, profile string) *fixture {
 		frameworkruntime.WithPodActivator(&f.activator),
 	)
 	require.NoError(t, err)
+	features := feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate)
+	state, err := stateFor(handle, allocatorFeatures(features), features)
+	require.NoError(t, err)
+	state.lease = new(leadership.Lease) // Tests run at once, in one process.
 	plugin, err := New(f.ctx, nil, handle)
 	require.NoError(t, err)
 	f.pl = plugin.(*Quartermaster)
@@ -139,11 +151,6 @@ func (f *fixture) newManager() *dynamicresources.DefaultDRAManager {
 func (f *fixture) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
 	f.assume = handler
 	return f.factory.Resource().V1().ResourceClaims().Informer().AddEventHandler(handler)
-}
-
-// stopOrder breaks the watch from which the order of claims is known, for good.
-func (f *fixture) stopOrder() {
-	f.pl.state.order = commitorder.New(f.client, f.pl.state.pool, clock.RealClock{})
 }
 
 // start runs the informers and waits until all is known.

@@ -160,7 +160,7 @@ func (f *fixture) wakesRejected(test claimCase, before bool) bool {
 	if entry != nil && !before {
 		f.pl.waker.reject(entry)
 	}
-	return slices.Contains(f.activated, test.pod.Namespace+"/"+test.pod.Name) && f.pl.PreEnqueue(f.ctx, test.pod).IsSuccess()
+	return slices.Contains(f.names(), test.pod.Namespace+"/"+test.pod.Name) && f.pl.PreEnqueue(f.ctx, test.pod).IsSuccess()
 }
 
 // claimWas brings the claim into its state before the event.
@@ -207,7 +207,7 @@ func TestClaimEventKeepsNewerState(t *testing.T) {
 		f.arrive(second)
 		require.Empty(t, stored.Status.Allocation, "the store is old")
 		require.NoError(t, f.pl.claims.happened(f.ctx, newClaimEvent(stored, f.claim("c"))))
-		require.Contains(t, f.activated, "default/second")
+		require.Contains(t, f.names(), "default/second")
 		require.Equal(t, []string{"gpu-0"}, f.inUse("n1"))
 		require.True(t, f.fits(second))
 	})

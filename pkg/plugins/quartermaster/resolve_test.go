@@ -78,7 +78,7 @@ func TestClaimsOfV1alpha2(t *testing.T) {
 			_, status := f.begin(f.pod("p"))
 			require.Equal(t, fwk.UnschedulableAndUnresolvable, status.Code())
 			require.Equal(t, reason, status.Message())
-			f.activated = nil
+			f.forget()
 		}
 		waitsFor("claim default/c: resource class gpu does not exist; waiting for it to be created")
 		known.SetClass(structuredClass(nil))

@@ -117,7 +117,7 @@ func (f *fixture) rejected(pod *v1.Pod) {
 	if entry := f.pl.waiting.get(pod.UID); entry != nil {
 		f.pl.waker.reject(entry)
 	}
-	f.activated = nil
+	f.forget()
 }
 
 // sliceIsThere makes a slice known that was there before the event.
@@ -233,7 +233,7 @@ func TestSliceEventsForSeveralPods(t *testing.T) {
 		f.arrive(builder.Class("gpu", `device.driver == "gpu.example.com"`), gpus("c", 1).Obj(),
 			builder.Claim("none", builder.Request("r", "absent")).Obj(), wanting, other)
 		happen := func(before, after *resourceapi.ResourceSlice) []string {
-			f.activated = nil
+			f.forget()
 			f.sliceChanges(before, after)
 			f.pl.sliceHappened(object(before), object(after))
 			return f.names()

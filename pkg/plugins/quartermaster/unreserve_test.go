@@ -105,8 +105,8 @@ func TestUnreserveGoesOn(t *testing.T) {
 				require.Zero(t, f.pl.state.ledger.InFlightCount())
 				require.Empty(t, consumerNames(f.claim("a")))
 				require.Nil(t, f.claim("a").Status.Allocation)
-				require.Contains(t, f.activated, "default/p", "nothing else wakes the pod")
-				require.Contains(t, f.activated, "default/waiting", "nothing else tells it that the device is free")
+				require.Contains(t, f.names(), "default/p", "nothing else wakes the pod")
+				require.Contains(t, f.names(), "default/waiting", "nothing else tells it that the device is free")
 				require.Empty(t, f.schedule(waiting).phase)
 			})
 		})
@@ -127,7 +127,7 @@ func TestUnreserveDoesNotUndoTheNextAttempt(t *testing.T) {
 		f.fail(fault{on: "update/status", applied: true, err: errLost, before: f.down})
 		require.Equal(t, "PreBind", f.schedule(pod).phase)
 		f.recoverNow()
-		f.activated = nil
+		f.forget()
 
 		// The scheduler tries again at once, and later when the pod is activated.
 		early := f.schedule(pod)
@@ -136,7 +136,7 @@ func TestUnreserveDoesNotUndoTheNextAttempt(t *testing.T) {
 		require.Contains(t, early.text(), "could not be undone yet")
 		time.Sleep(2 * undoInterval)
 		f.settle()
-		require.Contains(t, f.activated, "default/p", "is tried again")
+		require.Contains(t, f.names(), "default/p", "is tried again")
 		require.Empty(t, f.schedule(pod).phase)
 		require.Equal(t, []string{"p"}, consumerNames(f.claim("c")), "the pod is bound")
 	})

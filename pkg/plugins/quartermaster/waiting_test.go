@@ -129,7 +129,7 @@ func TestGatedAfterFailure(t *testing.T) {
 		require.Equal(t, "PreBind", f.schedule(f.pod("p")).phase)
 		f.remove(gpus("c", 1).Obj())
 		f.settle()
-		f.activated = nil
+		f.forget()
 		require.Equal(t, "PreEnqueue", f.schedule(f.pod("p")).phase)
 		f.create(with(gpus("c", 1).Obj(), func(c *resourceapi.ResourceClaim) { c.UID = "another" }))
 		f.settle()
