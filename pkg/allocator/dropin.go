@@ -21,7 +21,8 @@ import (
 // New costs next to nothing: it is made for those who ask about a few nodes of a snapshot
 // and then take the next one. Slices and state are only looked at when a node is asked
 // about, and must not be changed as long as the allocator is used. What was found out
-// about a slice is kept as long as the slice is, and used again if the same object is given
+// about a slice is kept as long as the slice is (answers of expressions: within recall.Shared's
+// bound of memory), and used again if the same object is given
 // again with the same celCache and features. In between, the caller may set fields of
 // the slice, of its devices and counter sets; what these refer to (attributes, capacities,
 // taints, node selectors) must not be written into, only replaced.

@@ -225,6 +225,12 @@ func mayMatch(pool *inventory.NodePool, selection *selector.Selection, devices [
 	if len(devices) == 0 {
 		return !selection.Matches.Empty() || !selection.Failed.Empty()
 	}
+	if pool.Unique() { // A large pool is not gone through for each device and pod.
+		return slices.ContainsFunc(devices, func(name string) bool {
+			i, found := pool.Position(name)
+			return found && (selection.Matches.Has(i) || selection.Failed.Has(i))
+		})
+	}
 	for i := range pool.Devices {
 		if slices.Contains(devices, pool.Devices[i].Name) && (selection.Matches.Has(i) || selection.Failed.Has(i)) {
 			return true

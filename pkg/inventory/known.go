@@ -8,6 +8,7 @@ import (
 	"weak"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/utils/ptr"
 )
 
 // Known keeps what snapshots found out about slices, so that the next snapshot with the
@@ -41,7 +42,14 @@ func (k *Known) slice(published *resourceapi.ResourceSlice) *knownSlice {
 	if known, found := k.slices.Load(key); found && known.(*knownSlice).fingerprint == fingerprint {
 		return known.(*knownSlice)
 	}
+	// What the fingerprint goes by must stay where it is: memory that is freed can be
+	// somebody else's at the same address.
 	copied := *published
+	copied.Spec.Devices = slices.Clone(published.Spec.Devices)
+	copied.Spec.SharedCounters = slices.Clone(published.Spec.SharedCounters)
+	if node := copied.Spec.NodeName; node != nil {
+		copied.Spec.NodeName = ptr.To(*node) // It may point into the slice: its name is the pool's, or the node's.
+	}
 	fresh := &knownSlice{Slice: NewSlice(&copied, new(Content)), fingerprint: fingerprint}
 	if _, known := k.slices.Swap(key, fresh); !known {
 		runtime.AddCleanup(published, forgetSlice, forgotten{weak.Make(k), key})

@@ -174,29 +174,29 @@ func (s *Sheet[T]) unuse(index uint32) (freed int) {
 // Error returns the error that the sheet keeps with the text of this one: each text is
 // kept once, and of many texts the first. Others gives what is returned for all the rest.
 func (s *Sheet[T]) Error(err error, others func() error) error {
-	kept, grown := s.keepError(err, others)
+	grown, kept := s.keepError(err, others)
 	s.memory.charge(&s.header, grown)
 	return kept
 }
 
-func (s *Sheet[T]) keepError(err error, others func() error) (kept error, grown int) {
+func (s *Sheet[T]) keepError(err error, others func() error) (grown int, kept error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if s.pages.Load() == nil {
-		return err, 0
+		return 0, err
 	}
 	if len(s.errors) >= maxErrors && s.errors[err.Error()] == nil {
 		err = others()
 	}
 	text := err.Error()
 	if kept := s.errors[text]; kept != nil {
-		return kept, 0
+		return 0, kept
 	}
 	if s.errors == nil {
 		s.errors = make(map[string]error)
 	}
 	s.errors[text] = err
-	return err, errorSize + 2*len(text)
+	return errorSize + 2*len(text), err
 }
 
 // forget is called without the memory's mutex.

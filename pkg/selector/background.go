@@ -92,7 +92,6 @@ func (b *background) noteCostly(q question) {
 // add has a question answered for a slice unless that already waits. If there is too much
 // to do, it is not accepted, and the work returned is what has to be done before it can be.
 func (b *background) add(q question, slice *inventory.Slice) *Work {
-	b.hold(q)
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	now := time.Now()
@@ -107,6 +106,7 @@ func (b *background) add(q question, slice *inventory.Slice) *Work {
 		b.works[q] = w
 		b.order = append(b.order, w)
 	}
+	b.hold(q) // Only what is accepted: there are few of these.
 	w.asked = now
 	if content := slice.Content; !w.queued[content] && len(w.slices) < maxJudgements {
 		w.queued[content] = true
