@@ -30,4 +30,5 @@ func TestOf(t *testing.T) {
 	require.Equal(t, name, claimname.Of(claim("gpu", "", false)), "made by somebody else")
 	require.Equal(t, name, claimname.Of(claim("gpu", "Pod", false)), "owned for another reason")
 	require.Equal(t, name, claimname.Of(claim("gpu", "Deployment", true)))
+	require.Equal(t, name, claimname.Of(claim("gpu of everybody\nelse", "Pod", true)), "no name of a claim in a pod")
 }

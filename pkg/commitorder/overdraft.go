@@ -129,6 +129,13 @@ func (o *Order) TakeChanged() []inventory.PoolID {
 	return pools
 }
 
+// Uses reports whether any claim has something of a pool.
+func (o *Order) Uses(id inventory.PoolID) bool {
+	o.mutex.RLock()
+	defer o.mutex.RUnlock()
+	return o.index.pools[inventory.KeyOf(id)] != nil
+}
+
 func (o *Order) noteChanges(a *allocation) {
 	for i := range a.uses {
 		o.changed[a.uses[i].pool] = struct{}{}

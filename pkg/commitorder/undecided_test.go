@@ -21,7 +21,7 @@ func (w *world) requireUndecided(want map[string]bool) {
 
 // nextGeneration is the pool of partitioned, published anew with other counters.
 func nextGeneration(memory string) (counters, devices *b.SliceBuilder) {
-	counters, devices = partitioned()[0], partitioned()[1]
+	devices = partitioned()[1]
 	counters = b.Slice("counters").InPool("a", 2, 2).OnAllNodes().Counters("gpu", "memory", memory).Counters("second", "memory", "10Gi")
 	return counters, devices.InPool("a", 2, 2)
 }

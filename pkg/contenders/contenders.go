@@ -27,6 +27,8 @@ type Contender struct {
 	Pod *v1.Pod
 	// Since is when it was first seen to wait.
 	Since time.Time
+	// Heard is when its scheduler has last done something to it, or Since.
+	Heard time.Time
 	// Bound is set if it does not wait any more, but did a moment ago.
 	Bound bool
 	// Served is set if its scheduler is known to run, or to have run.
@@ -58,6 +60,7 @@ type Registry struct {
 type entry struct {
 	pod   *v1.Pod
 	since time.Time
+	heard time.Time
 	bound time.Time // zero: it waits
 }
 
@@ -132,7 +135,7 @@ func (r *Registry) List() []Contender {
 		present.Insert(name)
 		if s := r.scheduler(name); !s.takesPart(now) && (!e.bound.IsZero() || s.served || now.Sub(e.since) <= Memory) {
 			list = append(list, Contender{
-				Pod: e.pod, Since: e.since, Bound: !e.bound.IsZero(), Served: s.served,
+				Pod: e.pod, Since: e.since, Heard: e.heard, Bound: !e.bound.IsZero(), Served: s.served,
 				Rejected: nominee(e.pod) == "" && rejected(e.pod), Decided: nominee(e.pod) != "" && !rejected(e.pod),
 			})
 		}
@@ -160,9 +163,7 @@ func (r *Registry) Update(pod *v1.Pod) { r.apply(pod, false) }
 func (r *Registry) Delete(uid types.UID) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	if _, known := r.pods[uid]; known {
-		delete(r.pods, uid)
-	}
+	delete(r.pods, uid)
 }
 
 func (r *Registry) apply(pod *v1.Pod, initial bool) {
@@ -178,7 +179,7 @@ func (r *Registry) apply(pod *v1.Pod, initial bool) {
 		return
 	case e != nil:
 		if bound || nominee(pod) != nominee(e.pod) || rejected(pod) != rejected(e.pod) {
-			r.heard = now
+			r.heard, e.heard = now, now
 		}
 		e.pod = pod
 		if bound && e.bound.IsZero() {
@@ -187,11 +188,11 @@ func (r *Registry) apply(pod *v1.Pod, initial bool) {
 	case len(pod.Spec.SchedulingGates) > 0:
 		return
 	case !bound:
-		r.pods[pod.UID] = &entry{pod: pod, since: now}
+		r.pods[pod.UID] = &entry{pod: pod, since: now, heard: now}
 	case !initial:
 		// It was bound before anything was heard of it, or whoever created it has chosen the
 		// node.
-		r.pods[pod.UID] = &entry{pod: pod, since: now, bound: now}
+		r.pods[pod.UID] = &entry{pod: pod, since: now, heard: now, bound: now}
 		return
 	}
 	r.scheduler(pod.Spec.SchedulerName).note(pod)
@@ -215,7 +216,11 @@ func (s *scheduler) note(pod *v1.Pod) {
 	}
 }
 
-func isPodScheduled(condition v1.PodCondition) bool { return condition.Type == v1.PodScheduled }
+// isPodScheduled is not true of the condition with which the API server creates pods that have
+// gates. It stays when the gates go, and no scheduler has written it.
+func isPodScheduled(condition v1.PodCondition) bool {
+	return condition.Type == v1.PodScheduled && condition.Reason != v1.PodReasonSchedulingGated
+}
 
 // over reports whether no scheduler will do anything for the pod any more.
 func over(pod *v1.Pod) bool {

@@ -77,6 +77,11 @@ func rejectedPod(pod *v1.Pod) {
 	pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionFalse}}
 }
 
+// onceGated has the condition that the API server gave the pod when it was created with gates.
+func onceGated(pod *v1.Pod) {
+	pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: v1.PodReasonSchedulingGated}}
+}
+
 func TestWhoCounts(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -91,6 +96,8 @@ func TestWhoCounts(t *testing.T) {
 		"bound before it was heard of":   {pod: pod("p", bound), now: []string{"p bound"}},
 		"bound at the start":             {pod: pod("p", bound), initial: true},
 		"waiting at the start":           {pod: pod("p"), initial: true, now: []string{"p"}},
+		"without the gates that it had":  {pod: pod("p", onceGated), now: []string{"p"}},
+		"nominated, and gated before":    {pod: pod("p", onceGated, nominated), now: []string{"p served decided"}, then: []string{"p served decided"}},
 		"over":                           {pod: pod("p", ended)},
 		"going":                          {pod: pod("p", leaving)},
 		"with a gate":                    {pod: pod("p", gated)},

@@ -20,7 +20,7 @@ import (
 const (
 	// pollAge is how old a view of the contest may be for those who wait. Whoever has just
 	// begun wants a new one, unless views take longer than cheapView to make: then each is used
-	// for viewShare times as long.
+	// for viewShare times as long, at most for a settle time.
 	pollAge   = 10 * time.Millisecond
 	cheapView = time.Millisecond
 	viewShare = 10
@@ -38,7 +38,7 @@ type contest struct {
 
 	mutex  sync.Mutex
 	latest *contestView
-	// keys are what newContested has made of claims, those of the latest view only.
+	// keys are what keyOf has made of claims, those of the latest view only.
 	keys map[types.UID]string
 }
 
@@ -146,7 +146,7 @@ func (c *contest) view(maxAge time.Duration) *contestView {
 	defer c.mutex.Unlock()
 	if c.latest != nil {
 		if c.latest.cost > cheapView {
-			maxAge = max(maxAge, viewShare*c.latest.cost)
+			maxAge = max(maxAge, min(viewShare*c.latest.cost, c.pl.args.SettleTime.Duration))
 		}
 		if time.Since(c.latest.taken) < maxAge {
 			return c.latest
@@ -165,19 +165,15 @@ func (c *contest) look() *contestView {
 	for _, pod := range pods.Witnesses() {
 		c.learn(pod)
 	}
-	known := make(map[types.UID]bool)
 	for _, contender := range pods.List() {
 		c.learn(contender.Pod)
 		for _, claim := range c.claimsOf(contender) {
-			known[claim.UID] = true
 			c.add(view, claim, before[claim.UID], rivalryOf(contender, view.taken))
 		}
 	}
 	for _, announced := range c.pl.state.order.Announced() {
-		if !known[announced.UID] {
-			claim := c.pl.claim(announced.Namespace, announced.Name)
-			c.add(view, claim, before[announced.UID], rivalry{active: announced.Since})
-		}
+		claim := c.pl.claim(announced.Namespace, announced.Name)
+		c.add(view, claim, before[announced.UID], rivalry{active: announced.Since})
 	}
 	view.cost = time.Since(view.taken)
 	return view
@@ -187,7 +183,7 @@ func (c *contest) look() *contestView {
 func rivalryOf(pod contenders.Contender, now time.Time) rivalry {
 	waits := now.Sub(pod.Since)
 	switch {
-	case pod.Bound || pod.Rejected || waits > contenders.Memory:
+	case pod.Bound || pod.Rejected || now.Sub(pod.Heard) > contenders.Memory:
 		return rivalry{}
 	case pod.Decided:
 		return rivalry{decided: pod.Since}
@@ -206,6 +202,9 @@ func (c *contest) add(view *contestView, claim *resourceapi.ResourceClaim, key s
 	if claim != nil {
 		if key == "" {
 			key = keyOf(claim)
+			if c.pl.resolver != nil { // Parameters are looked up in the claim's namespace (v1alpha2).
+				key = claim.Namespace + "/" + key
+			}
 		}
 		c.keys[claim.UID] = key
 	}

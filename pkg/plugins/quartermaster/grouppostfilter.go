@@ -3,6 +3,7 @@ package quartermaster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -20,6 +21,10 @@ import (
 // If there is a pod for which it finds none, and no pod of the group is on a node, the
 // claims of the group are next: what an attempt that came to nothing has left behind must
 // not decide where the group goes, nor hold devices for it.
+//
+// After that it says UnschedulableAndUnresolvable, which ends the turn of PostFilter plugins:
+// nobody is to be evicted for a group that has a way of its own by then. (Success would have
+// to come with nominations.)
 func (pl *Quartermaster) PodGroupPostFilter(ctx context.Context, state fwk.PodGroupCycleState, info fwk.PodGroupInfo, _ fwk.PodGroupSchedulingFunc) (*fwk.PodGroupPostFilterResult, *fwk.Status) {
 	nothing := fwk.NewStatus(fwk.Unschedulable)
 	if info.GetType() == fwk.CompositePodGroupKeyType || len(info.GetUnscheduledPods()) == 0 || pl.isTopologyAware(info) {
@@ -44,9 +49,12 @@ func (pl *Quartermaster) PodGroupPostFilter(ctx context.Context, state fwk.PodGr
 		freed = append(freed, ofGroup...)
 	}
 	if len(freed) == 0 {
+		if slices.ContainsFunc(info.GetUnscheduledPods(), pl.takeover.keeps) {
+			return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "what another process reserved for the group is left alone for now: it may have sent bindings")
+		}
 		return nil, nothing
 	}
-	return nil, fwk.NewStatus(fwk.Unschedulable, fmt.Sprintf("given up to find devices elsewhere: claims %s", strings.Join(freed, ", ")))
+	return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf("given up to find devices elsewhere: claims %s", strings.Join(freed, ", ")))
 }
 
 // isTopologyAware reports whether nodes are chosen for the group as a whole: what keeps

@@ -27,6 +27,8 @@ type overdraftReporter struct {
 	pl *Quartermaster
 	// open are the overdrafts of each pool that were there when it was looked at last.
 	open map[inventory.PoolID]map[overdraftKey]*overdraft
+	// changed are the pools to look at, those included that changed while another one led.
+	changed sets.Set[inventory.PoolID]
 }
 
 // overdraftKey names an overdraft within its pool.
@@ -45,7 +47,7 @@ type overdraft struct {
 }
 
 func newOverdraftReporter(pl *Quartermaster) *overdraftReporter {
-	return &overdraftReporter{pl: pl, open: make(map[inventory.PoolID]map[overdraftKey]*overdraft)}
+	return &overdraftReporter{pl: pl, open: make(map[inventory.PoolID]map[overdraftKey]*overdraft), changed: sets.New[inventory.PoolID]()}
 }
 
 func (r *overdraftReporter) run(ctx context.Context) {
@@ -57,15 +59,28 @@ func (r *overdraftReporter) run(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
+		r.changed.Insert(r.pl.state.order.TakeChanged()...)
 		if r.pl.state.leads() != nil {
-			continue // That is the leader's; this may be the next one.
+			r.forgetUnused() // Reports are the leader's; this may be the next one.
+			continue
 		}
-		pools := sets.New(r.pl.state.order.TakeChanged()...)
+		pools := r.changed
+		r.changed = sets.New[inventory.PoolID]()
 		for pool := range r.open {
 			pools.Insert(pool)
 		}
 		for pool := range pools {
 			r.look(ctx, pool)
+		}
+	}
+}
+
+// forgetUnused forgets pools in which nothing is allocated, so that a replica that never
+// leads does not gather all that ever were.
+func (r *overdraftReporter) forgetUnused() {
+	for pool := range r.changed {
+		if !r.pl.state.order.Uses(pool) {
+			r.changed.Delete(pool)
 		}
 	}
 }

@@ -62,6 +62,10 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 	if removed {
 		return nil, fwk.NewStatus(fwk.Success, "the claim that an earlier attempt made for extended resources was deleted")
 	}
+	if pl.takeover.keeps(pod) {
+		return nil, fwk.NewStatus(fwk.Success, fmt.Sprintf("what another process reserved for the pod is left alone for another %s: it may have sent the pod's binding",
+			pl.takeover.left().Round(time.Second)))
+	}
 	return nil, fwk.NewStatus(fwk.Unschedulable)
 }
 

@@ -74,17 +74,24 @@ func TestWhereToSettle(t *testing.T) {
 		change func(*fixture)
 		want   time.Duration // how long PreBind takes
 	}{
-		"alone":                                    {},
-		"allocated by others elsewhere":            {change: func(f *fixture) { f.changeClaim("foreign", theyAllocate("elsewhere", "gpu-0")) }},
-		"allocated by others here, just now":       {change: func(f *fixture) { f.changeClaim("foreign", theyAllocate("n1", "gpu-1")) }, want: settleTime},
-		"allocated by others here, before":         {since: 3 * settleTime, change: func(f *fixture) { f.changeClaim("foreign", theyAllocate("n1", "gpu-1")); time.Sleep(3 * settleTime) }},
-		"a pod just created":                       {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"))}, want: 2 * settleTime},
-		"a pod that nobody looks after":            {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"))}, since: youth + time.Second, want: settleTime},
-		"a pod that nobody looks after, long ago":  {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"))}, since: 2 * time.Minute},
-		"a pod that was rejected":                  {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"), rejectedThere)}, since: time.Hour, want: settleTime},
-		"a pod with a nomination":                  {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"), nominatedThere)}, since: time.Second, want: 2 * maxSettleTimes * settleTime},
-		"a pod with a nomination for preemption":   {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"), retriedThere)}, since: time.Second, want: 2 * settleTime},
-		"a pod with a nomination, long ago":        {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"), nominatedThere)}, since: time.Hour, want: settleTime},
+		"alone":                                   {},
+		"allocated by others elsewhere":           {change: func(f *fixture) { f.changeClaim("foreign", theyAllocate("elsewhere", "gpu-0")) }},
+		"allocated by others here, just now":      {change: func(f *fixture) { f.changeClaim("foreign", theyAllocate("n1", "gpu-1")) }, want: settleTime},
+		"allocated by others here, before":        {since: 3 * settleTime, change: func(f *fixture) { f.changeClaim("foreign", theyAllocate("n1", "gpu-1")); time.Sleep(3 * settleTime) }},
+		"a pod just created":                      {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"))}, want: 2 * settleTime},
+		"a pod that nobody looks after":           {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"))}, since: youth + time.Second, want: settleTime},
+		"a pod that nobody looks after, long ago": {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"))}, since: 2 * time.Minute},
+		"a pod that was rejected":                 {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"), rejectedThere)}, since: time.Hour, want: settleTime},
+		"a pod with a nomination":                 {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"), nominatedThere)}, since: time.Second, want: 2 * maxSettleTimes * settleTime},
+		"a pod with a nomination for preemption":  {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"), retriedThere)}, since: time.Second, want: 2 * settleTime},
+		"a pod with a nomination, long ago":       {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"), nominatedThere)}, since: time.Hour, want: settleTime},
+		"a pod that waited long, nominated now": {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"))}, since: time.Hour, want: 2 * maxSettleTimes * settleTime,
+			change: func(f *fixture) {
+				pod := f.pod("theirs").DeepCopy()
+				nominatedThere(pod)
+				f.replace(pod)
+				time.Sleep(settleTime)
+			}},
 		"a pod that cannot use the devices":        {pods: []*v1.Pod{newPod("theirs", of("other"), uses("nic"))}},
 		"a pod of which nobody knows what it uses": {pods: []*v1.Pod{newPod("theirs", of("other"), uses("classless"))}, want: 2 * settleTime},
 		"a pod with a gate":                        {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"), gated)}},

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -69,6 +70,8 @@ type clusterState struct {
 
 	handlers []cache.ResourceEventHandlerRegistration
 	synced   atomic.Bool
+	// began is when the first pod with claims was tried; nil before that.
+	began atomic.Pointer[time.Time]
 }
 
 // states has one clusterState for each informer factory, because all profiles of
@@ -218,6 +221,8 @@ func (s *clusterState) waitForSync(ctx context.Context) error {
 			return fmt.Errorf("waiting for the state of devices: %w", context.Cause(ctx))
 		}
 	}
+	now := time.Now()
+	s.began.CompareAndSwap(nil, &now)
 	s.synced.Store(true)
 	return nil
 }

@@ -7,8 +7,9 @@ import (
 )
 
 // What the in-tree plugin says about a node comes first in the reasons of ours, so that those
-// who search for it, or have alerts for it, find pods of either. Each is said only where
-// the in-tree plugin would say it: a search that gave up has not found out that it cannot.
+// who search for it, or have alerts for it, find pods of either. A node that could not be
+// judged, for instance because a selector failed there, is one where claims cannot be
+// allocated; where a search gave up, nobody has found out that they cannot.
 const (
 	cannotAllocate = "cannot allocate all claims: "
 	invalidPools   = "invalid resource pools were encountered: "

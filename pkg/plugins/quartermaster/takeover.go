@@ -38,14 +38,16 @@ type takeover struct {
 type reservation struct{ claim, consumer types.UID }
 
 func (pl *Quartermaster) newTakeover() *takeover {
-	started := time.Now()
 	return &takeover{
 		pause: pl.args.TakeoverPause.Duration,
 		since: func() time.Time {
 			if pl.state.lease.Followed() {
 				return pl.state.lease.Since()
 			}
-			return started
+			if began := pl.state.began.Load(); began != nil {
+				return *began
+			}
+			return time.Now() // It has not begun.
 		},
 		activate: func(pods map[string]*v1.Pod) { pl.handle.Activate(klog.FromContext(pl.stopping), pods) },
 		own:      make(map[reservation]bool),
@@ -97,6 +99,13 @@ func (t *takeover) leavesAlone(claim, consumer types.UID, pod *v1.Pod) bool {
 // nobody can be.
 func (t *takeover) foundReserved(claim *resourceapi.ResourceClaim, consumer types.UID, pod *v1.Pod) bool {
 	return commit.IsReservedFor(claim, consumer) && t.leavesAlone(claim.UID, consumer, pod)
+}
+
+// keeps reports whether a pod is to be tried again after the pause.
+func (t *takeover) keeps(pod *v1.Pod) bool {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	return t.waiting[pod.Namespace+"/"+pod.Name] != nil
 }
 
 // end has pods tried again that the pause has kept from it.
