@@ -35,6 +35,8 @@ const (
 // churn are the pods that come and go.
 type churn struct {
 	space    *harness.Space
+	reports  *reports
+	blind    *blind
 	profiles []string
 	// bound counts pods by profile.
 	bound       map[string]*atomic.Int64
@@ -45,8 +47,8 @@ type churn struct {
 	errs  []error
 }
 
-func newChurn(s *harness.Space, ours []*harness.Scheduler) *churn {
-	c := &churn{space: s, profiles: profilesOf(ours), bound: make(map[string]*atomic.Int64)}
+func newChurn(s *harness.Space, r *reports, b *blind) *churn {
+	c := &churn{space: s, reports: r, blind: b, profiles: profilesOf(r.ours), bound: make(map[string]*atomic.Int64)}
 	for _, profile := range c.profiles {
 		c.bound[profile] = new(atomic.Int64)
 	}
@@ -58,8 +60,8 @@ func (c *churn) String() string {
 	for _, profile := range c.profiles {
 		bound = append(bound, fmt.Sprintf("%s %d", profile, c.bound[profile].Load()))
 	}
-	return fmt.Sprintf("%d sets of pods came and went; bound: %s; %d new generations of slices",
-		c.sets.Load(), strings.Join(bound, ", "), c.generations.Load())
+	return fmt.Sprintf("%d sets of pods came and went; bound: %s; %d new generations of slices; %d conflicts made blindly",
+		c.sets.Load(), strings.Join(bound, ", "), c.generations.Load(), c.blind.made.Load())
 }
 
 func (c *churn) err() error { return errors.Join(c.errs...) }
@@ -88,6 +90,11 @@ func (c *churn) start(ctx context.Context) <-chan struct{} {
 		})
 	}
 	busy.Go(func() { c.republish(ctx) })
+	busy.Go(func() {
+		if err := c.blind.run(ctx, c.reports.ours[0].Profile); err != nil {
+			c.failed(err)
+		}
+	})
 	done := make(chan struct{})
 	go func() {
 		busy.Wait()
@@ -157,10 +164,15 @@ func (c *churn) count(names []string) {
 	}
 }
 
-// remove deletes the pods and waits until they are gone.
+// remove deletes the pods, when conflicts that they have part in are reported, and waits until
+// they are gone.
 func (c *churn) remove(ctx context.Context, names []string) error {
+	if err := c.reports.keep(ctx, names); err != nil {
+		return err
+	}
 	for _, name := range names {
-		if err := cluster.Client.CoreV1().Pods(c.space.Name).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+		// A pod may have been evicted.
+		if err := cluster.Client.CoreV1().Pods(c.space.Name).Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
 	}

@@ -23,32 +23,39 @@ const ourManager = "quartermaster"
 // detective looks for devices that two claims hold although the pods of both are bound.
 // That two claims hold the same for a moment is in order: one of them gives way.
 type detective struct {
-	space  *harness.Space
-	done   chan struct{}
-	looked int
+	space   *harness.Space
+	reports *reports
+	done    chan struct{}
+	looked  int
 	// found are the pairs of claims, by who allocated the two.
-	found map[string]map[[2]types.UID]string
+	found map[string]map[pairKey]string
 	err   error
 }
+
+// pairKey are the UIDs of two claims.
+type pairKey [2]types.UID
 
 const (
 	bothOurs  = "both by ours"
 	mixed     = "by ours and stock"
 	bothStock = "both by stock"
+	// madeBlindly are the pairs of the blind user, made to be found.
+	madeBlindly = "made blindly"
 )
 
-func newDetective(s *harness.Space) *detective {
-	return &detective{space: s, done: make(chan struct{}), found: map[string]map[[2]types.UID]string{
-		bothOurs: {}, mixed: {}, bothStock: {},
+func newDetective(s *harness.Space, r *reports) *detective {
+	return &detective{space: s, reports: r, done: make(chan struct{}), found: map[string]map[pairKey]string{
+		bothOurs: {}, mixed: {}, bothStock: {}, madeBlindly: {},
 	}}
 }
 
 func (d *detective) String() string {
 	var found []string
-	for _, kind := range []string{bothOurs, mixed, bothStock} {
+	for _, kind := range []string{bothOurs, mixed, bothStock, madeBlindly} {
 		found = append(found, fmt.Sprintf("%d %s", len(d.found[kind]), kind))
 	}
-	return fmt.Sprintf("looked %d times; pairs of claims with bound pods that held the same device: %s", d.looked, strings.Join(found, ", "))
+	return fmt.Sprintf("looked %d times; pairs of claims with bound pods that held the same device: %s; %s",
+		d.looked, strings.Join(found, ", "), d.reports)
 }
 
 // judge fails the test if anything was found that must not happen at all. The stock
@@ -83,16 +90,18 @@ func (d *detective) run(ctx context.Context) {
 // when the pods were read.
 func (d *detective) look(ctx context.Context) error {
 	before, err := d.shared(ctx)
-	if err != nil || len(before) == 0 {
+	if err != nil {
 		return err
 	}
 	pods, err := cluster.Client.CoreV1().Pods(d.space.Name).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
-	bound := make(map[types.UID]bool)
+	bound := make(schedulersOf)
 	for _, pod := range pods.Items {
-		bound[pod.UID] = isOnNode(&pod)
+		if isOnNode(&pod) {
+			bound[pod.UID] = pod.Spec.SchedulerName
+		}
 	}
 	after, err := d.shared(ctx)
 	if err != nil {
@@ -100,11 +109,15 @@ func (d *detective) look(ctx context.Context) error {
 	}
 	for key, pair := range before {
 		if _, still := after[key]; still && pair.inUse(bound) {
-			d.found[pair.kind()][key] = pair.String()
+			d.found[pair.kind(bound)][key] = pair.String()
+			d.reports.found(key, pair)
 		}
 	}
-	return nil
+	return d.reports.look(ctx, after)
 }
+
+// schedulersOf are the schedulers of the pods that are on nodes, by the UIDs of the pods.
+type schedulersOf map[types.UID]string
 
 func isOnNode(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil }
 
@@ -115,13 +128,13 @@ type pair struct {
 }
 
 // shared returns the pairs of claims that hold the same device.
-func (d *detective) shared(ctx context.Context) (map[[2]types.UID]pair, error) {
+func (d *detective) shared(ctx context.Context) (map[pairKey]pair, error) {
 	claims, err := cluster.Client.ResourceV1().ResourceClaims(d.space.Name).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
 	holders := make(map[string]*resourceapi.ResourceClaim)
-	pairs := make(map[[2]types.UID]pair)
+	pairs := make(map[pairKey]pair)
 	for i := range claims.Items {
 		claim := &claims.Items[i]
 		if claim.Status.Allocation == nil {
@@ -130,7 +143,7 @@ func (d *detective) shared(ctx context.Context) (map[[2]types.UID]pair, error) {
 		for _, result := range claim.Status.Allocation.Devices.Results {
 			device := result.Pool + "/" + result.Device
 			if other := holders[device]; other != nil && other != claim {
-				pairs[[2]types.UID{other.UID, claim.UID}] = pair{device, [2]*resourceapi.ResourceClaim{other, claim}}
+				pairs[pairKey{other.UID, claim.UID}] = pair{device, [2]*resourceapi.ResourceClaim{other, claim}}
 			}
 			holders[device] = claim
 		}
@@ -139,24 +152,33 @@ func (d *detective) shared(ctx context.Context) (map[[2]types.UID]pair, error) {
 }
 
 // inUse reports whether both claims have a pod that is on a node.
-func (p pair) inUse(bound map[types.UID]bool) bool {
+func (p pair) inUse(bound schedulersOf) bool {
 	for _, claim := range p.claims {
-		if !slices.ContainsFunc(claim.Status.ReservedFor, func(consumer resourceapi.ResourceClaimConsumerReference) bool { return bound[consumer.UID] }) {
+		if !usedBy(claim, func(pod types.UID) bool { return bound[pod] != "" }) {
 			return false
 		}
 	}
 	return true
 }
 
-// kind says who allocated the two claims.
-func (p pair) kind() string {
+// kind says who allocated the two claims. A claim of ours that only pods of the stock scheduler
+// use is stock's: they joined it, without looking, when ours gave way already.
+func (p pair) kind(bound schedulersOf) string {
 	ours := 0
 	for _, claim := range p.claims {
-		if allocatedByUs(claim) {
+		if strings.HasPrefix(claim.Name, blindPrefix) {
+			return madeBlindly
+		}
+		if allocatedByUs(claim) && usedBy(claim, func(pod types.UID) bool { return bound[pod] != "" && bound[pod] != corev1.DefaultSchedulerName }) {
 			ours++
 		}
 	}
 	return []string{bothStock, mixed, bothOurs}[ours]
+}
+
+// usedBy reports whether one of the pods for which a claim is reserved is such a pod.
+func usedBy(claim *resourceapi.ResourceClaim, such func(pod types.UID) bool) bool {
+	return slices.ContainsFunc(claim.Status.ReservedFor, func(consumer resourceapi.ResourceClaimConsumerReference) bool { return such(consumer.UID) })
 }
 
 func allocatedByUs(claim *resourceapi.ResourceClaim) bool {

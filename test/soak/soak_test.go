@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/playground/workload"
+	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -23,29 +24,45 @@ const (
 	moments = 6
 )
 
+// TestSoak has schedulers of ours report conflicts, and then evict as well.
 func TestSoak(t *testing.T) {
-	s := cluster.NewSpace(t, "soak", "", nodes)
+	for name, policy := range map[string]quartermaster.ConflictPolicy{"report": quartermaster.ReportConflicts, "evict": quartermaster.EvictOnConflict} {
+		t.Run(name, func(t *testing.T) { soak(t, name, policy) })
+	}
+}
+
+func soak(t *testing.T, name string, policy quartermaster.ConflictPolicy) {
+	s := cluster.NewSpace(t, "soak-"+name, "", nodes)
 	for node := range nodes {
 		s.Devices(node, harness.Numbered(devicesPerNode)...)
 	}
 	s.Create(workload.Template("one", workload.Request("gpu", s.Want(1))),
 		workload.Template("two", workload.Request("gpu", s.Want(2))))
-	ours := startSchedulers(s)
+	ours := startSchedulers(s, policy)
+	evicts, enough := policy == quartermaster.EvictOnConflict, len(ours)
+	if evicts {
+		enough = 1
+	}
 
-	c := newChurn(s, ours)
-	d := newDetective(s)
+	r := newReports(s, ours, enough)
+	c := newChurn(s, r, &blind{space: s, reports: r, evicts: evicts})
+	d := newDetective(s, r)
 	u := newUsage(s, ours)
-	ctx, stop := context.WithTimeout(t.Context(), duration(t))
+	ctx, stop := context.WithTimeout(t.Context(), duration(t)/2)
 	defer stop()
 	done := c.start(ctx)
-	go d.run(ctx)
-	u.watch(ctx, duration(t)/moments)
-	<-done
+	looking, stopLooking := context.WithCancel(t.Context())
+	defer stopLooking()
+	go d.run(looking)
+	u.watch(ctx, duration(t)/2/moments)
+	<-done // What is found in the end has to be reported as well.
+	stopLooking()
 	<-d.done
 
 	t.Log(c)
 	t.Log(d)
 	require.NoError(t, c.err())
+	require.Positive(t, c.blind.made.Load(), "no conflict was made, reported and removed")
 	for _, profile := range c.profiles {
 		assert.Positive(t, c.bound[profile].Load(), "pods of %s that were bound", profile)
 	}
@@ -55,9 +72,9 @@ func TestSoak(t *testing.T) {
 }
 
 // startSchedulers starts all schedulers and returns those of ours.
-func startSchedulers(s *harness.Space) []*harness.Scheduler {
+func startSchedulers(s *harness.Space, policy quartermaster.ConflictPolicy) []*harness.Scheduler {
 	s.T.Helper()
-	stock, err := cluster.StartStockScheduler(s.T.Context(), "stock")
+	stock, err := cluster.StartStockScheduler(s.T.Context(), "stock-"+s.Name)
 	require.NoError(s.T, err)
 	s.T.Cleanup(func() {
 		require.NoError(s.T, stock.Err(), "the stock scheduler ended although nobody asked it to")
@@ -65,7 +82,13 @@ func startSchedulers(s *harness.Space) []*harness.Scheduler {
 	})
 	var ours []*harness.Scheduler
 	for i := range oursCount {
-		ours = append(ours, s.StartScheduler(harness.SchedulerOptions{Profile: fmt.Sprintf("ours-%d", i+1)}))
+		ours = append(ours, s.StartScheduler(harness.SchedulerOptions{
+			Profile: fmt.Sprintf("%s-ours-%d", s.Name, i+1),
+			Change: func(config map[string]any) {
+				profile := config["profiles"].([]any)[0].(map[string]any)
+				profile["pluginConfig"] = []any{map[string]any{"name": quartermaster.Name, "args": map[string]any{"onConflict": string(policy)}}}
+			},
+		}))
 	}
 	return ours
 }
