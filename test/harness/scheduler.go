@@ -27,7 +27,7 @@ type Scheduler struct {
 }
 
 // SchedulerOptions says how a scheduler differs from the one of manifests/secondary.
-// The zero value is that scheduler without leader election.
+// The zero value is that scheduler without leader election, and with a short takeoverPause.
 type SchedulerOptions struct {
 	// Overlay is the folder of manifests with its configuration. Empty: secondary. Its
 	// rights have to be applied.
@@ -120,7 +120,38 @@ func schedulerConfig(o *SchedulerOptions) ([]byte, error) {
 	if o.Change != nil {
 		o.Change(config)
 	}
+	if !o.LeaderElection {
+		shortenTakeover(profile)
+	}
 	return yaml.Marshal(config)
+}
+
+// takeoverPause is for schedulers that take over from one that was killed: nothing that it has
+// sent on this machine is under way for longer. Tests of pods that have to wait for the end of
+// the pause would take a minute each otherwise.
+const takeoverPause = "3s"
+
+// pluginName is quartermaster.Name; this package does without the plugin.
+const pluginName = "Quartermaster"
+
+// shortenTakeover sets the pause after which the plugin frees what it has found reserved, unless
+// the test has set it.
+func shortenTakeover(profile map[string]any) {
+	configured, _ := profile["pluginConfig"].([]any)
+	for _, entry := range configured {
+		plugin := entry.(map[string]any)
+		if plugin["name"] != pluginName {
+			continue
+		}
+		args := plugin["args"].(map[string]any)
+		if args["takeoverPause"] == nil {
+			args["takeoverPause"] = takeoverPause
+		}
+		return
+	}
+	profile["pluginConfig"] = append(configured, map[string]any{
+		"name": pluginName, "args": map[string]any{"takeoverPause": takeoverPause},
+	})
 }
 
 // StartScheduler runs a scheduler for the pods of this space until the end of the

@@ -104,7 +104,7 @@ func through(t *testing.T, path string, f *front) *clientcmdapi.Config {
 
 // patientConfig is the shipped configuration, except that the scheduler survives
 // for a minute without being able to renew its lease, but tries often, and that the
-// plugin evicts pods.
+// plugin evicts pods and soon frees what it finds reserved.
 func patientConfig(t *testing.T) []byte {
 	t.Helper()
 	shipped, err := manifests.SchedulerConfig(manifests.Secondary)
@@ -114,7 +114,7 @@ func patientConfig(t *testing.T) []byte {
 	election := config["leaderElection"].(map[string]any)
 	election["leaseDuration"], election["renewDeadline"], election["retryPeriod"] = "90s", "60s", "500ms"
 	profile := config["profiles"].([]any)[0].(map[string]any)
-	profile["pluginConfig"] = []any{map[string]any{"name": "Quartermaster", "args": map[string]any{"onConflict": "Evict"}}}
+	profile["pluginConfig"] = []any{map[string]any{"name": "Quartermaster", "args": map[string]any{"onConflict": "Evict", "takeoverPause": "1s"}}}
 	changed, err := yaml.Marshal(config)
 	require.NoError(t, err)
 	return changed
