@@ -62,8 +62,12 @@ func TestSideBySide(t *testing.T) {
 		schedulers = append(schedulers, s.StartScheduler(harness.SchedulerOptions{}))
 	}
 	for i := range pods {
+		name := fmt.Sprintf("user-%02d", i)
 		s.Profile = fmt.Sprintf("%s-%d", s.Name, i%2)
-		s.Create(s.Pod(fmt.Sprintf("user-%02d", i), harness.FromTemplate("one")))
+		s.Create(s.Pod(name, harness.FromTemplate("one")))
+		if i < len(schedulers) {
+			s.Running(name) // From what each allocates first, the other one learns that it looks.
+		}
 	}
 	s.RunningAndWaiting(pods, 0)
 	for i := range pods {
