@@ -48,6 +48,9 @@ type Layout struct {
 	// whole is the layout of all slices of the generation, wherever they are for; nil if
 	// nothing can be allocated.
 	whole *Layout
+	// others are the slices of whole that are not among parts, in the order of the pool: which
+	// one comes first matters if devices in use should never have got together (Groups.Force).
+	others []*Slice
 	// err is why nothing can be allocated, countersErr why Counters are not known.
 	err, countersErr error
 	// repeated is the name of a device that there is twice, "" if there is none.
@@ -231,6 +234,7 @@ func (p *Pool) newLayout(targeting, others []*Slice) *Layout {
 	}
 	l.whole = l
 	if len(others) > 0 {
+		l.others = others
 		l.whole = p.layoutOfAll(append(targeting[:len(targeting):len(targeting)], others...))
 	}
 	if l.index(); l.repeated != "" {

@@ -95,11 +95,9 @@ func (p *NodePool) Elsewhere() iter.Seq[*Device] {
 		if p.whole == nil || p.whole == p.Layout {
 			return
 		}
-		for _, part := range p.whole.parts {
-			if p.partOf(part.slice) >= 0 {
-				continue
-			}
-			for i := range part.slice.Spec.Devices {
+		for _, slice := range p.others {
+			part := p.whole.parts[p.whole.partOf(slice)]
+			for i := range slice.Spec.Devices {
 				if !yield(&p.whole.Devices[part.first+i]) {
 					return
 				}
