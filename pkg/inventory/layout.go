@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -48,9 +49,10 @@ type Layout struct {
 	// whole is the layout of all slices of the generation, wherever they are for; nil if
 	// nothing can be allocated.
 	whole *Layout
-	// others are the slices of whole that are not among parts, in the order of the pool: which
-	// one comes first matters if devices in use should never have got together (Groups.Force).
-	others []*Slice
+	// ordered are the parts in the order of the pool, if this is the whole of another layout:
+	// which one comes first matters if devices in use should never have got together
+	// (Groups.Force).
+	ordered []part
 	// err is why nothing can be allocated, countersErr why Counters are not known.
 	err, countersErr error
 	// repeated is the name of a device that there is twice, "" if there is none.
@@ -233,8 +235,9 @@ func (p *Pool) newLayout(targeting, others []*Slice) *Layout {
 		}
 	}
 	l.whole = l
-	if len(others) > 0 {
-		l.others = others
+	if len(others) == 0 {
+		l.ordered = p.inOrder(l.parts)
+	} else {
 		l.whole = p.layoutOfAll(append(targeting[:len(targeting):len(targeting)], others...))
 	}
 	if l.index(); l.repeated != "" {
@@ -258,6 +261,17 @@ func (p *Pool) newLayout(targeting, others []*Slice) *Layout {
 func (p *Pool) layoutOfAll(all []*Slice) *Layout {
 	sortByName(all)
 	return p.layout(all, nil)
+}
+
+// inOrder returns parts in the order of the pool.
+func (p *Pool) inOrder(parts []part) []part {
+	if p.sorted || p.uniform {
+		return parts
+	}
+	numbers := p.reachIndex().numbers
+	return slices.SortedFunc(slices.Values(parts), func(a, b part) int {
+		return cmp.Compare(numbers[a.slice], numbers[b.slice])
+	})
 }
 
 // index prepares Position.

@@ -95,9 +95,11 @@ func (p *NodePool) Elsewhere() iter.Seq[*Device] {
 		if p.whole == nil || p.whole == p.Layout {
 			return
 		}
-		for _, slice := range p.others {
-			part := p.whole.parts[p.whole.partOf(slice)]
-			for i := range slice.Spec.Devices {
+		for _, part := range p.whole.ordered {
+			if p.partOf(part.slice) >= 0 {
+				continue
+			}
+			for i := range part.slice.Spec.Devices {
 				if !yield(&p.whole.Devices[part.first+i]) {
 					return
 				}

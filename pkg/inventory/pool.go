@@ -54,6 +54,8 @@ type Pool struct {
 	slices []*Slice                       // sorted by name, unless they are those of a Snapshot
 	rules  []*resourceapi.DeviceTaintRule // those for the pool, sorted by name
 
+	// sorted is true if slices are sorted by name.
+	sorted bool
 	// uniform is true for the most common kind of pool, which looks the same to every
 	// node that sees it: its slices are for the same nodes, with all devices.
 	uniform bool
@@ -89,14 +91,17 @@ func newPool(id PoolID, members map[string]*Slice, rules []*resourceapi.DeviceTa
 // init completes a pool that has its slices.
 func (p *Pool) init(id PoolID, opts Options) {
 	p.ID, p.key, p.opts = id, unique.Make(id), opts
+	p.sorted = slices.IsSortedFunc(p.slices, compareNames)
 	p.uniform = p.looksTheSame()
 }
 
 // sortByName orders slices as their devices are tried. Of slices with the same name,
 // which only a Snapshot has, it makes what upstream makes of them.
 func sortByName(list []*Slice) {
-	slices.SortFunc(list, func(a, b *Slice) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(list, compareNames)
 }
+
+func compareNames(a, b *Slice) int { return cmp.Compare(a.Name, b.Name) }
 
 // looksTheSame reports whether all nodes that see anything of the pool see all of it.
 func (p *Pool) looksTheSame() bool {

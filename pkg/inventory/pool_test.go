@@ -233,6 +233,26 @@ func TestNodesThatSeeTheSameShareAView(t *testing.T) {
 	require.Len(t, slices.Collect(view(b.Node("c")).Elsewhere()), 1)
 }
 
+// TestElsewhere: the devices of slices for other nodes come in the order of the pool, which
+// in a snapshot is that of the list. Slices with counters for other nodes have none.
+func TestElsewhere(t *testing.T) {
+	list := slicesOf(
+		b.Slice("z").InPool("p", 1, 4).OnNode("a").Devices(b.Device("z")),
+		b.Slice("counters").InPool("p", 1, 4).OnNode("b").Counters("set", "memory", "8Gi"),
+		b.Slice("m").InPool("p", 1, 4).OnNode("m").Devices(b.Device("m")),
+		b.Slice("a").InPool("p", 1, 4).OnNode("b").Devices(b.Device("a")),
+	)
+	elsewhere := func(pools []*inventory.NodePool) (names []string) {
+		require.Len(t, pools, 1)
+		for device := range pools[0].Elsewhere() {
+			names = append(names, device.Name)
+		}
+		return names
+	}
+	require.Equal(t, []string{"a", "z"}, elsewhere(inventory.FromSlices(list, all).OnNode(b.Node("m"))))
+	require.Equal(t, []string{"z", "a"}, elsewhere(inventory.NewKnown(all).NewSnapshot(list).OnNode(b.Node("m"))))
+}
+
 func TestTaintRules(t *testing.T) {
 	published := b.NodeSlice("a",
 		b.Device("gpu-0").Taint("own", resourceapi.DeviceTaintEffectNoSchedule), b.Device("gpu-1")).Obj()
