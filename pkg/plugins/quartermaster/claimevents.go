@@ -2,6 +2,7 @@ package quartermaster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -51,6 +52,9 @@ func (pl *Quartermaster) followClaims(ctx context.Context, informer cache.Shared
 
 // happened wakes whom the event may help.
 func (e *claimEvents) happened(ctx context.Context, event claimEvent) error {
+	if event.replaces() {
+		return errors.Join(e.happened(ctx, claimEvent{before: event.before}), e.happened(ctx, claimEvent{after: event.after}))
+	}
 	claim := event.latest()
 	if claim != nil {
 		e.pl.state.refreshClaim(claim.Namespace + "/" + claim.Name)
@@ -99,7 +103,7 @@ func (e *claimEvents) wakeUsers(ctx context.Context, claim *resourceapi.Resource
 }
 
 // matters reports whether pods that use the claim may be helped. Metadata does not
-// matter, nor does the end of the claim: they wait for a new one then. Nor do consumers
+// matter but for who owns the claim, nor does the end of the claim: they wait for a new one then. Nor do consumers
 // that come, nor those that go as long as there is room for more and others stay: pods
 // that give way, each of which reserves the claim in vain, would keep each other busy.
 func (e *claimEvents) matters(event claimEvent) bool {
@@ -110,7 +114,8 @@ func (e *claimEvents) matters(event claimEvent) bool {
 	before.ReservedFor, after.ReservedFor = nil, nil
 	if !apiversions.SameAlphaClaim(event.before, event.after) ||
 		!apiequality.Semantic.DeepEqual(&before, &after) ||
-		!apiequality.Semantic.DeepEqual(&event.before.Spec, &event.after.Spec) {
+		!apiequality.Semantic.DeepEqual(&event.before.Spec, &event.after.Spec) ||
+		!apiequality.Semantic.DeepEqual(event.before.OwnerReferences, event.after.OwnerReferences) {
 		return true
 	}
 	// Who else uses the claim is asked last: a group may have a thousand pods, each of
@@ -141,6 +146,13 @@ type claimEvent struct {
 func newClaimEvent(oldObj, newObj any) claimEvent {
 	before, after := versionsOf[resourceapi.ResourceClaim](oldObj, newObj)
 	return claimEvent{before: before, after: after}
+}
+
+// replaces reports whether a claim was deleted and another one of that name created. Who
+// lists anew after a lost connection sees that as one change. Whoever waits for the new
+// claim must not be told of a change in metadata.
+func (e claimEvent) replaces() bool {
+	return e.before != nil && e.after != nil && e.before.UID != e.after.UID
 }
 
 // latest is the newer of the two states.

@@ -3,10 +3,12 @@ package quartermaster
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -33,6 +35,13 @@ func labelled(claim *resourceapi.ResourceClaim) {
 	claim.Labels = map[string]string{"changed": "yes"}
 }
 
+func beingDeleted(claim *resourceapi.ResourceClaim) {
+	claim.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+}
+
+// anotherOfThatName makes a claim one that was created after it had been deleted.
+func anotherOfThatName(claim *resourceapi.ResourceClaim) { claim.UID = "new" }
+
 func claimCases() map[string]claimCase {
 	waiting := newPod("p", uses("c"))
 	c, other := gpus("c", 1).Obj(), gpus("other", 1).Obj()
@@ -46,6 +55,8 @@ func claimCases() map[string]claimCase {
 		"own has a consumer less":   {pod: waiting, before: with(gpus("c", 1).Allocated("n1", "gpu-0"), reservedFor("x")), after: gpus("c", 1).Allocated("n1", "gpu-0"), want: true, fits: true},
 		"own has new labels":        {pod: waiting, before: c, after: with(c, labelled)},
 		"own deleted":               {pod: waiting, before: c},
+		"own deleted, made again":   {pod: waiting, before: with(c, beingDeleted), after: with(c, anotherOfThatName), want: true, fits: true},
+		"own given to the pod":      {pod: newPod("p", template("gpu"), made("gpu", "p-gpu")), before: gpus("p-gpu", 1).Obj(), after: with(gpus("p-gpu", 1).Obj(), ownedBy("p")), want: true, fits: true},
 		"own created, one missing":  {pod: newPod("p", uses("c"), uses("d")), after: c},
 		"own created, the last one": {pod: newPod("p", uses("c"), uses("d")), others: []*resourceapi.ResourceClaim{gpus("d", 1).Allocated("n1", "gpu-1")}, after: c, want: true, fits: true},
 		"own created by template": {
@@ -66,7 +77,7 @@ func claimCases() map[string]claimCase {
 		"other deleted, last state old":   {pod: waiting, others: nowC, before: other, tombstone: true, missed: true, want: true, fits: true},
 		"other deleted, had another then": {pod: waiting, others: nowC, before: otherHasNIC, tombstone: true, missed: true, want: true, fits: true},
 		"other has other devices now":     {pod: waiting, others: nowC, before: otherHas, after: gpus("other", 1).Allocated("nics", "nic-0"), want: true, fits: true},
-		"other replaced by one without":   {pod: waiting, others: nowC, before: otherHas, after: with(other, func(c *resourceapi.ResourceClaim) { c.UID = "new" }), want: true, fits: true},
+		"other replaced by one without":   {pod: waiting, others: nowC, before: otherHas, after: with(other, anotherOfThatName), want: true, fits: true},
 
 		"devices of another class freed": {pod: waiting, others: nowC, before: otherHasNIC, after: other},
 		"devices of no pool freed":       {pod: waiting, others: nowC, before: gpus("other", 1).Allocated("gone", "gpu-0"), after: other},
