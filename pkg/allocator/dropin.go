@@ -36,9 +36,11 @@ func New(ctx context.Context, features structured.Features, state structured.All
 	if missing := features.Set().Difference(Supported.Set()); missing.Len() > 0 {
 		return nil, fmt.Errorf("features %v are not supported by this allocator; turn them off", missing.UnsortedList())
 	}
+	before, evaluator := knownTo(celCache, features), selector.NewEvaluator(celCache)
+	evaluator.RememberLooks(before.looks)
 	return &dropIn{
-		solver:   Solver{Features: features, Classes: classes, Evaluator: selector.NewEvaluator(celCache), Gradual: true},
-		snapshot: knownTo(celCache, features).NewSnapshot(slices),
+		solver:   Solver{Features: features, Classes: classes, Evaluator: evaluator, Gradual: true},
+		snapshot: before.slices.NewSnapshot(slices),
 		usage:    newAllocatedUsage(state),
 	}, nil
 }

@@ -9,12 +9,18 @@ import (
 	"k8s.io/dynamic-resource-allocation/structured"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// known has what the allocators that New made have found out about slices: an
-// *inventory.Known for each knownKey. It is the only state that they share. An entry goes
-// with its CEL cache, and what is in it goes with the slices.
+// known has what the allocators that New made have found out: a *findings for each
+// knownKey. It is the only state that they share. An entry goes with its CEL cache, and what
+// is in it about slices goes with these.
 var known sync.Map
+
+type findings struct {
+	slices *inventory.Known
+	looks  *selector.Looks
+}
 
 // knownKey says what has to be the same so that what is known of a slice is: how
 // expressions are evaluated, and which parts of the API are understood.
@@ -23,14 +29,14 @@ type knownKey struct {
 	features structured.Features
 }
 
-func knownTo(celCache *cel.Cache, features structured.Features) *inventory.Known {
+func knownTo(celCache *cel.Cache, features structured.Features) *findings {
 	key := knownKey{weak.Make(celCache), features}
 	if found, is := known.Load(key); is {
-		return found.(*inventory.Known)
+		return found.(*findings)
 	}
-	found, is := known.LoadOrStore(key, inventory.NewKnown(InventoryOptions(features)))
+	found, is := known.LoadOrStore(key, &findings{inventory.NewKnown(InventoryOptions(features)), selector.NewLooks()})
 	if !is && celCache != nil {
 		runtime.AddCleanup(celCache, func(key knownKey) { known.Delete(key) }, key)
 	}
-	return found.(*inventory.Known)
+	return found.(*findings)
 }

@@ -22,6 +22,7 @@ type Evaluator struct {
 	compiled    *cel.Cache
 	memory      *recall.Memory
 	languages   []Language
+	looks       *Looks // nil if verdicts are remembered by Content only
 	evaluations atomic.Uint64
 	// matches and derive evaluate a compiled expression for a device.
 	matches func(context.Context, *cel.CompilationResult, cel.Device) (bool, error)
@@ -43,6 +44,10 @@ func NewEvaluator(compiled *cel.Cache, others ...Language) *Evaluator {
 // RememberIn has the evaluator use another memory than recall.Shared. It must not be in
 // use yet.
 func (e *Evaluator) RememberIn(memory *recall.Memory) { e.memory = memory }
+
+// RememberLooks has Gradual ask about devices that look the same only once. It must not be
+// in use yet.
+func (e *Evaluator) RememberLooks(looks *Looks) { e.looks = looks }
 
 // Memory is where what depends on users' requests is remembered.
 func (e *Evaluator) Memory() *recall.Memory { return e.memory }

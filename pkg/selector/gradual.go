@@ -153,27 +153,44 @@ func (j *judged) add(device int, matches bool, f *failure) {
 
 // evaluate judges a device, as Select does. The error says that the context ended.
 func (g Gradual) evaluate(ctx context.Context, position int) (bool, *failure, error) {
-	e, device := g.evaluator, g.pool.Devices[position]
+	e, published := g.evaluator, g.pool.Devices[position]
+	device := cel.Device{
+		Driver:                   published.Slice.Spec.Driver,
+		AllowMultipleAllocations: published.AllowMultipleAllocations,
+		Attributes:               published.Attributes,
+		Capacity:                 published.Capacity,
+	}
 	for i := range g.set.size() {
-		program := e.compile(g.set.expression(i))
-		if program.err != nil {
-			return false, &failure{i, program.err}, nil
-		}
-		e.evaluations.Add(1)
-		matches, err := e.evaluate(ctx, program, cel.Device{
-			Driver:                   device.Slice.Spec.Driver,
-			AllowMultipleAllocations: device.AllowMultipleAllocations,
-			Attributes:               device.Attributes,
-			Capacity:                 device.Capacity,
-		})
+		matches, err := e.evaluateOnce(ctx, g.set.expression(i), &device)
 		switch {
 		case ctx.Err() != nil:
-			return false, nil, fmt.Errorf("evaluating selectors for slice %s: %w", device.Slice.Name, context.Cause(ctx))
+			return false, nil, fmt.Errorf("evaluating selectors for slice %s: %w", published.Slice.Name, context.Cause(ctx))
 		case err != nil:
-			return false, &failure{i, newRuntimeError(err)}, nil
+			return false, &failure{i, err}, nil
 		case !matches:
 			return false, nil, nil
 		}
 	}
 	return true, nil, nil
+}
+
+// evaluateOnce evaluates an expression for a device, unless it was for one that looks the
+// same. The error is a compileError or a runtimeError.
+func (e *Evaluator) evaluateOnce(ctx context.Context, expression string, device *cel.Device) (bool, error) {
+	if matches, known := e.looks.verdict(expression, device); known {
+		return matches, nil
+	}
+	program := e.compile(expression)
+	if program.err != nil {
+		return false, program.err
+	}
+	e.evaluations.Add(1)
+	matches, err := e.evaluate(ctx, program, *device)
+	if err != nil {
+		return false, newRuntimeError(err)
+	}
+	if ctx.Err() == nil {
+		e.looks.add(program.v1, device, matches)
+	}
+	return matches, nil
 }

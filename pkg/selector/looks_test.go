@@ -1,0 +1,155 @@
+package selector_test
+
+import (
+	"fmt"
+	"math/rand"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/dynamic-resource-allocation/cel"
+	"k8s.io/utils/ptr"
+
+	b "github.com/quartermaster-dra/quartermaster/pkg/builder"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
+)
+
+// lookExpressions read devices in all kinds of ways. The number says how many evaluations
+// must suffice for 10 devices that differ only in what is not read; 10 means all.
+var lookExpressions = map[string]int{
+	`true`:                               1,
+	`device.driver == "gpu.example.com"`: 1,
+	`device.attributes["gpu.example.com"].model == "a"`:                                               1,
+	`device.attributes["gpu.example.com"]["model"] == "a"`:                                            1,
+	`device.attributes["other.example.com"].model == "a"`:                                             10,
+	`has(device.attributes["gpu.example.com"].model) && device.allowMultipleAllocations`:              1,
+	`!has(device.attributes["gpu.example.com"].model)`:                                                1,
+	`device.attributes["gpu.example.com"].version.isGreaterThan(semver("1.0.0"))`:                     1,
+	`["a", "b"].exists(m, m == device.attributes["gpu.example.com"].model)`:                           1,
+	`["a", "b"].exists(device, device == "a")`:                                                        10,
+	`{"a": 1}[device.attributes["gpu.example.com"].model] == 1`:                                       1,
+	`device.capacity["gpu.example.com"].memory.compareTo(quantity("2Gi")) >= 0`:                       1,
+	`cel.bind(dra, device.attributes["gpu.example.com"], has(dra.model) && dra.model == "a")`:         10,
+	`device.attributes["gpu.example.com"].all(name, name != "flag")`:                                  10,
+	`device.attributes["gpu.example.com"][device.driver == "gpu.example.com" ? "model" : ""] == "a"`:  10,
+	`"gpu.example.com" in device.attributes`:                                                          10,
+	`device.attributes["gpu.example.com"].flag`:                                                       1,
+	`device.attributes["gpu.example.com"].model != "a" || device.attributes["gpu.example.com"].flag`:  1,
+	`device.attributes["gpu.example.com"].list.includes("a") || true`:                                 10,
+	`size(device.attributes["gpu.example.com"]) > 3 || device.attributes["gpu.example.com"].index==1`: 10,
+}
+
+func newLookingEvaluator() *selector.Evaluator {
+	e := selector.NewEvaluator(cel.NewCache(100, cel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: true}))
+	e.RememberLooks(selector.NewLooks())
+	return e
+}
+
+// TestDevicesThatLookTheSame: an expression is evaluated once for devices of which it reads
+// the same, if nothing is wrong with the others' values.
+func TestDevicesThatLookTheSame(t *testing.T) {
+	t.Parallel()
+	for expression, most := range lookExpressions {
+		evaluator := newLookingEvaluator()
+		for i := range 10 {
+			device := b.NodeSlice("n", b.Device("d").Attr("model", "a").Attr("flag", true).Attr("index", i)).Obj().Spec.Devices[0]
+			device.Attributes["version"] = resourceapi.DeviceAttribute{VersionValue: ptr.To("1.2.3")}
+			device.Attributes["list"] = resourceapi.DeviceAttribute{StringValues: []string{"a"}}
+			device.Attributes["uuid"] = resourceapi.DeviceAttribute{StringValue: ptr.To(fmt.Sprint(i))}
+			device.Capacity = map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{"memory": {Value: resource.MustParse("1Gi")}}
+			_, _ = evaluator.Gradually(poolOfDevice("gpu.example.com", device), setOf(b.Class("c"), expression)).Matches(t.Context(), 0)
+		}
+		require.EqualValues(t, most, evaluator.Evaluations(), expression)
+	}
+}
+
+// TestLooksTellTheTruth compares what is remembered of devices that look the same with what
+// CEL says of each.
+func TestLooksTellTheTruth(t *testing.T) {
+	t.Parallel()
+	random, evaluator := rand.New(rand.NewSource(1)), newLookingEvaluator()
+	devices := 0
+	for range 500 {
+		driver, device := [2]string{"gpu.example.com", "other.example.com"}[random.Intn(2)], randomLook(random)
+		pool := poolOfDevice(driver, device)
+		for expression := range lookExpressions {
+			devices++
+			set := setOf(b.Class("c"), expression)
+			matches, err := evaluator.Gradually(pool, set).Matches(t.Context(), 0)
+			truth, failure := truthOf(t, pool, expression)
+			if failure != "" && err != nil {
+				require.False(t, matches)
+				continue
+			}
+			require.Equal(t, failure != "", err != nil, "%s on %v: %v, %s", expression, device, err, failure)
+			require.Equal(t, truth, matches, "%s on %v", expression, device)
+		}
+	}
+	require.Less(t, evaluator.Evaluations(), uint64(devices*3/4))
+}
+
+var truths = cel.NewCache(100, cel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: true})
+
+func truthOf(t *testing.T, pool *inventory.NodePool, expression string) (matches bool, failure string) {
+	program := truths.GetOrCompile(expression)
+	require.Nil(t, program.Error)
+	device := pool.Devices[0]
+	matches, _, err := program.DeviceMatches(t.Context(), cel.Device{
+		Driver: device.Slice.Spec.Driver, AllowMultipleAllocations: device.AllowMultipleAllocations,
+		Attributes: device.Attributes, Capacity: device.Capacity,
+	})
+	if err != nil {
+		return false, err.Error()
+	}
+	return matches, ""
+}
+
+// randomLook returns a device with few possible values, some of which are wrong.
+func randomLook(random *rand.Rand) resourceapi.Device {
+	device := resourceapi.Device{Name: "d", Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{}}
+	text := func(s string) resourceapi.DeviceAttribute { return resourceapi.DeviceAttribute{StringValue: &s} }
+	values := []resourceapi.DeviceAttribute{
+		text("a"), text("b"), {VersionValue: ptr.To("1.2.3")}, {VersionValue: ptr.To("0.1.0")},
+		{BoolValue: ptr.To(true)}, {BoolValue: ptr.To(false)}, {IntValue: ptr.To[int64](1)}, {StringValues: []string{"a"}},
+	}
+	if random.Intn(10) == 0 {
+		values = append(values, resourceapi.DeviceAttribute{}, resourceapi.DeviceAttribute{VersionValue: ptr.To("one")},
+			resourceapi.DeviceAttribute{VersionValues: []string{"one"}},
+			resourceapi.DeviceAttribute{IntValue: ptr.To[int64](1), VersionValue: ptr.To("one")})
+	}
+	names := map[resourceapi.QualifiedName]int{ // Which of the values are likely.
+		"model": 0, "gpu.example.com/model": 0, "version": 2, "flag": 4, "index": 6, "list": 7, "uuid": 0, "gpu.example.com/flag": 4,
+	}
+	for name, likely := range names {
+		switch random.Intn(5) {
+		case 0: // Not there.
+		case 1:
+			device.Attributes[name] = values[random.Intn(len(values))]
+		default:
+			device.Attributes[name] = values[min(likely+random.Intn(2), len(values)-1)]
+		}
+	}
+	if _, twice := device.Attributes["gpu.example.com/model"]; twice {
+		delete(device.Attributes, "model") // CEL sees any of the two.
+	}
+	if _, twice := device.Attributes["gpu.example.com/flag"]; twice {
+		delete(device.Attributes, "flag")
+	}
+	if random.Intn(2) == 0 {
+		device.AllowMultipleAllocations = ptr.To(true)
+	}
+	if random.Intn(4) > 0 {
+		device.Capacity = map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{
+			"memory": {Value: resource.MustParse([]string{"1Gi", "2Gi", "2048Mi"}[random.Intn(3)])},
+		}
+	}
+	return device
+}
+
+func poolOfDevice(driver string, device resourceapi.Device) *inventory.NodePool {
+	slice := b.NodeSlice("n").Obj()
+	slice.Spec.Driver, slice.Spec.Devices = driver, []resourceapi.Device{device}
+	return inventory.FromSlices([]*resourceapi.ResourceSlice{slice}, inventory.Options{}).OnNode(b.Node("n"))[0]
+}

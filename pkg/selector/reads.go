@@ -1,0 +1,139 @@
+package selector
+
+import (
+	"strings"
+
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/dynamic-resource-allocation/cel"
+)
+
+// reads are the attributes and capacities of a device that an expression can see, if that
+// can be told from how it is written. What else it sees (the driver, and whether the device
+// can be allocated several times) does not differ between most devices, and counts always.
+type reads struct {
+	attributes, capacities []read
+}
+
+// read is an attribute or a capacity.
+type read struct {
+	domain string
+	// name is the one with the domain, short the one without: of the driver's own
+	// attributes, both are the same.
+	name, short resourceapi.QualifiedName
+}
+
+// readsOf finds out what an expression reads, nil if that does not follow from how it is
+// written: where it goes through all attributes of a domain, or computes their names.
+func readsOf(program *cel.CompilationResult) *reads {
+	parsed, issues := program.Environment.Parse(program.Expression)
+	if issues.Err() != nil {
+		return nil
+	}
+	r := new(reads)
+	if !r.collect(parsed.NativeRep().Expr()) {
+		return nil
+	}
+	return r
+}
+
+const deviceVariable = "device"
+
+func isDevice(name string) bool { return strings.TrimPrefix(name, ".") == deviceVariable }
+
+// collect adds what a part of an expression reads. It returns false if it does not know.
+func (r *reads) collect(e ast.Expr) bool {
+	if r.isRead(e) {
+		return true
+	}
+	switch e.Kind() {
+	case ast.LiteralKind:
+		return true
+	case ast.IdentKind:
+		return !isDevice(e.AsIdent()) // The device as a whole.
+	case ast.SelectKind:
+		return r.collect(e.AsSelect().Operand())
+	case ast.CallKind:
+		call := e.AsCall()
+		return (!call.IsMemberFunction() || r.collect(call.Target())) && r.collectAll(call.Args()...)
+	case ast.ListKind:
+		return r.collectAll(e.AsList().Elements()...)
+	case ast.MapKind:
+		for _, entry := range e.AsMap().Entries() {
+			if entry := entry.AsMapEntry(); !r.collectAll(entry.Key(), entry.Value()) {
+				return false
+			}
+		}
+		return true
+	case ast.StructKind:
+		for _, field := range e.AsStruct().Fields() {
+			if !r.collect(field.AsStructField().Value()) {
+				return false
+			}
+		}
+		return true
+	case ast.ComprehensionKind:
+		c := e.AsComprehension()
+		if isDevice(c.IterVar()) || isDevice(c.IterVar2()) || isDevice(c.AccuVar()) {
+			return false // It calls something else so.
+		}
+		return r.collectAll(c.IterRange(), c.AccuInit(), c.LoopCondition(), c.LoopStep(), c.Result())
+	}
+	return false
+}
+
+func (r *reads) collectAll(list ...ast.Expr) bool {
+	for _, e := range list {
+		if !r.collect(e) {
+			return false
+		}
+	}
+	return true
+}
+
+// isRead recognizes device.driver, device.allowMultipleAllocations, and
+// device.attributes["domain"].name with all ways to write it, which it adds.
+func (r *reads) isRead(e ast.Expr) bool {
+	of, name, is := member(e)
+	if !is {
+		return false
+	}
+	if of.Kind() == ast.IdentKind {
+		return isDevice(of.AsIdent()) && (name == "driver" || name == "allowMultipleAllocations")
+	}
+	of, domain, is := member(of)
+	if !is {
+		return false
+	}
+	of, field, is := member(of)
+	if !is || of.Kind() != ast.IdentKind || !isDevice(of.AsIdent()) {
+		return false
+	}
+	found := read{domain: domain, name: resourceapi.QualifiedName(domain + "/" + name), short: resourceapi.QualifiedName(name)}
+	switch field {
+	case "attributes":
+		r.attributes = append(r.attributes, found)
+	case "capacity":
+		r.capacities = append(r.capacities, found)
+	default:
+		return false
+	}
+	return true
+}
+
+// member recognizes of.name, has(of.name) and of["name"].
+func member(e ast.Expr) (of ast.Expr, name string, is bool) {
+	switch e.Kind() {
+	case ast.SelectKind:
+		return e.AsSelect().Operand(), e.AsSelect().FieldName(), true
+	case ast.CallKind:
+		call := e.AsCall()
+		if call.FunctionName() != operators.Index || call.IsMemberFunction() || len(call.Args()) != 2 || call.Args()[1].Kind() != ast.LiteralKind {
+			return nil, "", false
+		}
+		name, is = call.Args()[1].AsLiteral().Value().(string)
+		return call.Args()[0], name, is
+	}
+	return nil, "", false
+}
