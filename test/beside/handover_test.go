@@ -113,6 +113,7 @@ func newHandover(t *testing.T) *board {
 	install(t.Context(), manifests.ReplaceDefault)
 	t.Cleanup(func() { install(context.Background(), manifests.Secondary) })
 	b := &board{Space: cluster.NewSpace(t, "handover", corev1.DefaultSchedulerName, handoverNodes)}
+	b.Patience = harness.TakeoverPatience
 	for node := range handoverNodes {
 		b.Devices(node, harness.Numbered(handoverDevices)...)
 	}

@@ -19,6 +19,10 @@ const (
 	// Patience is how long anything may take that has to happen, unless the space
 	// says otherwise.
 	Patience = 60 * time.Second
+	// TakeoverPatience is Patience where one leader follows another: what the first one had
+	// reserved for pods is left alone for as long as takeoverPause says, a minute as shipped,
+	// and a pod that lost a device to another may have to wait for that.
+	TakeoverPatience = Patience + time.Minute
 	// WakeUpTime is how long a waiting pod may sleep after what it waits for has
 	// happened. Without an event that wakes it, it would be tried again after
 	// five minutes.

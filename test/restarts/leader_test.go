@@ -27,6 +27,7 @@ func TestLeaderKilled(t *testing.T) {
 	random := newRandom(t)
 	const nodes, pods, killed = 5, 200, 2
 	s := cluster.NewSpace(t, "leader", "", nodes)
+	s.Patience = harness.TakeoverPatience
 	createTemplates(s)
 	b := newBurst(s, "pod", pods)
 	left := newDevicesFor(s, nodes, b)
@@ -69,6 +70,7 @@ func TestLeaderStopped(t *testing.T) {
 	random := newRandom(t)
 	const nodes, pods = 5, 100
 	s := cluster.NewSpace(t, "stopped", "", nodes)
+	s.Patience = harness.TakeoverPatience
 	createTemplates(s)
 	bursts := []burst{newBurst(s, "first", pods), newBurst(s, "second", pods)}
 	left := newDevicesFor(s, nodes, bursts...)
