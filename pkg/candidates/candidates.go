@@ -147,7 +147,7 @@ func (x *Index) forget(a *Answer) {
 // outdated returns the nodes to look at again and moves the answer's positions to the
 // end of the logs.
 func (x *Index) outdated(a *Answer) []string {
-	names, inventoryEnd, complete := x.inventory.Changed.Since(a.inventory)
+	published, inventoryEnd, complete := x.inventory.Changed.Since(a.inventory)
 	pools, ledgerEnd, alsoComplete := x.ledger.Changed.Since(a.ledger)
 	nodes, nodesEnd, allComplete := x.nodesChanged.Since(a.changed)
 	a.inventory, a.ledger, a.changed = inventoryEnd, ledgerEnd, nodesEnd
@@ -155,14 +155,22 @@ func (x *Index) outdated(a *Answer) []string {
 	a.pending = nil
 	if a.nodes == nil || !complete || !alsoComplete || !allComplete {
 		a.nodes = make(map[string]certainty)
-		names = names[:0]
+		var names []string
 		for name := range x.inventory.LocalNodes() {
 			names = append(names, name)
 		}
 		return names
 	}
-	names = append(append(names, nodes...), pending...)
-	for _, id := range pools {
+	names := append(nodes, pending...)
+	for _, change := range published {
+		if change.Node != "" {
+			names = append(names, change.Node)
+		} else {
+			pools = append(pools, change.Pool)
+		}
+	}
+	slices.SortFunc(pools, inventory.PoolID.Compare)
+	for _, id := range slices.Compact(pools) {
 		names = append(names, x.inventory.NodesOf(id)...)
 	}
 	slices.Sort(names)

@@ -142,6 +142,27 @@ func TestLooksOnlyAtWhatChanged(t *testing.T) {
 	require.Equal(t, map[string]int{"n0": 2, "n1": 2}, looked)
 }
 
+// TestPoolOfSeveralNodes: what happens to a slice of one node matters to the others that the
+// pool has slices for, and a node that the pool leaves is looked at again.
+func TestPoolOfSeveralNodes(t *testing.T) {
+	c := newCluster(3, 0)
+	put := func(name, node string) {
+		slice := b.Slice(name).InPool("pool", 1, 2).OnNode(node).Devices(b.Device(name)).Obj()
+		c.store.RefreshSlice(name, func() *resourceapi.ResourceSlice { return slice })
+	}
+	put("s0", "n0")
+	put("s1", "n1")
+	require.Equal(t, []string{"n0", "n1"}, c.candidates(t, 1))
+	c.store.RefreshSlice("s1", func() *resourceapi.ResourceSlice { return nil })
+	require.Empty(t, c.candidates(t, 1), "the pool is not complete")
+	put("s1", "n1")
+	require.Equal(t, []string{"n0", "n1"}, c.candidates(t, 1))
+	put("s1", "n2")
+	require.Equal(t, []string{"n0", "n2"}, c.candidates(t, 1))
+	put("s1", "n0")
+	require.Equal(t, []string{"n0"}, c.candidates(t, 2))
+}
+
 func TestSharedPools(t *testing.T) {
 	c := newCluster(1, 1)
 	shared := b.Slice("shared").OnAllNodes().Devices(b.Device("seat")).Obj()

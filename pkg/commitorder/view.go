@@ -29,9 +29,11 @@ type view struct {
 	at time.Time
 }
 
-// lastState is the last complete state of a pool that is not complete.
+// lastState is the last state of a pool that is not complete in which all slices were there.
 type lastState struct {
-	pool  *inventory.NodePool
+	// pool returns that state. It may have been invalid: that takes longer to find out, and is
+	// left to whoever needs it.
+	pool  func() *inventory.NodePool
 	until time.Time
 }
 
@@ -46,12 +48,6 @@ func (o *Order) PoolPublished(before, after *inventory.Pool) {
 	if known == nil {
 		return
 	}
-	var last *inventory.NodePool
-	if !isPublished(after) && isPublished(before) {
-		if last = before.Everywhere(); last.State != inventory.Complete {
-			last = nil
-		}
-	}
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
 	key := known.Key()
@@ -59,8 +55,8 @@ func (o *Order) PoolPublished(before, after *inventory.Pool) {
 	switch {
 	case isPublished(after), after == nil && !used:
 		delete(o.last, key)
-	case last != nil:
-		o.last[key] = lastState{last, o.clock.Now()}
+	case isPublished(before):
+		o.last[key] = lastState{before.Later(), o.clock.Now()}
 	}
 	if used {
 		o.changed[key] = struct{}{}
@@ -77,7 +73,9 @@ func (o *Order) viewOf(key inventory.PoolKey) view {
 		return v
 	}
 	if last, found := o.last[key]; found {
-		v.pool, v.at = last.pool, last.until
+		if pool := last.pool(); pool.State == inventory.Complete {
+			v.pool, v.at = pool, last.until
+		}
 	}
 	return v
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"unique"
 
@@ -46,11 +47,20 @@ type Options struct {
 
 // Pool is one version of a pool: all its known slices, of every generation, and
 // the taint rules that apply to it. It is immutable.
+//
+// A version that a Store publishes has members and scoped only, which costs little however
+// large the pool is. The other fields are for those who have called built: most versions of
+// a pool that changes often are never looked at.
 type Pool struct {
 	ID PoolID
 
-	key    PoolKey
-	opts   Options
+	key  PoolKey
+	opts Options
+
+	members *members
+	scoped  scopedRules
+	build   sync.Once
+
 	slices []*Slice                       // sorted by name, unless they are those of a Snapshot
 	rules  []*resourceapi.DeviceTaintRule // those for the pool, sorted by name
 
@@ -71,20 +81,27 @@ type Pool struct {
 func (p *Pool) Key() PoolKey { return p.key }
 
 // IsPublished reports whether the driver has published as many slices of the newest
-// generation as it wanted to. Whether these can be used, Everywhere knows.
+// generation as it wanted to. Whether these can be used, Everywhere knows. It may be asked of
+// the pools of a Store, and costs little.
 func (p *Pool) IsPublished() bool {
-	targeting := ofGeneration(p.slices, newest(p.slices))
-	want := targeting[0].Spec.Pool.ResourceSliceCount
-	return want == AnyCount || int64(len(targeting)) == want
+	all := p.members.tally()
+	return all.wanted == AnyCount || int64(all.targeting) == all.wanted
 }
 
-func newPool(id PoolID, members map[string]*Slice, rules []*resourceapi.DeviceTaintRule, opts Options) *Pool {
-	p := &Pool{rules: rules}
-	for _, slice := range members {
-		p.slices = append(p.slices, slice)
+// newPool returns a pool that is built when somebody looks at it.
+func newPool(id PoolID, members *members, rules scopedRules, opts Options) *Pool {
+	return &Pool{ID: id, key: unique.Make(id), opts: opts, members: members, scoped: rules}
+}
+
+// built returns the pool when it has its slices and rules.
+func (p *Pool) built() *Pool {
+	if p.members != nil {
+		p.build.Do(func() {
+			p.slices = p.members.appendTo(make([]*Slice, 0, p.members.tally().count))
+			p.rules = p.scoped.all()
+			p.init(p.ID, p.opts)
+		})
 	}
-	sortByName(p.slices)
-	p.init(id, opts)
 	return p
 }
 
@@ -118,7 +135,7 @@ func (p *Pool) looksTheSame() bool {
 // slice is for this node, or those that are belong to a generation that the
 // driver is about to replace by one without devices for this node.
 func (p *Pool) OnNode(node *v1.Node) *NodePool {
-	if p.uniform {
+	if p.built(); p.uniform {
 		if !p.slices[0].reaches(node) {
 			return nil
 		}
@@ -132,20 +149,22 @@ func (p *Pool) soleView() *NodePool {
 	if view := p.sole.Load(); view != nil {
 		return view
 	}
-	p.sole.CompareAndSwap(nil, p.build(p.slices, nil))
+	p.sole.CompareAndSwap(nil, p.view(p.slices, nil))
 	return p.sole.Load()
 }
+
+// everywhereKey is where a pool keeps Everywhere.
+type everywhereKey struct{}
 
 // Everywhere returns the newest generation of the pool regardless of nodes: all
 // its devices, wherever they are. It answers what a pool could offer at all, so
 // unlike a node's view it has devices also if the pool is not complete: those that
 // are known so far.
 func (p *Pool) Everywhere() *NodePool {
-	if p.uniform && p.soleView().State == Complete {
+	if p.built(); p.uniform && p.soleView().State == Complete {
 		return p.soleView()
 	}
-	const key = "everywhere"
-	if view, found := p.views.Get(key); found {
+	if view, found := p.views.Get(everywhereKey{}); found {
 		return view.(*NodePool)
 	}
 	var known []*Slice
@@ -156,7 +175,7 @@ func (p *Pool) Everywhere() *NodePool {
 	}
 	view := p.unusable(Incomplete, "no slice can be used with the features that are on")
 	if len(known) > 0 {
-		if built := p.build(known, nil); built != nil {
+		if built := p.view(known, nil); built != nil {
 			view = built
 		}
 		if view.State != Complete {
@@ -164,7 +183,16 @@ func (p *Pool) Everywhere() *NodePool {
 			view.Reachable = view.reachable(nil)
 		}
 	}
-	return p.views.Put(key, view).(*NodePool)
+	return p.views.Put(everywhereKey{}, view).(*NodePool)
+}
+
+// Later returns Everywhere as a function, for those who may need it later, or never. Nothing
+// else of the version is kept until then, above all no views of nodes.
+func (p *Pool) Later() func() *NodePool {
+	if view, found := p.views.Get(everywhereKey{}); found {
+		return func() *NodePool { return view.(*NodePool) }
+	}
+	return sync.OnceValue(newPool(p.ID, p.members, p.scoped, p.opts).Everywhere)
 }
 
 // viewKey is where a pool keeps the view of nodes that reach the same.
@@ -182,7 +210,7 @@ func (p *Pool) cachedView(node *v1.Node) *NodePool {
 	for number := range reached.All() {
 		reachable = append(reachable, p.slices[number])
 	}
-	return p.views.Put(viewKey(key), p.build(reachable, node)).(*NodePool)
+	return p.views.Put(viewKey(key), p.view(reachable, node)).(*NodePool)
 }
 
 // ignores reports whether the slice uses a part of the API that is switched off.
@@ -196,13 +224,13 @@ func (o Options) ignores(slice *Slice) bool {
 	return !o.CompatibilityGroups && slice.usesCompatibilityGroups()
 }
 
-// build makes the view for a node that reaches the given slices (at least one).
+// view makes the view for a node that reaches the given slices (at least one).
 //
 // The generation is the newest among the reachable slices. If these are not the
 // whole pool, then the slices for other nodes decide: a newer generation there
 // makes what we have obsolete, a missing slice makes the pool incomplete. Without
 // a node, all slices count as reachable.
-func (p *Pool) build(reachable []*Slice, node *v1.Node) *NodePool {
+func (p *Pool) view(reachable []*Slice, node *v1.Node) *NodePool {
 	generation := newest(reachable)
 	targeting := ofGeneration(reachable, generation)
 	want := targeting[0].Spec.Pool.ResourceSliceCount

@@ -16,12 +16,11 @@ import (
 func TestReachIndex(t *testing.T) {
 	for seed := range int64(300) {
 		random := rand.New(rand.NewSource(seed))
-		members := make(map[string]*Slice)
+		var slices *members
 		for i := range 1 + random.Intn(8) {
-			slice := randomReach(random, fmt.Sprint("s", i))
-			members[slice.Name] = NewSlice(slice, new(Content))
+			slices = slices.with(NewSlice(randomReach(random, fmt.Sprint("s", i)), new(Content)))
 		}
-		pool := newPool(PoolID{"d", "p"}, members, nil, Options{PartitionableDevices: random.Intn(8) > 0})
+		pool := newPool(PoolID{"d", "p"}, slices, scopedRules{}, Options{PartitionableDevices: random.Intn(8) > 0}).built()
 		seen := make(map[string]string) // what a node sees, by key of the index
 		for i := range 12 {
 			node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i), Labels: map[string]string{"zone": fmt.Sprint(i % 3)}}}

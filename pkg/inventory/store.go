@@ -22,7 +22,7 @@ type Store struct {
 
 	mutex   sync.Mutex
 	slices  map[string]*Slice
-	members map[PoolID]map[string]*Slice
+	members map[PoolID]*members
 	rules   taintRules
 	// contents are those of slices.
 	contents contents
@@ -30,14 +30,20 @@ type Store struct {
 	pools sync.Map // PoolKey to *Pool
 	nodes nodeIndex
 
-	// Changed has the nodes of which pools changed that they have for themselves, or
-	// with others.
-	Changed Changes[string]
+	// Changed has what changed for nodes that have slices for themselves.
+	Changed Changes[Change]
 
 	// Published, if set, is called with each change of a pool: the version before and
-	// the one after, nil if there is none. It is called under the writers' lock, must be quick,
-	// and must be set before use.
+	// the one after, nil if there is none. It is called under the writers' lock, must be quick
+	// (and therefore not ask what the devices of a version are), and must be set before use.
 	Published func(before, after *Pool)
+}
+
+// Change is a pool, or a node, of which something changed: all nodes that the pool has slices
+// for (NodesOf) may see something else than before, or the node, which had one.
+type Change struct {
+	Pool PoolID // zero if it is a Node
+	Node string
 }
 
 // NewStore returns an empty store.
@@ -45,7 +51,7 @@ func NewStore(opts Options) *Store {
 	return &Store{
 		opts:    opts,
 		slices:  make(map[string]*Slice),
-		members: make(map[PoolID]map[string]*Slice),
+		members: make(map[PoolID]*members),
 		nodes:   newNodeIndex(),
 		rules:   newTaintRules(),
 
@@ -92,19 +98,22 @@ func (s *Store) replace(old *Slice, published *resourceapi.ResourceSlice) {
 		added = NewSlice(published, s.contents.take(published, before))
 		s.nodes.add(added.localTo(), added.poolID())
 	}
-	if old != nil {
+	moved := old != nil && (added == nil || added.poolID() != old.poolID())
+	if moved {
 		s.forget(old)
 	}
 	if added != nil {
 		s.remember(added)
 		s.publish(added.poolID())
 	}
+	if moved {
+		s.publish(old.poolID())
+	}
 	if old != nil {
-		if added == nil || added.poolID() != old.poolID() {
-			s.publish(old.poolID())
-		}
 		s.contents.release(old.Content) // Last, because the new version may have the same.
-		s.noteChange(old)
+		if node := old.localTo(); node != "" && (added == nil || added.localTo() != node) {
+			s.Changed.Add(Change{Node: node})
+		}
 		s.nodes.remove(old.localTo(), old.poolID())
 	}
 }
@@ -138,7 +147,7 @@ func (s *Store) inScope(rules ...*resourceapi.DeviceTaintRule) (ids []PoolID) {
 					ids = append(ids, id)
 				}
 			}
-		case len(s.members[scope.PoolID]) > 0:
+		case s.members[scope.PoolID] != nil:
 			ids = append(ids, scope.PoolID)
 		}
 	}
@@ -183,42 +192,32 @@ func (s *Store) OnNode(node *v1.Node) []*NodePool {
 func (s *Store) remember(slice *Slice) {
 	s.slices[slice.Name] = slice
 	id := slice.poolID()
-	if s.members[id] == nil {
-		s.members[id] = make(map[string]*Slice)
-	}
-	s.members[id][slice.Name] = slice
+	s.members[id] = s.members[id].with(slice)
 }
 
 func (s *Store) forget(slice *Slice) {
 	delete(s.slices, slice.Name)
 	id := slice.poolID()
-	delete(s.members[id], slice.Name)
-	if len(s.members[id]) == 0 {
+	if s.members[id] = s.members[id].without(slice.Name); s.members[id] == nil {
 		delete(s.members, id)
 	}
 }
 
+// publish makes a new version of a pool, which whoever needs it first builds.
 func (s *Store) publish(id PoolID) {
 	var after *Pool
-	before := s.Pool(id)
-	if members := s.members[id]; len(members) == 0 {
-		s.pools.Delete(unique.Make(id))
+	before, key := s.Pool(id), unique.Make(id)
+	if members := s.members[id]; members == nil {
+		s.pools.Delete(key)
 	} else {
 		after = newPool(id, members, s.rules.of(id), s.opts)
-		s.pools.Store(unique.Make(id), after)
+		s.pools.Store(key, after)
 	}
 	if s.Published != nil {
 		s.Published(before, after)
 	}
-	for _, slice := range s.members[id] {
-		s.noteChange(slice)
-	}
-}
-
-// noteChange logs that the node of a slice may see something else than before.
-func (s *Store) noteChange(slice *Slice) {
-	if node := slice.localTo(); node != "" {
-		s.Changed.Add(node)
+	if s.members[id].tally().local > 0 {
+		s.Changed.Add(Change{Pool: id})
 	}
 }
 
@@ -240,8 +239,8 @@ func (s *Store) NodesOf(id PoolID) []string {
 	if pool == nil {
 		return nil
 	}
-	nodes := make([]string, 0, len(pool.slices))
-	for _, slice := range pool.slices {
+	nodes := make([]string, 0, pool.members.tally().local)
+	for _, slice := range pool.built().slices {
 		if node := slice.localTo(); node != "" && (len(nodes) == 0 || nodes[len(nodes)-1] != node) {
 			nodes = append(nodes, node)
 		}

@@ -75,12 +75,24 @@ func compareToName(rule *resourceapi.DeviceTaintRule, name string) int {
 	return cmp.Compare(rule.Name, name)
 }
 
-// of returns the rules that can apply to devices of the pool, by name.
-func (r *taintRules) of(id PoolID) (rules []*resourceapi.DeviceTaintRule) {
-	for _, scope := range []ruleScope{
+// scopedRules are the rules that can apply to devices of a pool, by what they say about
+// pools: each list is sorted by name.
+type scopedRules [4][]*resourceapi.DeviceTaintRule
+
+// of returns the rules that can apply to devices of the pool.
+func (r *taintRules) of(id PoolID) (rules scopedRules) {
+	for i, scope := range [len(rules)]ruleScope{
 		{PoolID: id}, {PoolID{Driver: id.Driver}, false, true}, {PoolID{Name: id.Name}, true, false}, {anyDriver: true, anyPool: true},
 	} {
-		rules = merged(rules, r.byScope[scope])
+		rules[i] = r.byScope[scope]
+	}
+	return rules
+}
+
+// all returns the rules by name.
+func (s *scopedRules) all() (rules []*resourceapi.DeviceTaintRule) {
+	for _, list := range s {
+		rules = merged(rules, list)
 	}
 	return rules
 }
