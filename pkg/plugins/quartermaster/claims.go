@@ -23,34 +23,70 @@ func (pl *Quartermaster) claimsOf(pod *v1.Pod) ([]*resourceapi.ResourceClaim, er
 	claims := make([]*resourceapi.ResourceClaim, 0, len(pod.Spec.ResourceClaims))
 	seen := sets.New[string]()
 	for i := range pod.Spec.ResourceClaims {
-		podClaim := &pod.Spec.ResourceClaims[i]
-		name, mustCheckOwner, err := resourceclaim.Name(pod, podClaim)
+		claim, err := pl.usableClaim(pod, &pod.Spec.ResourceClaims[i], pl.claim)
 		if err != nil {
-			return nil, pl.missingClaim(pod, podClaim, err)
+			return nil, err
 		}
-		if name == nil || seen.Has(*name) {
-			continue
+		if claim != nil && !seen.Has(claim.Name) {
+			seen.Insert(claim.Name)
+			claims = append(claims, claim)
 		}
-		seen.Insert(*name)
-		claim := pl.claim(pod.Namespace, *name)
-		if claim == nil {
-			if err := pl.noClaims(); err != nil {
-				return nil, fmt.Errorf("claim %s/%s (%s in the pod) cannot exist: %w", pod.Namespace, *name, podClaim.Name, err)
-			}
-			return nil, fmt.Errorf("claim %s/%s (%s in the pod) does not exist; waiting for it to be created",
-				pod.Namespace, *name, podClaim.Name)
-		}
-		if claim.DeletionTimestamp != nil {
-			return nil, fmt.Errorf("claim %s/%s is being deleted; waiting for a new one", pod.Namespace, *name)
-		}
-		if mustCheckOwner {
-			if err := resourceclaim.IsForPod(pod, claim, pl.features.EnableDRAWorkloadResourceClaims); err != nil {
-				return nil, fmt.Errorf("claim %s/%s cannot be used: %w", pod.Namespace, *name, err)
-			}
-		}
-		claims = append(claims, claim)
 	}
 	return claims, nil
+}
+
+// checkClaims fails like claimsOf, but makes nothing: the scheduling queue asks for each pod
+// of a waiting group after each update of one of them.
+func (pl *Quartermaster) checkClaims(pod *v1.Pod) error {
+	for i := range pod.Spec.ResourceClaims {
+		if _, err := pl.usableClaim(pod, &pod.Spec.ResourceClaims[i], pl.knownClaim); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// usableClaim returns the claim that a pod refers to, nil if none is needed. Who owns it
+// is checked for each reference, as a pod can have a claim by name and by template.
+func (pl *Quartermaster) usableClaim(pod *v1.Pod, podClaim *v1.PodResourceClaim,
+	get func(namespace, name string) *resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error) {
+	if notMadeYet(pod, podClaim) {
+		return nil, pl.missingClaim(pod, podClaim, nil)
+	}
+	name, mustCheckOwner, err := resourceclaim.Name(pod, podClaim)
+	if err != nil {
+		return nil, pl.missingClaim(pod, podClaim, err)
+	}
+	if name == nil {
+		return nil, nil
+	}
+	claim := get(pod.Namespace, *name)
+	if claim == nil {
+		return nil, pl.unseenClaim(pod, podClaim, *name)
+	}
+	if claim.DeletionTimestamp != nil {
+		return nil, fmt.Errorf("claim %s/%s is being deleted; waiting for a new one", pod.Namespace, *name)
+	}
+	if mustCheckOwner {
+		if err := resourceclaim.IsForPod(pod, claim, pl.features.EnableDRAWorkloadResourceClaims); err != nil {
+			return nil, fmt.Errorf("claim %s/%s cannot be used: %w", pod.Namespace, *name, err)
+		}
+	}
+	return claim, nil
+}
+
+// notMadeYet reports whether the claim of a template is not in the pod's status.
+// resourceclaim.Name says so as well, with a text that costs more than all the rest.
+func notMadeYet(pod *v1.Pod, podClaim *v1.PodResourceClaim) bool {
+	if podClaim.ResourceClaimName != nil || podClaim.ResourceClaimTemplateName == nil {
+		return false
+	}
+	for i := range pod.Status.ResourceClaimStatuses {
+		if pod.Status.ResourceClaimStatuses[i].Name == podClaim.Name {
+			return false
+		}
+	}
+	return true
 }
 
 // claim returns the latest known state of a claim, nil if it does not exist. The
@@ -71,22 +107,13 @@ func (pl *Quartermaster) claim(namespace, name string) *resourceapi.ResourceClai
 	return managed
 }
 
-// checkClaims is claimsOf without the claims.
-func (pl *Quartermaster) checkClaims(pod *v1.Pod) error {
-	_, err := pl.claimsOf(pod)
-	return err
-}
-
-// missingClaim says why the name of a claim is not known.
-func (pl *Quartermaster) missingClaim(pod *v1.Pod, podClaim *v1.PodResourceClaim, err error) error {
-	if err := pl.noClaims(); err != nil {
-		return fmt.Errorf("claim for %s in the pod cannot exist: %w", podClaim.Name, err)
+// knownClaim returns some state of a claim, nil if it does not exist. It is good for what
+// writes of the scheduler do not change, and only looks up one of the two places.
+func (pl *Quartermaster) knownClaim(namespace, name string) *resourceapi.ResourceClaim {
+	if stored := fromStore[resourceapi.ResourceClaim](pl.state.claims, namespace+"/"+name); stored != nil {
+		return stored
 	}
-	if podClaim.ResourceClaimTemplateName != nil {
-		return fmt.Errorf("claim for %s in the pod has not been created yet; waiting for it to be made from template %s/%s "+
-			"(if this lasts, check that the template exists)", podClaim.Name, pod.Namespace, *podClaim.ResourceClaimTemplateName)
-	}
-	return fmt.Errorf("claim for %s in the pod: %w", podClaim.Name, err)
+	return pl.claim(namespace, name)
 }
 
 // claimKeysOfPod indexes pods by "namespace/name" of the claims that they use.

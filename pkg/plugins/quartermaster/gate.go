@@ -2,10 +2,12 @@ package quartermaster
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
@@ -36,6 +38,11 @@ type gateReporter struct {
 	// progress reports whether a claim was made in the given time before now.
 	progress func(time.Duration) bool
 	queue    workqueue.TypedRateLimitingInterface[types.NamespacedName]
+
+	// pending are the pods that are going to be looked at. The scheduling queue may ask about
+	// a pod a thousand times before that, and the workqueue is expensive to ask.
+	mutex   sync.Mutex
+	pending sets.Set[types.NamespacedName]
 }
 
 func newGateReporter(handle fwk.Handle, check func(*v1.Pod) error, progress func(time.Duration) bool) *gateReporter {
@@ -45,12 +52,29 @@ func newGateReporter(handle fwk.Handle, check func(*v1.Pod) error, progress func
 		check:    check,
 		progress: progress,
 		queue:    workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[types.NamespacedName]()),
+		pending:  sets.New[types.NamespacedName](),
 	}
 }
 
 // add remembers a pod to look at again later.
 func (g *gateReporter) add(pod *v1.Pod) {
-	g.queue.AddAfter(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, gateReportDelay)
+	key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
+	g.mutex.Lock()
+	known := g.pending.Has(key)
+	g.pending.Insert(key)
+	g.mutex.Unlock()
+	if !known {
+		g.queue.AddAfter(key, gateReportDelay)
+	}
+}
+
+// next waits for a pod to look at. Whoever adds it from now on has it looked at once more.
+func (g *gateReporter) next() (key types.NamespacedName, shutdown bool) {
+	key, shutdown = g.queue.Get()
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	g.pending.Delete(key)
+	return key, shutdown
 }
 
 // run reports until the context ends.
@@ -60,7 +84,7 @@ func (g *gateReporter) run(ctx context.Context) {
 		g.queue.ShutDown()
 	}()
 	for {
-		key, shutdown := g.queue.Get()
+		key, shutdown := g.next()
 		if shutdown {
 			return
 		}

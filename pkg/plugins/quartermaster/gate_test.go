@@ -42,6 +42,13 @@ func (f *fixture) gated(name string) {
 	require.True(f.t, status.IsRejected(), "%v", status)
 }
 
+// size is how many pods are going to be looked at.
+func (g *gateReporter) size() int {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	return g.pending.Len()
+}
+
 // afterDelay lets the time pass that a claim may be missing.
 func (f *fixture) afterDelay() {
 	time.Sleep(gateReportDelay)
@@ -130,8 +137,11 @@ func TestGateKeepsQuiet(t *testing.T) {
 			t.Parallel()
 			inCluster(t, []runtime.Object{newPod("p", uses("c"))}, func(t *testing.T, f *fixture) {
 				f.gated("p")
+				f.gated("p")
+				require.Equal(t, 1, f.pl.gate.size())
 				meanwhile(f)
 				f.afterDelay()
+				require.Zero(t, f.pl.gate.size(), "nobody looks at it again by itself")
 				require.Empty(t, f.recorded())
 				for _, action := range f.client.Actions() {
 					require.NotEqual(t, "patch", action.GetVerb(), "the status of the pod was changed")

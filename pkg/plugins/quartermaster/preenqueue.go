@@ -16,7 +16,7 @@ func (pl *Quartermaster) PreEnqueue(_ context.Context, pod *v1.Pod) *fwk.Status 
 	}
 	if err := pl.checkClaims(pod); err != nil {
 		pl.gate.add(pod)
-		return waiting("%v", err)
+		return waitingFor(err)
 	}
 	return nil
 }

@@ -57,6 +57,11 @@ func TestPreEnqueue(t *testing.T) {
 			pod: newPod("p", template("gpu"), made("gpu", "p-gpu")), claims: []runtime.Object{with(gpus("p-gpu", 1).Obj(), ownedBy("q"))},
 			want: "claim default/p-gpu cannot be used: ",
 		},
+		"by name and of template, other owner": {
+			pod:    newPod("p", uses("p-gpu"), template("gpu"), made("gpu", "p-gpu")),
+			claims: []runtime.Object{with(gpus("p-gpu", 1).Obj(), ownedBy("q"))},
+			want:   "claim default/p-gpu cannot be used: ",
+		},
 		"template, no owner": {
 			pod: newPod("p", template("gpu"), made("gpu", "p-gpu")), claims: []runtime.Object{gpus("p-gpu", 1).Obj()},
 			want: "claim default/p-gpu cannot be used: ",

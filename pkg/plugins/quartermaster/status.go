@@ -24,6 +24,11 @@ func waiting(format string, args ...any) *fwk.Status {
 	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf(format, args...))
 }
 
+// waitingFor is waiting with a reason whose text is made when somebody reads it.
+func waitingFor(reason error) *fwk.Status {
+	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable).WithError(reason)
+}
+
 // failed is the status after something went wrong that may work the next time. The
 // scheduler tries again after a pause.
 func failed(err error) *fwk.Status { return fwk.AsStatus(err) }
