@@ -129,7 +129,7 @@ func (c *churn) set(ctx context.Context, name string, random *rand.Rand) error {
 			return err
 		}
 	}
-	if err := harness.Poll(ctx, patience, func(context.Context) error { return c.allRun(names) }); err != nil {
+	if err := harness.Poll(ctx, patience, func(context.Context) error { return c.allRun(ctx, names) }); err != nil {
 		return fmt.Errorf("set %s did not run within %s: %w", name, patience, err)
 	}
 	c.count(names)
@@ -143,9 +143,13 @@ func (c *churn) create(ctx context.Context, name, profile string, uses []workloa
 	return cluster.Objects.Create(ctx, c.space.Name, pod)
 }
 
-func (c *churn) allRun(names []string) error {
+// allRun returns nil if all pods run but for those that were evicted.
+func (c *churn) allRun(ctx context.Context, names []string) error {
 	for _, name := range names {
 		pod, err := c.space.KnownPod(name)
+		if c.blind.evicts && apierrors.IsNotFound(err) && c.wasEvicted(ctx, name) {
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -154,6 +158,13 @@ func (c *churn) allRun(names []string) error {
 		}
 	}
 	return nil
+}
+
+// wasEvicted reports whether a pod that was created is gone, and not only unknown yet: nobody
+// else deletes pods before they run.
+func (c *churn) wasEvicted(ctx context.Context, name string) bool {
+	_, err := cluster.Client.CoreV1().Pods(c.space.Name).Get(ctx, name, metav1.GetOptions{})
+	return apierrors.IsNotFound(err)
 }
 
 func (c *churn) count(names []string) {
