@@ -2,6 +2,7 @@ package quartermaster
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,8 +21,8 @@ const (
 	// gateReportDelay is how long a pod may lack a claim before that counts as worth
 	// telling. Claims from templates usually exist after some milliseconds.
 	gateReportDelay = 3 * time.Second
-	// gatePatience is how long a pod may lack a claim while claims are being made for
-	// others. Of thousands of pods created at once, the last ones wait for minutes;
+	// gatePatience is how long a pod may lack a claim from a template while claims are being
+	// made for others. Of thousands of pods created at once, the last ones wait for minutes;
 	// telling each of them why would only make it worse.
 	gatePatience = 2 * time.Minute
 )
@@ -108,7 +109,7 @@ func (g *gateReporter) report(ctx context.Context, key types.NamespacedName) err
 	if missing == nil {
 		return nil
 	}
-	if g.progress(2*gateReportDelay) && time.Since(pod.CreationTimestamp.Time) < gatePatience {
+	if usesTemplates(pod) && g.progress(2*gateReportDelay) && time.Since(pod.CreationTimestamp.Time) < gatePatience {
 		g.add(pod)
 		return nil
 	}
@@ -128,4 +129,10 @@ func (g *gateReporter) report(ctx context.Context, key types.NamespacedName) err
 	}
 	g.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "FailedScheduling", "Scheduling", "%s", missing.Error())
 	return nil
+}
+
+// usesTemplates reports whether claims are made for a pod. Others have to be there already,
+// and no backlog explains that they are not.
+func usesTemplates(pod *v1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.ResourceClaims, func(c v1.PodResourceClaim) bool { return c.ResourceClaimTemplateName != nil })
 }

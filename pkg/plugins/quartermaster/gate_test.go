@@ -97,6 +97,18 @@ func TestGateWaitsWhileClaimsAreMade(t *testing.T) {
 	})
 }
 
+// TestGateDoesNotWaitForOthersClaims: a claim that the pod names is not made for it, however
+// many are made for others.
+func TestGateDoesNotWaitForOthersClaims(t *testing.T) {
+	t.Parallel()
+	inCluster(t, []runtime.Object{newPod("p", uses("c"), func(pod *v1.Pod) { pod.CreationTimestamp = metav1.Now() })}, func(t *testing.T, f *fixture) {
+		f.gated("p")
+		f.create(gpus("other", 1).Obj())
+		f.afterDelay()
+		require.Contains(t, scheduled(f.pod("p")).Message, "claim default/c (by-name-c in the pod) does not exist")
+	})
+}
+
 func TestGateReportsTheLatestReason(t *testing.T) {
 	t.Parallel()
 	inCluster(t, []runtime.Object{newPod("p", uses("a"), uses("b"))}, func(t *testing.T, f *fixture) {
