@@ -115,6 +115,9 @@ func (c *Counters) of(l *Layout) *Counters {
 // newCounters numbers the counters that the slices define, determines what the devices
 // consume, and checks that they consume only what is defined.
 func newCounters(list []*Slice, devices []Device) (*Counters, error) {
+	if !countsAnything(list, devices) {
+		return new(Counters), nil
+	}
 	sets := make(map[string]*resourceapi.CounterSet)
 	for _, slice := range list {
 		for i := range slice.Spec.SharedCounters {
@@ -140,6 +143,11 @@ func newCounters(list []*Slice, devices []Device) (*Counters, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+func countsAnything(list []*Slice, devices []Device) bool {
+	return slices.ContainsFunc(list, func(s *Slice) bool { return len(s.Spec.SharedCounters) > 0 }) ||
+		slices.ContainsFunc(devices, func(d Device) bool { return len(d.ConsumesCounters) > 0 })
 }
 
 func (c *Counters) drawsOf(devices []Device) ([][]Draw, error) {

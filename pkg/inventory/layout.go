@@ -44,8 +44,10 @@ type Layout struct {
 
 	// parts are the slices that hold Devices.
 	parts []part
-	// positions are those of the devices by name; nil if that of the whole pool will do.
+	// positions are those of the devices by name; nil if that of the whole pool will do, or
+	// if few is set: then the devices are looked through.
 	positions map[string]int
+	few       bool
 	// whole is the layout of all slices of the generation, wherever they are for; nil if
 	// nothing can be allocated.
 	whole *Layout
@@ -68,13 +70,16 @@ type part struct {
 // fewParts is how many slices are looked through for one of them.
 const fewParts = 4
 
+// fewDevices is how many devices are looked through for a name: to make a map of them takes
+// longer than all that is asked for afterwards.
+const fewDevices = 8
+
 // Position returns the index of the named device in Devices.
 func (l *Layout) Position(device string) (int, bool) {
-	if l.positions != nil || l.whole == nil || l.whole == l {
-		i, found := l.positions[device]
-		return i, found
+	if l.few || l.positions != nil || l.whole == nil || l.whole == l {
+		return l.ownPosition(device)
 	}
-	i, found := l.whole.positions[device]
+	i, found := l.whole.ownPosition(device)
 	if !found {
 		return 0, false
 	}
@@ -84,6 +89,20 @@ func (l *Layout) Position(device string) (int, bool) {
 		return 0, false
 	}
 	return l.parts[here].first + i - l.whole.firstOf(i), true
+}
+
+// ownPosition is Position for layouts that do not rely on that of the whole pool.
+func (l *Layout) ownPosition(device string) (int, bool) {
+	if !l.few {
+		i, found := l.positions[device]
+		return i, found
+	}
+	for i := range l.Devices {
+		if l.Devices[i].Name == device {
+			return i, true
+		}
+	}
+	return 0, false
 }
 
 // partOf returns the index among parts of a slice, -1 if it is not one of them.
@@ -135,7 +154,10 @@ func newLayout(pool *Pool, targeting []*Slice) *Layout {
 			total += len(slice.Spec.Devices)
 		}
 	}
-	rules := newDeviceRules(pool.rules)
+	var rules *deviceRules
+	if len(pool.rules) > 0 {
+		rules = newDeviceRules(pool.rules)
+	}
 	l.Devices = make([]Device, 0, total)
 	for _, part := range l.parts {
 		for i := range part.slice.Spec.Devices {
@@ -156,8 +178,10 @@ func newLayout(pool *Pool, targeting []*Slice) *Layout {
 
 // classify fills the sets of devices with something special.
 func (l *Layout) classify() {
-	for _, set := range []*bitset.Set{&l.Tainted, &l.Partitions, &l.Conditional, &l.Skipping, &l.OfNode, &l.Shareable} {
-		*set = bitset.New(len(l.Devices))
+	sets := [...]*bitset.Set{&l.Tainted, &l.Partitions, &l.Conditional, &l.Skipping, &l.OfNode, &l.Shareable}
+	memory := make(bitset.Arena, len(sets)*bitset.Words(len(l.Devices)))
+	for _, set := range sets {
+		*set = memory.New(len(l.Devices))
 	}
 	for i := range l.Devices {
 		device := &l.Devices[i]
@@ -277,6 +301,15 @@ func (p *Pool) inOrder(parts []part) []part {
 // index prepares Position.
 func (l *Layout) index() {
 	if l.whole != l && l.whole.repeated == "" && len(l.parts) <= fewParts {
+		return
+	}
+	if l.few = len(l.Devices) <= fewDevices; l.few {
+		for i := range l.Devices {
+			name := l.Devices[i].Name
+			if first, _ := l.ownPosition(name); first != i && l.repeated == "" {
+				l.repeated = name
+			}
+		}
 		return
 	}
 	l.positions = make(map[string]int, len(l.Devices))
