@@ -8,7 +8,6 @@ import (
 	"weak"
 
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/utils/ptr"
 )
 
 // Known keeps what snapshots found out about slices, so that the next snapshot with the
@@ -36,6 +35,16 @@ type knownSlice struct {
 	pool atomic.Pointer[Pool]
 }
 
+// knownMemory is all that a known slice takes besides its devices, in one piece: most of
+// the time goes into taking memory.
+type knownMemory struct {
+	knownSlice
+	slice   Slice
+	object  resourceapi.ResourceSlice
+	content Content
+	node    string
+}
+
 // slice returns what is known of a slice.
 func (k *Known) slice(published *resourceapi.ResourceSlice) *knownSlice {
 	key, fingerprint := weak.Make(published), fingerprintOf(published)
@@ -44,13 +53,17 @@ func (k *Known) slice(published *resourceapi.ResourceSlice) *knownSlice {
 	}
 	// What the fingerprint goes by must stay where it is: memory that is freed can be
 	// somebody else's at the same address.
-	copied := *published
+	m := &knownMemory{object: *published}
+	copied := &m.object
 	copied.Spec.Devices = slices.Clone(published.Spec.Devices)
 	copied.Spec.SharedCounters = slices.Clone(published.Spec.SharedCounters)
 	if node := copied.Spec.NodeName; node != nil {
-		copied.Spec.NodeName = ptr.To(*node) // It may point into the slice: its name is the pool's, or the node's.
+		m.node = *node
+		copied.Spec.NodeName = &m.node // It may point into the slice: its name is the pool's, or the node's.
 	}
-	fresh := &knownSlice{Slice: NewSlice(&copied, new(Content)), fingerprint: fingerprint}
+	m.slice.init(copied, &m.content)
+	m.knownSlice.Slice, m.fingerprint = &m.slice, fingerprint
+	fresh := &m.knownSlice
 	if _, known := k.slices.Swap(key, fresh); !known {
 		runtime.AddCleanup(published, forgetSlice, forgotten{weak.Make(k), key})
 	}

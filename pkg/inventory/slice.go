@@ -30,15 +30,21 @@ type Slice struct {
 // NewSlice compiles a ResourceSlice. It never fails: what cannot be used is
 // reported by the pools that the slice is part of.
 func NewSlice(published *resourceapi.ResourceSlice, content *Content) *Slice {
-	s := &Slice{ResourceSlice: published, Content: content}
+	s := new(Slice)
+	s.init(published, content)
+	return s
+}
+
+func (s *Slice) init(published *resourceapi.ResourceSlice, content *Content) {
+	s.ResourceSlice, s.Content = published, content
 	spec := &published.Spec
 	s.reach, s.broken = newReach(spec.NodeName, spec.AllNodes, spec.NodeSelector)
 	if s.broken != nil {
 		s.broken = fmt.Errorf("slice %s: %w", published.Name, s.broken)
-		return s
+		return
 	}
 	if !ptr.Deref(spec.PerDeviceNodeSelection, false) {
-		return s
+		return
 	}
 	s.deviceReach = make([]reach, len(spec.Devices))
 	for i := range spec.Devices {
@@ -46,11 +52,10 @@ func NewSlice(published *resourceapi.ResourceSlice, content *Content) *Slice {
 		r, err := newReach(device.NodeName, device.AllNodes, device.NodeSelector)
 		if err != nil {
 			s.broken = fmt.Errorf("slice %s, device %s: %w", published.Name, device.Name, err)
-			return s
+			return
 		}
 		s.deviceReach[i] = r
 	}
-	return s
 }
 
 func (s *Slice) poolID() PoolID {

@@ -144,7 +144,11 @@ func (s *Snapshot) partsOf(index *nodeChains, node string) []*nodePart {
 
 // members returns the slices from a position on that have the same key.
 func (s *Snapshot) members(c *chains, first int) []*knownSlice {
-	var members []*knownSlice
+	count := 0
+	for i := first; i >= 0; i = int(c.next[i]) {
+		count++
+	}
+	members := make([]*knownSlice, 0, count)
 	for i := first; i >= 0; i = int(c.next[i]) {
 		members = append(members, s.known.slice(s.list[i]))
 	}
