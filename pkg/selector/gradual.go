@@ -25,6 +25,7 @@ type Gradual struct {
 
 // judged is what is known of a set for the devices of a pool so far.
 type judged struct {
+	key       string
 	mutex     sync.Mutex
 	count     int        // of the pool's devices
 	devices   bitset.Set // that were judged
@@ -40,7 +41,7 @@ type judgedKey struct{}
 
 type judgedSets struct {
 	mutex sync.Mutex
-	byKey map[string]*judged
+	known []*judged // few: they are looked through
 }
 
 // Gradually returns what is known of a set for the devices of a pool, and finds out more
@@ -53,21 +54,29 @@ func (e *Evaluator) Gradually(pool *inventory.NodePool, s Set) Gradual {
 func (s *judgedSets) of(key string, devices int) *judged {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	known := s.byKey[key]
-	if known == nil {
-		if s.byKey == nil || len(s.byKey) >= maxGradual {
-			s.byKey = make(map[string]*judged)
-		}
-		known = &judged{count: devices, devices: bitset.New(devices), selection: newSelection(devices, false)}
-		s.byKey[key] = known
+	if i := s.index(key); i >= 0 {
+		return s.known[i]
 	}
+	if len(s.known) >= maxGradual {
+		s.known = nil
+	}
+	memory := make(bitset.Arena, 3*bitset.Words(devices))
+	known := &judged{key: key, count: devices, devices: memory.New(devices)}
+	known.selection = &Selection{Matches: memory.New(devices), Failed: memory.New(devices)}
+	s.known = append(s.known, known)
 	return known
+}
+
+func (s *judgedSets) index(key string) int {
+	return slices.IndexFunc(s.known, func(j *judged) bool { return j.key == key })
 }
 
 func (s *judgedSets) forget(key string) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	delete(s.byKey, key)
+	if i := s.index(key); i >= 0 {
+		s.known = slices.Delete(s.known, i, i+1)
+	}
 }
 
 // Matches reports whether a device matches the set. The error is an *Error, or says that
