@@ -7,6 +7,7 @@ import (
 	draapi "k8s.io/dynamic-resource-allocation/api"
 	"k8s.io/dynamic-resource-allocation/structured"
 
+	"github.com/quartermaster-dra/quartermaster/pkg/bitset"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -41,8 +42,16 @@ func (u *allocatedUsage) OfPool(pool *inventory.NodePool) *ledger.PoolUsage {
 		return ledger.Fixed(nil).Pool(pool.ID)
 	}
 	layout := decidingLayout(pool)
+	onlyHeld := layout == pool.Layout && len(u.state.AllocatedSharedDeviceIDs) == 0 && len(u.state.AggregatedCapacity) == 0
+	if onlyHeld && len(layout.Devices) <= fewHeld {
+		return u.heldOf(pool)
+	}
 	if known, found := u.pools.Load(layout); found {
 		return known.(*ledger.PoolUsage)
+	}
+	if onlyHeld {
+		usage, _ := u.pools.LoadOrStore(layout, u.heldOf(pool))
+		return usage.(*ledger.PoolUsage)
 	}
 	var devices map[string]ledger.DeviceUsage
 	for _, id := range idsOf(pool.ID, layout) {
@@ -55,6 +64,24 @@ func (u *allocatedUsage) OfPool(pool *inventory.NodePool) *ledger.PoolUsage {
 	}
 	usage, _ := u.pools.LoadOrStore(layout, ledger.NewPoolUsage(devices))
 	return usage.(*ledger.PoolUsage)
+}
+
+// fewHeld is of how many devices it is rather looked up again whether they are held than
+// remembered.
+const fewHeld = 16
+
+// heldOf is OfPool if nobody has shares.
+func (u *allocatedUsage) heldOf(pool *inventory.NodePool) *ledger.PoolUsage {
+	var held bitset.Set
+	for i, id := range idsOf(pool.ID, pool.Layout) {
+		if u.state.AllocatedDevices.Has(id) {
+			if held == nil {
+				held = bitset.New(len(pool.Devices))
+			}
+			held.Add(i)
+		}
+	}
+	return ledger.NewHeldUsage(pool.Layout, held, somebody)
 }
 
 // decidingLayout has the devices of which it matters to a node whether they are used: those

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"hash/maphash"
 	"iter"
 	"slices"
 	"sync/atomic"
@@ -89,6 +90,32 @@ var unused = &PoolUsage{}
 // NewPoolUsage returns a usage by name of the device.
 func NewPoolUsage(devices map[string]DeviceUsage) *PoolUsage {
 	return &PoolUsage{devices: newUseMap(devices)}
+}
+
+// heldUsage is a PoolUsage with what is derived from it, in one piece of memory.
+type heldUsage struct {
+	PoolUsage
+	used, alsoShared projection[bitset.Set]
+}
+
+// NewHeldUsage returns the usage of which is only known which devices of a layout somebody
+// holds, by position. No two of them may have the same name, and the set must not be
+// changed any more.
+func NewHeldUsage(layout *inventory.Layout, held bitset.Set, by []ClaimRef) *PoolUsage {
+	uses := make([]namedUse, 0, held.Len())
+	for i := range held.All() {
+		name := layout.Devices[i].Name
+		uses = append(uses, namedUse{maphash.String(useSeed, name), name, DeviceUsage{Holders: by}})
+	}
+	if len(uses) == 0 {
+		return unused
+	}
+	u := &heldUsage{used: projection[bitset.Set]{layout, held}, alsoShared: projection[bitset.Set]{layout, bitset.New(len(layout.Devices))}}
+	u.devices = useMap{newUseNode(uses, 0), len(uses)}
+	u.occupied.Store(&u.used)
+	u.held.Store(&u.used)
+	u.shared.Store(&u.alsoShared)
+	return &u.PoolUsage
 }
 
 // Device returns who uses a device, which need not exist in the inventory (any more).

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/quartermaster-dra/quartermaster/pkg/bitset"
 	b "github.com/quartermaster-dra/quartermaster/pkg/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -71,4 +72,25 @@ func TestRemaining(t *testing.T) {
 	require.Equal(t, map[string]string{"memory": "-10Gi", "engines": "4"}, remaining(l))
 	published := pool.Counters.Published[1].Quantity(pool.Counters.Formats[1])
 	require.Equal(t, "40Gi", published.String(), "published counters must not change")
+}
+
+// TestHeldUsage: what is made of positions says the same as what is made of names.
+func TestHeldUsage(t *testing.T) {
+	pool := nodePool(b.NodeSlice("a", b.Devices("gpu-0", "gpu-1", "gpu-2")...).Obj())
+	by, held := []ledger.ClaimRef{{Name: "x"}}, bitset.New(len(pool.Devices))
+	require.Zero(t, ledger.NewHeldUsage(pool.Layout, held, by).Len())
+	held.Add(0)
+	held.Add(2)
+	got := ledger.NewHeldUsage(pool.Layout, held, by)
+	want := ledger.NewPoolUsage(map[string]ledger.DeviceUsage{"gpu-0": {Holders: by}, "gpu-2": {Holders: by}})
+	for range 2 { // The second time for a part of the devices, of which nothing was derived yet.
+		require.Equal(t, want.Len(), got.Len())
+		require.Equal(t, want.Held(pool), got.Held(pool))
+		require.Equal(t, want.Occupied(pool), got.Occupied(pool))
+		require.Equal(t, want.Shared(pool), got.Shared(pool))
+		for _, name := range []string{"gpu-0", "gpu-1", "gpu-2"} {
+			require.Equal(t, want.Device(name), got.Device(name))
+		}
+		pool = nodePool(b.NodeSlice("a", b.Devices("gpu-1", "gpu-2")...).Obj())
+	}
 }
