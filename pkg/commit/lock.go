@@ -3,6 +3,7 @@ package commit
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,6 +15,8 @@ import (
 type ClaimLocks struct {
 	mutex sync.Mutex
 	locks map[types.UID]*claimLock
+	// clock counts what happens to locks: it says what was before what.
+	clock atomic.Int64
 }
 
 // claimLock is held by whoever put a value into the channel, whose capacity is
@@ -24,6 +27,8 @@ type claimLock struct {
 	// latest is what the last holder knew about the claim, nil if nothing. Only the
 	// holder touches it.
 	latest *resourceapi.ResourceClaim
+	// asked is a time before the server was asked for latest.
+	asked int64
 }
 
 // Turn is the time from Lock to End, during which the claim is the holder's alone.
@@ -31,11 +36,14 @@ type Turn struct {
 	lock  *ClaimLocks
 	uid   types.UID
 	claim *claimLock
+	// waited and began are when Lock was called, and when it returned.
+	waited, began int64
 }
 
 // Lock waits for the lock of the UID, or returns the cause of the context's end if that
 // comes first. The caller must end the turn.
 func (l *ClaimLocks) Lock(ctx context.Context, uid types.UID) (*Turn, error) {
+	waited := l.clock.Add(1)
 	l.mutex.Lock()
 	if l.locks == nil {
 		l.locks = make(map[types.UID]*claimLock)
@@ -50,7 +58,7 @@ func (l *ClaimLocks) Lock(ctx context.Context, uid types.UID) (*Turn, error) {
 
 	select {
 	case claim.held <- struct{}{}:
-		return &Turn{lock: l, uid: uid, claim: claim}, nil
+		return &Turn{lock: l, uid: uid, claim: claim, waited: waited, began: l.clock.Add(1)}, nil
 	case <-ctx.Done():
 		l.leave(uid, claim)
 		return nil, context.Cause(ctx)
@@ -78,9 +86,17 @@ func (l *ClaimLocks) others(claim *claimLock) bool {
 // must not be modified.
 func (t *Turn) latest() *resourceapi.ResourceClaim { return t.claim.latest }
 
+// upToDate reports whether the server was asked for that state after Lock was called, so
+// that asking it again would tell nothing that has to be known.
+func (t *Turn) upToDate() bool { return t.claim.asked > t.waited }
+
 // End releases the lock. Whoever waits for it gets a copy of the state, which is nil if
-// nothing is known.
+// nothing is known. Unless it is the one that latest has returned, the server was asked for
+// it during this turn.
 func (t *Turn) End(state *resourceapi.ResourceClaim) {
+	if state != t.claim.latest {
+		t.claim.asked = t.began
+	}
 	t.claim.latest = nil
 	if state != nil && t.lock.others(t.claim) {
 		t.claim.latest = state.DeepCopy()

@@ -106,6 +106,53 @@ func TestClaimLocksPassesOnTheState(t *testing.T) {
 	last.End(nil)
 }
 
+// What the server was asked before somebody began to wait is not up to date for them, also if
+// it comes from one for whom it was.
+func TestClaimLocksKnowsWhatIsUpToDate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var l ClaimLocks
+		var turn *Turn
+		wait := func() {
+			go func() {
+				own, err := l.Lock(context.Background(), "a")
+				if err != nil {
+					t.Error(err)
+				}
+				turn = own
+			}()
+			synctest.Wait()
+		}
+		wait()
+		first := turn
+		wait()
+		first.End(newClaim(withVersion("10")))
+		synctest.Wait()
+		second := turn
+		require.Equal(t, "10", second.latest().ResourceVersion)
+		require.False(t, second.upToDate(), "the first began before the second waited")
+
+		wait()
+		wait()
+		second.End(nil)
+		synctest.Wait()
+		third := turn
+		require.Nil(t, third.latest())
+		third.End(newClaim(withVersion("11")))
+		synctest.Wait()
+		fourth := turn
+		require.True(t, fourth.upToDate(), "it waited before the third began")
+
+		wait()
+		fourth.End(fourth.latest())
+		synctest.Wait()
+		fifth := turn
+		require.Equal(t, "11", fifth.latest().ResourceVersion)
+		require.False(t, fifth.upToDate(), "it waited after the third had asked")
+		fifth.End(nil)
+	})
+}
+
 // Of those who wait, one has the claim at a time.
 func TestClaimLocksOneAfterTheOther(t *testing.T) {
 	t.Parallel()
@@ -168,5 +215,6 @@ func TestNewer(t *testing.T) {
 		})
 	}
 	require.Same(t, own, newer(own, nil))
-	require.Same(t, own, newer(own, newClaim(withVersion("10"))), "the same version")
+	left := newClaim(withVersion("10"))
+	require.Same(t, left, newer(own, left), "the same version: more is known about when it was")
 }

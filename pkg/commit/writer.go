@@ -150,41 +150,46 @@ func (w *Writer) run(ctx context.Context, op *operation) (*resourceapi.ResourceC
 	if !op.binds {
 		defer w.groups.forget(op.claim.UID)
 	}
-	if state, err = w.carryOut(ctx, op, newer(op.claim, turn.latest())); err != nil {
+	base := newer(op.claim, turn.latest())
+	// Of a hundred pods of a group which wait for each other, one has to ask the server
+	// whether the claim still is as it was written for the first of them.
+	if state, err = w.carryOut(ctx, op, base, base == turn.latest() && turn.upToDate()); err != nil {
 		return nil, err
 	}
 	return state, nil
 }
 
 // newer returns the state on which to base the first write: what the call before this
-// one left, if it is certainly newer than the caller's copy. Of pods that share a claim
+// one left, if it certainly is as new as the caller's copy. Of pods that share a claim
 // and are bound at the same time, all have the same copy, and each write makes it stale
 // for the others.
 func newer(own, left *resourceapi.ResourceClaim) *resourceapi.ResourceClaim {
 	if left == nil {
 		return own
 	}
-	if order, err := resourceversion.CompareResourceVersion(left.ResourceVersion, own.ResourceVersion); err != nil || order <= 0 {
+	if order, err := resourceversion.CompareResourceVersion(left.ResourceVersion, own.ResourceVersion); err != nil || order < 0 {
 		return own
 	}
 	return left
 }
 
-// carryOut does the work of run, beginning with a state that may be stale. It returns
-// the state that the server returned last, also if that is why the goal cannot be
-// reached; nil after all other errors.
+// carryOut does the work of run, beginning with a state that may be stale; it is up to date
+// if the server was asked for it while the call waited for its turn. It returns the state
+// that the server returned last, also if that is why the goal cannot be reached; nil after
+// all other errors.
 //
 // Invariants of the loop:
-//   - "done" and "refused" are only concluded from a state that came from the
-//     server during this call (trusted), never from the one to begin with;
+//   - "refused" is only concluded from a state that came from the server during this turn
+//     (trusted), and "done" from that or from one that is up to date;
 //   - after a failed write, the next write is decided on a state that was read
 //     after the failure.
-func (w *Writer) carryOut(ctx context.Context, op *operation, base *resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error) {
+func (w *Writer) carryOut(ctx context.Context, op *operation, base *resourceapi.ResourceClaim, upToDate bool) (*resourceapi.ResourceClaim, error) {
 	current, trusted, err := base, false, error(nil)
 	failures := failureLog{op: op}
 	for accepted := 0; ; {
 		next, refused := op.decide(current)
-		if !trusted && (next == nil || current.ResourceVersion == "") {
+		done := next == nil && refused == nil
+		if !trusted && (refused != nil || done && !upToDate || current.ResourceVersion == "") {
 			// A write without resourceVersion would be unconditional.
 			if current, err = w.read(ctx, &failures); err != nil {
 				return nil, err
@@ -195,7 +200,7 @@ func (w *Writer) carryOut(ctx context.Context, op *operation, base *resourceapi.
 		switch {
 		case refused != nil:
 			return current, refused.asError(op)
-		case next == nil:
+		case done:
 			return current, nil
 		case accepted == op.mostAccepted():
 			return nil, fmt.Errorf("claim %s: asked to %s, the server accepted the write, but its answer does not show the change; check the admission webhooks for resourceclaims", op.key(), op.asked)
