@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/commit"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
 // author says who wrote an allocation, as the API server has recorded it.
@@ -62,8 +63,8 @@ var ownedFinalizer = []byte(`"v:\"` + resourceapi.Finalizer + `\""`)
 // announcementOf returns who protects a claim, and since when at the earliest as far as
 // that was recorded. A scheduler writes the finalizer in the same way as allocations, but
 // not to the status.
-func announcementOf(claim *resourceapi.ResourceClaim) announcement {
-	var a announcement
+func announcementOf(claim *resourceapi.ResourceClaim) *announcement {
+	a := &announcement{claim: ledger.RefTo(claim), position: -1}
 	for i := range claim.ManagedFields {
 		entry := &claim.ManagedFields[i]
 		if entry.Subresource != "" || !bytes.Contains(entry.FieldsV1.GetRawBytes(), ownedFinalizer) {
@@ -78,4 +79,4 @@ func announcementOf(claim *resourceapi.ResourceClaim) announcement {
 }
 
 // ours reports whether an instance of ours has protected the claim.
-func (a announcement) ours() bool { return slices.Contains(a.by, commit.FieldManager) }
+func (a *announcement) ours() bool { return slices.Contains(a.by, commit.FieldManager) }

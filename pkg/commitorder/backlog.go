@@ -7,7 +7,6 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -35,9 +34,9 @@ const (
 type backlog struct {
 	// announced has the claims that others protect and that are not allocated, and those
 	// that are not protected any more but were.
-	announced map[types.UID]announcement
-	// authors are the field managers, except ours, that have allocated a claim.
-	authors sets.Set[string]
+	announced map[types.UID]*announcement
+	// expected are those among them that count, or may yet.
+	expected *expected
 	// delays are those of the last delayMemory, as far as there is no longer one after
 	// them: the first is the longest, the last the most recent.
 	delays []delay
@@ -45,12 +44,21 @@ type backlog struct {
 
 // announcement is that a claim has been protected.
 type announcement struct {
-	// since is zero if it announces nothing: the claim was allocated before, or an earlier
-	// announcement was taken back.
 	since time.Time
 	// by are the field managers, usually one.
 	by    []string
 	claim ledger.ClaimRef
+	// position belongs to expected: where it is among those believed, -1 if it is not.
+	position int
+}
+
+// nothing stands for a claim that is protected, or was, and of which that announces nothing:
+// it was allocated before, or an earlier announcement was taken back.
+var nothing = &announcement{position: -1}
+
+// expired reports whether it is too old to count.
+func (a *announcement) expired(now time.Time) bool {
+	return a.since.IsZero() || now.Sub(a.since) > announcementMemory
 }
 
 // Announcement is a claim that somebody is about to allocate, and since when.
@@ -66,7 +74,7 @@ type delay struct {
 }
 
 func newBacklog() backlog {
-	return backlog{announced: make(map[types.UID]announcement), authors: sets.New[string]()}
+	return backlog{announced: make(map[types.UID]*announcement), expected: newExpected()}
 }
 
 // note takes over a state of a claim, with the author of its allocation if that is new.
@@ -74,20 +82,20 @@ func newBacklog() backlog {
 // not news, so that what the server has recorded tells how old it is. note returns true if
 // the state announces an allocation.
 func (b *backlog) note(claim *resourceapi.ResourceClaim, by author, wasAllocated, first bool, now time.Time) bool {
-	b.authors.Insert(by.others...)
+	b.expected.learn(by.others)
 	before, known := b.announced[claim.UID]
 	switch {
 	case claim.Status.Allocation != nil:
-		delete(b.announced, claim.UID)
-		if slices.ContainsFunc(before.by, func(manager string) bool { return slices.Contains(by.others, manager) }) {
+		b.forget(claim.UID)
+		if known && slices.ContainsFunc(before.by, func(manager string) bool { return slices.Contains(by.others, manager) }) {
 			b.add(delay{now, now.Sub(before.since)})
 		}
 	case !slices.Contains(claim.Finalizers, resourceapi.Finalizer):
 		if known {
-			b.announced[claim.UID] = announcement{}
+			b.announcesNothing(claim.UID)
 		}
 	case wasAllocated:
-		b.announced[claim.UID] = announcement{}
+		b.announcesNothing(claim.UID)
 	case !known:
 		a := announcementOf(claim)
 		if a.ours() {
@@ -96,20 +104,33 @@ func (b *backlog) note(claim *resourceapi.ResourceClaim, by author, wasAllocated
 		if !first || a.since.After(now) {
 			a.since = now
 		}
-		a.claim = ledger.RefTo(claim)
 		b.announced[claim.UID] = a
-		return b.counts(a, now)
+		return b.expected.add(a, now)
 	}
 	return false
 }
 
-// counts reports whether an allocation is to be expected after the announcement.
-func (b *backlog) counts(a announcement, now time.Time) bool {
-	return !a.since.IsZero() && now.Sub(a.since) <= announcementMemory && b.authors.HasAny(a.by...)
+// forget is called when a claim is gone, or allocated.
+func (b *backlog) forget(claim types.UID) {
+	if a := b.announced[claim]; a != nil {
+		b.expected.remove(a)
+		delete(b.announced, claim)
+	}
 }
 
-// forget is called when a claim is gone.
-func (b *backlog) forget(claim types.UID) { delete(b.announced, claim) }
+func (b *backlog) announcesNothing(claim types.UID) {
+	b.forget(claim)
+	b.announced[claim] = nothing
+}
+
+// keep forgets all claims but those that exist.
+func (b *backlog) keep(exists map[types.UID]bool) {
+	for claim := range b.announced {
+		if !exists[claim] {
+			b.forget(claim)
+		}
+	}
+}
 
 func (b *backlog) add(d delay) {
 	if d.took > announcementMemory {
@@ -130,10 +151,8 @@ func (b *backlog) longest(now time.Time) time.Duration {
 			longest = max(longest, d.took)
 		}
 	}
-	for _, a := range b.announced {
-		if b.counts(a, now) {
-			longest = max(longest, min(now.Sub(a.since), delayMemory))
-		}
+	if a := b.expected.oldest(now); a != nil {
+		longest = max(longest, min(now.Sub(a.since), delayMemory))
 	}
 	return longest
 }
@@ -159,12 +178,10 @@ func (o *Order) noteForeign(a *allocation, arrived time.Time) {
 func (o *Order) Announced() []Announcement {
 	o.mutex.RLock()
 	defer o.mutex.RUnlock()
-	now := o.clock.Now()
-	var list []Announcement
-	for _, a := range o.backlog.announced {
-		if o.backlog.counts(a, now) {
-			list = append(list, Announcement{a.claim, a.since})
-		}
+	counting := o.backlog.expected.all(o.clock.Now())
+	list := make([]Announcement, len(counting))
+	for i, a := range counting {
+		list[i] = Announcement{a.claim, a.since}
 	}
 	return list
 }

@@ -2,7 +2,6 @@ package commitorder
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
 	"time"
@@ -49,7 +48,7 @@ func (o *Order) replace(claims []*resourceapi.ResourceClaim, resourceVersion str
 			o.remove(uid)
 		}
 	}
-	maps.DeleteFunc(o.backlog.announced, func(uid types.UID, _ announcement) bool { return !present[uid] })
+	o.backlog.keep(present)
 	slices.SortFunc(arrived, func(a, b *allocation) int { return cmp.Compare(a.seen, b.seen) })
 	for _, a := range arrived {
 		o.noteArrival(a, times[a])

@@ -33,7 +33,7 @@ func numberedClaim(t testing.TB, i int, version uint64) *resourceapi.ResourceCla
 	return decoded
 }
 
-func heap() uint64 {
+func liveHeap() uint64 {
 	runtime.GC()
 	runtime.GC()
 	var stats runtime.MemStats
@@ -45,9 +45,9 @@ func heap() uint64 {
 // (Not parallel: other tests use the heap, too.)
 func TestSize(t *testing.T) {
 	const claims, limit = 20_000, 1000
-	before := heap()
+	before := liveHeap()
 	o := manyClaims(t, claims)
-	used := (float64(heap()) - float64(before)) / claims
+	used := (float64(liveHeap()) - float64(before)) / claims
 	t.Logf("%d claims: %.0f bytes a claim", claims, used)
 	require.Less(t, used, float64(limit), "bytes a claim")
 	require.Len(t, o.index.claims, claims)
