@@ -41,21 +41,23 @@ func (s *search) groupsIn(index int) map[string]inventory.Groups {
 		s.compatibility = make(compatibility)
 	}
 	states := make(map[string]inventory.Groups)
-	pool := s.site.Pools[index]
+	s.compatibility[index] = states
+	pool, usage := s.site.Pools[index], s.pools[index].usage
+	if usage.Len() == 0 || !pool.HasGroups() {
+		return states // Any devices go together.
+	}
 	force := func(device *inventory.Device) {
-		if !s.pools[index].usage.Uses(device.Name) {
-			return
-		}
 		for _, consumption := range device.ConsumesCounters {
 			states[consumption.CounterSet] = states[consumption.CounterSet].Force(consumption.CompatibilityGroups)
 		}
 	}
-	for i := range pool.Devices {
+	for i := range usage.Occupied(pool).All() {
 		force(&pool.Devices[i])
 	}
 	for device := range pool.Elsewhere() {
-		force(device)
+		if usage.Uses(device.Name) {
+			force(device)
+		}
 	}
-	s.compatibility[index] = states
 	return states
 }
