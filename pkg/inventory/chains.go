@@ -6,7 +6,7 @@ import "math/bits"
 // and from there the next. It is made for lists of which little is asked for: there is
 // no memory to take for each key.
 type chains struct {
-	slots []chainSlot // a hash table; its length is a power of two
+	slots []chainSlot // a hash table; its length is a power of two, at least a third is free
 	next  []int32     // by position: the next one with the same key, -1 if there is none
 }
 
@@ -17,7 +17,7 @@ type chainSlot struct {
 }
 
 func newChains(n int) *chains {
-	return &chains{slots: make([]chainSlot, 1<<bits.Len(uint(2*n))), next: make([]int32, n)}
+	return &chains{slots: make([]chainSlot, 1<<bits.Len(uint(n+n/2))), next: make([]int32, n)}
 }
 
 // addFirst puts a position before all others with the same key. same tells whether a
