@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"unique"
 	"weak"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -28,6 +29,9 @@ func NewKnown(opts Options) *Known { return &Known{opts: opts} }
 
 // knownSlice is what is known of a slice. It refers to a copy of the object and to what
 // that refers to, but never to the object itself, which would keep it for ever.
+//
+// It must not share its memory with the Slice: pools refer to that, and would keep the last
+// pool of each of their slices, and so every pool that there ever was.
 type knownSlice struct {
 	*Slice
 	fingerprint uint64
@@ -35,10 +39,9 @@ type knownSlice struct {
 	pool atomic.Pointer[Pool]
 }
 
-// knownMemory is all that a known slice takes besides its devices, in one piece: most of
+// sliceMemory is all that a known slice takes besides its devices, in one piece: most of
 // the time goes into taking memory.
-type knownMemory struct {
-	knownSlice
+type sliceMemory struct {
 	slice   Slice
 	object  resourceapi.ResourceSlice
 	content Content
@@ -53,7 +56,7 @@ func (k *Known) slice(published *resourceapi.ResourceSlice) *knownSlice {
 	}
 	// What the fingerprint goes by must stay where it is: memory that is freed can be
 	// somebody else's at the same address.
-	m := &knownMemory{object: *published}
+	m := &sliceMemory{object: *published}
 	copied := &m.object
 	copied.Spec.Devices = slices.Clone(published.Spec.Devices)
 	copied.Spec.SharedCounters = slices.Clone(published.Spec.SharedCounters)
@@ -62,8 +65,7 @@ func (k *Known) slice(published *resourceapi.ResourceSlice) *knownSlice {
 		copied.Spec.NodeName = &m.node // It may point into the slice: its name is the pool's, or the node's.
 	}
 	m.slice.init(copied, &m.content)
-	m.knownSlice.Slice, m.fingerprint = &m.slice, fingerprint
-	fresh := &m.knownSlice
+	fresh := &knownSlice{Slice: &m.slice, fingerprint: fingerprint}
 	if _, known := k.slices.Swap(key, fresh); !known {
 		runtime.AddCleanup(published, forgetSlice, forgotten{weak.Make(k), key})
 	}
@@ -89,11 +91,12 @@ func (k *Known) pool(members []*knownSlice) *Pool {
 	if last != nil && slices.EqualFunc(last.slices, members, func(s *Slice, m *knownSlice) bool { return s == m.Slice }) {
 		return last
 	}
-	pool := &Pool{slices: make([]*Slice, len(members))}
+	id := members[0].poolID()
+	pool := &Pool{ID: id, key: unique.Make(id), opts: k.opts, slices: make([]*Slice, len(members))}
 	for i, member := range members {
 		pool.slices[i] = member.Slice
 	}
-	pool.init(members[0].poolID(), k.opts)
+	pool.look()
 	members[0].pool.Store(pool)
 	return pool
 }

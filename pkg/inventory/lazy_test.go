@@ -122,3 +122,48 @@ func TestChangesOfAPool(t *testing.T) {
 	refresh(store, member("shared", 1, 1, ""))
 	require.Empty(t, happened(), "it is for no node alone")
 }
+
+// TestToldWhileOthersLook: whoever is told of a version may use it while somebody else has it
+// built. The race detector judges.
+func TestToldWhileOthersLook(t *testing.T) {
+	store := NewStore(Options{})
+	done := make(chan struct{})
+	var looking sync.WaitGroup
+	looking.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				if pool := store.Pool(poolP); pool != nil {
+					pool.OnNode(&v1.Node{})
+				}
+			}
+		}
+	})
+	store.Published = func(before, after *Pool) {
+		require.Equal(t, poolP, after.Key().Value())
+		if before != nil {
+			require.NotNil(t, before.Later())
+		}
+	}
+	for round := range 500 {
+		refresh(store, member("a", int64(round), 1, ""))
+	}
+	close(done)
+	looking.Wait()
+}
+
+// TestSliceThatMovesToAnotherPool: a slice that was deleted and made again may be in another
+// pool. Its node is named after both pools have changed.
+func TestSliceThatMovesToAnotherPool(t *testing.T) {
+	store := NewStore(Options{})
+	refresh(store, member("s", 1, 1, "n"))
+	_, start, _ := store.Changed.Since(0)
+	moved := member("s", 1, 1, "n")
+	moved.Spec.Pool.Name = "other"
+	refresh(store, moved)
+	changes, _, _ := store.Changed.Since(start)
+	require.Equal(t, Change{Node: "n"}, changes[len(changes)-1])
+	require.Nil(t, store.Pool(poolP))
+}

@@ -99,15 +99,15 @@ func (p *Pool) built() *Pool {
 		p.build.Do(func() {
 			p.slices = p.members.appendTo(make([]*Slice, 0, p.members.tally().count))
 			p.rules = p.scoped.all()
-			p.init(p.ID, p.opts)
+			p.look()
 		})
 	}
 	return p
 }
 
-// init completes a pool that has its slices.
-func (p *Pool) init(id PoolID, opts Options) {
-	p.ID, p.key, p.opts = id, unique.Make(id), opts
+// look completes a pool that has its slices. Nothing else may be written here: everybody may
+// read the rest of a pool that is not built yet.
+func (p *Pool) look() {
 	p.sorted = slices.IsSortedFunc(p.slices, compareNames)
 	p.uniform = p.looksTheSame()
 }

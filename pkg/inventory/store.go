@@ -111,7 +111,7 @@ func (s *Store) replace(old *Slice, published *resourceapi.ResourceSlice) {
 	}
 	if old != nil {
 		s.contents.release(old.Content) // Last, because the new version may have the same.
-		if node := old.localTo(); node != "" && (added == nil || added.localTo() != node) {
+		if node := old.localTo(); node != "" && (moved || added.localTo() != node) {
 			s.Changed.Add(Change{Node: node})
 		}
 		s.nodes.remove(old.localTo(), old.poolID())

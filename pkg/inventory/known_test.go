@@ -1,0 +1,43 @@
+package inventory
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+	"weak"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+)
+
+// TestOldVersionsAreFreed: of a pool whose slices are published anew in turn, and listed with
+// the newest first, only what the caller has is kept.
+func TestOldVersionsAreFreed(t *testing.T) {
+	known := NewKnown(Options{})
+	look := func(list ...*resourceapi.ResourceSlice) *Slice {
+		pools := known.NewSnapshot(list).OnNode(&v1.Node{})
+		require.Len(t, pools, 1)
+		require.Equal(t, Complete, pools[0].State, pools[0].Reason)
+		return pools[0].Devices[0].Slice
+	}
+	published := func(name string) *resourceapi.ResourceSlice {
+		slice := member(name, 1, 2, "").ResourceSlice
+		slice.Spec.Devices = []resourceapi.Device{{Name: name}}
+		return slice
+	}
+	older, newer := published("a"), published("b")
+	look(older, newer)
+	older, newer = newer, published("a")
+	replaced := weak.Make(look(newer, older))
+	for round := range 20 {
+		older, newer = newer, published([]string{"b", "a"}[round%2])
+		look(newer, older)
+	}
+	require.Eventually(t, func() bool { runtime.GC(); return replaced.Value() == nil }, 5*time.Second, time.Millisecond,
+		fmt.Sprintf("an old version of the slices is kept, now that %s is the newest", newer.Name))
+	runtime.KeepAlive(newer)
+	runtime.KeepAlive(older)
+	runtime.KeepAlive(known)
+}
