@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // bindCase describes one call of Bind for pod "me".
@@ -312,11 +311,8 @@ func TestBindFencesEachTime(t *testing.T) {
 // the others look, until something may have been taken away.
 func TestGroupFencesOnce(t *testing.T) {
 	t.Parallel()
-	group := func(name string) resourceapi.ResourceClaimConsumerReference {
-		return resourceapi.ResourceClaimConsumerReference{APIGroup: "scheduling.k8s.io", Resource: "podgroups", Name: name, UID: types.UID(name + "-uid")}
-	}
 	reserved := func(claim *resourceapi.ResourceClaim) {
-		claim.Status.ReservedFor = append(claim.Status.ReservedFor, group("gang"))
+		claim.Status.ReservedFor = append(claim.Status.ReservedFor, podGroup("gang"))
 	}
 	const bind, unreserve, other, elsewhere = "bind", "unreserve another", "bind another group", "somebody writes"
 	for name, tc := range map[string]struct {
@@ -339,9 +335,9 @@ func TestGroupFencesOnce(t *testing.T) {
 				var err error
 				switch call {
 				case bind:
-					_, err = w.Bind(context.Background(), seen, nil, group("gang"))
+					_, err = w.Bind(context.Background(), seen, nil, podGroup("gang"))
 				case other:
-					_, err = w.Bind(context.Background(), s.claim.DeepCopy(), nil, group("other"))
+					_, err = w.Bind(context.Background(), s.claim.DeepCopy(), nil, podGroup("other"))
 				case unreserve:
 					_, err = w.Unreserve(context.Background(), seen, "nobody")
 				case elsewhere:
@@ -358,7 +354,7 @@ func TestGroupFencesOnce(t *testing.T) {
 // TestGroupsAtTheSameTime: whoever has to wait for its turn profits as well.
 func TestGroupsAtTheSameTime(t *testing.T) {
 	t.Parallel()
-	group := resourceapi.ResourceClaimConsumerReference{APIGroup: "scheduling.k8s.io", Resource: "podgroups", Name: "gang", UID: "gang-uid"}
+	group := podGroup("gang")
 	old := newClaim(allocated("gpu-0"))
 	s, client := startServer(t, old)
 	w, _ := newTestWriter(client)

@@ -102,6 +102,11 @@ func consumer(pod string) resourceapi.ResourceClaimConsumerReference {
 	return resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: pod, UID: types.UID(pod + "-uid")}
 }
 
+// podGroup is consumer for a pod group.
+func podGroup(name string) resourceapi.ResourceClaimConsumerReference {
+	return resourceapi.ResourceClaimConsumerReference{APIGroup: "scheduling.k8s.io", Resource: "podgroups", Name: name, UID: types.UID(name + "-uid")}
+}
+
 // changed returns a fault.before that applies the builders.
 func changed(builders ...claimBuilder) func(*resourceapi.ResourceClaim) *resourceapi.ResourceClaim {
 	return func(claim *resourceapi.ResourceClaim) *resourceapi.ResourceClaim {

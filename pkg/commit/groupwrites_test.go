@@ -13,7 +13,7 @@ import (
 // TestGroupAsksOnce: of those who wait at the same time, one asks the server for all.
 func TestGroupAsksOnce(t *testing.T) {
 	t.Parallel()
-	group := resourceapi.ResourceClaimConsumerReference{APIGroup: "scheduling.k8s.io", Resource: "podgroups", Name: "gang", UID: "gang-uid"}
+	group := podGroup("gang")
 	old := newClaim(allocated("gpu-0"))
 	s, client := startServer(t, old)
 	w, _ := newTestWriter(client)

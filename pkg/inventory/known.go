@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"unique"
 	"weak"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -91,8 +90,8 @@ func (k *Known) pool(members []*knownSlice) *Pool {
 	if last != nil && slices.EqualFunc(last.slices, members, func(s *Slice, m *knownSlice) bool { return s == m.Slice }) {
 		return last
 	}
-	id := members[0].poolID()
-	pool := &Pool{ID: id, key: unique.Make(id), opts: k.opts, slices: make([]*Slice, len(members))}
+	pool := newPool(members[0].poolID(), nil, scopedRules{}, k.opts)
+	pool.slices = make([]*Slice, len(members))
 	for i, member := range members {
 		pool.slices[i] = member.Slice
 	}

@@ -88,7 +88,8 @@ func (p *Pool) IsPublished() bool {
 	return all.wanted == AnyCount || int64(all.targeting) == all.wanted
 }
 
-// newPool returns a pool that is built when somebody looks at it.
+// newPool returns a pool that is built when somebody looks at it; without members, the caller
+// sets its slices and calls look.
 func newPool(id PoolID, members *members, rules scopedRules, opts Options) *Pool {
 	return &Pool{ID: id, key: unique.Make(id), opts: opts, members: members, scoped: rules}
 }
