@@ -34,7 +34,7 @@ func knownTo(celCache *cel.Cache, features structured.Features) *findings {
 	if found, is := known.Load(key); is {
 		return found.(*findings)
 	}
-	found, is := known.LoadOrStore(key, &findings{inventory.NewKnown(InventoryOptions(features)), selector.NewLooks()})
+	found, is := known.LoadOrStore(key, &findings{inventory.NewKnown(InventoryOptions(features)), selector.NewLooks(selector.DefaultLooks)})
 	if !is && celCache != nil {
 		runtime.AddCleanup(celCache, func(key knownKey) { known.Delete(key) }, key)
 	}

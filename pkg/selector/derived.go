@@ -76,12 +76,20 @@ func position(device *inventory.Device) int {
 	panic(fmt.Sprintf("device %s is none of its slice %s", device.Name, device.Slice.Name))
 }
 
-func (e *Evaluator) compileDerived(expression string) program {
-	compiled := e.compiled.GetOrCompileDerivedAttribute(expression)
-	if compiled.Error != nil {
-		return program{err: newCompileError(compiled.Error)}
+// attribute returns what an expression derives from a device, see verdict.
+func (e *Evaluator) attribute(ctx context.Context, x *lazyProgram, device *cel.Device) (*resourceapi.DeviceAttribute, error) {
+	if x.program == nil {
+		x.program = e.compileDerived(x.text)
 	}
-	return program{v1: &compiled}
+	if x.program.err != nil {
+		return nil, x.program.err
+	}
+	e.evaluations.Add(1)
+	attribute, err := e.derive(ctx, x.program.v1, *device)
+	if err != nil {
+		return nil, newRuntimeError(err)
+	}
+	return attribute, nil
 }
 
 func deriveAttribute(ctx context.Context, program *cel.CompilationResult, device cel.Device) (*resourceapi.DeviceAttribute, error) {

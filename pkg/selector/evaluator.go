@@ -22,7 +22,8 @@ type Evaluator struct {
 	compiled    *cel.Cache
 	memory      *recall.Memory
 	languages   []Language
-	looks       *Looks // nil if verdicts are remembered by Content only
+	looks       *Looks          // nil if verdicts are remembered by Content only
+	programs    *recall.Subject // what programs are remembered about, nil if they are not
 	evaluations atomic.Uint64
 	// matches and derive evaluate a compiled expression for a device.
 	matches func(context.Context, *cel.CompilationResult, cel.Device) (bool, error)
@@ -45,8 +46,8 @@ func NewEvaluator(compiled *cel.Cache, others ...Language) *Evaluator {
 // use yet.
 func (e *Evaluator) RememberIn(memory *recall.Memory) { e.memory = memory }
 
-// RememberLooks has Gradual ask about devices that look the same only once. It must not be
-// in use yet.
+// RememberLooks has expressions evaluated only once for devices that look the same. It must
+// not be in use yet.
 func (e *Evaluator) RememberLooks(looks *Looks) { e.looks = looks }
 
 // Memory is where what depends on users' requests is remembered.

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"sync"
 
-	"k8s.io/dynamic-resource-allocation/cel"
-
 	"github.com/quartermaster-dra/quartermaster/pkg/bitset"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/recall"
@@ -162,15 +160,10 @@ func (j *judged) add(device int, matches bool, f *failure) {
 
 // evaluate judges a device, as Select does. The error says that the context ended.
 func (g Gradual) evaluate(ctx context.Context, position int) (bool, *failure, error) {
-	e, published := g.evaluator, g.pool.Devices[position]
-	device := cel.Device{
-		Driver:                   published.Slice.Spec.Driver,
-		AllowMultipleAllocations: published.AllowMultipleAllocations,
-		Attributes:               published.Attributes,
-		Capacity:                 published.Capacity,
-	}
+	published := g.pool.Devices[position]
+	device := deviceOf(published.Slice, published.Device)
 	for i := range g.set.size() {
-		matches, err := e.evaluateOnce(ctx, g.set.expression(i), &device)
+		matches, err := g.evaluator.verdict(ctx, &lazyProgram{text: g.set.expression(i)}, &device)
 		switch {
 		case ctx.Err() != nil:
 			return false, nil, fmt.Errorf("evaluating selectors for slice %s: %w", published.Slice.Name, context.Cause(ctx))
@@ -181,25 +174,4 @@ func (g Gradual) evaluate(ctx context.Context, position int) (bool, *failure, er
 		}
 	}
 	return true, nil, nil
-}
-
-// evaluateOnce evaluates an expression for a device, unless it was for one that looks the
-// same. The error is a compileError or a runtimeError.
-func (e *Evaluator) evaluateOnce(ctx context.Context, expression string, device *cel.Device) (bool, error) {
-	if matches, known := e.looks.verdict(expression, device); known {
-		return matches, nil
-	}
-	program := e.compile(expression)
-	if program.err != nil {
-		return false, program.err
-	}
-	e.evaluations.Add(1)
-	matches, err := e.evaluate(ctx, program, *device)
-	if err != nil {
-		return false, newRuntimeError(err)
-	}
-	if ctx.Err() == nil {
-		e.looks.add(program.v1, device, matches)
-	}
-	return matches, nil
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/dynamic-resource-allocation/cel"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/bitset"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -60,8 +59,8 @@ type judgement struct {
 
 	// The other fields are set by the first step.
 
-	program program
-	next    int // device
+	asked lazyProgram
+	next  int // device
 	// matches and attributes are the answers, of which there is one sort; errors are those
 	// of the devices for which there is no answer, by position, and nil without any.
 	matches    bitset.Set
@@ -77,12 +76,13 @@ func (j *judgement) begun() bool { return j.matches != nil || j.attributes != ni
 
 func (j *judgement) done() bool { return j.begun() && j.next >= j.devices() }
 
-// begin compiles the expression.
-func (e *Evaluator) begin(j *judgement) {
+// begin makes room for the answers.
+func (j *judgement) begin() {
+	j.asked.text = j.expression
 	if j.derives {
-		j.program, j.attributes = e.compileDerived(j.expression), make([]*resourceapi.DeviceAttribute, j.devices())
+		j.attributes = make([]*resourceapi.DeviceAttribute, j.devices())
 	} else {
-		j.program, j.matches = e.compile(j.expression), bitset.New(j.devices())
+		j.matches = bitset.New(j.devices())
 	}
 }
 
@@ -90,37 +90,26 @@ func (e *Evaluator) begin(j *judgement) {
 // and then changes nothing.
 func (e *Evaluator) step(ctx context.Context, j *judgement) error {
 	if !j.begun() {
-		e.begin(j)
+		j.begin()
 	}
 	if j.done() {
 		return nil
 	}
-	if j.program.err != nil {
-		j.fail(j.program.err)
-		return nil
-	}
-	e.evaluations.Add(1)
-	published := &j.slice.Spec.Devices[j.next]
-	device := cel.Device{
-		Driver:                   j.slice.Spec.Driver,
-		AllowMultipleAllocations: published.AllowMultipleAllocations,
-		Attributes:               published.Attributes,
-		Capacity:                 published.Capacity,
-	}
+	device := deviceOf(j.slice, &j.slice.Spec.Devices[j.next])
 	var matches bool
 	var attribute *resourceapi.DeviceAttribute
 	var err error
 	if j.derives {
-		attribute, err = e.derive(ctx, j.program.v1, device)
+		attribute, err = e.attribute(ctx, &j.asked, &device)
 	} else {
-		matches, err = e.evaluate(ctx, j.program, device)
+		matches, err = e.verdict(ctx, &j.asked, &device)
 	}
 	switch {
 	case ctx.Err() != nil:
 		// Whatever the result is, it may come from the interruption.
 		return fmt.Errorf("evaluating expressions for slice %s: %w", j.slice.Name, context.Cause(ctx))
 	case err != nil:
-		j.fail(newRuntimeError(err))
+		j.fail(err)
 		return nil
 	case j.derives:
 		j.attributes[j.next] = attribute

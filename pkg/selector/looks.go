@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"unsafe"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -15,34 +17,48 @@ import (
 // look the same to an expression, even if they have names and serial numbers of their own.
 // So an expression that is asked about the devices of many new slices is evaluated a few
 // times. All must be evaluated in the same way. It is safe for concurrent use.
-//
-// It only knows whether devices match: an expression that fails is evaluated each time.
 type Looks struct {
+	bound int // bytes
+
 	mutex    sync.RWMutex
+	taken    int               // bytes
 	asked    map[string]*asked // by expression
 	versions map[string]struct{}
 }
 
+// DefaultLooks is how many bytes Looks take unless somebody says otherwise.
+const DefaultLooks = 1 << 20
+
 // Users choose expressions, drivers attributes. What is beyond these bounds is forgotten,
 // or not remembered.
 const (
-	maxAsked    = 64
-	maxVerdicts = 64
-	maxVersions = 256
+	maxVerdicts = 256 // more than a slice has devices
 	maxLook     = 512 // bytes
 	maxVersion  = 64  // bytes
 )
 
+// What is remembered takes so many bytes besides its text.
+const (
+	askedSize   = 1024 // with what it reads
+	seenSize    = 160
+	versionSize = 48
+)
+
 // asked is what is known of an expression.
 type asked struct {
-	reads *reads // nil if nobody knows
+	reads *reads // nil if nobody knows, or if it reads what few devices have in common
 	// verdicts are by look. Quantities are told apart like those of Contents.
 	verdicts map[string][]seen
+	// helped is whether any of the verdicts was of use.
+	helped atomic.Bool
 }
 
+// seen is what came of evaluating an expression for a device: whether it matches, or a
+// runtimeError.
 type seen struct {
 	quantities []resource.Quantity
 	matches    bool
+	err        error
 }
 
 // look is what an expression reads of a device.
@@ -51,62 +67,133 @@ type look struct {
 	quantities []resource.Quantity
 }
 
-// NewLooks returns one that knows nothing yet.
-func NewLooks() *Looks {
-	return &Looks{asked: make(map[string]*asked), versions: make(map[string]struct{})}
+// NewLooks returns one that knows nothing yet, and takes so many bytes.
+func NewLooks(bound int) *Looks {
+	l := &Looks{bound: bound}
+	l.forget()
+	return l
 }
 
-// verdict returns whether a device matches an expression, if that was found out about one
-// that looks the same.
-func (l *Looks) verdict(expression string, device *cel.Device) (matches, known bool) {
+// SetBound changes how many bytes they take.
+func (l *Looks) SetBound(bytes int) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.bound = bytes
+}
+
+// Taken returns how many bytes they take.
+func (l *Looks) Taken() int {
+	l.mutex.RLock()
+	defer l.mutex.RUnlock()
+	return l.taken
+}
+
+func (l *Looks) forget() {
+	l.asked, l.versions, l.taken = make(map[string]*asked), make(map[string]struct{}), 0
+}
+
+// seen returns what came of an expression for a device that looks the same, nil if that is
+// not known.
+func (l *Looks) seen(expression string, device *cel.Device) *seen {
 	if l == nil {
-		return false, false
+		return nil
 	}
 	l.mutex.RLock()
 	defer l.mutex.RUnlock()
 	about := l.asked[expression]
 	if about == nil || about.reads == nil || !l.areValues(device.Attributes) {
-		return false, false
+		return nil
 	}
 	var text [256]byte
 	var quantities [4]resource.Quantity
-	seenAs := look{text[:0], quantities[:0]}
-	if !seenAs.at(about.reads, device) {
-		return false, false
+	looks := look{text[:0], quantities[:0]}
+	if !looks.at(about.reads, device) {
+		return nil
 	}
-	for _, s := range about.verdicts[string(seenAs.text)] {
-		if slices.Equal(s.quantities, seenAs.quantities) {
-			return s.matches, true
+	known := about.find(string(looks.text), looks.quantities)
+	if known != nil && !about.helped.Load() {
+		about.helped.Store(true)
+	}
+	return known
+}
+
+func (a *asked) find(text string, quantities []resource.Quantity) *seen {
+	verdicts := a.verdicts[text]
+	for i := range verdicts {
+		if slices.Equal(verdicts[i].quantities, quantities) {
+			return &verdicts[i]
 		}
 	}
-	return false, false
+	return nil
 }
 
 // add remembers what came of evaluating a program for a device.
-func (l *Looks) add(program *cel.CompilationResult, device *cel.Device, matches bool) {
-	if l == nil || program == nil {
+func (l *Looks) add(program *cel.CompilationResult, device *cel.Device, matches bool, err error) {
+	if l == nil || program == nil || l.useless(program.Expression) {
 		return
 	}
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	l.addVersions(device.Attributes)
+	if l.taken > l.bound {
+		l.forget()
+	}
+	if err == nil {
+		l.addVersions(device.Attributes)
+	} else if !l.areValues(device.Attributes) {
+		return // It may have failed because of a value that it does not read.
+	}
 	about := l.asked[program.Expression]
 	if about == nil {
-		if len(l.asked) >= maxAsked {
-			clear(l.asked)
-		}
 		about = &asked{reads: readsOf(program), verdicts: make(map[string][]seen)}
 		l.asked[program.Expression] = about
+		l.taken += askedSize + len(program.Expression)
 	}
-	var seenAs look
-	if about.reads == nil || !seenAs.at(about.reads, device) || len(seenAs.text) > maxLook {
+	var looks look
+	if about.reads == nil || !looks.at(about.reads, device) || len(looks.text) > maxLook ||
+		about.find(string(looks.text), looks.quantities) != nil {
 		return
 	}
-	if len(about.verdicts) >= maxVerdicts || len(about.verdicts[string(seenAs.text)]) >= maxVerdicts {
-		clear(about.verdicts)
+	l.makeRoom(about, string(looks.text))
+	if about.reads == nil {
+		return
 	}
-	key := string(seenAs.text)
-	about.verdicts[key] = append(about.verdicts[key], seen{seenAs.quantities, matches})
+	about.verdicts[string(looks.text)] = append(about.verdicts[string(looks.text)], seen{looks.quantities, matches, err})
+	l.taken += looks.size(err)
+}
+
+// useless reports whether it is known that nothing can be remembered of an expression.
+func (l *Looks) useless(expression string) bool {
+	l.mutex.RLock()
+	defer l.mutex.RUnlock()
+	about := l.asked[expression]
+	return about != nil && about.reads == nil
+}
+
+// makeRoom forgets verdicts if there are too many. If none of them was of use, the
+// expression reads what is different from device to device, such as a serial number.
+func (l *Looks) makeRoom(about *asked, text string) {
+	if len(about.verdicts) < maxVerdicts && len(about.verdicts[text]) < maxVerdicts {
+		return
+	}
+	for text, verdicts := range about.verdicts {
+		for i := range verdicts {
+			forgotten := look{[]byte(text), verdicts[i].quantities}
+			l.taken -= forgotten.size(verdicts[i].err)
+		}
+	}
+	clear(about.verdicts)
+	if !about.helped.Swap(false) {
+		about.reads, about.verdicts = nil, nil
+	}
+}
+
+// size is what it takes to remember what came of an expression for such devices.
+func (l *look) size(err error) int {
+	size := seenSize + len(l.text) + cap(l.quantities)*int(unsafe.Sizeof(resource.Quantity{}))
+	if err != nil {
+		size += len(err.Error())
+	}
+	return size
 }
 
 // areValues reports whether it is known that all attributes have a value. If one has none,
@@ -142,10 +229,10 @@ func (l *Looks) addVersions(attributes map[resourceapi.QualifiedName]resourceapi
 		if version == nil || hasValue(&attribute) || attribute.VersionValues != nil || len(*version) > maxVersion {
 			continue
 		}
-		if len(l.versions) >= maxVersions {
-			clear(l.versions)
+		if _, known := l.versions[*version]; !known {
+			l.versions[*version] = struct{}{}
+			l.taken += versionSize + len(*version)
 		}
-		l.versions[*version] = struct{}{}
 	}
 }
 

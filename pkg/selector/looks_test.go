@@ -3,6 +3,7 @@ package selector_test
 import (
 	"fmt"
 	"math/rand"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -43,7 +44,7 @@ var lookExpressions = map[string]int{
 
 func newLookingEvaluator() *selector.Evaluator {
 	e := selector.NewEvaluator(cel.NewCache(100, cel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: true}))
-	e.RememberLooks(selector.NewLooks())
+	e.RememberLooks(selector.NewLooks(selector.DefaultLooks))
 	return e
 }
 
@@ -66,10 +67,11 @@ func TestDevicesThatLookTheSame(t *testing.T) {
 }
 
 // TestLooksTellTheTruth compares what is remembered of devices that look the same with what
-// CEL says of each.
+// an evaluator says that remembers nothing: verdicts and errors, of single devices and of
+// whole pools.
 func TestLooksTellTheTruth(t *testing.T) {
 	t.Parallel()
-	random, evaluator := rand.New(rand.NewSource(1)), newLookingEvaluator()
+	random, evaluator, remembersNothing := rand.New(rand.NewSource(1)), newLookingEvaluator(), selector.NewEvaluator(truths)
 	devices := 0
 	for range 500 {
 		driver, device := [2]string{"gpu.example.com", "other.example.com"}[random.Intn(2)], randomLook(random)
@@ -77,14 +79,19 @@ func TestLooksTellTheTruth(t *testing.T) {
 		for expression := range lookExpressions {
 			devices++
 			set := setOf(b.Class("c"), expression)
-			matches, err := evaluator.Gradually(pool, set).Matches(t.Context(), 0)
-			truth, failure := truthOf(t, pool, expression)
-			if failure != "" && err != nil {
-				require.False(t, matches)
-				continue
+			truth, failure := remembersNothing.Gradually(poolOfDevice(driver, device), set).Matches(t.Context(), 0)
+			var matches bool
+			var err error
+			if random.Intn(2) == 0 {
+				matches, err = evaluator.Gradually(pool, set).Matches(t.Context(), 0)
+			} else {
+				matches, err = selected(t, evaluator, pool, set)
 			}
-			require.Equal(t, failure != "", err != nil, "%s on %v: %v, %s", expression, device, err, failure)
 			require.Equal(t, truth, matches, "%s on %v", expression, device)
+			require.Equal(t, failure == nil, err == nil, "%s on %v: %v, %v", expression, device, failure, err)
+			if failure != nil && !strings.Contains(failure.Error(), "error: attribute ") { // Of several bad values, CEL names any.
+				require.EqualError(t, err, failure.Error(), "%s on %v", expression, device)
+			}
 		}
 	}
 	require.Less(t, evaluator.Evaluations(), uint64(devices*3/4))
@@ -92,18 +99,57 @@ func TestLooksTellTheTruth(t *testing.T) {
 
 var truths = cel.NewCache(100, cel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: true})
 
-func truthOf(t *testing.T, pool *inventory.NodePool, expression string) (matches bool, failure string) {
-	program := truths.GetOrCompile(expression)
-	require.Nil(t, program.Error)
-	device := pool.Devices[0]
-	matches, _, err := program.DeviceMatches(t.Context(), cel.Device{
-		Driver: device.Slice.Spec.Driver, AllowMultipleAllocations: device.AllowMultipleAllocations,
-		Attributes: device.Attributes, Capacity: device.Capacity,
-	})
-	if err != nil {
-		return false, err.Error()
+// selected is the verdict about the first device of a pool, all of which are judged.
+func selected(t *testing.T, evaluator *selector.Evaluator, pool *inventory.NodePool, set selector.Set) (bool, error) {
+	selection, err := evaluator.Select(t.Context(), pool, set)
+	require.NoError(t, err)
+	if selection.Failed.Has(0) {
+		return false, set.Error(pool, selection, 0)
 	}
-	return matches, ""
+	return selection.Matches.Has(0), nil
+}
+
+// TestSerialNumbersAreNotRemembered: nothing is kept of expressions that read what no two
+// devices have in common, but still of those that read something with many values.
+func TestSerialNumbersAreNotRemembered(t *testing.T) {
+	t.Parallel()
+	looks := selector.NewLooks(1 << 30)
+	evaluator := selector.NewEvaluator(cel.NewCache(100, cel.Features{}))
+	evaluator.RememberLooks(looks)
+	serial, index := setOf(b.Class("c"), `device.attributes["gpu.example.com"].serial == 7`), setOf(b.Class("c"), `device.attributes["gpu.example.com"].index == 7`)
+	for i := range 1000 {
+		device := b.NodeSlice("n", b.Device("d").Attr("serial", i).Attr("index", i%128)).Obj().Spec.Devices[0]
+		pool := poolOfDevice("gpu.example.com", device)
+		for _, set := range []selector.Set{serial, index} {
+			matches, err := selected(t, evaluator, pool, set)
+			require.NoError(t, err)
+			require.Equal(t, set.Same(&serial) && i == 7 || set.Same(&index) && i%128 == 7, matches)
+		}
+	}
+	require.EqualValues(t, 1000+128, evaluator.Evaluations())
+	require.Less(t, looks.Taken(), 128*400, "of serial numbers, nothing is kept any more")
+}
+
+// TestLooksAreBounded: however many expressions there are, and however long the errors are,
+// what is remembered does not take more than it may.
+func TestLooksAreBounded(t *testing.T) {
+	t.Parallel()
+	const bound = 100_000
+	looks := selector.NewLooks(bound)
+	evaluator := selector.NewEvaluator(cel.NewCache(10, cel.Features{}))
+	evaluator.RememberLooks(looks)
+	most := 0
+	for i := range 300 {
+		set := setOf(b.Class("c"), fmt.Sprintf(`device.attributes["gpu.example.com"].missing%s%d == device.attributes["gpu.example.com"].index`, strings.Repeat("x", 200), i))
+		for index := range 5 {
+			device := b.NodeSlice("n", b.Device("d").Attr("index", index)).Obj().Spec.Devices[0]
+			_, err := selected(t, evaluator, poolOfDevice("gpu.example.com", device), set)
+			require.ErrorIs(t, err, selector.ErrRuntime)
+			most = max(most, looks.Taken())
+		}
+	}
+	require.Less(t, most, bound+3000, "one entry more than fits")
+	require.Greater(t, most, bound/2)
 }
 
 // randomLook returns a device with few possible values, some of which are wrong.

@@ -19,16 +19,10 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
 	"github.com/quartermaster-dra/quartermaster/pkg/commit"
-	"github.com/quartermaster-dra/quartermaster/pkg/recall"
-	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
 // Name is the name of the plugin in a scheduler's registry and configuration.
 const Name = "Quartermaster"
-
-// compiledExpressions is how many compiled CEL expressions are kept. Verdicts are
-// cached elsewhere; this only saves compiling again when devices change.
-const compiledExpressions = 200
 
 // Quartermaster is the plugin. It is safe for concurrent use.
 type Quartermaster struct {
@@ -123,7 +117,7 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 		solver: &allocator.Solver{
 			Features:   supported,
 			Classes:    handle.SharedDRAManager().DeviceClasses(),
-			Evaluator:  newEvaluator(state.memory, features),
+			Evaluator:  state.newEvaluator(features),
 			StepBudget: int(*args.StepBudget),
 			KeepShared: true,
 			// What devices take of their node cannot be accounted for from outside kube-scheduler.
@@ -189,13 +183,6 @@ func celFeatures(features feature.Features) cel.Features {
 		EnableConsumableCapacity: features.EnableDRAConsumableCapacity,
 		EnableListTypeAttributes: features.EnableDRAListTypeAttributes,
 	}
-}
-
-// newEvaluator returns an evaluator for expressions of v1, and of the other languages.
-func newEvaluator(memory *recall.Memory, features feature.Features, others ...selector.Language) *selector.Evaluator {
-	evaluator := selector.NewEvaluator(cel.NewCache(compiledExpressions, celFeatures(features)), others...)
-	evaluator.RememberIn(memory)
-	return evaluator
 }
 
 // allocatorFeatures are the features of the allocator that are on and that the

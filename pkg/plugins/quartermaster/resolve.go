@@ -25,7 +25,7 @@ type claimResolver interface {
 func (pl *Quartermaster) resolveClaims(resolver claimResolver) {
 	pl.resolver = resolver
 	pl.solver.Resolve = resolver.Resolve
-	pl.solver.Evaluator = newEvaluator(pl.state.memory, pl.features, apiversions.NewLanguage(compiledExpressions))
+	pl.solver.Evaluator = pl.state.newEvaluator(pl.features, apiversions.NewLanguage(compiledExpressions))
 	resolver.OnChange(func(concerns func(*resourceapi.ResourceClaim) bool) {
 		for _, entry := range pl.waiting.all() {
 			missing, _ := entry.wanted()

@@ -28,6 +28,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/leadership"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	"github.com/quartermaster-dra/quartermaster/pkg/recall"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
 // clusterState keeps inventory and ledger in step with the informers.
@@ -60,6 +61,9 @@ type clusterState struct {
 
 	// memory is where it is remembered what users' requests come to.
 	memory *recall.Memory
+	looks  *selector.Looks
+	// remembered is how many bytes both together may take.
+	remembered int64
 
 	// offers is nil without extended resources.
 	offers *nodeOffers
@@ -116,6 +120,7 @@ func newClusterState(factory informers.SharedInformerFactory, supported structur
 		inventory: inventory.NewStore(allocator.InventoryOptions(supported)),
 		ledger:    ledger.New(),
 		memory:    recall.New(0),
+		looks:     selector.NewLooks(0),
 	}
 	s.ledger.Pools = s.pool
 	if err := s.followNodes(factory); err != nil {
@@ -132,13 +137,6 @@ func newClusterState(factory informers.SharedInformerFactory, supported structur
 		s.rules, err = s.follow(api.DeviceTaintRules().Informer(), s.refreshRule)
 	}
 	return s, err
-}
-
-// remember has the memory take at least so many bytes.
-func (s *clusterState) remember(bytes int64) {
-	s.profilesMutex.Lock()
-	defer s.profilesMutex.Unlock()
-	s.memory.SetBound(max(s.memory.Bound(), int(bytes)))
 }
 
 // follow is afterEvents for objects without which no cycle may begin. It returns the
