@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 	"weak"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -19,12 +20,21 @@ import (
 // Everything derived from the pools of a Known is derived in the same way: whoever
 // evaluates CEL in another way, or with other features, takes another one.
 type Known struct {
-	opts   Options
-	slices sync.Map // weak.Pointer[resourceapi.ResourceSlice] to *knownSlice
+	opts Options
+	self weak.Pointer[Known]
+
+	mutex sync.Mutex
+	// slices are by the address of the object. That only says where to look: whether the
+	// object there still is the slice, its fingerprint says.
+	slices map[uintptr]*knownSlice
 }
 
 // NewKnown returns one that knows nothing yet.
-func NewKnown(opts Options) *Known { return &Known{opts: opts} }
+func NewKnown(opts Options) *Known {
+	k := &Known{opts: opts, slices: make(map[uintptr]*knownSlice)}
+	k.self = weak.Make(k)
+	return k
+}
 
 // knownSlice is what is known of a slice. It refers to a copy of the object and to what
 // that refers to, but never to the object itself, which would keep it for ever.
@@ -49,10 +59,25 @@ type sliceMemory struct {
 
 // slice returns what is known of a slice.
 func (k *Known) slice(published *resourceapi.ResourceSlice) *knownSlice {
-	key, fingerprint := weak.Make(published), fingerprintOf(published)
-	if known, found := k.slices.Load(key); found && known.(*knownSlice).fingerprint == fingerprint {
-		return known.(*knownSlice)
+	address, fingerprint := uintptr(unsafe.Pointer(published)), fingerprintOf(published)
+	k.mutex.Lock()
+	known := k.slices[address]
+	k.mutex.Unlock()
+	if known != nil && known.fingerprint == fingerprint {
+		return known
 	}
+	fresh := newKnownSlice(published, fingerprint)
+	k.mutex.Lock()
+	_, followed := k.slices[address]
+	k.slices[address] = fresh
+	k.mutex.Unlock()
+	if !followed {
+		runtime.AddCleanup(published, forgetSlice, forgotten{k.self, address})
+	}
+	return fresh
+}
+
+func newKnownSlice(published *resourceapi.ResourceSlice, fingerprint uint64) *knownSlice {
 	// What the fingerprint goes by must stay where it is: memory that is freed can be
 	// somebody else's at the same address.
 	m := &sliceMemory{object: *published}
@@ -64,22 +89,21 @@ func (k *Known) slice(published *resourceapi.ResourceSlice) *knownSlice {
 		copied.Spec.NodeName = &m.node // It may point into the slice: its name is the pool's, or the node's.
 	}
 	m.slice.init(copied, &m.content)
-	fresh := &knownSlice{Slice: &m.slice, fingerprint: fingerprint}
-	if _, known := k.slices.Swap(key, fresh); !known {
-		runtime.AddCleanup(published, forgetSlice, forgotten{weak.Make(k), key})
-	}
-	return fresh
+	return &knownSlice{Slice: &m.slice, fingerprint: fingerprint}
 }
 
-// forgotten is a slice that nobody has any more.
+// forgotten is where a slice was that nobody has any more.
 type forgotten struct {
-	known weak.Pointer[Known]
-	slice weak.Pointer[resourceapi.ResourceSlice]
+	known   weak.Pointer[Known]
+	address uintptr
 }
 
+// forgetSlice may be late: another slice may be there by then. It then becomes known anew.
 func forgetSlice(f forgotten) {
 	if known := f.known.Value(); known != nil {
-		known.slices.Delete(f.slice)
+		known.mutex.Lock()
+		defer known.mutex.Unlock()
+		delete(known.slices, f.address)
 	}
 }
 
