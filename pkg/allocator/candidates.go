@@ -38,10 +38,9 @@ type candidates struct {
 	consumptions   map[int]consumption
 	capacityErrors map[int]error
 	// open are, in a straight search that has to judge them first, the devices which it
-	// looks at: those that may turn out to be in one of the two sets. unmeasured are those
-	// of which the capacities were not looked at yet.
-	open, unmeasured bitset.Set
-	gradual          selector.Gradual
+	// looks at: those that may turn out to be in one of the two sets.
+	open    bitset.Set
+	gradual selector.Gradual
 }
 
 // candidates of a request in a pool.
@@ -69,7 +68,10 @@ func (s *search) findCandidatesIn(r *request, index int) error {
 	if !r.admin {
 		c.exclude(s.occupied(state.usage, pool))
 	}
-	measured := s.toMeasure(r, state, c)
+	var measured bitset.Set
+	if c.open == nil {
+		measured = s.toMeasure(r, state, c)
+	}
 	c.usable.AndNot(s.unsupported(s.site.Node, pool))
 	if s.solver.RefuseOfNode {
 		c.usable.AndNot(pool.OfNode)
@@ -81,12 +83,7 @@ func (s *search) findCandidatesIn(r *request, index int) error {
 			}
 		}
 	}
-	switch {
-	case c.open != nil:
-		c.unmeasured = measured
-	case measured != nil:
-		s.measure(r, state, measured, c)
-	}
+	s.measure(r, state, measured, c)
 	c.usable.AndNot(state.usage.Exhausted(pool))
 	if s.solver.Policy != nil {
 		c.order = s.solver.Policy.Order(pool, state.usage, c.usable)

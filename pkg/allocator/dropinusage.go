@@ -42,7 +42,7 @@ func (u *allocatedUsage) OfPool(pool *inventory.NodePool) *ledger.PoolUsage {
 		return ledger.Fixed(nil).Pool(pool.ID)
 	}
 	layout := decidingLayout(pool)
-	onlyHeld := layout == pool.Layout && len(u.state.AllocatedSharedDeviceIDs) == 0 && len(u.state.AggregatedCapacity) == 0
+	onlyHeld := layout == pool.Layout && u.onlyHeld()
 	if onlyHeld && len(layout.Devices) <= fewHeld {
 		return u.heldOf(pool)
 	}
@@ -64,6 +64,11 @@ func (u *allocatedUsage) OfPool(pool *inventory.NodePool) *ledger.PoolUsage {
 	}
 	usage, _ := u.pools.LoadOrStore(layout, ledger.NewPoolUsage(devices))
 	return usage.(*ledger.PoolUsage)
+}
+
+// onlyHeld reports whether nobody has shares.
+func (u *allocatedUsage) onlyHeld() bool {
+	return len(u.state.AllocatedSharedDeviceIDs) == 0 && len(u.state.AggregatedCapacity) == 0
 }
 
 // fewHeld is of how many devices it is rather looked up again whether they are held than

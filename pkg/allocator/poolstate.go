@@ -16,10 +16,17 @@ import (
 type poolState struct {
 	pool  *inventory.NodePool
 	usage *ledger.PoolUsage
-	// shareable are the devices that can be allocated several times, measured those
-	// of which the capacities matter whatever a request asks for. Both are nil
-	// without DRAConsumableCapacity.
-	shareable, measured bitset.Set
+	// later is set if usage does not say which devices are held: then it is looked up for
+	// each device that the search meets.
+	later *heldLater
+	// shareable are the devices that can be allocated several times, nil without
+	// DRAConsumableCapacity.
+	shareable bitset.Set
+	// measuring is set if capacities can matter: DRAConsumableCapacity is on, and the pool
+	// can be allocated from.
+	measuring bool
+	// known is what measured returned. A straight search may do without.
+	known bitset.Set
 
 	// left is what is left of the counters, once the search has drawn from any: the
 	// ledger's less what was drawn. The memory is used again.
@@ -29,21 +36,53 @@ type poolState struct {
 	blocked          bitset.Set
 }
 
-func (p *poolState) start(t *Task, pool *inventory.NodePool, usage *ledger.PoolUsage) {
-	p.pool, p.usage, p.draws, p.blockedAt = pool, usage, 0, 0
-	p.shareable, p.measured = nil, nil
-	if t.solver.Features.ConsumableCapacity && pool.State == inventory.Complete {
-		p.shareable, p.measured = pool.Shareable, measuredDevices(pool)
-		// Somebody may still have a share of a device that is not offered for sharing
-		// any more.
-		if shared := usage.Shared(pool); !shared.Empty() {
-			p.measured = p.measured.Clone()
-			p.measured.Or(shared)
-		}
+// start begins a search. A straight one does not look at devices before it meets them.
+func (p *poolState) start(t *Task, pool *inventory.NodePool, usage ledger.View, straight bool) {
+	p.release()
+	p.pool, p.draws, p.blockedAt = pool, 0, 0
+	if straight {
+		p.later = lookLater(usage, pool)
+	}
+	if p.later == nil {
+		p.usage = ledger.Of(usage, pool)
+	} else {
+		p.usage = ledger.Fixed(nil).Pool(pool.ID)
+	}
+	p.measuring = t.solver.Features.ConsumableCapacity && pool.State == inventory.Complete
+	if !p.measuring {
+		return
+	}
+	p.shareable = pool.Shareable
+	if !straight {
+		p.measured()
 	}
 }
 
-func (p *poolState) release() { p.pool, p.usage, p.shareable, p.measured = nil, nil, nil, nil }
+func (p *poolState) release() {
+	p.pool, p.usage, p.later, p.shareable, p.known = nil, nil, nil, nil, nil
+}
+
+// measures reports whether the capacities of a device matter whatever a request asks for.
+func (p *poolState) measures(device int) bool {
+	if p.known != nil {
+		return p.known.Has(device)
+	}
+	return !plainCapacity(p.pool.Devices[device].Device) || has(p.usage.Shared(p.pool), device)
+}
+
+// measured returns the devices that measures is true for.
+func (p *poolState) measured() bitset.Set {
+	if p.known == nil {
+		p.known = measuredDevices(p.pool)
+		// Somebody may still have a share of a device that is not offered for sharing
+		// any more.
+		if shared := p.usage.Shared(p.pool); !shared.Empty() {
+			p.known = p.known.Clone()
+			p.known.Or(shared)
+		}
+	}
+	return p.known
+}
 
 // measuredKey is where measuredDevices are kept.
 type measuredKey struct{}

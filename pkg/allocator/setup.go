@@ -7,7 +7,6 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/bitset"
 	"github.com/quartermaster-dra/quartermaster/pkg/claimname"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
-	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
 // newSearch prepares a search: candidates, counts, constraints.
@@ -22,7 +21,7 @@ func newSearch(ctx context.Context, t *Task, site Site, straight bool) (*search,
 	}
 	s.ctx, s.allowance = ctx, newAllowance(ctx, budget)
 	for i, pool := range site.Pools {
-		s.pools[i].start(t, pool, ledger.Of(site.Usage, pool))
+		s.pools[i].start(t, pool, site.Usage, straight)
 		s.sharable = s.sharable || !s.pools[i].shareable.Empty()
 	}
 	for _, c := range t.claims {

@@ -16,12 +16,12 @@ func (s *search) shared(at location) bool { return has(s.pools[at.pool].shareabl
 // can have them, nil if there are none. For allocation mode All it does not decide:
 // such a request wants a device even if it cannot have it.
 func (s *search) toMeasure(r *request, p *poolState, c *candidates) bitset.Set {
-	if p.measured == nil || r.all() || r.capacity == nil && p.measured.Empty() {
+	if !p.measuring || r.all() || r.capacity == nil && p.measured().Empty() {
 		return nil
 	}
 	set := c.usable.Clone()
 	if r.capacity == nil {
-		set.And(p.measured)
+		set.And(p.measured())
 	}
 	return set
 }
@@ -69,8 +69,8 @@ func (s *search) fitsWhole(r *request, at location) (bool, error) {
 
 // takesWhole reports whether there is no need to look at a device's capacities.
 func (s *search) takesWhole(r *request, at location) bool {
-	measured := s.pools[at.pool].measured
-	return measured == nil || r.capacity == nil && !measured.Has(at.device)
+	p := &s.pools[at.pool]
+	return !p.measuring || r.capacity == nil && !p.measures(at.device)
 }
 
 // used returns what claims consume of a device's capacities.

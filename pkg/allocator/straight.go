@@ -66,8 +66,11 @@ func (s *search) selectLater(r *request, c *candidates, pool *inventory.NodePool
 // meet judges a device that a straight search has come to, and reports whether it can be
 // tried. Errors come in the order in which they do after selectAll.
 func (s *search) meet(r *request, at location) (bool, error) {
-	c := s.candidates(r, at.pool)
-	if c.open == nil {
+	c, p := s.candidates(r, at.pool), &s.pools[at.pool]
+	switch {
+	case p.later != nil && !r.admin && p.later.isHeld(p.pool, at.device):
+		return false, nil
+	case c.open == nil:
 		return true, nil
 	}
 	matches, err := c.gradual.Matches(s.ctx, at.device)
@@ -80,9 +83,8 @@ func (s *search) meet(r *request, at location) (bool, error) {
 		c.open.Remove(at.device)
 		return false, nil
 	}
-	if has(c.unmeasured, at.device) {
-		c.unmeasured.Remove(at.device)
-		s.measureDevice(r, &s.pools[at.pool], at.device, c)
+	if p.pool.Reachable.Has(at.device) && !s.takesWhole(r, at) {
+		s.measureDevice(r, p, at.device, c)
 	}
 	return c.usable.Has(at.device) || c.failing.Has(at.device), nil
 }
