@@ -112,11 +112,14 @@ func (c *Counters) of(l *Layout) *Counters {
 	return &own
 }
 
+// noCounters are those of all pools without any.
+var noCounters = new(Counters)
+
 // newCounters numbers the counters that the slices define, determines what the devices
 // consume, and checks that they consume only what is defined.
 func newCounters(list []*Slice, devices []Device) (*Counters, error) {
 	if !countsAnything(list, devices) {
-		return new(Counters), nil
+		return noCounters, nil
 	}
 	sets := make(map[string]*resourceapi.CounterSet)
 	for _, slice := range list {

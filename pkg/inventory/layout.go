@@ -31,6 +31,8 @@ type Layout struct {
 	OfNode bitset.Set
 	// Shareable are the devices that can be allocated several times (KEP-5075).
 	Shareable bitset.Set
+	// all are all devices.
+	all bitset.Set
 	// Counters are the pool's counters (KEP-4815); nil if they are not understood.
 	Counters *Counters
 	// BindingConditions is true if any device has binding conditions. Such pools
@@ -42,8 +44,9 @@ type Layout struct {
 	// Derived holds what was derived from anything else in the pool.
 	Derived Cache
 
-	// parts are the slices that hold Devices.
+	// parts are the slices that hold Devices. Most layouts have one: sole.
 	parts []part
+	sole  [1]part
 	// positions are those of the devices by name; nil if that of the whole pool will do, or
 	// if few is set: then the devices are looked through.
 	positions map[string]int
@@ -147,6 +150,7 @@ func (l *Layout) Drawing(set int) []int {
 // (they are mutually exclusive in the API).
 func newLayout(pool *Pool, targeting []*Slice) *Layout {
 	l := new(Layout)
+	l.parts = l.sole[:0]
 	total := 0
 	for _, slice := range targeting {
 		if !slice.holdsCounters(pool.opts) {
@@ -178,13 +182,14 @@ func newLayout(pool *Pool, targeting []*Slice) *Layout {
 
 // classify fills the sets of devices with something special.
 func (l *Layout) classify() {
-	sets := [...]*bitset.Set{&l.Tainted, &l.Partitions, &l.Conditional, &l.Skipping, &l.OfNode, &l.Shareable}
+	sets := [...]*bitset.Set{&l.Tainted, &l.Partitions, &l.Conditional, &l.Skipping, &l.OfNode, &l.Shareable, &l.all}
 	memory := make(bitset.Arena, len(sets)*bitset.Words(len(l.Devices)))
 	for _, set := range sets {
 		*set = memory.New(len(l.Devices))
 	}
 	for i := range l.Devices {
 		device := &l.Devices[i]
+		l.all.Add(i)
 		if len(device.Taints) > 0 {
 			l.Tainted.Add(i)
 		}
@@ -208,10 +213,10 @@ func (l *Layout) classify() {
 
 // reachable returns the devices that a node can use. Without a node, these are all.
 func (l *Layout) reachable(node *v1.Node) bitset.Set {
-	set := bitset.Full(len(l.Devices))
-	if node == nil {
-		return set
+	if node == nil || !l.selectsPerDevice() {
+		return l.all
 	}
+	set := l.all.Clone()
 	for _, part := range l.parts {
 		for i, reach := range part.slice.deviceReach {
 			if !reach.matches(node) {
@@ -220,6 +225,10 @@ func (l *Layout) reachable(node *v1.Node) bitset.Set {
 		}
 	}
 	return set
+}
+
+func (l *Layout) selectsPerDevice() bool {
+	return slices.ContainsFunc(l.parts, func(p part) bool { return len(p.slice.deviceReach) > 0 })
 }
 
 // layout returns the layout of the slices that target a node, when others of the same

@@ -233,7 +233,10 @@ func (o Options) ignores(slice *Slice) bool {
 // a node, all slices count as reachable.
 func (p *Pool) view(reachable []*Slice, node *v1.Node) *NodePool {
 	generation := newest(reachable)
-	targeting := ofGeneration(reachable, generation)
+	targeting := reachable
+	if len(reachable) > 1 {
+		targeting = ofGeneration(reachable, generation)
+	}
 	want := targeting[0].Spec.Pool.ResourceSliceCount
 	sortByName(targeting)
 

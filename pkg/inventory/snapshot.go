@@ -53,6 +53,14 @@ type nodePart struct {
 	pool    atomic.Pointer[Pool]
 }
 
+// soleSlice is the memory of what a node with one slice asks for.
+type soleSlice struct {
+	parts   []*nodePart
+	pointer [1]*nodePart
+	part    nodePart
+	member  [1]*knownSlice
+}
+
 // OnNode returns the pools that the node sees, like Store.OnNode.
 func (s *Snapshot) OnNode(node *v1.Node) []*NodePool {
 	index := s.byNode()
@@ -132,14 +140,29 @@ func (s *Snapshot) partsOf(index *nodeChains, node string) []*nodePart {
 	if known := index.parts[first].Load(); known != nil {
 		return *known
 	}
-	parts := byPool(s.members(index.local, first))
-	for _, p := range parts {
+	parts := s.localParts(index.local, first)
+	for _, p := range *parts {
 		if i, found := slices.BinarySearchFunc(index.shared, p.id, func(p *nodePart, id PoolID) int { return p.id.Compare(id) }); found {
 			p.members = append(p.members, index.shared[i].members...)
 		}
 	}
-	index.parts[first].Store(&parts)
-	return parts
+	index.parts[first].Store(parts)
+	return *parts
+}
+
+// localParts returns the parts that slices from a position on make up, without those that
+// are for more than one node.
+func (s *Snapshot) localParts(c *chains, first int) *[]*nodePart {
+	if c.next[first] >= 0 {
+		parts := byPool(s.members(c, first))
+		return &parts
+	}
+	m := new(soleSlice)
+	m.member[0] = s.known.slice(s.list[first])
+	m.part.id, m.part.members = m.member[0].poolID(), m.member[:]
+	m.pointer[0] = &m.part
+	m.parts = m.pointer[:]
+	return &m.parts
 }
 
 // members returns the slices from a position on that have the same key.
