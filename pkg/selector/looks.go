@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/blang/semver/v4"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/dynamic-resource-allocation/cel"
@@ -129,7 +130,12 @@ func (a *asked) find(text string, quantities []resource.Quantity) *seen {
 
 // add remembers what came of evaluating a program for a device.
 func (l *Looks) add(program *cel.CompilationResult, device *cel.Device, matches bool, err error) {
-	if l == nil || program == nil || l.useless(program.Expression) {
+	if l == nil || program == nil {
+		return
+	}
+	var looks look
+	reads := l.readsOf(program)
+	if reads == nil || !looks.at(reads, device) || len(looks.text) > maxLook {
 		return
 	}
 	l.mutex.Lock()
@@ -137,36 +143,49 @@ func (l *Looks) add(program *cel.CompilationResult, device *cel.Device, matches 
 	if l.taken > l.bound {
 		l.forget()
 	}
-	if err == nil {
-		l.addVersions(device.Attributes)
-	} else if !l.areValues(device.Attributes) {
+	l.addVersions(device.Attributes)
+	if err != nil && !l.areValues(device.Attributes) {
 		return // It may have failed because of a value that it does not read.
 	}
+	text := string(looks.text)
 	about := l.asked[program.Expression]
-	if about == nil {
-		about = &asked{reads: readsOf(program), verdicts: make(map[string][]seen)}
-		l.asked[program.Expression] = about
-		l.taken += askedSize + len(program.Expression)
+	if about == nil || about.find(text, looks.quantities) != nil {
+		return // Forgotten meanwhile, or somebody else was faster.
 	}
-	var looks look
-	if about.reads == nil || !looks.at(about.reads, device) || len(looks.text) > maxLook ||
-		about.find(string(looks.text), looks.quantities) != nil {
-		return
+	l.makeRoom(about, text)
+	if about.reads != nil {
+		about.verdicts[text] = append(about.verdicts[text], seen{looks.quantities, matches, err})
+		l.taken += looks.size(err)
 	}
-	l.makeRoom(about, string(looks.text))
-	if about.reads == nil {
-		return
-	}
-	about.verdicts[string(looks.text)] = append(about.verdicts[string(looks.text)], seen{looks.quantities, matches, err})
-	l.taken += looks.size(err)
 }
 
-// useless reports whether it is known that nothing can be remembered of an expression.
-func (l *Looks) useless(expression string) bool {
+// readsOf returns what an expression reads, nil if nothing is to be remembered of it.
+func (l *Looks) readsOf(program *cel.CompilationResult) *reads {
+	if reads, known := l.knownReads(program.Expression); known {
+		return reads
+	}
+	reads := readsOf(program) // It may take long, so nobody waits for it.
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if about := l.asked[program.Expression]; about != nil {
+		return about.reads
+	}
+	if l.taken > l.bound {
+		l.forget()
+	}
+	l.asked[program.Expression] = &asked{reads: reads, verdicts: make(map[string][]seen)}
+	l.taken += askedSize + len(program.Expression) + reads.size()
+	return reads
+}
+
+func (l *Looks) knownReads(expression string) (r *reads, known bool) {
 	l.mutex.RLock()
 	defer l.mutex.RUnlock()
 	about := l.asked[expression]
-	return about != nil && about.reads == nil
+	if about == nil {
+		return nil, false
+	}
+	return about.reads, true
 }
 
 // makeRoom forgets verdicts if there are too many. If none of them was of use, the
@@ -181,7 +200,7 @@ func (l *Looks) makeRoom(about *asked, text string) {
 			l.taken -= forgotten.size(verdicts[i].err)
 		}
 	}
-	clear(about.verdicts)
+	about.verdicts = make(map[string][]seen) // What is cleared would keep its size.
 	if !about.helped.Swap(false) {
 		about.reads, about.verdicts = nil, nil
 	}
@@ -221,15 +240,18 @@ func hasValue(a *resourceapi.DeviceAttribute) bool {
 		a.StringValues != nil || a.IntValues != nil || a.BoolValues != nil
 }
 
-// addVersions notes what is a version, after expressions did not fail because of it. If an
-// attribute has more than one value, the version was not looked at.
+// addVersions notes which versions are such. If an attribute has more than one value, CEL
+// does not look at the version.
 func (l *Looks) addVersions(attributes map[resourceapi.QualifiedName]resourceapi.DeviceAttribute) {
 	for _, attribute := range attributes {
 		version := attribute.VersionValue
 		if version == nil || hasValue(&attribute) || attribute.VersionValues != nil || len(*version) > maxVersion {
 			continue
 		}
-		if _, known := l.versions[*version]; !known {
+		if _, known := l.versions[*version]; known {
+			continue
+		}
+		if _, err := semver.Parse(*version); err == nil {
 			l.versions[*version] = struct{}{}
 			l.taken += versionSize + len(*version)
 		}

@@ -15,6 +15,7 @@ type program struct {
 	v1    *cel.CompilationResult
 	other Program // nil if the expression is for v1
 	err   error   // a compileError
+	size  int     // bytes
 }
 
 // Kinds of programs in the memory: expressions that select are compiled in another way
@@ -22,13 +23,6 @@ type program struct {
 const (
 	compiledToSelect recall.Kind = "compiled to select"
 	compiledToDerive recall.Kind = "compiled to derive"
-)
-
-// What a program takes is not told by CEL. These are bounds of what was measured for short
-// expressions, and for long ones of all kinds.
-const (
-	programSize        = 16 << 10
-	programSizePerByte = 90
 )
 
 // RememberPrograms has the evaluator keep compiled expressions in its memory, and with them
@@ -58,10 +52,10 @@ func (e *Evaluator) program(kind recall.Kind, expression string, compile func(st
 		}
 	}
 	fresh := compile(expression)
-	fresh.text = expression
 	if e.programs == nil {
 		return &fresh
 	}
+	fresh.text, fresh.size = expression, sizeOf(expression, &fresh)
 	return recall.Open[*program](e.memory, q).Put(e.programs, &fresh)
 }
 
@@ -92,16 +86,12 @@ func (e *Evaluator) run(ctx context.Context, p *program, device *cel.Device) (bo
 	return e.matches(ctx, p.v1, *device)
 }
 
-// Alike implements recall.Finding: what an expression is compiled to follows from its text.
-func (p *program) Alike(other *program) bool { return p.text == other.text }
+// Alike implements recall.Finding. Evaluators do not share programs: they may understand
+// other languages.
+func (p *program) Alike(other *program) bool { return p == other }
 
 // Hash implements recall.Finding.
-func (p *program) Hash() uint64 { return maphash.String(seed, p.text) }
+func (p *program) Hash() uint64 { return maphash.Comparable(seed, p) }
 
 // Size implements recall.Finding.
-func (p *program) Size() int {
-	if p.err != nil {
-		return programSizePerByte + len(p.err.Error())
-	}
-	return programSize + programSizePerByte*len(p.text)
-}
+func (p *program) Size() int { return p.size }

@@ -38,6 +38,22 @@ func TestBrokenExpressionsAreCompiledOnce(t *testing.T) {
 	require.Equal(t, 1, language.compiled)
 }
 
+// TestEvaluatorsHaveTheirOwnPrograms: what one does not understand may be another's language.
+func TestEvaluatorsHaveTheirOwnPrograms(t *testing.T) {
+	t.Parallel()
+	memory := recall.New(1 << 20)
+	v1, broken := NewEvaluator(cel.NewCache(1, cel.Features{})), NewEvaluator(cel.NewCache(1, cel.Features{}), &counted{})
+	for range 2 {
+		for _, e := range []*Evaluator{v1, broken} {
+			e.RememberIn(memory)
+			if e.programs == nil {
+				e.RememberPrograms()
+			}
+			require.Equal(t, e == v1, e.compile("true").err == nil)
+		}
+	}
+}
+
 // TestAnExpressionSelectsOrDerives: the same text can do both.
 func TestAnExpressionSelectsOrDerives(t *testing.T) {
 	t.Parallel()
@@ -63,6 +79,11 @@ func TestProgramsTakeWhatIsCounted(t *testing.T) { //nolint:paralleltest // It m
 		"loops": func(i, n int) string {
 			return fmt.Sprintf("[%d].exists(x, x == 1)", i) + strings.Repeat(" || [1].exists(x, x == 1)", n)
 		},
+	}
+	for _, pattern := range []string{`\\pL`, `(\\pL{100})`, `^[a-z0-9]{1,20}$`} {
+		kinds["patterns "+pattern] = func(i, n int) string {
+			return fmt.Sprintf("device.driver.matches(\"%d%s\")", i, strings.Repeat(pattern, 1+n))
+		}
 	}
 	for kind, write := range kinds {
 		for _, length := range []int{0, 60} {

@@ -1,7 +1,9 @@
 package selector
 
 import (
+	"slices"
 	"strings"
+	"unsafe"
 
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
@@ -110,16 +112,42 @@ func (r *reads) isRead(e ast.Expr) bool {
 	if !is || of.Kind() != ast.IdentKind || !isDevice(of.AsIdent()) {
 		return false
 	}
+	if strings.Contains(domain, "/") || strings.Contains(name, "/") {
+		return false // Where such a name is split is not for us to say.
+	}
 	found := read{domain: domain, name: resourceapi.QualifiedName(domain + "/" + name), short: resourceapi.QualifiedName(name)}
 	switch field {
 	case "attributes":
-		r.attributes = append(r.attributes, found)
+		r.attributes = with(r.attributes, found)
 	case "capacity":
-		r.capacities = append(r.capacities, found)
+		r.capacities = with(r.capacities, found)
 	default:
 		return false
 	}
 	return true
+}
+
+// with adds what is not in the list.
+func with(list []read, r read) []read {
+	if slices.Contains(list, r) {
+		return list
+	}
+	return append(list, r)
+}
+
+// size is how many bytes it takes, which is nothing if nobody knows.
+func (r *reads) size() int {
+	if r == nil {
+		return 0
+	}
+	size := int(unsafe.Sizeof(*r))
+	for _, list := range [][]read{r.attributes, r.capacities} {
+		size += (cap(list) - len(list)) * int(unsafe.Sizeof(read{}))
+		for _, of := range list {
+			size += int(unsafe.Sizeof(of)) + 2*len(of.name)
+		}
+	}
+	return size
 }
 
 // member recognizes of.name, has(of.name) and of["name"].
