@@ -115,13 +115,12 @@ func (s *snapshot) ask(bm *testing.B, create newAllocator, classes classes, publ
 }
 
 // copies returns slices that nobody knows, which takes no deep copy: devices are known by
-// the slice that they are in.
+// the slice that they are in. As in a watch, each has memory of its own.
 func copies(published []*resourceapi.ResourceSlice) []*resourceapi.ResourceSlice {
-	objects := make([]resourceapi.ResourceSlice, len(published))
 	result := make([]*resourceapi.ResourceSlice, len(published))
 	for i, slice := range published {
-		objects[i] = *slice
-		result[i] = &objects[i]
+		own := *slice
+		result[i] = &own
 	}
 	return result
 }

@@ -105,23 +105,26 @@ func (l *Looks) seen(expression string, device *cel.Device) *seen {
 	if about == nil || about.reads == nil || !l.areValues(device.Attributes) {
 		return nil
 	}
-	var text [256]byte
-	var quantities [4]resource.Quantity
-	looks := look{text[:0], quantities[:0]}
+	looks := scratch.Get().(*look)
+	defer scratch.Put(looks)
+	looks.text, looks.quantities = looks.text[:0], looks.quantities[:0]
 	if !looks.at(about.reads, device) {
 		return nil
 	}
-	known := about.find(string(looks.text), looks.quantities)
+	known := about.find(looks)
 	if known != nil && !about.helped.Load() {
 		about.helped.Store(true)
 	}
 	return known
 }
 
-func (a *asked) find(text string, quantities []resource.Quantity) *seen {
-	verdicts := a.verdicts[text]
+// scratch has memory for looks.
+var scratch = sync.Pool{New: func() any { return new(look) }}
+
+func (a *asked) find(as *look) *seen {
+	verdicts := a.verdicts[string(as.text)]
 	for i := range verdicts {
-		if slices.Equal(verdicts[i].quantities, quantities) {
+		if slices.Equal(verdicts[i].quantities, as.quantities) {
 			return &verdicts[i]
 		}
 	}
@@ -147,11 +150,11 @@ func (l *Looks) add(program *cel.CompilationResult, device *cel.Device, matches 
 	if err != nil && !l.areValues(device.Attributes) {
 		return // It may have failed because of a value that it does not read.
 	}
-	text := string(looks.text)
 	about := l.asked[program.Expression]
-	if about == nil || about.find(text, looks.quantities) != nil {
+	if about == nil || about.find(&looks) != nil {
 		return // Forgotten meanwhile, or somebody else was faster.
 	}
+	text := string(looks.text)
 	l.makeRoom(about, text)
 	if about.reads != nil {
 		about.verdicts[text] = append(about.verdicts[text], seen{looks.quantities, matches, err})
