@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The README's table of releases has those of "make test-compat" and the current one, in
+// The table of releases in docs/api-versions.md has those of "make test-compat" and the current one, in
 // that order, and each row names the tests that its cells rely on. Whether the cells are
 // true, hack/check-release-table finds out when the tests have run.
 func TestReleasesOfTheTable(t *testing.T) {
@@ -41,7 +41,7 @@ func TestReleasesOfTheTable(t *testing.T) {
 // releaseTable returns the cells of the table, from the header on.
 func releaseTable(t *testing.T) [][]string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "README.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs", "api-versions.md"))
 	require.NoError(t, err)
 	_, rest, found := strings.Cut(string(text), "\n| | 1.")
 	require.True(t, found, "the header of the table has to begin with the first release")
