@@ -1,2 +1,5 @@
-// Package architecture checks what docs/architecture.md promises about the code.
+// Package architecture checks what the documents promise: the package table of
+// docs/architecture.md about imports; the table of releases, links, and the names of tests,
+// metrics and make targets; and that the messages of docs/troubleshooting.md are those of the
+// code.
 package architecture

@@ -12,23 +12,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// testName is how documents name a test of ours: the function, and perhaps a
+// testName is how documents name a test or benchmark of ours: the function, and perhaps a
 // subtest, in backquotes.
-var testName = regexp.MustCompile("`(Test[A-Za-z0-9_]+)(?:/([^`]+))?`")
+var testName = regexp.MustCompile("`((?:Test|Benchmark)[A-Za-z0-9_]+)(?:/([^`]+))?`")
 
-// testFunction is the beginning of a test.
-var testFunction = regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9_]+)\(t \*testing\.T\)`)
+// testFunction is the beginning of a test or benchmark.
+var testFunction = regexp.MustCompile(`(?m)^func ((?:Test|Benchmark)[A-Za-z0-9_]+)\(\w+ \*testing\.[TB]\)`)
 
-// Documents must not go on naming tests that were renamed or removed.
+// Documents must not go on naming tests and benchmarks that were renamed or removed.
 func TestDocumentsNameTestsThatExist(t *testing.T) {
 	t.Parallel()
-	files := testFiles(t)
-	for _, path := range []string{"docs/parity.md", "docs/api-versions.md", "README.md"} {
-		document, err := os.ReadFile(filepath.Join(root, path))
-		require.NoError(t, err)
-		names := testName.FindAllStringSubmatch(string(document), -1)
-		require.NotEmpty(t, names, path)
-		for _, name := range names {
+	files, all := testFiles(t), documents(t)
+	for _, path := range []string{"docs/parity.md", "docs/api-versions.md", "docs/operations.md"} {
+		require.Regexp(t, testName, all[path], path)
+	}
+	for path, document := range all {
+		for _, name := range testName.FindAllStringSubmatch(document, -1) {
 			assert.True(t, len(files[name[1]]) > 0, "%s names %s", path, name[0])
 			if name[2] != "" {
 				assert.True(t, mentions(files[name[1]], name[2]), "%s names %s, but no file with %s has the text %q", path, name[0], name[1], name[2])
