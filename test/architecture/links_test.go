@@ -1,6 +1,9 @@
 package architecture
 
 import (
+	"encoding/xml"
+	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -97,6 +100,29 @@ func documents(t *testing.T) map[string]string {
 	}
 	require.Greater(t, len(texts), 10)
 	return texts
+}
+
+// Pictures can be read by machines as well: they have a title, and their text is text.
+func TestPictures(t *testing.T) {
+	t.Parallel()
+	pictures := filesOf(t, filepath.Join(root, "docs"), func(name string) bool { return filepath.Ext(name) == ".svg" })
+	require.NotEmpty(t, pictures)
+	for path, picture := range pictures {
+		elements := make(map[string]int)
+		for decoder := xml.NewDecoder(strings.NewReader(picture)); ; {
+			token, err := decoder.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			require.NoError(t, err, path)
+			if start, ok := token.(xml.StartElement); ok {
+				elements[start.Name.Local]++
+			}
+		}
+		assert.Positive(t, elements["title"], path)
+		assert.Positive(t, elements["text"], path)
+		assert.Zero(t, elements["image"], path)
+	}
 }
 
 // Comments, scripts and manifests must not go on naming documents that were moved.

@@ -11,8 +11,8 @@ import (
 )
 
 var (
-	// metricName is a metric of ours, as Prometheus knows it.
-	metricName = regexp.MustCompile(`\bquartermaster_([a-z_]+[a-z])\b`)
+	// metricName is a metric of ours, as Prometheus knows it; histograms have several series.
+	metricName = regexp.MustCompile(`\bquartermaster_([a-z_]+?)(?:_bucket|_count|_sum)?\b`)
 	// metricOption is what the code calls it, without the subsystem.
 	metricOption = regexp.MustCompile(`\bSubsystem: metricsSubsystem, Name: "([a-z_]+)"`)
 	// makeTarget is a target of the Makefile in quotes, or at the beginning of a line.
