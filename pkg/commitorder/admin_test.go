@@ -22,7 +22,7 @@ func TestAdminAccess(t *testing.T) {
 	w.write(20, admin())
 	w.write(30, admin())
 	require.True(t, w.Allocated(admin().UID))
-	require.Nil(t, w.Check(admin().UID))
+	require.Nil(t, w.lost(admin().UID))
 	require.Empty(t, w.Rivals(ours("x").UID))
 	require.False(t, w.ForeignWithin(0), "takes no device from anybody")
 	w.write(40, free("admin"))

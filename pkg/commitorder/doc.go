@@ -7,7 +7,7 @@
 // sequence. Whoever has written an allocation and then waits (Order.Await) until his
 // watch has delivered that write has seen every allocation that was written before.
 // If one of them holds the same device, or if together they take more of a counter or
-// a capacity than there is, he has lost (Order.Check) and gives way. Of two writers
+// a capacity than there is, he has lost (Order.Rivals) and gives way. Of two writers
 // who both do that, the first one stays, and the second one finds out.
 //
 // # Why the shared informer of the scheduler will not do

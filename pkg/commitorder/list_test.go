@@ -95,7 +95,7 @@ func TestRelist(t *testing.T) {
 			requireConsistent(t, &w.index)
 
 			w.write(110, ours("z", "gpu-0"))
-			require.Equal(t, Earlier, w.Check("uid-z").Relation, "what comes after the list is later")
+			require.Equal(t, Earlier, w.lost("uid-z").Relation, "what comes after the list is later")
 		})
 	}
 }
@@ -111,11 +111,9 @@ func spans(w *world) map[string]Span {
 func TestFirstList(t *testing.T) {
 	t.Parallel()
 	w := newUnsyncedWorld(t)
-	require.False(t, w.HasSynced())
 	w.relist(100, at(50, ours("x", "gpu-0")), at(60, ours("y", "gpu-0")), at(70, ours("v", "gpu-1")))
-	require.True(t, w.HasSynced())
 	w.requireVerdicts(map[string]string{"x": "unknown y: held gpu-0", "y": "unknown x: held gpu-0", "v": "stays"})
-	require.Contains(t, w.Check("uid-x").String(), "(resourceVersion at most 60; ours, claim default/x, at most 50)")
+	require.Contains(t, w.lost("uid-x").String(), "(resourceVersion at most 60; ours, claim default/x, at most 50)")
 
 	w.write(110, free("y"))
 	w.requireVerdicts(map[string]string{"x": "stays", "y": "stays"})
@@ -129,7 +127,7 @@ func TestRelistShowsAnotherAuthor(t *testing.T) {
 	w.write(10, ours("x", "gpu-0"))
 	w.relist(100, at(50, foreign("x", "gpu-0")))
 	w.write(110, ours("y", "gpu-0"))
-	require.True(t, w.Check("uid-y").Other.Foreign)
+	require.True(t, w.lost("uid-y").Other.Foreign)
 }
 
 // A cluster that was restored from a backup repeats versions: nothing is known of the
@@ -143,7 +141,7 @@ func TestRelistInThePast(t *testing.T) {
 	require.EqualValues(t, 45, w.progress.upTo())
 	require.Equal(t, map[string]Span{"x": {0, 40}, "y": {0, 42}}, spans(w))
 	w.write(46, ours("z", "gpu-0"))
-	require.Equal(t, Earlier, w.Check("uid-z").Relation, "events in versions that were used before")
+	require.Equal(t, Earlier, w.lost("uid-z").Relation, "events in versions that were used before")
 }
 
 // A watch without version begins with all claims in any order.
@@ -155,7 +153,7 @@ func TestUnorderedEvents(t *testing.T) {
 	w.requireVerdicts(map[string]string{"x": "unknown y: held gpu-0", "y": "unknown x: held gpu-0"})
 	require.Zero(t, w.progress.upTo())
 	w.write(70, ours("z", "gpu-0"))
-	require.Equal(t, Earlier, w.Check("uid-z").Relation)
+	require.Equal(t, Earlier, w.lost("uid-z").Relation)
 }
 
 // Versions that are not numbers leave the order open, they do not hide a conflict.
@@ -168,8 +166,8 @@ func TestVersionsThatCannotBeCompared(t *testing.T) {
 	require.NoError(t, feed{w.Order}.Update(odd))
 	feed{w.Order}.UpdateResourceVersion("r2d2")
 	require.EqualValues(t, 10, w.progress.upTo())
-	require.Equal(t, Unknown, w.Check("uid-x").Relation)
-	require.Contains(t, w.Check("uid-x").String(), "resourceVersion unknown")
+	require.Equal(t, Unknown, w.lost("uid-x").Relation)
+	require.Contains(t, w.lost("uid-x").String(), "resourceVersion unknown")
 
 	w.relist(20, odd, at(10, ours("x", "gpu-0")))
 	w.requireVerdicts(map[string]string{"x": "unknown y: held gpu-0", "y": "unknown x: held gpu-0"})

@@ -238,7 +238,7 @@ func compareWithModel(t *testing.T, w *world, s *modelServer, delivered int, exa
 	for uid, truth := range allocated {
 		span := w.index.claims[uid].written
 		require.True(t, span.First <= truth.allocated && truth.allocated <= span.Last, "%s was allocated in %d, not in %v", uid, truth.allocated, span)
-		conflict := w.Check(uid)
+		conflict := w.lost(uid)
 		switch {
 		case loses(uid, allocated):
 			lost++

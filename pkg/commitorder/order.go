@@ -61,13 +61,6 @@ func (o *Order) OnConflict(report func(Conflict)) {
 	o.onConflict = report
 }
 
-// HasSynced reports whether all claims that existed at the start are known.
-func (o *Order) HasSynced() bool {
-	o.progress.mutex.Lock()
-	defer o.progress.mutex.Unlock()
-	return o.progress.synced
-}
-
 // Await returns nil when every write of claims up to the given resourceVersion is known.
 // After a write that is known to have succeeded this is sure to happen as long as the
 // server can be reached, whatever becomes of the claim afterwards. The error is that of
@@ -80,19 +73,6 @@ func (o *Order) Await(ctx context.Context, resourceVersion string) error {
 	return o.progress.wait(ctx, version)
 }
 
-// Check returns why the claim has to give way, nil if it need not: another claim holds
-// what it holds and was allocated earlier, or it is not known who was first. Of several
-// reasons it is the earliest. A claim of which no allocation is known has no conflicts.
-//
-// The answer is complete if Await has returned for the resourceVersion of a state of the
-// claim with that allocation, and Undecided has returned nil since.
-func (o *Order) Check(claim types.UID) *Conflict {
-	if rivals := o.Rivals(claim); len(rivals) > 0 && rivals[0].Lost {
-		return &rivals[0]
-	}
-	return nil
-}
-
 // Allocated reports whether the claim is known to have an allocation. After Await for a
 // state in which it had one, no means that somebody has removed it since.
 func (o *Order) Allocated(claim types.UID) bool {
@@ -102,7 +82,12 @@ func (o *Order) Allocated(claim types.UID) bool {
 }
 
 // Rivals returns all conflicts of the claim, also those in which the other claim has to
-// give way. Those in which it is this claim come first.
+// give way. Those in which it is this claim come first, and of these the earliest: the
+// other claim was allocated before, or it is not known who was first. A claim of which no
+// allocation is known has no conflicts.
+//
+// The answer is complete if Await has returned for the resourceVersion of a state of the
+// claim with that allocation, and Undecided has returned nil since.
 func (o *Order) Rivals(claim types.UID) []Conflict {
 	o.mutex.RLock()
 	defer o.mutex.RUnlock()

@@ -11,7 +11,6 @@ import (
 // and who waits for it. The zero value is ready to use.
 type progress struct {
 	mutex     sync.Mutex
-	synced    bool
 	delivered uint64
 	// waiters are sorted by version.
 	waiters []waiter
@@ -43,7 +42,7 @@ func (p *progress) advance(version uint64) {
 func (p *progress) restart(version uint64) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	p.synced, p.delivered = true, version
+	p.delivered = version
 	p.wake()
 }
 

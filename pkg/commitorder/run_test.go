@@ -91,7 +91,6 @@ func TestRun(t *testing.T) {
 	t.Parallel()
 	o, s := run(t, listOf(100, at(50, ours("x", "gpu-0"))))
 	await(t, o, "100")
-	require.True(t, o.HasSynced())
 	w := <-s.watches
 	require.Equal(t, "100", <-s.versions)
 
@@ -99,11 +98,11 @@ func TestRun(t *testing.T) {
 	w.Add(at(110, free("y")))
 	w.Modify(at(120, ours("y", "gpu-0")))
 	require.NoError(t, <-result)
-	require.Equal(t, "earlier x: held gpu-0", verdict(o.Check("uid-y")))
+	require.Equal(t, "earlier x: held gpu-0", verdict(o.lost("uid-y")))
 
 	w.Delete(at(130, ours("x", "gpu-0")))
 	await(t, o, "130")
-	require.Nil(t, o.Check("uid-y"))
+	require.Nil(t, o.lost("uid-y"))
 
 	w.Action(watch.Bookmark, &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "200"}})
 	await(t, o, "200")
@@ -125,8 +124,8 @@ func TestRunAfterFailures(t *testing.T) {
 	expired := metav1.Status{Status: metav1.StatusFailure, Code: 410, Reason: metav1.StatusReasonExpired}
 	w.Error(&expired)
 	await(t, o, "300")
-	require.Equal(t, "earlier z: held gpu-0", verdict(o.Check("uid-x")))
-	require.Nil(t, o.Check("uid-z"))
+	require.Equal(t, "earlier z: held gpu-0", verdict(o.lost("uid-x")))
+	require.Nil(t, o.lost("uid-z"))
 	require.Equal(t, Unknown, o.Rivals("uid-x")[1].Relation)
 }
 
@@ -151,16 +150,16 @@ func TestRunWithStreamedList(t *testing.T) {
 	stream.Add(at(60, ours("y", "gpu-0")))
 	stream.Add(at(50, ours("x", "gpu-0")))
 	result := waiting(t, &o.progress, context.Background(), 60)
-	require.False(t, o.HasSynced())
+	require.Zero(t, o.progress.upTo(), "the list has not ended")
 	stream.Action(watch.Bookmark, &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{
 		ResourceVersion: "100", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
 	}})
 	require.NoError(t, <-result)
-	require.Equal(t, "unknown y: held gpu-0", verdict(o.Check("uid-x")))
+	require.Equal(t, "unknown y: held gpu-0", verdict(o.lost("uid-x")))
 
 	stream.Modify(at(110, ours("z", "gpu-0")))
 	await(t, o, "110")
-	require.Equal(t, Earlier, o.Check("uid-z").Relation)
+	require.Equal(t, Earlier, o.lost("uid-z").Relation)
 }
 
 func noPools(inventory.PoolID) *inventory.NodePool { return nil }

@@ -53,11 +53,11 @@ func TestSize(t *testing.T) {
 	require.Len(t, o.index.claims, claims)
 }
 
-func BenchmarkCheck(b *testing.B) {
+func BenchmarkRivals(b *testing.B) {
 	o := manyClaims(b, 20_000)
 	uid := numberedClaim(b, 7777, 1).UID
 	for b.Loop() {
-		if o.Check(uid) != nil {
+		if o.lost(uid) != nil {
 			b.Fatal("unexpected conflict")
 		}
 	}

@@ -165,6 +165,6 @@ func TestConflictTexts(t *testing.T) {
 		"v": "claim default/z was allocated a share of device nic of pool gpu.example.com/b that leaves too little of capacity memory first (resourceVersion 30; ours, claim default/v, 40)",
 		"u": "claim default/z was allocated device nic of pool gpu.example.com/b, of which only one of the two has a share, first (resourceVersion 30; ours, claim default/u, 50)",
 	} {
-		require.Equal(t, want, w.Check(uidOf(claim)).String())
+		require.Equal(t, want, w.lost(uidOf(claim)).String())
 	}
 }

@@ -97,9 +97,17 @@ func (w *world) requireVerdicts(want map[string]string) {
 	w.t.Helper()
 	got := make(map[string]string, len(want))
 	for name := range want {
-		got[name] = verdict(w.Check(uidOf(name)))
+		got[name] = verdict(w.lost(uidOf(name)))
 	}
 	require.Equal(w.t, want, got)
+}
+
+// lost returns why a claim has to give way, nil if it need not.
+func (o *Order) lost(claim types.UID) *Conflict {
+	if rivals := o.Rivals(claim); len(rivals) > 0 && rivals[0].Lost {
+		return &rivals[0]
+	}
+	return nil
 }
 
 // verdict is "stays", or "RELATION NAME: CAUSE DEVICE RESOURCE".

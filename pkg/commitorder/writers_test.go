@@ -38,7 +38,7 @@ func TestWritersAtOnce(t *testing.T) {
 			if err := w.Await(context.Background(), strconv.FormatUint(written, 10)); err != nil {
 				t.Error(err)
 			}
-			conflict := w.Check(uidOf(name))
+			conflict := w.lost(uidOf(name))
 			w.ForeignWithin(time.Minute)
 			results.Lock()
 			defer results.Unlock()
