@@ -34,7 +34,8 @@ func updateOptions() metav1.UpdateOptions {
 // the caller.
 type Writer struct {
 	client resourceclient.ResourceClaimsGetter
-	clock  clock.PassiveClock
+	// clock is where status.allocation.allocationTimestamp comes from.
+	clock clock.PassiveClock
 	// sleep waits for the duration or until the context is done; in the latter
 	// case it returns the context's error.
 	sleep func(context.Context, time.Duration) error
@@ -53,12 +54,6 @@ type Writer struct {
 
 // Option changes a Writer in New.
 type Option func(*Writer)
-
-// WithClock sets the clock from which status.allocation.allocationTimestamp is
-// taken. The default is the real one.
-func WithClock(c clock.PassiveClock) Option {
-	return func(w *Writer) { w.clock = c }
-}
 
 // WithTimestamp says whether allocations get an allocationTimestamp, which is the case
 // by default. The field belongs to the feature gate DRADeviceBindingConditions.
