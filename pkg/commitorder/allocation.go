@@ -7,7 +7,6 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/amount"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -63,9 +62,9 @@ func newAllocation(claim *resourceapi.ResourceClaim, seen uint64, written Span) 
 		return nil
 	}
 	var uses []use
-	for result := range resultsOf(claim) {
+	for result := range ledger.Used(claim.Status.Allocation) {
 		uses = append(uses, use{
-			pool:   unique.Make(inventory.PoolID{Driver: result.Driver, Name: result.Pool}),
+			pool:   inventory.KeyOf(ledger.PoolOf(result)),
 			device: unique.Make(result.Device),
 			share:  newShare(result),
 		})
@@ -110,21 +109,6 @@ func newShare(result *resourceapi.DeviceRequestAllocationResult) *share {
 	return s
 }
 
-// resultsOf yields the devices that a claim uses.
-func resultsOf(claim *resourceapi.ResourceClaim) func(func(*resourceapi.DeviceRequestAllocationResult) bool) {
-	return func(yield func(*resourceapi.DeviceRequestAllocationResult) bool) {
-		if claim.Status.Allocation == nil {
-			return
-		}
-		results := claim.Status.Allocation.Devices.Results
-		for i := range results {
-			if !ptr.Deref(results[i].AdminAccess, false) && !yield(&results[i]) {
-				return
-			}
-		}
-	}
-}
-
 // isOf reports whether the claim still uses the same devices and shares. Most updates
 // of a claim do not touch its allocation, and must cost nothing.
 func (a *allocation) isOf(claim *resourceapi.ResourceClaim) bool {
@@ -132,7 +116,7 @@ func (a *allocation) isOf(claim *resourceapi.ResourceClaim) bool {
 		return false
 	}
 	n := 0
-	for result := range resultsOf(claim) {
+	for result := range ledger.Used(claim.Status.Allocation) {
 		if n == len(a.uses) || !a.uses[n].isOf(result) {
 			return false
 		}
@@ -145,5 +129,5 @@ func (u *use) isOf(result *resourceapi.DeviceRequestAllocationResult) bool {
 	if (u.share == nil) != (result.ShareID == nil) || u.share != nil && u.share.id != *result.ShareID {
 		return false
 	}
-	return u.device.Value() == result.Device && u.pool.Value() == inventory.PoolID{Driver: result.Driver, Name: result.Pool}
+	return u.device.Value() == result.Device && u.pool.Value() == ledger.PoolOf(result)
 }

@@ -14,13 +14,14 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
 // Order follows the allocations of all ResourceClaims in the order of their writes. All
 // methods are safe for concurrent use.
 type Order struct {
 	client kubernetes.Interface
-	pools  Pools
+	pools  ledger.Pools
 	clock  clock.PassiveClock
 
 	progress progress
@@ -44,7 +45,7 @@ type Order struct {
 // New returns an Order that knows nothing until Run has been called. It needs the rights
 // to list and watch ResourceClaims in all namespaces. pools is called under a lock, and
 // must not call back.
-func New(client kubernetes.Interface, pools Pools, clock clock.PassiveClock) *Order {
+func New(client kubernetes.Interface, pools ledger.Pools, clock clock.PassiveClock) *Order {
 	return &Order{client: client, pools: pools, clock: clock, index: newIndex(), backlog: newBacklog(),
 		last: make(map[inventory.PoolKey]lastState), changed: make(map[inventory.PoolKey]struct{}),
 		lastForeignIn: make(map[inventory.PoolKey]time.Time)}

@@ -81,7 +81,7 @@ func (o *Order) Overdrawn(id inventory.PoolID) (overdrafts []Overdraft, judged b
 	if !v.isComplete() {
 		return nil, len(v.pool.Off) > 0
 	}
-	supplies := slices.Concat(o.index.counters(v.pool, nil), o.index.groupSets(v.pool, nil))
+	supplies := o.index.drawn(v.pool, nil)
 	for name := range uses {
 		if device := v.device(name.Value()); device != nil {
 			supplies = append(supplies, o.index.capacities(device, &use{pool: key, device: name}, nil)...)
@@ -96,7 +96,7 @@ func (o *Order) Overdrawn(id inventory.PoolID) (overdrafts []Overdraft, judged b
 }
 
 func newOverdraft(id inventory.PoolID, s *supply, from uint64) Overdraft {
-	d := Overdraft{Cause: s.cause, Pool: id, Resource: s.resource}
+	d := Overdraft{Cause: s.cause(), Pool: id, Resource: s.resource}
 	if s.by != nil {
 		d.Device = s.by.device.Value()
 	}

@@ -24,7 +24,7 @@ func (o *Order) rivals(uid types.UID) []Conflict {
 		}
 		v := o.viewOf(key)
 		if v.isComplete() {
-			for _, s := range slices.Concat(o.index.counters(v.pool, own), o.index.groupSets(v.pool, own)) {
+			for _, s := range o.index.drawn(v.pool, own) {
 				f.compare(s)
 			}
 		}

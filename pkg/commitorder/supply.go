@@ -2,35 +2,41 @@ package commitorder
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/amount"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
 // supply is something of which there is a limited amount, and who draws from it: a
 // counter of a pool, or a capacity of a device. What compatibility groups limit is a
 // supply as well: which devices draw from a counter set at the same time.
 type supply struct {
-	cause    Cause
+	// room is what there is of it as long as nobody draws.
+	room     ledger.Room
 	resource string // as in Conflict
 	// by is the first device that draws from it, of the claim that is asked about; of a
 	// capacity, the device that has it.
-	by       *use
-	limit    amount.Amount
-	byGroups bool
-	units    []unit
+	by    *use
+	units []unit
 }
 
-// unit draws a fixed amount as long as anybody uses it. For a counter it is a device:
-// it draws once, however many claims share it. For a capacity it is a share.
+// unit needs something as long as anybody uses it. For a counter it is a device: it draws
+// once, however many claims share it. For a capacity it is a share.
 type unit struct {
-	draws  amount.Amount
-	groups []string // only byGroups
-	users  []*allocation
+	need  ledger.Need
+	users []*allocation
+}
+
+// cause is why claims are in conflict if there is too little of it.
+func (s *supply) cause() Cause {
+	return [...]Cause{ledger.CounterLimit: Counter, ledger.GroupsLimit: Incompatible, ledger.CapacityLimit: Capacity}[s.room.Kind]
 }
 
 // usedUp returns from which rank on there is too little: for an allocation of that rank or a
@@ -54,19 +60,9 @@ func (s *supply) usedUp(rank func(*allocation) uint64) (from uint64, overdrawn b
 
 // exceededAt returns the first unit that the ones before it have left too little for.
 func (s *supply) exceededAt(units []unit) (at int, exceeded bool) {
-	left, together, fits := s.limit, inventory.Groups{}, true
-	for i, u := range units {
-		if s.byGroups {
-			together, fits = together.Join(u.groups)
-		} else {
-			left = left.Minus(u.draws)
-			fits = !left.IsNegative()
-		}
-		if !fits {
-			return i, true
-		}
-	}
-	return 0, false
+	room := s.room
+	at = slices.IndexFunc(units, func(u unit) bool { return !room.Take(u.need) })
+	return at, at >= 0
 }
 
 // users yields everybody who draws, each once.
@@ -99,29 +95,26 @@ func (f *finder) compare(s *supply) {
 		}
 		relation := relationOf(other.written, f.own.written)
 		if lost && relation != Later || relation != Earlier && other.written.Last >= from {
-			f.add(other, s.cause, s.by, s.resource, lost)
+			f.add(other, s.cause(), s.by, s.resource, lost)
 		}
 	}
 }
 
-// counters returns the counters of a pool with all that draw on them: those on which the
-// allocation draws, or all if none is given.
-func (x *index) counters(pool *inventory.NodePool, of *allocation) []*supply {
-	if pool.Counters == nil {
-		return nil
-	}
-	supplies := make(map[int]*supply) // by number of the counter
-	newSupply := func(number int, by *use) *supply {
-		if supplies[number] == nil {
-			supplies[number] = &supply{cause: Counter, resource: counterName(pool.Counters, number), by: by,
-				limit: pool.Counters.Published[number]}
+// drawn returns the counters of a pool, and what compatibility groups limit, with all that
+// draw on them: those on which the allocation draws, or all if none is given.
+func (x *index) drawn(pool *inventory.NodePool, of *allocation) []*supply {
+	limits, supplies := ledger.LimitsOf(pool), make(map[ledger.Limit]*supply)
+	begin := func(limit ledger.Limit, by *use) {
+		if supplies[limit] == nil {
+			supplies[limit] = &supply{room: limits.Room(limit), resource: limits.Name(limit), by: by}
 		}
-		return supplies[number]
 	}
 	if of != nil {
 		for u := range of.usesIn(pool.Key) {
-			for number := range drawn(pool, u.device) {
-				newSupply(number, u)
+			for limit, need := range limits.Drawn(u.device.Value()) {
+				if !limit.IsNothing(need) {
+					begin(limit, u)
+				}
 			}
 		}
 		if len(supplies) == 0 {
@@ -130,18 +123,21 @@ func (x *index) counters(pool *inventory.NodePool, of *allocation) []*supply {
 	}
 	for device, holdings := range x.pools[pool.Key] {
 		var users []*allocation
-		for number, draws := range drawn(pool, device) {
-			if of == nil {
-				newSupply(number, nil)
+		for limit, need := range limits.Drawn(device.Value()) {
+			if limit.IsNothing(need) {
+				continue
 			}
-			s := supplies[number]
+			if of == nil {
+				begin(limit, nil)
+			}
+			s := supplies[limit]
 			if s == nil {
 				continue
 			}
 			if users == nil {
 				users = usersOf(holdings)
 			}
-			s.units = append(s.units, unit{draws: draws, users: users})
+			s.units = append(s.units, unit{need, users})
 		}
 	}
 	return sortedSupplies(supplies)
@@ -150,65 +146,37 @@ func (x *index) counters(pool *inventory.NodePool, of *allocation) []*supply {
 // capacities returns the capacities of a shared device that the share consumes, or all that
 // are consumed if none is given, with all who do.
 func (x *index) capacities(device *inventory.Device, by *use, of *share) []*supply {
-	supplies := make(map[string]*supply)
+	supplies := make(map[ledger.Limit]*supply)
 	for _, h := range x.pools[by.pool][by.device] {
 		if h.share == nil {
 			continue
 		}
 		for _, c := range h.share.consumed {
-			published, found := device.Capacity[c.capacity]
-			if !found || c.amount == (amount.Amount{}) || of != nil && !of.consumes(c) {
+			room, found := ledger.CapacityOf(device, c.capacity)
+			need := ledger.Need{Amount: c.amount}
+			if !found || room.IsNothing(need) || of != nil && !of.consumes(c.capacity) {
 				continue
 			}
-			name := string(c.capacity)
-			if supplies[name] == nil {
-				supplies[name] = &supply{cause: Capacity, resource: name, by: by, limit: amount.Of(published.Value)}
+			if supplies[room.Limit] == nil {
+				supplies[room.Limit] = &supply{room: room, resource: string(c.capacity), by: by}
 			}
-			supplies[name].units = append(supplies[name].units, unit{draws: c.amount, users: []*allocation{h.by}})
+			s := supplies[room.Limit]
+			s.units = append(s.units, unit{need, []*allocation{h.by}})
 		}
 	}
 	return sortedSupplies(supplies)
 }
 
 // consumes reports whether the share has anything of a capacity.
-func (s *share) consumes(c consumption) bool {
+func (s *share) consumes(capacity resourceapi.QualifiedName) bool {
 	return slices.ContainsFunc(s.consumed, func(own consumption) bool {
-		return own.capacity == c.capacity && own.amount != (amount.Amount{})
+		return own.capacity == capacity && own.amount != (amount.Amount{})
 	})
 }
 
 // sortedSupplies brings supplies into an order that is always the same.
-func sortedSupplies[K cmp.Ordered](supplies map[K]*supply) []*supply {
-	list := make([]*supply, 0, len(supplies))
-	for _, s := range supplies {
-		list = append(list, s)
-	}
-	slices.SortFunc(list, func(a, b *supply) int { return cmp.Compare(a.resource, b.resource) })
-	return list
-}
-
-// drawn yields the numbers of the counters on which a device draws, and how much, 0
-// excepted. A device that is not published (any more) draws nothing: nobody knows how much.
-func drawn(pool *inventory.NodePool, name deviceName) func(func(int, amount.Amount) bool) {
-	return func(yield func(int, amount.Amount) bool) {
-		if pool.Counters == nil {
-			return
-		}
-		for _, draw := range pool.Draws(name.Value()) {
-			for number, drawn := range draw.All() {
-				if drawn != (amount.Amount{}) && !yield(number, drawn) {
-					return
-				}
-			}
-		}
-	}
-}
-
-func counterName(counters *inventory.Counters, number int) string {
-	for set, name := range counters.Sets {
-		if first, end := counters.Range(set); first <= number && number < end {
-			return name + "/" + counters.Names[number]
-		}
-	}
-	return counters.Names[number]
+func sortedSupplies(supplies map[ledger.Limit]*supply) []*supply {
+	return slices.SortedFunc(maps.Values(supplies), func(a, b *supply) int {
+		return cmp.Or(cmp.Compare(a.room.Kind, b.room.Kind), cmp.Compare(a.resource, b.resource))
+	})
 }

@@ -10,10 +10,6 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// Pools looks a pool up: all its devices, wherever they are. It returns nil for a pool
-// of which nothing is published.
-type Pools func(inventory.PoolID) *inventory.NodePool
-
 // publishedWithin is how much later than an allocation its device may show up in a slice:
 // who allocated it may have heard of the device before we do.
 const publishedWithin = 5 * time.Second
@@ -38,7 +34,7 @@ type lastState struct {
 }
 
 // PoolPublished is called when a pool changes, with the version before and the one after
-// (nil if there is none). It is quick, and may be called under a lock that Pools does not
+// (nil if there is none). It is quick, and may be called under a lock that ledger.Pools does not
 // need.
 func (o *Order) PoolPublished(before, after *inventory.Pool) {
 	known := before

@@ -90,6 +90,12 @@ func (c *Counters) Range(set int) (first, end int) {
 	return c.first[set], len(c.Names)
 }
 
+// SetOf returns the name of the counter set that a counter is of.
+func (c *Counters) SetOf(number int) string {
+	after, _ := slices.BinarySearch(c.first, number+1)
+	return c.Sets[after-1]
+}
+
 // Draws returns what the device at a position of Layout.Devices consumes.
 func (c *Counters) Draws(position int) []Draw {
 	if c == nil || c.draws == nil {

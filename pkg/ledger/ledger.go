@@ -165,16 +165,7 @@ func (l *Ledger) publish(holder ClaimRef, before, after *resourceapi.AllocationR
 	if before == after {
 		return nil
 	}
-	touched := make(map[inventory.PoolID]bool)
-	for _, allocation := range []*resourceapi.AllocationResult{before, after} {
-		if allocation == nil {
-			continue
-		}
-		for i := range allocation.Devices.Results {
-			touched[poolOf(&allocation.Devices.Results[i])] = true
-		}
-	}
-	for id := range touched {
+	for _, id := range poolsOf(before, after) {
 		usage := l.Pool(id).change(id, holder, before, after)
 		if usage.Len() == 0 {
 			l.pools.Delete(unique.Make(id))
