@@ -9,11 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
+	"github.com/quartermaster-dra/quartermaster/pkg/objectversion"
 )
 
 // API is what is needed of the server.
@@ -130,9 +130,5 @@ func (s *contextStore) forget(key types.NamespacedName) {
 
 // newer reports whether one state is certainly newer than another one.
 func newer(a, b *apiversions.PodSchedulingContext) bool {
-	if a == nil {
-		return false
-	}
-	order, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
-	return err == nil && order > 0
+	return a != nil && objectversion.Newer(a.ResourceVersion, b.ResourceVersion)
 }

@@ -3,8 +3,9 @@ package commit
 import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/lru"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/objectversion"
 )
 
 // maxGroupWrites is of how many claims a Writer remembers its latest write. Of others it
@@ -43,8 +44,7 @@ func (g groupWrites) cover(claim *resourceapi.ResourceClaim, consumer resourceap
 		return false
 	}
 	write := known.(groupWrite)
-	order, err := resourceversion.CompareResourceVersion(claim.ResourceVersion, write.version)
-	return write.group == consumer.UID && err == nil && order >= 0
+	return write.group == consumer.UID && objectversion.AtLeast(claim.ResourceVersion, write.version)
 }
 
 func (g groupWrites) forget(claim types.UID) { g.claims.Remove(claim) }

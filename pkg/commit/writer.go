@@ -9,10 +9,11 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/kubernetes"
 	resourceclient "k8s.io/client-go/kubernetes/typed/resource/v1"
 	"k8s.io/utils/clock"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/objectversion"
 )
 
 // FieldManager is the name under which the API server records what a Writer writes
@@ -159,13 +160,10 @@ func (w *Writer) run(ctx context.Context, op *operation) (*resourceapi.ResourceC
 // and are bound at the same time, all have the same copy, and each write makes it stale
 // for the others.
 func newer(own, left *resourceapi.ResourceClaim) *resourceapi.ResourceClaim {
-	if left == nil {
-		return own
+	if left != nil && objectversion.AtLeast(left.ResourceVersion, own.ResourceVersion) {
+		return left
 	}
-	if order, err := resourceversion.CompareResourceVersion(left.ResourceVersion, own.ResourceVersion); err != nil || order < 0 {
-		return own
-	}
-	return left
+	return own
 }
 
 // carryOut does the work of run, beginning with a state that may be stale; it is up to date

@@ -6,9 +6,9 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/objectversion"
 )
 
 // Ledger is the one record of who holds what. It is a View of the present.
@@ -128,11 +128,7 @@ func (l *Ledger) apply(key string, claim *resourceapi.ResourceClaim) (freed Free
 // newer reports whether the claim's state is newer than the recorded one. Versions
 // that cannot be compared count as newer: the last writer then wins.
 func newer(claim *resourceapi.ResourceClaim, r *record) bool {
-	if r == nil || r.version == "" {
-		return true
-	}
-	order, err := resourceversion.CompareResourceVersion(claim.ResourceVersion, r.version)
-	return err != nil || order > 0
+	return r == nil || !objectversion.AtLeast(r.version, claim.ResourceVersion)
 }
 
 // forget removes what is committed for a claim that does not exist any more. Its

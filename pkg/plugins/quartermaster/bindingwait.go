@@ -10,10 +10,11 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/objectversion"
 )
 
 // awaitBindingConditions waits until drivers have reported that the devices of all
@@ -214,11 +215,7 @@ func (w *bindingWait) refresh(podClaim *podClaim) error {
 
 // isOlder reports whether a state is known to be from before another one.
 func isOlder(state, other *resourceapi.ResourceClaim) bool {
-	if state == nil {
-		return false
-	}
-	order, err := resourceversion.CompareResourceVersion(state.ResourceVersion, other.ResourceVersion)
-	return err == nil && order < 0
+	return state != nil && objectversion.Newer(other.ResourceVersion, state.ResourceVersion)
 }
 
 // podIsGone fails if nobody wants the pod any more.
