@@ -68,6 +68,10 @@ func classify(err error) failureKind {
 	return final
 }
 
+// IsTransient reports whether the request that failed may succeed later as it is. A write may
+// have taken effect already.
+func IsTransient(err error) bool { return classify(err) == transient }
+
 // failureLog counts the failures of one operation and knows whether some write
 // might still take effect.
 type failureLog struct {
