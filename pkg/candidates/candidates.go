@@ -4,7 +4,6 @@
 package candidates
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/lru"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -34,8 +34,7 @@ type Index struct {
 
 	// mutex is held for reading while an answer is looked up, otherwise for writing.
 	mutex sync.RWMutex
-	known map[string]*list.Element // to *Answer, by key of the task
-	order list.List                // those used last are in front
+	known *lru.Cache // *Answer, by key of the task
 }
 
 // Answer is what is known about a task. It is safe for concurrent use and stays of use
@@ -80,7 +79,7 @@ func (a *Answer) Names(most int) (names sets.Set[string], ok bool) {
 
 // New returns an index that follows an inventory and a ledger.
 func New(store *inventory.Store, usage *ledger.Ledger, node func(string) *v1.Node) *Index {
-	return &Index{inventory: store, ledger: usage, node: node, known: make(map[string]*list.Element)}
+	return &Index{inventory: store, ledger: usage, node: node, known: lru.New(maxTasks)}
 }
 
 // NodeChanged must be called for each node that is new or gone, or has other labels or
@@ -117,7 +116,7 @@ func (x *Index) Find(ctx context.Context, task *allocator.Task) *Answer {
 			a.pending = append(a.pending, name)
 		}
 		if ctx.Err() != nil {
-			x.forget(a)
+			x.known.Remove(a.key)
 			return nil
 		}
 	}
@@ -126,22 +125,13 @@ func (x *Index) Find(ctx context.Context, task *allocator.Task) *Answer {
 
 // answer returns the answer for a task, and whether it was known before.
 func (x *Index) answer(task *allocator.Task) (a *Answer, known bool) {
-	key := task.AppendKey(nil)
-	if element, found := x.known[string(key)]; found {
-		x.order.MoveToFront(element)
-		return element.Value.(*Answer), true
+	key := string(task.AppendKey(nil))
+	if answer, found := x.known.Get(key); found {
+		return answer.(*Answer), true
 	}
-	a = &Answer{index: x, key: string(key)}
-	x.known[a.key] = x.order.PushFront(a)
-	if len(x.known) > maxTasks {
-		x.forget(x.order.Back().Value.(*Answer))
-	}
+	a = &Answer{index: x, key: key}
+	x.known.Add(key, a)
 	return a, false
-}
-
-func (x *Index) forget(a *Answer) {
-	x.order.Remove(x.known[a.key])
-	delete(x.known, a.key)
 }
 
 // outdated returns the nodes to look at again and moves the answer's positions to the
