@@ -58,7 +58,7 @@ func testBindingTimeout(t *testing.T) {
 // counted waits for what the in-tree plugin's metrics say about the driver of the space.
 func (s *space) counted(scheduler *harness.Scheduler, status string) {
 	s.T.Helper()
-	labels := []string{fmt.Sprintf("driver=%q", s.Driver), fmt.Sprintf("profile=%q", s.Profile), fmt.Sprintf("status=%q", status)}
+	labels := []string{"driver", s.Driver, "profile", s.Profile, "status", status}
 	s.Eventually("count status "+status, func(ctx context.Context) error {
 		metrics, err := scheduler.ReadMetrics(ctx)
 		if err != nil {
