@@ -1,6 +1,7 @@
 package quartermaster
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/commit"
 )
@@ -106,6 +108,13 @@ func (t *takeover) keeps(pod *v1.Pod) bool {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	return t.waiting[pod.Namespace+"/"+pod.Name] != nil
+}
+
+// leftAlone is PostFilter's answer for a pod that is to be tried again after the pause. what is
+// what was reserved for it.
+func (t *takeover) leftAlone(what string) *fwk.Status {
+	return fwk.NewStatus(fwk.Success, fmt.Sprintf("%s was reserved for the pod by another process, which may have sent its binding; "+
+		"it is left alone for another %s", what, t.left().Round(time.Second)))
 }
 
 // end has pods tried again that the pause has kept from it.
