@@ -111,8 +111,8 @@ func podObject(pod *corev1.Pod) string {
 	return "pod " + nameOf(pod).String()
 }
 
-// results returns the allocated devices of a claim, none if it is not allocated.
-func results(claim *resourceapi.ResourceClaim) []resourceapi.DeviceRequestAllocationResult {
+// Results returns the allocated devices of a claim, none if it is not allocated.
+func Results(claim *resourceapi.ResourceClaim) []resourceapi.DeviceRequestAllocationResult {
 	if claim.Status.Allocation == nil {
 		return nil
 	}

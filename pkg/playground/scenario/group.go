@@ -81,9 +81,7 @@ func claimName(pod *corev1.Pod, reference corev1.PodResourceClaim) string {
 func (m Member) Results() []resourceapi.DeviceRequestAllocationResult {
 	var results []resourceapi.DeviceRequestAllocationResult
 	for _, claim := range m.Claims {
-		if claim.Status.Allocation != nil {
-			results = append(results, claim.Status.Allocation.Devices.Results...)
-		}
+		results = append(results, resultsOf(claim)...)
 	}
 	return results
 }
