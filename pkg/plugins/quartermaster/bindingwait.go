@@ -14,7 +14,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/objectversion"
+	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
 )
 
 // awaitBindingConditions waits until drivers have reported that the devices of all

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/objectversion"
+	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
 )
 
 // claimsOf returns the claims of a pod, each once. It fails if one is missing, is

@@ -12,7 +12,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/commitorder"
+	"github.com/quartermaster-dra/quartermaster/internal/claimlog"
 )
 
 // seeTimeout is how long to wait for a write of ours in the watch. It usually comes
@@ -122,7 +122,7 @@ func (pl *Quartermaster) stillAllocated(c *cycle) *fwk.Status {
 // lostClaim is a claim that has to give way.
 type lostClaim struct {
 	*podClaim
-	to commitorder.Conflict
+	to claimlog.Conflict
 }
 
 func (l lostClaim) toOurs() bool { return !l.to.Other.Foreign }

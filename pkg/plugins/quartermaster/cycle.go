@@ -11,9 +11,9 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/legacy/classic"
+	"github.com/quartermaster-dra/quartermaster/internal/nodecache"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
-	"github.com/quartermaster-dra/quartermaster/pkg/candidates"
-	"github.com/quartermaster-dra/quartermaster/pkg/classic"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
@@ -61,7 +61,7 @@ type cycle struct {
 	// mutex protects what Filter writes for several nodes at once.
 	mutex sync.Mutex
 	// known says which nodes have devices for the task; nil if nothing is known.
-	known *candidates.Answer
+	known *nodecache.Answer
 	// narrowedTo are the nodes that PreFilter named; nil if it named none.
 	narrowedTo sets.Set[string]
 	// scored is set if it matters to Score which devices a node has for the task.

@@ -9,7 +9,7 @@
 //	PostFilter   free an allocation that fits no node               postfilter.go
 //	Score        prefer the first alternatives of requests          score.go
 //	Reserve      put the plan into the ledger (pkg/ledger)          reserve.go
-//	PreBind      write the plan to the server (pkg/commit)          prebind.go
+//	PreBind      write the plan to the server (internal/claimwriter)          prebind.go
 //	Unreserve    undo both                                          unreserve.go
 //	events       which events may help a pod that did not fit       events.go, hints.go, *events.go, wake*.go
 //

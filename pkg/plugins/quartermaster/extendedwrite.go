@@ -15,7 +15,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	schedulermetrics "k8s.io/kubernetes/pkg/scheduler/metrics"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/commit"
+	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -141,7 +141,7 @@ func (pl *Quartermaster) patchExtended(ctx context.Context, pod *v1.Pod, status 
 	var answer *v1.Pod
 	if err := retry.OnError(retry.DefaultBackoff, mayGoAway, func() (err error) {
 		answer, err = pl.handle.ClientSet().CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch,
-			metav1.PatchOptions{FieldManager: commit.FieldManager}, "status")
+			metav1.PatchOptions{FieldManager: claimwriter.FieldManager}, "status")
 		return err
 	}); err != nil {
 		return err
@@ -152,5 +152,5 @@ func (pl *Quartermaster) patchExtended(ctx context.Context, pod *v1.Pod, status 
 // mayGoAway reports whether a request that changes nothing when it is repeated had better
 // be sent again.
 func mayGoAway(err error) bool {
-	return commit.IsTransient(err) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+	return claimwriter.IsTransient(err) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/commit"
+	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -95,7 +95,7 @@ const membersPerPage = 500
 // isGroupBound is isBound for the pods that share a claim of their group: it asks the
 // server whether any of them is on a node.
 func (pl *Quartermaster) isGroupBound(ctx context.Context, pod *v1.Pod, claim string) (bool, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commit.UndoTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimwriter.UndoTimeout)
 	defer cancel()
 	options := metav1.ListOptions{Limit: membersPerPage, FieldSelector: fields.OneTermNotEqualSelector("spec.nodeName", "").String()}
 	for {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/commit"
+	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 )
 
 // PreBindPreFlight tells the scheduler whether there is anything to write.
@@ -114,7 +114,7 @@ func (pl *Quartermaster) upToDate(podClaim *podClaim) *resourceapi.ResourceClaim
 	if latest == nil || latest.UID != seen.UID {
 		return seen
 	}
-	written := podClaim.planned != nil && commit.SameAllocation(latest.Status.Allocation, podClaim.planned)
+	written := podClaim.planned != nil && claimwriter.SameAllocation(latest.Status.Allocation, podClaim.planned)
 	if !written && !apiequality.Semantic.DeepEqual(latest.Status.Allocation, seen.Status.Allocation) {
 		return seen
 	}
@@ -123,7 +123,7 @@ func (pl *Quartermaster) upToDate(podClaim *podClaim) *resourceapi.ResourceClaim
 
 // explainBind adds what will happen next.
 func explainBind(podClaim *podClaim, err error) error {
-	if errors.Is(err, commit.ErrAllocatedElsewhere) || errors.Is(err, commit.ErrDeallocated) {
+	if errors.Is(err, claimwriter.ErrAllocatedElsewhere) || errors.Is(err, claimwriter.ErrDeallocated) {
 		return fmt.Errorf("claim %s changed while the pod was being scheduled, trying again: %w", klog.KObj(podClaim.claim), err)
 	}
 	return fmt.Errorf("reserve claim %s for the pod: %w", klog.KObj(podClaim.claim), err)

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/commitorder"
+	"github.com/quartermaster-dra/quartermaster/internal/claimlog"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -149,7 +149,7 @@ func (pl *Quartermaster) settlePlan(ctx context.Context, c *cycle) error {
 	if !c.planned() {
 		return nil
 	}
-	var conflict *commitorder.Conflict
+	var conflict *claimlog.Conflict
 	if err := pl.newSettling(c).wait(ctx, stageYield, 0, func() bool {
 		conflict = pl.planLost(c)
 		return conflict != nil
@@ -179,7 +179,7 @@ func (pl *Quartermaster) settle(ctx context.Context, c *cycle, lost []lostClaim)
 }
 
 // planLost returns why something cannot be written as planned.
-func (pl *Quartermaster) planLost(c *cycle) *commitorder.Conflict {
+func (pl *Quartermaster) planLost(c *cycle) *claimlog.Conflict {
 	for _, podClaim := range c.claims {
 		if podClaim.planned == nil {
 			continue

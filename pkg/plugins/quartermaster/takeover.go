@@ -11,7 +11,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/commit"
+	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 )
 
 // takeover leaves alone what another process has reserved for pods: a process that died or
@@ -73,7 +73,7 @@ func (t *takeover) made(before, after *resourceapi.ResourceClaim, consumer types
 	defer t.mutex.Unlock()
 	r := reservation{after.UID, consumer}
 	if _, known := t.own[r]; !known {
-		t.own[r] = before.Annotations[commit.FenceAnnotation] == after.Annotations[commit.FenceAnnotation]
+		t.own[r] = before.Annotations[claimwriter.FenceAnnotation] == after.Annotations[claimwriter.FenceAnnotation]
 	}
 }
 
@@ -100,7 +100,7 @@ func (t *takeover) leavesAlone(claim, consumer types.UID, pod *v1.Pod) bool {
 // foundReserved is leavesAlone for a claim that is to be deallocated: one that is reserved for
 // nobody can be.
 func (t *takeover) foundReserved(claim *resourceapi.ResourceClaim, consumer types.UID, pod *v1.Pod) bool {
-	return commit.IsReservedFor(claim, consumer) && t.leavesAlone(claim.UID, consumer, pod)
+	return claimwriter.IsReservedFor(claim, consumer) && t.leavesAlone(claim.UID, consumer, pod)
 }
 
 // keeps reports whether a pod is to be tried again after the pause.
