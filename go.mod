@@ -6,6 +6,7 @@ godebug default=go1.26
 
 require (
 	github.com/blang/semver/v4 v4.0.0
+	github.com/cockroachdb/datadriven v1.0.2
 	github.com/google/cel-go v0.29.2
 	github.com/google/go-cmp v0.7.0
 	github.com/prometheus/common v0.70.0

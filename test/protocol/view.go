@@ -145,6 +145,13 @@ func (m *model) lostInTruth(v *view, claim uint8) bool {
 	return m.overdrawn(v, claim, own.allocation, func(other *known) bool { return other.made < own.made })
 }
 
+// lostToOurs reports whether the claim has to yield to claims of schedulers that take part
+// in the protocol.
+func (m *model) lostToOurs(v *view, claim uint8, plan choice) bool {
+	own := &v.claims[claim]
+	return m.overdrawn(v, claim, plan, func(other *known) bool { return !other.foreign && m.orderOf(other, own) != later })
+}
+
 // foreignRival reports whether the claim, having passed the check, is in conflict with an
 // allocation of a scheduler that does not follow the protocol, in whatever order.
 func (m *model) foreignRival(v *view, claim uint8, plan choice) bool {

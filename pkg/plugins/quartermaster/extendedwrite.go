@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
-	fwk "k8s.io/kube-scheduler/framework"
 	schedulermetrics "k8s.io/kubernetes/pkg/scheduler/metrics"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
@@ -112,7 +111,7 @@ func (pl *Quartermaster) removeLeftOver(ctx context.Context, c *cycle, pod *v1.P
 // recordExtended writes into the pod's status which claim serves which of its extended
 // resources. The kubelet goes by that. It is the last thing that is written before the
 // pod is bound, because the API server does not let it be taken back.
-func (pl *Quartermaster) recordExtended(ctx context.Context, c *cycle, pod *v1.Pod) *fwk.Status {
+func (pl *Quartermaster) recordExtended(ctx context.Context, c *cycle, pod *v1.Pod) error {
 	if c.extended == nil || c.extended.chosen == nil || c.extended.chosen.claim == nil {
 		return nil
 	}
@@ -122,7 +121,7 @@ func (pl *Quartermaster) recordExtended(ctx context.Context, c *cycle, pod *v1.P
 		}
 		status := &v1.PodExtendedResourceClaimStatus{RequestMappings: c.extended.chosen.mappings, ResourceClaimName: podClaim.claim.Name}
 		if err := pl.patchExtended(ctx, pod, status); err != nil {
-			return failed(fmt.Errorf("record claim %s for the pod's extended resources in its status: %w", klog.KObj(podClaim.claim), err))
+			return fmt.Errorf("record claim %s for the pod's extended resources in its status: %w", klog.KObj(podClaim.claim), err)
 		}
 	}
 	return nil

@@ -2,7 +2,6 @@ package quartermaster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -10,7 +9,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/klog/v2"
-	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimlog"
 )
@@ -25,37 +23,6 @@ const (
 	judgeTimeout  = 10 * time.Second
 	judgeInterval = 50 * time.Millisecond
 )
-
-// errConflict is why a pod is not bound although its claims are allocated and reserved.
-var errConflict = errors.New("somebody else was faster")
-
-// confirm makes sure that nobody else holds what the pod's claims were allocated, see
-// docs/commit-protocol.md. It is the last thing to happen before the pod is bound, and
-// concerns claims that were allocated before this attempt as well: whoever did that may
-// not have come this far. A claim that has to give way is given back.
-func (pl *Quartermaster) confirm(ctx context.Context, c *cycle, pod *v1.Pod) *fwk.Status {
-	if err := pl.see(ctx, c); err != nil {
-		return failed(err)
-	}
-	if err := pl.judge(ctx, c); err != nil {
-		return failed(err)
-	}
-	lost := pl.lost(c, pl.settles())
-	if pl.settles() && !slices.ContainsFunc(lost, lostClaim.toOurs) {
-		// When the first of two claims lets go of a device, the default scheduler forgets
-		// that it is in use. So what is lost already is given back only now, when that
-		// scheduler has done what it had to do, and what was lost stays lost even if the
-		// other claim is gone: that scheduler would allocate the device again.
-		var err error
-		if lost, err = pl.settle(ctx, c, lost); err != nil {
-			return failed(err)
-		}
-	}
-	if len(lost) > 0 {
-		return pl.giveWay(ctx, pod, lost)
-	}
-	return pl.stillAllocated(c)
-}
 
 // see waits until our watch has delivered the last writes of all claims: then it has
 // delivered all allocations that were written before them.
@@ -109,11 +76,11 @@ func (pl *Quartermaster) undecided(c *cycle) error {
 }
 
 // stillAllocated fails if somebody has removed an allocation since it was written.
-func (pl *Quartermaster) stillAllocated(c *cycle) *fwk.Status {
+func (pl *Quartermaster) stillAllocated(c *cycle) error {
 	for _, podClaim := range c.claims {
 		if !pl.state.order.Allocated(podClaim.claim.UID) {
-			return failed(fmt.Errorf("claim %s was allocated and reserved for the pod, but somebody has removed the allocation since; trying again",
-				klog.KObj(podClaim.claim)))
+			return fmt.Errorf("claim %s was allocated and reserved for the pod, but somebody has removed the allocation since; trying again",
+				klog.KObj(podClaim.claim))
 		}
 	}
 	return nil
@@ -156,24 +123,4 @@ func addLost(list, more []lostClaim) []lostClaim {
 		}
 	}
 	return list
-}
-
-// giveWay gives the claims back. If that does not succeed, Unreserve goes on until it
-// does. The other claims of the pod are Unreserve's as well.
-func (pl *Quartermaster) giveWay(ctx context.Context, pod *v1.Pod, lost []lostClaim) *fwk.Status {
-	for _, claim := range lost {
-		metrics.rollback(claim.to)
-		klog.FromContext(ctx).Info("Giving back a claim because somebody else holds what it was allocated",
-			"pod", klog.KObj(pod), "conflict", claim.to.String())
-		if claim.group != nil {
-			pl.groups.touch(claim.claim.UID, claim.claim.Status.Allocation)
-			continue // The last one of the group's pods to leave gives it back.
-		}
-		claim.allocation = claim.claim.Status.Allocation
-		if err := pl.undo(ctx, pod, claim.podClaim); err != nil {
-			return failed(fmt.Errorf("%w: %s; giving it back: %w", errConflict, claim.to, err))
-		}
-		claim.touched = false
-	}
-	return failed(fmt.Errorf("%w: %s; looking for other devices", errConflict, lost[0].to))
 }
