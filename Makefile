@@ -66,7 +66,7 @@ export GOFLAGS := $(strip $(GOFLAGS) -trimpath -buildvcs=false)
 GO_BUILD := hack/with-progress $(GO) build
 
 # Everything that goes into our own binaries.
-SOURCES = $(shell find cmd internal pkg manifests -type f ! -name '*_test.go')
+SOURCES = $(shell find cmd internal pkg manifests test/controlplane -type f ! -name '*_test.go')
 
 .PHONY: help
 help: ## list the targets (the default)
