@@ -36,7 +36,7 @@ func TestSourceTree(t *testing.T) {
 	require.NoError(t, err)
 	root, found := sourceTree(wd)
 	require.True(t, found)
-	require.FileExists(t, filepath.Join(root, "pkg", "controlplane", "binaries.go"))
+	require.FileExists(t, filepath.Join(root, "test", "controlplane", "binaries.go"))
 
 	// A module inside the tree is not the tree, but lies in it.
 	inner, found := sourceTree(filepath.Join(root, "tools", "kwok"))
