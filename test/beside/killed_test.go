@@ -3,6 +3,7 @@ package beside
 import (
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quartermaster-dra/quartermaster/test/faults/proxy"
@@ -28,14 +29,21 @@ func TestKilledWhileContending(t *testing.T) {
 		b.startOursForParts(b.Name+"-other", asShipped)
 		b.createPartsPods()
 		b.killAgainAndAgain(victim, connection)
-		b.endWithout(b.sinceTheStart())
+		violations := b.violations()
+		b.logParts(violations, b.sinceTheStart())
+		assert.Empty(t, violations)
+		b.CheckSettled()
+		b.deletePods()
 	})
 	t.Run("stock", func(t *testing.T) {
-		b, victim, connection := newVictim(t, "killed-stock", hasty)
+		b, victim, connection := newVictim(t, "killed-stock", harness.SchedulerOptions{Change: neverSettle})
 		b.startStockForParts(b.Name + "-other")
 		b.createPartsPods()
 		b.killAgainAndAgain(victim, connection)
-		b.endReported(b.sinceTheStart())
+		violations := b.violations()
+		b.logParts(violations, b.sinceTheStart())
+		b.allReported(violations, b.sinceTheStart())
+		b.deletePods()
 	})
 }
 

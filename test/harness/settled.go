@@ -114,7 +114,10 @@ func (s *Space) freeDevices() int {
 	require.NoError(s.T, err)
 	holders := map[string]string{}
 	for _, claim := range claims.Items {
-		for _, result := range checker.Results(&claim) {
+		if claim.Status.Allocation == nil {
+			continue
+		}
+		for _, result := range claim.Status.Allocation.Devices.Results {
 			if result.Driver != s.Driver {
 				continue
 			}

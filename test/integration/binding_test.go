@@ -11,8 +11,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quartermaster-dra/quartermaster/test/builder"
-	"github.com/quartermaster-dra/quartermaster/test/checker"
+	"github.com/quartermaster-dra/quartermaster/pkg/builder"
 )
 
 const (
@@ -73,8 +72,10 @@ func (s *space) holds(claim string, devices ...string) {
 			return err
 		}
 		var names []string
-		for _, result := range checker.Results(found) {
-			names = append(names, result.Pool+"/"+result.Device)
+		if found.Status.Allocation != nil {
+			for _, result := range found.Status.Allocation.Devices.Results {
+				names = append(names, result.Pool+"/"+result.Device)
+			}
 		}
 		if diff := cmp.Diff(devices, names); diff != "" {
 			return fmt.Errorf("-want, +got:\n%s", diff)

@@ -1,10 +1,6 @@
 package protocol
 
-import (
-	"fmt"
-
-	"github.com/quartermaster-dra/quartermaster/internal/commit"
-)
+import "fmt"
 
 func podName(p uint8) string       { return "pod " + string('p'+rune(p)) }
 func claimName(c uint8) string     { return "claim " + string('A'+rune(c)) }
@@ -47,7 +43,7 @@ func (m *model) describePodStep(l label, to state) string {
 	case doPlan:
 		return fmt.Sprintf("%schooses %s for %s", prefix, m.devices(l.with), claimName(pod.claim))
 	case doWrite:
-		if p := to.pods[l.who].phase; p == commit.Idle || p == commit.Release {
+		if p := to.pods[l.who].phase; p == pending || p == unreserving {
 			return prefix + "cannot write, somebody was faster" + now
 		}
 		return prefix + "writes" + now
@@ -57,24 +53,14 @@ func (m *model) describePodStep(l label, to state) string {
 		}[l.with]
 	case doStopWaiting:
 		return prefix + "waited long enough for the pool to be complete"
-	case doPreSettle:
-		return prefix + [...]string{"settles before the write", "drops the plan, somebody else was allocated the same"}[l.with]
-	case doNotice:
-		return prefix + "notices that somebody else was allocated the same"
-	case doSettle:
-		if commit.Phase(l.with) == commit.Bind {
-			return prefix + "settles"
-		}
-		return prefix + "settles, and must not bind"
-	case doRelease:
-		return prefix + [...]string{"releases the claim", "leaves the claim alone, a binding may be under way"}[l.with] + now
+	case doGiveBack:
+		return prefix + "gives back" + now
+	case doUnreserve:
+		return prefix + "takes back the reservation" + now
 	case doFail:
-		return prefix + [...]string{"binding fails for another reason", "the answer to its write gets lost" + now}[l.with]
+		return prefix + "binding fails for another reason"
 	case doBind:
-		if commit.Phase(l.with) == commit.Bound {
-			return prefix + "binds"
-		}
-		return prefix + "cannot bind, the pod is gone"
+		return prefix + map[phase]string{bound: "binds", losing: "must not bind: a foreign claim has turned up, or the pod is gone", unreserving: "cannot bind, the pod is gone"}[phase(l.with)]
 	}
 	panic(fmt.Sprintf("step %d has no description", l.action))
 }

@@ -1,7 +1,5 @@
 package protocol
 
-import "github.com/quartermaster-dra/quartermaster/internal/commit"
-
 // schedulerSteps are those of a scheduler's watch, and its crashes.
 func (m *model) schedulerSteps(from *state, i uint8, emit emitter) {
 	v := &from.views[i]
@@ -56,7 +54,7 @@ func (m *model) crashSteps(from *state, i uint8, emit emitter) {
 	s := *from
 	s.crashes--
 	for p, pod := range m.pods {
-		if pod.scheduler == i && s.pods[p].phase != commit.Bound {
+		if pod.scheduler == i && s.pods[p].phase != bound {
 			s.pods[p] = podState{deleted: s.pods[p].deleted}
 		}
 	}
@@ -78,17 +76,16 @@ func (m *model) crashSteps(from *state, i uint8, emit emitter) {
 // underWay returns the request that the scheduler may just have sent for a pod.
 func (m *model) underWay(s *state, p uint8) request {
 	pod := s.pods[p]
-	r := request{pod: p, base: s.claims[m.pods[p].claim].version, plan: pod.plan, joins: !pod.claim.InFlight}
+	r := request{pod: p, base: s.claims[m.pods[p].claim].version, plan: pod.plan, joins: pod.joins}
 	switch pod.phase {
-	case commit.Write:
+	case planned:
 		r.kind = lateWrite
-	case commit.Yield, commit.Release:
-		r.kind, r.joins = lateGiveBack, false
-		if pod.claim.Takes == commit.Reservation {
-			r.kind = lateUnreserve
-		}
-	case commit.Bind:
-		r.kind, r.base, r.joins = lateBinding, 0, false
+	case losing:
+		r.kind = lateGiveBack
+	case unreserving:
+		r.kind = lateUnreserve
+	case checked:
+		r.kind, r.base = lateBinding, 0
 	}
 	if r.kind == lateBinding && !m.lateBindings || r.kind != lateBinding && !m.lateRequests {
 		return request{}
