@@ -8,7 +8,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
@@ -31,6 +30,10 @@ const (
 // queue. The scheduler itself keeps what PreEnqueue says to itself, so a pod whose
 // template does not exist would be stuck for no stated reason.
 //
+// It also has a pod tried that nothing is missing for any more, should that be news to the
+// queue: PreEnqueue is asked about the pod as it was when its attempt failed, and no event
+// comes any more of what changed in between.
+//
 // Replicas that wait to become leader report as well; they say the same.
 type gateReporter struct {
 	handle fwk.Handle
@@ -38,44 +41,54 @@ type gateReporter struct {
 	check  func(*v1.Pod) error
 	// progress reports whether a claim was made in the given time before now.
 	progress func(time.Duration) bool
-	queue    workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	// begun returns how many attempts to schedule a pod have begun.
+	begun func(types.UID) int
+	queue workqueue.TypedRateLimitingInterface[types.NamespacedName]
 
 	// pending are the pods that are going to be looked at. The scheduling queue may ask about
-	// a pod a thousand times before that, and the workqueue is expensive to ask.
+	// a pod a thousand times before that, and the workqueue is expensive to ask. For each, it
+	// is known how many attempts had begun when it was kept out the last time.
 	mutex   sync.Mutex
-	pending sets.Set[types.NamespacedName]
+	pending map[types.NamespacedName]int
 }
 
-func newGateReporter(handle fwk.Handle, check func(*v1.Pod) error, progress func(time.Duration) bool) *gateReporter {
+func newGateReporter(handle fwk.Handle, check func(*v1.Pod) error, progress func(time.Duration) bool, begun func(types.UID) int) *gateReporter {
 	return &gateReporter{
 		handle:   handle,
 		pods:     handle.SharedInformerFactory().Core().V1().Pods().Lister(),
 		check:    check,
 		progress: progress,
+		begun:    begun,
 		queue:    workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[types.NamespacedName]()),
-		pending:  sets.New[types.NamespacedName](),
+		pending:  make(map[types.NamespacedName]int),
 	}
 }
 
 // add remembers a pod to look at again later.
 func (g *gateReporter) add(pod *v1.Pod) {
 	key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
-	g.mutex.Lock()
-	known := g.pending.Has(key)
-	g.pending.Insert(key)
-	g.mutex.Unlock()
-	if !known {
+	if !g.expect(key, g.begun(pod.UID)) {
 		g.queue.AddAfter(key, gateReportDelay)
 	}
 }
 
+// expect notes that a pod is going to be looked at, and reports whether it was already.
+func (g *gateReporter) expect(key types.NamespacedName, begun int) (already bool) {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	_, already = g.pending[key]
+	g.pending[key] = begun
+	return already
+}
+
 // next waits for a pod to look at. Whoever adds it from now on has it looked at once more.
-func (g *gateReporter) next() (key types.NamespacedName, shutdown bool) {
+func (g *gateReporter) next() (key types.NamespacedName, begun int, shutdown bool) {
 	key, shutdown = g.queue.Get()
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
-	g.pending.Delete(key)
-	return key, shutdown
+	begun = g.pending[key]
+	delete(g.pending, key)
+	return key, begun, shutdown
 }
 
 // run reports until the context ends.
@@ -85,12 +98,13 @@ func (g *gateReporter) run(ctx context.Context) {
 		g.queue.ShutDown()
 	}()
 	for {
-		key, shutdown := g.next()
+		key, begun, shutdown := g.next()
 		if shutdown {
 			return
 		}
-		if err := g.report(ctx, key); err != nil {
+		if err := g.report(ctx, key, begun); err != nil {
 			klog.FromContext(ctx).Error(err, "Cannot report why a pod is not queued; trying again", "pod", key)
+			g.expect(key, begun)
 			g.queue.AddRateLimited(key)
 		} else {
 			g.queue.Forget(key)
@@ -99,14 +113,18 @@ func (g *gateReporter) run(ctx context.Context) {
 	}
 }
 
-// report sets the pod's PodScheduled condition if a claim is still missing.
-func (g *gateReporter) report(ctx context.Context, key types.NamespacedName) error {
+// report sets the pod's PodScheduled condition if a claim is still missing. If none is, the
+// pod is tried, unless that was done since it was kept out.
+func (g *gateReporter) report(ctx context.Context, key types.NamespacedName, begun int) error {
 	pod, err := g.pods.Pods(key.Namespace).Get(key.Name)
 	if err != nil || pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil {
 		return nil // Gone or not waiting any more.
 	}
 	missing := g.check(pod)
 	if missing == nil {
+		if g.begun(pod.UID) == begun {
+			g.handle.Activate(klog.FromContext(ctx), map[string]*v1.Pod{key.String(): pod})
+		}
 		return nil
 	}
 	if usesTemplates(pod) && g.progress(2*gateReportDelay) && time.Since(pod.CreationTimestamp.Time) < gatePatience {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
 )
 
 // scheduled returns the pod's PodScheduled condition, nil if it has none.
@@ -46,7 +47,7 @@ func (f *fixture) gated(name string) {
 func (g *gateReporter) size() int {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
-	return g.pending.Len()
+	return len(g.pending)
 }
 
 // afterDelay lets the time pass that a claim may be missing.
@@ -106,6 +107,32 @@ func TestGateDoesNotWaitForOthersClaims(t *testing.T) {
 		f.create(gpus("other", 1).Obj())
 		f.afterDelay()
 		require.Contains(t, scheduled(f.pod("p")).Message, "claim default/c (by-name-c in the pod) does not exist")
+	})
+}
+
+// TestGateTriesWhoWasKeptOutInVain: the queue asks about a pod as it was when its attempt
+// failed. If its new claim was made in just that moment, no event tells of that any more.
+func TestGateTriesWhoWasKeptOutInVain(t *testing.T) {
+	t.Parallel()
+	inCluster(t, []runtime.Object{gpus("made", 1).Obj(), newPod("p", template("gpu"))}, func(t *testing.T, f *fixture) {
+		old, pod := f.pod("p"), f.pod("p").DeepCopy()
+		pod.Status.ResourceClaimStatuses = []v1.PodResourceClaimStatus{{Name: "gpu", ResourceClaimName: ptr.To("made")}}
+		claim := gpus("made", 1).Obj()
+		claim.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(pod, v1.SchemeGroupVersion.WithKind("Pod"))}
+		f.replace(claim)
+		f.replace(pod)
+		f.settle()
+		f.forget()
+		require.True(t, f.pl.PreEnqueue(f.ctx, old).IsRejected(), "as it was")
+		require.Empty(t, f.names())
+		f.afterDelay()
+		require.Equal(t, []string{"default/p"}, f.names())
+
+		f.forget()
+		require.True(t, f.pl.PreEnqueue(f.ctx, old).IsRejected())
+		f.pl.waiting.begin(pod) // It was tried after that, and may wait for something else now.
+		f.afterDelay()
+		require.Empty(t, f.names())
 	})
 }
 

@@ -127,6 +127,17 @@ func (w *waitingPods) get(pod types.UID) *waitingPod {
 	return w.pods[pod]
 }
 
+// begun returns how many attempts to schedule a pod have begun.
+func (w *waitingPods) begun(pod types.UID) int {
+	entry := w.get(pod)
+	if entry == nil {
+		return 0
+	}
+	entry.mutex.Lock()
+	defer entry.mutex.Unlock()
+	return entry.begun
+}
+
 // empty reports whether no pod waits.
 func (w *waitingPods) empty() bool {
 	w.mutex.Lock()
