@@ -11,7 +11,6 @@ import (
 
 // program is a compiled expression, or why it is none. It is immutable.
 type program struct {
-	text  string
 	v1    *cel.CompilationResult
 	other Program // nil if the expression is for v1
 	err   error   // a compileError
@@ -43,20 +42,17 @@ func (e *Evaluator) compileDerived(expression string) *program {
 }
 
 func (e *Evaluator) program(kind recall.Kind, expression string, compile func(string) program) *program {
-	q := recall.Question{Kind: kind, Text: expression}
-	if e.programs != nil {
-		if sheet := recall.Find[*program](e.memory, q); sheet != nil {
-			if known, found := sheet.Get(e.programs); found {
-				return known
-			}
-		}
-	}
-	fresh := compile(expression)
 	if e.programs == nil {
+		fresh := compile(expression)
 		return &fresh
 	}
-	fresh.text, fresh.size = expression, sizeOf(expression, &fresh)
-	return recall.Open[*program](e.memory, q).Put(e.programs, &fresh)
+	remembered := recall.NewReference[*program](recall.Question{Kind: kind, Text: expression})
+	if known, found := remembered.Get(e.memory, e.programs); found {
+		return known
+	}
+	fresh := compile(expression)
+	fresh.size = sizeOf(expression, &fresh)
+	return remembered.Put(e.memory, e.programs, &fresh)
 }
 
 func (e *Evaluator) compileSelector(expression string) program {

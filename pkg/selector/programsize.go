@@ -30,12 +30,12 @@ func sizeOf(expression string, p *program) int {
 // patternsSize returns what the regular expressions take that are compiled with the program:
 // few characters can stand for megabytes.
 func patternsSize(program *cel.CompilationResult) int {
-	parsed, issues := program.Environment.Parse(program.Expression)
-	if issues.Err() != nil {
+	parsed := parse(program)
+	if parsed == nil {
 		return 0
 	}
 	size := 0
-	ast.PostOrderVisit(parsed.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+	ast.PostOrderVisit(parsed, ast.NewExprVisitor(func(e ast.Expr) {
 		if e.Kind() != ast.CallKind || !isPatternFunction(e.AsCall().FunctionName()) {
 			return
 		}

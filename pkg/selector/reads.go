@@ -29,15 +29,20 @@ type read struct {
 // readsOf finds out what an expression reads, nil if that does not follow from how it is
 // written: where it goes through all attributes of a domain, or computes their names.
 func readsOf(program *cel.CompilationResult) *reads {
+	parsed, r := parse(program), new(reads)
+	if parsed == nil || !r.collect(parsed) {
+		return nil
+	}
+	return r
+}
+
+// parse returns how an expression is written, nil if that cannot be told.
+func parse(program *cel.CompilationResult) ast.Expr {
 	parsed, issues := program.Environment.Parse(program.Expression)
 	if issues.Err() != nil {
 		return nil
 	}
-	r := new(reads)
-	if !r.collect(parsed.NativeRep().Expr()) {
-		return nil
-	}
-	return r
+	return parsed.NativeRep().Expr()
 }
 
 const deviceVariable = "device"

@@ -1,8 +1,6 @@
 package architecture
 
 import (
-	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -41,17 +39,12 @@ func testFiles(t *testing.T) map[string][]string {
 	t.Helper()
 	files := make(map[string][]string)
 	for _, folder := range []string{"pkg", "test", "manifests"} {
-		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() || !strings.HasSuffix(path, "_test.go") {
-				return err
+		isTest := func(name string) bool { return strings.HasSuffix(name, "_test.go") }
+		for _, content := range filesOf(t, filepath.Join(root, folder), isTest) {
+			for _, function := range testFunction.FindAllStringSubmatch(content, -1) {
+				files[function[1]] = append(files[function[1]], content)
 			}
-			content, err := os.ReadFile(path)
-			for _, function := range testFunction.FindAllStringSubmatch(string(content), -1) {
-				files[function[1]] = append(files[function[1]], string(content))
-			}
-			return err
-		})
-		require.NoError(t, err)
+		}
 	}
 	return files
 }
