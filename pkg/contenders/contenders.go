@@ -55,6 +55,8 @@ type Registry struct {
 	schedulers map[string]*scheduler
 	// heard is when another scheduler has last done something to a pod that waited.
 	heard time.Time
+	// version counts what may have made a contender, or changed one.
+	version uint64
 }
 
 type entry struct {
@@ -62,17 +64,23 @@ type entry struct {
 	since time.Time
 	heard time.Time
 	bound time.Time // zero: it waits
+	// version is that of the Registry when this last changed.
+	version uint64
 }
 
 // scheduler is another one.
 type scheduler struct {
 	// served is set once it has done something to a pod.
 	served bool
-	// witness is the last pod that it has bound, from which more can be learned.
+	// witness is the last pod that it has bound, from which more can be learned, from when on
+	// it may be.
 	witness *v1.Pod
+	from    time.Time
 	// ours is set once it was seen to take part, ignored is when it was last seen not to.
 	ours    bool
 	ignored time.Time
+	// version is that of the Registry when what is known of its pods last changed with it.
+	version uint64
 }
 
 func (s *scheduler) takesPart(now time.Time) bool {
@@ -102,29 +110,34 @@ func (r *Registry) Learn(name string, takesPart bool) {
 		s.ours = true
 	} else {
 		s.ignored = r.clock.Now()
+		r.version++
+		s.version = r.version
 	}
 }
 
-// Witnesses returns the last bound pod of each scheduler, unless Learn was called since.
+// Witnesses returns the last bound pod of each scheduler, unless Learn was called since. A
+// pod that was bound before anything was heard tells of whoever had the name then. That may
+// be another one now, so that it counts only when there was time to bind one that is seen.
 func (r *Registry) Witnesses() []*v1.Pod {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
+	now := r.clock.Now()
 	var pods []*v1.Pod
 	for name, s := range r.schedulers {
-		if s.witness != nil && !r.own.Has(name) {
+		if s.witness != nil && !s.from.After(now) && !r.own.Has(name) {
 			pods = append(pods, s.witness)
 		}
 	}
 	return pods
 }
 
-// List returns all contenders, in no order. A pod of which no scheduler has taken notice
-// counts for a while only: perhaps there is none of that name.
-func (r *Registry) List() []Contender {
+// List returns the contenders that are new, or have changed, since the given version of the
+// list, in no order, and its version now. Version 0 is from before all. A pod of which no
+// scheduler has taken notice counts for a while only: perhaps there is none of that name.
+func (r *Registry) List(since uint64) (list []Contender, version uint64) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	now := r.clock.Now()
-	var list []Contender
 	present := sets.New[string]()
 	for uid, e := range r.pods {
 		name := e.pod.Spec.SchedulerName
@@ -133,7 +146,7 @@ func (r *Registry) List() []Contender {
 			continue
 		}
 		present.Insert(name)
-		if s := r.scheduler(name); !s.takesPart(now) && (!e.bound.IsZero() || s.served || now.Sub(e.since) <= Memory) {
+		if s := r.scheduler(name); max(e.version, s.version) > since && !s.takesPart(now) && (!e.bound.IsZero() || s.served || now.Sub(e.since) <= Memory) {
 			list = append(list, Contender{
 				Pod: e.pod, Since: e.since, Heard: e.heard, Bound: !e.bound.IsZero(), Served: s.served,
 				Rejected: nominee(e.pod) == "" && rejected(e.pod), Decided: nominee(e.pod) != "" && !rejected(e.pod),
@@ -142,7 +155,7 @@ func (r *Registry) List() []Contender {
 	}
 	// Anybody may think up names.
 	maps.DeleteFunc(r.schedulers, func(name string, s *scheduler) bool { return !s.served && !present.Has(name) })
-	return list
+	return list, r.version
 }
 
 // Heard returns when any other scheduler has last nominated a node to a pod that waited, or
@@ -158,6 +171,13 @@ func (r *Registry) Add(pod *v1.Pod, initial bool) { r.apply(pod, initial) }
 
 // Update is called for a change of a pod.
 func (r *Registry) Update(pod *v1.Pod) { r.apply(pod, false) }
+
+// ClaimMade is called for a pod for which a claim was made: it could not contend before.
+func (r *Registry) ClaimMade(uid types.UID) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.changed(uid)
+}
 
 // Delete is called for a pod that is gone.
 func (r *Registry) Delete(uid types.UID) {
@@ -193,9 +213,25 @@ func (r *Registry) apply(pod *v1.Pod, initial bool) {
 		// It was bound before anything was heard of it, or whoever created it has chosen the
 		// node.
 		r.pods[pod.UID] = &entry{pod: pod, since: now, heard: now, bound: now}
+		r.changed(pod.UID)
 		return
 	}
-	r.scheduler(pod.Spec.SchedulerName).note(pod)
+	r.changed(pod.UID)
+	var from time.Time
+	if initial {
+		from = now.Add(Memory)
+	}
+	if s := r.scheduler(pod.Spec.SchedulerName); s.note(pod, from) {
+		s.version = r.version
+	}
+}
+
+// changed makes a pod one of the next version of the list.
+func (r *Registry) changed(uid types.UID) {
+	r.version++
+	if e := r.pods[uid]; e != nil {
+		e.version = r.version
+	}
 }
 
 func (r *Registry) scheduler(name string) *scheduler {
@@ -207,13 +243,16 @@ func (r *Registry) scheduler(name string) *scheduler {
 	return s
 }
 
-// note looks for traces of the scheduler on a pod.
-func (s *scheduler) note(pod *v1.Pod) {
+// note looks for traces of the scheduler on a pod, and reports whether it found the first. If
+// the pod is bound, it is a witness from the given time on.
+func (s *scheduler) note(pod *v1.Pod, from time.Time) bool {
+	before := s.served
 	s.served = s.served || pod.Spec.NodeName != "" || nominee(pod) != "" ||
 		slices.ContainsFunc(pod.Status.Conditions, isPodScheduled)
 	if pod.Spec.NodeName != "" && len(pod.Status.ResourceClaimStatuses) > 0 {
-		s.witness = pod
+		s.witness, s.from = pod, from
 	}
+	return s.served != before
 }
 
 // isPodScheduled is not true of the condition with which the API server creates pods that have

@@ -32,8 +32,14 @@ func (w *world) pass(d time.Duration) { w.clock.SetTime(w.clock.Now().Add(d)) }
 
 // names lists the contenders with what is set of them.
 func (w *world) names() []string {
+	contenders, _ := w.List(0)
+	return describe(contenders)
+}
+
+// describe names contenders with what is set of them.
+func describe(contenders []Contender) []string {
 	names := []string{}
-	for _, c := range w.List() {
+	for _, c := range contenders {
 		name := c.Pod.Name
 		if c.Served {
 			name += " served"
@@ -156,7 +162,8 @@ func TestHeard(t *testing.T) {
 func TestLearn(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
-	w.Add(pod("old", bound), true)
+	w.Add(pod("p"), true)
+	w.Update(pod("p", bound))
 	w.Add(pod("p"), false)
 	require.Len(t, w.Witnesses(), 1)
 	w.Learn("other", true)
@@ -174,6 +181,59 @@ func TestLearn(t *testing.T) {
 	require.Empty(t, w.names(), "it was exchanged once more")
 }
 
+// TestOldWitness: pods that were bound before the start tell who had their scheduler's name
+// then. It may have been exchanged since.
+func TestOldWitness(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.Add(pod("old", bound), true)
+	require.Empty(t, w.Witnesses())
+	w.pass(Memory)
+	require.Equal(t, "old", w.Witnesses()[0].Name, "it has bound nothing since")
+
+	w = newWorld()
+	w.Add(pod("old", bound), true)
+	w.Add(pod("p"), true)
+	w.Update(pod("p", bound))
+	require.Equal(t, "p", w.Witnesses()[0].Name)
+	w.Learn("other", false)
+	w.pass(Memory)
+	require.Empty(t, w.Witnesses())
+}
+
+// TestListSince: whoever has a version of the list need only look at what came after it.
+func TestListSince(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	version := uint64(0)
+	changed := func() []string {
+		var list []Contender
+		list, version = w.List(version)
+		return describe(list)
+	}
+	w.Add(pod("p"), false)
+	w.Add(pod("q"), false)
+	w.Add(pod("r", of("third")), false)
+	require.Equal(t, []string{"p", "q", "r"}, changed())
+	require.Empty(t, changed())
+	w.ClaimMade("q")
+	w.ClaimMade("of nobody")
+	require.Equal(t, []string{"q"}, changed())
+	w.Update(pod("p", nominated))
+	require.Equal(t, []string{"p served decided", "q served"}, changed(), "its scheduler has shown itself")
+	w.Update(pod("p", bound))
+	require.Equal(t, []string{"p served bound"}, changed())
+	w.Add(pod("s", bound), false)
+	require.Equal(t, []string{"s served bound"}, changed())
+	w.Learn("other", true)
+	require.Empty(t, changed())
+	w.pass(time.Second)
+	w.Learn("other", false)
+	require.Equal(t, []string{"p served bound", "q served", "s served bound"}, changed(), "it was exchanged")
+	w.Delete("q")
+	require.Empty(t, changed())
+}
+
 // TestNamesAreForgotten: anybody may think up names of schedulers.
 func TestNamesAreForgotten(t *testing.T) {
 	t.Parallel()
@@ -185,7 +245,7 @@ func TestNamesAreForgotten(t *testing.T) {
 		w.Add(pod(name+"-elsewhere", of(name), bound), false)
 		w.Delete(types.UID(name + "-elsewhere"))
 	}
-	require.Empty(t, w.List())
+	require.Empty(t, w.names())
 	require.Empty(t, w.schedulers)
 	require.Empty(t, w.pods)
 }

@@ -2,6 +2,7 @@ package quartermaster
 
 import (
 	"encoding/json"
+	"maps"
 	"sync"
 	"time"
 
@@ -18,9 +19,10 @@ import (
 )
 
 const (
-	// pollAge is how old a view of the contest may be for those who wait. Whoever has just
-	// begun wants a new one, unless views take longer than cheapView to make: then each is used
-	// for viewShare times as long, at most for a settle time.
+	// pollAge is how old a view of the contest may be for those who wait; whoever has just
+	// begun wants a new one. If views take longer than cheapView to make, what an earlier one
+	// has seen is used for viewShare times as long, at most for a settle time, and only what
+	// came since is looked at.
 	pollAge   = 10 * time.Millisecond
 	cheapView = time.Millisecond
 	viewShare = 10
@@ -37,17 +39,21 @@ type contest struct {
 	pl *Quartermaster
 
 	mutex  sync.Mutex
-	latest *contestView
+	latest *contestView // nil: nobody has looked yet
 	// keys are what keyOf has made of claims, those of the latest view only.
 	keys map[types.UID]string
 }
 
 // contestView is the contest at some moment. It does not change any more.
 type contestView struct {
-	taken time.Time
-	cost  time.Duration
+	// taken is when everything was looked at, which took the cost; added is when what came
+	// since was, at the same time at the earliest.
+	taken, added time.Time
+	cost         time.Duration
+	// version is that of the contenders which are in the view.
+	version uint64
 	// contested are by what they ask for; under "" is what could use any device.
-	contested map[string]*contested
+	contested map[string]contested
 }
 
 // contested is what some claims of others, which all ask for the same, compete for.
@@ -88,7 +94,11 @@ func (s *clusterState) compete(pl *Quartermaster) error {
 	if !first {
 		return nil
 	}
-	return s.followContenders(pl.handle.SharedInformerFactory().Core().V1().Pods().Informer())
+	factory := pl.handle.SharedInformerFactory()
+	if err := s.followContenders(factory.Core().V1().Pods().Informer()); err != nil {
+		return err
+	}
+	return s.followTheirClaims(factory.Resource().V1().ResourceClaims().Informer())
 }
 
 // followContenders has the registry told about pods.
@@ -118,6 +128,22 @@ func (s *clusterState) followContenders(pods cache.SharedIndexInformer) error {
 	return err
 }
 
+// followTheirClaims has the registry told when a pod's claim was made: the pod may have been
+// seen before it.
+func (s *clusterState) followTheirClaims(claims cache.SharedIndexInformer) error {
+	registration, err := claims.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) {
+			if claim, ok := obj.(*resourceapi.ResourceClaim); ok {
+				if owner := metav1.GetControllerOfNoCopy(claim); owner != nil && owner.Kind == "Pod" {
+					s.contenders.ClaimMade(owner.UID)
+				}
+			}
+		},
+	})
+	s.handlers = append(s.handlers, registration)
+	return err
+}
+
 // rivals reports whether claims of others could use devices of the given pools, as couldUse
 // takes them: whether there are any, now or a moment ago, and what they are about to do.
 func (c *contest) rivals(pools map[inventory.PoolID][]string, maxAge time.Duration) (some bool, all rivalry) {
@@ -140,43 +166,65 @@ func (c *contest) active() bool {
 	return false
 }
 
-// view returns how things are, or were no longer ago than maxAge.
+// view returns how things are, or were no longer ago than maxAge. It may also have what was
+// so a settle time ago at most, but it lacks nothing that there is: whoever misses a rival
+// hands out a device twice, and whoever sees one that is gone waits for nothing.
 func (c *contest) view(maxAge time.Duration) *contestView {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	if c.latest != nil {
-		if c.latest.cost > cheapView {
-			maxAge = max(maxAge, min(viewShare*c.latest.cost, c.pl.args.SettleTime.Duration))
-		}
-		if time.Since(c.latest.taken) < maxAge {
-			return c.latest
-		}
+	switch {
+	case c.latest == nil || time.Since(c.latest.taken) >= max(maxAge, c.latest.lasts(c.pl.args.SettleTime.Duration)):
+		c.latest = c.look()
+	case time.Since(c.latest.added) >= maxAge:
+		c.latest = c.lookAgain(c.latest)
 	}
-	c.latest = c.look()
 	return c.latest
 }
 
-// look needs the mutex.
+// lasts returns for how long a view is good enough if what came since is added.
+func (v *contestView) lasts(longest time.Duration) time.Duration {
+	if v.cost <= cheapView {
+		return 0
+	}
+	return min(viewShare*v.cost, longest)
+}
+
+// look looks at everything. It needs the mutex.
 func (c *contest) look() *contestView {
-	view := &contestView{taken: time.Now(), contested: make(map[string]*contested)}
+	view := &contestView{taken: time.Now(), contested: make(map[string]contested)}
 	before := c.keys
 	c.keys = make(map[types.UID]string)
-	pods := c.pl.state.contenders
-	for _, pod := range pods.Witnesses() {
+	for _, pod := range c.pl.state.contenders.Witnesses() {
 		c.learn(pod)
 	}
-	for _, contender := range pods.List() {
-		c.learn(contender.Pod)
+	c.fill(view, before)
+	view.cost = time.Since(view.taken)
+	return view
+}
+
+// lookAgain adds what came since. It needs the mutex.
+func (c *contest) lookAgain(at *contestView) *contestView {
+	view := *at
+	view.contested = maps.Clone(at.contested)
+	c.fill(&view, c.keys)
+	return &view
+}
+
+// fill adds the contenders that are not in a view, and what is announced. known are the keys
+// of claims.
+func (c *contest) fill(view *contestView, known map[types.UID]string) {
+	view.added = time.Now()
+	var pods []contenders.Contender
+	pods, view.version = c.pl.state.contenders.List(view.version)
+	for _, contender := range pods {
 		for _, claim := range c.claimsOf(contender) {
-			c.add(view, claim, before[claim.UID], rivalryOf(contender, view.taken))
+			c.add(view, claim, known[claim.UID], rivalryOf(contender, view.added))
 		}
 	}
 	for _, announced := range c.pl.state.order.Announced() {
 		claim := c.pl.claim(announced.Namespace, announced.Name)
-		c.add(view, claim, before[announced.UID], rivalry{active: announced.Since})
+		c.add(view, claim, known[announced.UID], rivalry{active: announced.Since})
 	}
-	view.cost = time.Since(view.taken)
-	return view
 }
 
 // rivalryOf returns what a pod's scheduler is about to do.
@@ -208,21 +256,19 @@ func (c *contest) add(view *contestView, claim *resourceapi.ResourceClaim, key s
 		}
 		c.keys[claim.UID] = key
 	}
-	entry := view.contested[key]
-	if entry == nil && len(view.contested) >= maxContested {
-		key, entry = "", view.contested[""]
+	entry, found := view.contested[key]
+	if !found && len(view.contested) >= maxContested {
+		key = ""
+		entry, found = view.contested[key]
 	}
-	if entry == nil {
-		entry = &contested{}
-		if key != "" {
-			entry.task = c.pl.solver.Prepare([]*resourceapi.ResourceClaim{claim})
-			if entry.task.Err() != nil {
-				entry.task = nil // The other scheduler may know more of classes by now.
-			}
+	if !found && key != "" {
+		entry.task = c.pl.solver.Prepare([]*resourceapi.ResourceClaim{claim})
+		if entry.task.Err() != nil {
+			entry.task = nil // The other scheduler may know more of classes by now.
 		}
-		view.contested[key] = entry
 	}
 	entry.add(what)
+	view.contested[key] = entry
 }
 
 // keyOf is the same for claims that ask for the same.

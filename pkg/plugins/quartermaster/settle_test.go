@@ -275,6 +275,28 @@ func TestWhoTakesPart(t *testing.T) {
 	}
 }
 
+// TestWhoTookPart: a scheduler that is exchanged leaves pods behind, which still get updates.
+// They tell nothing of the one that has its name now.
+func TestWhoTookPart(t *testing.T) {
+	t.Parallel()
+	first := boundTo(newPod("first", of("other"), template("gpu"), made("gpu", "made")), "n1")
+	inCluster(t, plus(conflictWorld(), first, with(gpus("made", 1).Obj(), ownedBy("first"))), func(t *testing.T, f *fixture) {
+		f.pl.args.SettleTime.Duration = time.Second
+		f.otherInstanceAllocates("made", "n1", "gpu-1")
+		f.changeClaim("made", reservedFor("first"))
+		labelled := f.pod("first").DeepCopy()
+		labelled.Labels = map[string]string{"a": "b"}
+		f.replace(labelled)
+		time.Sleep(5 * time.Second)
+		f.create(newPod("theirs", of("other"), uses("rival"), rejectedThere))
+		f.settle()
+		start := time.Now()
+		require.Empty(t, f.schedule(f.pod("p")).phase)
+		require.InDelta(t, 1, time.Since(start).Seconds(), oneStep(time.Second))
+		time.Sleep(time.Minute)
+	})
+}
+
 // TestSettleIsBounded: whatever others do, pods get bound in the end.
 func TestSettleIsBounded(t *testing.T) {
 	t.Parallel()

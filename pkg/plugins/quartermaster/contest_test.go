@@ -1,0 +1,70 @@
+package quartermaster
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+)
+
+// TestRivalsSinceADearView: on a busy machine it can take long to look at all contenders, so
+// that what was seen is used for some time. Nobody may miss a rival for that.
+func TestRivalsSinceADearView(t *testing.T) {
+	t.Parallel()
+	const settleTime = time.Second
+	rival := func() *v1.Pod { return newPod("theirs", of("other"), uses("rival")) }
+	for name, test := range map[string]struct {
+		before, after func(*fixture)
+		want          time.Duration // how long PreBind takes
+	}{
+		"nobody":    {},
+		"a new pod": {after: func(f *fixture) { f.create(rival()) }, want: 2 * settleTime},
+		"a pod gets its claim": {
+			before: func(f *fixture) { f.create(newPod("theirs", of("other"), template("gpu"), made("gpu", "theirs-gpu"))) },
+			after:  func(f *fixture) { f.create(with(gpus("theirs-gpu", 1).Obj(), ownedBy("theirs"))) },
+			want:   2 * settleTime,
+		},
+		"a pod is nominated": {
+			before: func(f *fixture) { f.create(newPod("theirs", of("other"), uses("rival"), rejectedThere)) },
+			after: func(f *fixture) {
+				pod := f.pod("theirs").DeepCopy()
+				nominatedThere(pod)
+				f.replace(pod)
+			},
+			want: 2 * settleTime,
+		},
+		"a claim is announced": {
+			before: func(f *fixture) {
+				f.changeClaim("foreign", theyAllocate("elsewhere", "gpu-0"))
+				time.Sleep(2 * time.Minute)
+			},
+			after: func(f *fixture) { f.changeClaim("rival", announce) },
+			want:  2 * maxSettleTimes * settleTime,
+		},
+		"one goes": { // It is waited for until everything is looked at again.
+			before: func(f *fixture) { f.create(rival()) },
+			after:  func(f *fixture) { f.remove(f.pod("theirs")) },
+			want:   settleTime,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inCluster(t, plus(conflictWorld(), gpus("foreign", 1).Obj()), func(t *testing.T, f *fixture) {
+				f.pl.args.SettleTime.Duration = settleTime
+				if test.before != nil {
+					test.before(f)
+				}
+				f.settle()
+				f.pl.contest.view(0).cost = time.Second
+				if test.after != nil {
+					test.after(f)
+				}
+				f.settle()
+				start := time.Now()
+				require.Empty(t, f.schedule(f.pod("p")).phase)
+				require.InDelta(t, test.want.Seconds(), time.Since(start).Seconds(), 2*oneStep(settleTime))
+			})
+		})
+	}
+}
