@@ -39,6 +39,9 @@ type Contender struct {
 	// Decided is set if its scheduler has found a place: it is about to write that. If it was
 	// rejected before, that is not known: it may also wait for others to be preempted.
 	Decided bool
+	// Fresh is set if it was seen to come: what was done for it was done by whoever has its
+	// scheduler's name now.
+	Fresh bool
 }
 
 // Registry has the pods that wait and those that were bound within the last Memory. All
@@ -64,6 +67,7 @@ type entry struct {
 	since time.Time
 	heard time.Time
 	bound time.Time // zero: it waits
+	fresh bool
 	// version is that of the Registry when this last changed.
 	version uint64
 }
@@ -148,7 +152,7 @@ func (r *Registry) List(since uint64) (list []Contender, version uint64) {
 		present.Insert(name)
 		if s := r.scheduler(name); max(e.version, s.version) > since && !s.takesPart(now) && (!e.bound.IsZero() || s.served || now.Sub(e.since) <= Memory) {
 			list = append(list, Contender{
-				Pod: e.pod, Since: e.since, Heard: e.heard, Bound: !e.bound.IsZero(), Served: s.served,
+				Pod: e.pod, Since: e.since, Heard: e.heard, Bound: !e.bound.IsZero(), Served: s.served, Fresh: e.fresh,
 				Rejected: nominee(e.pod) == "" && rejected(e.pod), Decided: nominee(e.pod) != "" && !rejected(e.pod),
 			})
 		}
@@ -208,7 +212,7 @@ func (r *Registry) apply(pod *v1.Pod, initial bool) {
 	case len(pod.Spec.SchedulingGates) > 0:
 		return
 	case !bound:
-		r.pods[pod.UID] = &entry{pod: pod, since: now, heard: now}
+		r.pods[pod.UID] = &entry{pod: pod, since: now, heard: now, fresh: !initial}
 	case !initial:
 		// It was bound before anything was heard of it, or whoever created it has chosen the
 		// node.

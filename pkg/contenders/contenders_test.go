@@ -181,6 +181,8 @@ func TestLearn(t *testing.T) {
 	require.Empty(t, w.names(), "it was exchanged once more")
 }
 
+func first(list []Contender, _ uint64) []Contender { return list }
+
 // TestOldWitness: pods that were bound before the start tell who had their scheduler's name
 // then. It may have been exchanged since.
 func TestOldWitness(t *testing.T) {
@@ -194,6 +196,12 @@ func TestOldWitness(t *testing.T) {
 	w = newWorld()
 	w.Add(pod("old", bound), true)
 	w.Add(pod("p"), true)
+	w.Add(pod("made bound", bound), false)
+	for _, contender := range first(w.List(0)) {
+		require.False(t, contender.Fresh, contender.Pod.Name)
+	}
+	w.Add(pod("q"), false)
+	require.True(t, slices.ContainsFunc(first(w.List(0)), func(c Contender) bool { return c.Fresh && c.Pod.Name == "q" }))
 	w.Update(pod("p", bound))
 	require.Equal(t, "p", w.Witnesses()[0].Name)
 	w.Learn("other", false)

@@ -217,6 +217,9 @@ func (c *contest) fill(view *contestView, known map[types.UID]string) {
 	var pods []contenders.Contender
 	pods, view.version = c.pl.state.contenders.List(view.version)
 	for _, contender := range pods {
+		if contender.Fresh {
+			c.learn(contender.Pod)
+		}
 		for _, claim := range c.claimsOf(contender) {
 			c.add(view, claim, known[claim.UID], rivalryOf(contender, view.added))
 		}
