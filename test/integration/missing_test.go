@@ -2,7 +2,6 @@ package integration
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -49,8 +48,6 @@ func testMissingClaim(t *testing.T) {
 
 func testMissingTemplate(t *testing.T) {
 	s := newSpace(t, "notemplate", 1)
-	// While claims are made from the templates of other tests, that takes two minutes.
-	s.Patience = 3 * time.Minute
 	s.Devices(0, numbered(2)...)
 	s.Create(s.Pod("late", fromTemplate("late")))
 	s.Waiting("late", "late in the pod", "template "+s.Name+"/late")

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -27,13 +25,12 @@ import (
 // two events that complete a new claim, its creation and its name in the status of the
 // pod, the later one finds both.
 type claimEvents struct {
-	pl *Quartermaster
-	// latest is when the last claim was created, as seen here; in nanoseconds.
-	latest atomic.Int64
+	pl   *Quartermaster
+	made *claimsMade
 }
 
 func (pl *Quartermaster) followClaims(ctx context.Context, informer cache.SharedIndexInformer) (*claimEvents, error) {
-	e := &claimEvents{pl: pl}
+	e := &claimEvents{pl: pl, made: newClaimsMade(pl.handle.SharedInformerFactory().Core().V1().Pods().Lister())}
 	happened := func(before, after any) {
 		if err := e.happened(ctx, newClaimEvent(before, after)); err != nil {
 			klog.FromContext(ctx).Error(err, "Cannot wake the pods that wait for a claim")
@@ -61,7 +58,7 @@ func (e *claimEvents) happened(ctx context.Context, event claimEvent) error {
 		e.pl.watchers.changed(claim.UID)
 	}
 	if claim != nil && event.before == nil && event.after != nil {
-		e.latest.Store(time.Now().UnixNano())
+		e.made.note(claim)
 	}
 	if claim != nil && e.matters(event) {
 		if err := e.wakeUsers(ctx, claim, event.changesAllocation()); err != nil {
@@ -131,11 +128,6 @@ func (e *claimEvents) matters(event claimEvent) bool {
 func (e claimEvent) changesAllocation() bool {
 	return e.before == nil || e.after == nil ||
 		(e.before.Status.Allocation == nil) != (e.after.Status.Allocation == nil)
-}
-
-// createdWithin reports whether a claim was created in the given time before now.
-func (e *claimEvents) createdWithin(d time.Duration) bool {
-	return time.Since(time.Unix(0, e.latest.Load())) < d
 }
 
 // claimEvent is a change of a claim: created if before is nil, deleted if after is.

@@ -13,9 +13,13 @@ type problem func() string
 // Error implements error.
 func (p problem) Error() string { return p() }
 
+// notMade is the problem of a pod for which a claim is to be made from a template. All others
+// are those of claims that somebody has to be told of.
+type notMade struct{ problem }
+
 // missingClaim says why the name of a claim is not known; err is why, if it is another
 // reason than that the claim was not made yet.
-func (pl *Quartermaster) missingClaim(pod *v1.Pod, podClaim *v1.PodResourceClaim, err error) error {
+func (pl *Quartermaster) missingClaim(pod *v1.Pod, podClaim *v1.PodResourceClaim, err error) problem {
 	return problem(func() string {
 		if err := pl.noClaims(); err != nil {
 			return fmt.Sprintf("claim for %s in the pod cannot exist: %v", podClaim.Name, err)

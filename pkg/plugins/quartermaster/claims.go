@@ -51,7 +51,7 @@ func (pl *Quartermaster) checkClaims(pod *v1.Pod) error {
 func (pl *Quartermaster) usableClaim(pod *v1.Pod, podClaim *v1.PodResourceClaim,
 	get func(namespace, name string) *resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error) {
 	if notMadeYet(pod, podClaim) {
-		return nil, pl.missingClaim(pod, podClaim, nil)
+		return nil, notMade{pl.missingClaim(pod, podClaim, nil)}
 	}
 	name, mustCheckOwner, err := resourceclaim.Name(pod, podClaim)
 	if err != nil {

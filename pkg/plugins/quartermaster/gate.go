@@ -2,7 +2,7 @@ package quartermaster
 
 import (
 	"context"
-	"slices"
+	"errors"
 	"sync"
 	"time"
 
@@ -21,7 +21,7 @@ const (
 	// telling. Claims from templates usually exist after some milliseconds.
 	gateReportDelay = 3 * time.Second
 	// gatePatience is how long a pod may lack a claim from a template while claims are being
-	// made for others. Of thousands of pods created at once, the last ones wait for minutes;
+	// made for pods that came before it. Of thousands of pods created at once, the last ones wait for minutes;
 	// telling each of them why would only make it worse.
 	gatePatience = 2 * time.Minute
 )
@@ -39,8 +39,9 @@ type gateReporter struct {
 	handle fwk.Handle
 	pods   corelisters.PodLister
 	check  func(*v1.Pod) error
-	// progress reports whether a claim was made in the given time before now.
-	progress func(time.Duration) bool
+	// toCome reports whether the claims of pods that were created at the given time are still
+	// being made.
+	toCome func(time.Time) bool
 	// begun returns how many attempts to schedule a pod have begun.
 	begun func(types.UID) int
 	queue workqueue.TypedRateLimitingInterface[types.NamespacedName]
@@ -52,15 +53,15 @@ type gateReporter struct {
 	pending map[types.NamespacedName]int
 }
 
-func newGateReporter(handle fwk.Handle, check func(*v1.Pod) error, progress func(time.Duration) bool, begun func(types.UID) int) *gateReporter {
+func newGateReporter(handle fwk.Handle, check func(*v1.Pod) error, toCome func(time.Time) bool, begun func(types.UID) int) *gateReporter {
 	return &gateReporter{
-		handle:   handle,
-		pods:     handle.SharedInformerFactory().Core().V1().Pods().Lister(),
-		check:    check,
-		progress: progress,
-		begun:    begun,
-		queue:    workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[types.NamespacedName]()),
-		pending:  make(map[types.NamespacedName]int),
+		handle:  handle,
+		pods:    handle.SharedInformerFactory().Core().V1().Pods().Lister(),
+		check:   check,
+		toCome:  toCome,
+		begun:   begun,
+		queue:   workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[types.NamespacedName]()),
+		pending: make(map[types.NamespacedName]int),
 	}
 }
 
@@ -127,7 +128,7 @@ func (g *gateReporter) report(ctx context.Context, key types.NamespacedName, beg
 		}
 		return nil
 	}
-	if usesTemplates(pod) && g.progress(2*gateReportDelay) && time.Since(pod.CreationTimestamp.Time) < gatePatience {
+	if created := pod.CreationTimestamp.Time; errors.As(missing, new(notMade)) && g.toCome(created) && time.Since(created) < gatePatience {
 		g.add(pod)
 		return nil
 	}
@@ -147,10 +148,4 @@ func (g *gateReporter) report(ctx context.Context, key types.NamespacedName, beg
 	}
 	g.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "FailedScheduling", "Scheduling", "%s", missing.Error())
 	return nil
-}
-
-// usesTemplates reports whether claims are made for a pod. Others have to be there already,
-// and no backlog explains that they are not.
-func usesTemplates(pod *v1.Pod) bool {
-	return slices.ContainsFunc(pod.Spec.ResourceClaims, func(c v1.PodResourceClaim) bool { return c.ResourceClaimTemplateName != nil })
 }

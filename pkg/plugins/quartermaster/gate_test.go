@@ -80,14 +80,17 @@ func TestGateReportsMissingTemplate(t *testing.T) {
 	})
 }
 
+// justCreated is a pod of a burst that begins now.
+func justCreated(pod *v1.Pod) { pod.CreationTimestamp = metav1.Now() }
+
 // TestGateWaitsWhileClaimsAreMade: of many pods created at once, most wait for their
 // claims for a while. That is not worth an update of each of them.
 func TestGateWaitsWhileClaimsAreMade(t *testing.T) {
 	t.Parallel()
-	inCluster(t, []runtime.Object{newPod("p", template("gpu"), func(pod *v1.Pod) { pod.CreationTimestamp = metav1.Now() })}, func(t *testing.T, f *fixture) {
+	inCluster(t, []runtime.Object{newPod("p", template("gpu"), justCreated), newPod("other", template("gpu"), justCreated)}, func(t *testing.T, f *fixture) {
 		f.gated("p")
 		for i := range 5 {
-			f.create(gpus(fmt.Sprintf("other-%d", i), 1).Obj())
+			f.create(with(gpus(fmt.Sprintf("other-%d", i), 1).Obj(), ownedBy("other")))
 			f.afterDelay()
 			require.Nil(t, scheduled(f.pod("p")), "claims are being made for others")
 		}
@@ -98,11 +101,42 @@ func TestGateWaitsWhileClaimsAreMade(t *testing.T) {
 	})
 }
 
+// TestGateTellsWhoWasPassedOver: in a cluster where pods with claims come all the time, a
+// template that does not exist is told as soon as elsewhere.
+func TestGateTellsWhoWasPassedOver(t *testing.T) {
+	t.Parallel()
+	inCluster(t, []runtime.Object{newPod("p", template("gpu"), justCreated)}, func(t *testing.T, f *fixture) {
+		f.gated("p")
+		for i := range 5 {
+			f.afterDelay()
+			name := fmt.Sprintf("later-%d", i)
+			f.create(newPod(name, template("gpu"), justCreated))
+			f.create(with(gpus(name, 1).Obj(), ownedBy(name)))
+			f.create(gpus(name+"-own", 1).Obj())
+		}
+		require.Equal(t, missingText, scheduled(f.pod("p")).Message)
+	})
+}
+
+// TestGateTellsOfWhatIsNotToCome: while claims are being made for others, what is wrong with
+// the claim that was made for a pod is told.
+func TestGateTellsOfWhatIsNotToCome(t *testing.T) {
+	t.Parallel()
+	thief := newPod("p", template("gpu"), made("gpu", "of-other"), justCreated)
+	inCluster(t, []runtime.Object{thief, newPod("other", template("gpu"), justCreated)}, func(t *testing.T, f *fixture) {
+		f.create(with(gpus("of-other", 1).Obj(), ownedBy("other")))
+		f.settle()
+		f.gated("p")
+		f.afterDelay()
+		require.Contains(t, scheduled(f.pod("p")).Message, "claim default/of-other cannot be used")
+	})
+}
+
 // TestGateDoesNotWaitForOthersClaims: a claim that the pod names is not made for it, however
 // many are made for others.
 func TestGateDoesNotWaitForOthersClaims(t *testing.T) {
 	t.Parallel()
-	inCluster(t, []runtime.Object{newPod("p", uses("c"), func(pod *v1.Pod) { pod.CreationTimestamp = metav1.Now() })}, func(t *testing.T, f *fixture) {
+	inCluster(t, []runtime.Object{newPod("p", uses("c"), justCreated)}, func(t *testing.T, f *fixture) {
 		f.gated("p")
 		f.create(gpus("other", 1).Obj())
 		f.afterDelay()

@@ -163,7 +163,7 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 	if resolver := apiversions.ResolverOf(handle.ClientSet()); resolver != nil {
 		pl.resolveClaims(resolver)
 	}
-	pl.gate = newGateReporter(handle, pl.checkClaims, pl.claims.createdWithin, pl.waiting.begun)
+	pl.gate = newGateReporter(handle, pl.checkClaims, pl.claims.made.toCome, pl.waiting.begun)
 	go pl.gate.run(ctx)
 	if err := state.compete(pl); err != nil {
 		return nil, fmt.Errorf("plugin %s: watch pods: %w", Name, err)
