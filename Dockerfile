@@ -10,6 +10,7 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY cmd/scheduler cmd/scheduler
+COPY internal internal
 COPY pkg pkg
 ARG LDFLAGS
 RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "${LDFLAGS}" -o /scheduler ./cmd/scheduler

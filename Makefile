@@ -11,14 +11,14 @@ IMAGE ?= ghcr.io/quartermaster-dra/quartermaster:dev
 # Packages whose tests embed the API server. They run one after the other and
 # without the race detector: each starts a control plane, and kube-apiserver with
 # race detection takes many minutes to compile. All others are unit tests.
-INTEGRATION_PACKAGES := ./pkg/controlplane/... ./pkg/playground ./cmd/playground ./test/manifests ./test/integration/... ./test/rbac ./test/hostile ./test/harness ./test/restarts ./test/groups ./test/beside ./test/faults ./test/soak ./test/compat/...
+INTEGRATION_PACKAGES := ./test/controlplane/... ./internal/playground ./cmd/playground ./test/manifests ./test/integration/... ./test/rbac ./test/hostile ./test/harness ./test/restarts ./test/groups ./test/beside ./test/faults ./test/soak ./test/compat/...
 # Packages with benchmarks.
 BENCH_PACKAGES := ./pkg/allocator
 # How long and how often bench-allocator runs each benchmark. It reports medians.
 BENCH_TIME ?= 100ms
 BENCH_COUNT ?= 10
 # Packages that keep something between pods, with benchmarks of that.
-STATE_PACKAGES := ./pkg/selector ./pkg/inventory ./pkg/ledger ./pkg/commitorder
+STATE_PACKAGES := ./pkg/selector ./pkg/inventory ./pkg/ledger ./internal/claimlog
 # How many pods with an expression of their own bench-selectors tries to place.
 EXPRESSIONS ?= 2000
 # What bench-perf runs: workloads by a regular expression, and how often each.
@@ -66,7 +66,7 @@ export GOFLAGS := $(strip $(GOFLAGS) -trimpath -buildvcs=false)
 GO_BUILD := hack/with-progress $(GO) build
 
 # Everything that goes into our own binaries.
-SOURCES = $(shell find cmd pkg manifests -type f ! -name '*_test.go')
+SOURCES = $(shell find cmd internal pkg manifests test/controlplane -type f ! -name '*_test.go')
 
 .PHONY: help
 help: ## list the targets (the default)
@@ -234,7 +234,7 @@ $(foreach r,$(COMPAT_RELEASES),$(eval $(call compat_rule,$(r))))
 bin/bench-process: FORCE | bin
 	@$(GO_BUILD) -C test/perf -v -o ../../$@ ./process
 
-# The etcd that the benchmarks start, of the version that pkg/controlplane embeds.
+# The etcd that the benchmarks start, of the version that test/controlplane embeds.
 bin/etcd: test/perf/go.mod test/perf/go.sum | bin
 	@echo "build: $@"
 	@$(GO_BUILD) -C test/perf -v -ldflags '-s -w' -o ../../$@ go.etcd.io/etcd/server/v3

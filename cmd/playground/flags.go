@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/playground"
+	"github.com/quartermaster-dra/quartermaster/internal/playground"
 )
 
 // verboseLevel is klog's -v of all components with --verbose: enough to follow

@@ -9,7 +9,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/cel"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
-	b "github.com/quartermaster-dra/quartermaster/pkg/builder"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 const (

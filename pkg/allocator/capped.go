@@ -1,8 +1,8 @@
 package allocator
 
 import (
-	"github.com/quartermaster-dra/quartermaster/pkg/amount"
-	"github.com/quartermaster-dra/quartermaster/pkg/bitset"
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
+	"github.com/quartermaster-dra/quartermaster/internal/bitset"
 )
 
 // capping limits how many devices of a counter set can be had at once. Each of them is

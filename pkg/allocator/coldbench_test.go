@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
-	b "github.com/quartermaster-dra/quartermaster/pkg/builder"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // snapshot is what an autoscaler or a quota system makes an allocator for: it asks a few

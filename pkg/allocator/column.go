@@ -3,9 +3,9 @@ package allocator
 import (
 	"unsafe"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/bitset"
+	"github.com/quartermaster-dra/quartermaster/internal/bitset"
+	"github.com/quartermaster-dra/quartermaster/internal/recall"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
-	"github.com/quartermaster-dra/quartermaster/pkg/recall"
 )
 
 // column has the values of one attribute for all devices of a pool. It is derived

@@ -5,8 +5,8 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/recall"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
-	"github.com/quartermaster-dra/quartermaster/pkg/recall"
 )
 
 // scopedConstraint is a constraint of a claim during a search: it judges the devices

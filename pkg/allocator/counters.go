@@ -3,7 +3,7 @@ package allocator
 import (
 	"slices"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/amount"
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
 )
 
 // What is left of counters (KEP-4815) is the ledger's until the search draws from a

@@ -1,6 +1,6 @@
 package allocator
 
-import "github.com/quartermaster-dra/quartermaster/pkg/bitset"
+import "github.com/quartermaster-dra/quartermaster/internal/bitset"
 
 // demand is a request that still needs devices.
 type demand struct {

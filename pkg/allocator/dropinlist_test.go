@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
-	b "github.com/quartermaster-dra/quartermaster/pkg/builder"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // TestSlicesOfTheSameName has slices as autoscalers and tests make them up: with names

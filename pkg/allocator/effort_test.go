@@ -9,7 +9,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
-	b "github.com/quartermaster-dra/quartermaster/pkg/builder"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // singles makes n requests for one device each.

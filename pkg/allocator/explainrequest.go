@@ -3,6 +3,7 @@ package allocator
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -62,15 +63,18 @@ func (f *failures) add(err *selector.Error) {
 	(*f)[text].Devices++
 }
 
-// sorted has those with most devices first.
 func (f *failures) sorted() []Failure {
-	var list []Failure
-	for _, failure := range *f {
-		list = append(list, *failure)
+	return mostFirst(*f, func(f *Failure) int { return f.Devices })
+}
+
+// mostFirst lists what was counted by a text: what has most devices first, otherwise by text.
+func mostFirst[T any](counted map[string]*T, devices func(*T) int) []T {
+	var list []T
+	for _, text := range slices.SortedFunc(maps.Keys(counted), func(a, b string) int {
+		return cmp.Or(cmp.Compare(devices(counted[b]), devices(counted[a])), cmp.Compare(a, b))
+	}) {
+		list = append(list, *counted[text])
 	}
-	slices.SortFunc(list, func(a, b Failure) int {
-		return cmp.Or(cmp.Compare(b.Devices, a.Devices), cmp.Compare(a.Text, b.Text))
-	})
 	return list
 }
 
@@ -179,14 +183,7 @@ func (d *details) add(name string, short *Shortfall) {
 }
 
 func (d *details) sorted() []Detail {
-	var list []Detail
-	for _, detail := range *d {
-		list = append(list, *detail)
-	}
-	slices.SortFunc(list, func(a, b Detail) int {
-		return cmp.Or(cmp.Compare(b.Devices, a.Devices), cmp.Compare(a.Name, b.Name))
-	})
-	return list
+	return mostFirst(*d, func(d *Detail) int { return d.Devices })
 }
 
 // of is the shortfall as that of a device.

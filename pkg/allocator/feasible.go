@@ -3,7 +3,7 @@ package allocator
 import (
 	"math/bits"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/bitset"
+	"github.com/quartermaster-dra/quartermaster/internal/bitset"
 )
 
 const (

@@ -3,7 +3,7 @@ package allocator
 import (
 	"sync"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/bitset"
+	"github.com/quartermaster-dra/quartermaster/internal/bitset"
 )
 
 // searches are used again: a search runs for every pod and node, and what it needs

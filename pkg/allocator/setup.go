@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/bitset"
-	"github.com/quartermaster-dra/quartermaster/pkg/claimname"
+	"github.com/quartermaster-dra/quartermaster/internal/bitset"
+	"github.com/quartermaster-dra/quartermaster/internal/claimname"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 

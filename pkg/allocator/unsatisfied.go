@@ -3,7 +3,7 @@ package allocator
 import (
 	"fmt"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/claimname"
+	"github.com/quartermaster-dra/quartermaster/internal/claimname"
 )
 
 // unsatisfied says that a constraint rules a solution out. The number of devices is

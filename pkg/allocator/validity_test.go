@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
-	b "github.com/quartermaster-dra/quartermaster/pkg/builder"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // TestAllocationsAreValid checks each allocation against what the claims ask for,

@@ -9,7 +9,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/recall"
+	"github.com/quartermaster-dra/quartermaster/internal/recall"
 )
 
 // Content stands for what CEL expressions and constraints can see of a list of

@@ -9,7 +9,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/amount"
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
 )
 
 // Counters are the counters of all sets of a pool (KEP-4815), numbered: those of one
@@ -88,6 +88,12 @@ func (c *Counters) Range(set int) (first, end int) {
 		return c.first[set], c.first[set+1]
 	}
 	return c.first[set], len(c.Names)
+}
+
+// SetOf returns the name of the counter set that a counter is of.
+func (c *Counters) SetOf(number int) string {
+	after, _ := slices.BinarySearch(c.first, number+1)
+	return c.Sets[after-1]
 }
 
 // Draws returns what the device at a position of Layout.Devices consumes.

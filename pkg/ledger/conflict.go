@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
@@ -25,12 +24,8 @@ func (e *ConflictError) Error() string {
 // conflict returns an error if somebody else uses a device that the allocation
 // needs for itself, or has for himself a device that it wants to share.
 func (l *Ledger) conflict(ref ClaimRef, allocation *resourceapi.AllocationResult) error {
-	for i := range allocation.Devices.Results {
-		result := &allocation.Devices.Results[i]
-		if ptr.Deref(result.AdminAccess, false) {
-			continue
-		}
-		usage := l.Pool(poolOf(result)).Device(result.Device)
+	for result := range Used(allocation) {
+		usage := l.Pool(PoolOf(result)).Device(result.Device)
 		holders := usage.Holders
 		if result.ShareID == nil {
 			for _, share := range usage.Shares {
@@ -39,7 +34,7 @@ func (l *Ledger) conflict(ref ClaimRef, allocation *resourceapi.AllocationResult
 		}
 		for _, holder := range holders {
 			if holder.UID != ref.UID {
-				return &ConflictError{Claim: ref, Pool: poolOf(result), Device: result.Device, Holder: holder}
+				return &ConflictError{Claim: ref, Pool: PoolOf(result), Device: result.Device, Holder: holder}
 			}
 		}
 	}

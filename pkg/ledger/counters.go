@@ -3,8 +3,8 @@ package ledger
 import (
 	"slices"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/amount"
-	"github.com/quartermaster-dra/quartermaster/pkg/bitset"
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
+	"github.com/quartermaster-dra/quartermaster/internal/bitset"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 

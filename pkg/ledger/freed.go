@@ -38,18 +38,13 @@ func (l *Ledger) freed(before, after *resourceapi.AllocationResult) Freed {
 		share  types.UID
 	}
 	kept := make(map[use]bool)
-	if after != nil {
-		for i := range after.Devices.Results {
-			result := &after.Devices.Results[i]
-			kept[use{poolOf(result), result.Device, ptr.Deref(result.ShareID, "")}] = !ptr.Deref(result.AdminAccess, false)
-		}
+	for result := range Used(after) {
+		kept[use{PoolOf(result), result.Device, ptr.Deref(result.ShareID, "")}] = true
 	}
 	var freed Freed
-	for i := range before.Devices.Results {
-		result := &before.Devices.Results[i]
-		id := poolOf(result)
-		if ptr.Deref(result.AdminAccess, false) || kept[use{id, result.Device, ptr.Deref(result.ShareID, "")}] ||
-			len(l.Pool(id).Device(result.Device).Holders) > 0 {
+	for result := range Used(before) {
+		id := PoolOf(result)
+		if kept[use{id, result.Device, ptr.Deref(result.ShareID, "")}] || len(l.Pool(id).Device(result.Device).Holders) > 0 {
 			continue
 		}
 		if freed == nil {

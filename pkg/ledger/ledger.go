@@ -6,8 +6,8 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -128,11 +128,7 @@ func (l *Ledger) apply(key string, claim *resourceapi.ResourceClaim) (freed Free
 // newer reports whether the claim's state is newer than the recorded one. Versions
 // that cannot be compared count as newer: the last writer then wins.
 func newer(claim *resourceapi.ResourceClaim, r *record) bool {
-	if r == nil || r.version == "" {
-		return true
-	}
-	order, err := resourceversion.CompareResourceVersion(claim.ResourceVersion, r.version)
-	return err != nil || order > 0
+	return r == nil || !objectversion.AtLeast(r.version, claim.ResourceVersion)
 }
 
 // forget removes what is committed for a claim that does not exist any more. Its
@@ -165,16 +161,7 @@ func (l *Ledger) publish(holder ClaimRef, before, after *resourceapi.AllocationR
 	if before == after {
 		return nil
 	}
-	touched := make(map[inventory.PoolID]bool)
-	for _, allocation := range []*resourceapi.AllocationResult{before, after} {
-		if allocation == nil {
-			continue
-		}
-		for i := range allocation.Devices.Results {
-			touched[poolOf(&allocation.Devices.Results[i])] = true
-		}
-	}
-	for id := range touched {
+	for _, id := range poolsOf(before, after) {
 		usage := l.Pool(id).change(id, holder, before, after)
 		if usage.Len() == 0 {
 			l.pools.Delete(unique.Make(id))

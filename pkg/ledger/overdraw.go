@@ -2,16 +2,15 @@ package ledger
 
 import (
 	"fmt"
-	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/amount"
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
 // Pools looks a pool up: all its devices, wherever they are. It returns nil for a pool
-// that is not known.
+// of which nothing is published.
 type Pools func(inventory.PoolID) *inventory.NodePool
 
 // OverdrawnError says that a plan needs more of something than is left by now.
@@ -29,6 +28,19 @@ func (e *OverdrawnError) Error() string {
 		e.Claim, e.Pool, e.Device, e.Resource)
 }
 
+// IncompatibleError says that devices in use keep a plan from a device.
+type IncompatibleError struct {
+	Claim      ClaimRef // who wants the device
+	Pool       inventory.PoolID
+	Device     string
+	CounterSet string
+}
+
+func (e *IncompatibleError) Error() string {
+	return fmt.Sprintf("claim %s was to get device %s/%s, but it has no compatibility group in common with the devices "+
+		"that draw from counter set %s by now; looking for other devices", e.Claim, e.Pool, e.Device, e.CounterSet)
+}
+
 // overdraw returns an error if a claim that is not allocated cannot have the allocation
 // because of what is left of counters and capacities, or of compatibility groups. The
 // record is the claim's, nil if there is none: what it has in flight would be replaced. Of
@@ -42,13 +54,7 @@ func (l *Ledger) overdraw(ref ClaimRef, r *record, allocation *resourceapi.Alloc
 	if l.Pools == nil || r != nil && r.inFlight == allocation {
 		return nil
 	}
-	var judged []inventory.PoolID
-	for i := range allocation.Devices.Results {
-		id := poolOf(&allocation.Devices.Results[i])
-		if slices.Contains(judged, id) {
-			continue
-		}
-		judged = append(judged, id)
+	for _, id := range poolsOf(allocation) {
 		pool := l.Pools(id)
 		if pool == nil {
 			continue
@@ -57,77 +63,106 @@ func (l *Ledger) overdraw(ref ClaimRef, r *record, allocation *resourceapi.Alloc
 		if r != nil && r.inFlight != nil {
 			usage = usage.change(id, ref, r.inFlight, nil)
 		}
-		if err := overdrawCounters(ref, usage, pool, allocation); err != nil {
-			return err
-		}
-		if err := checkGroups(ref, usage, pool, allocation); err != nil {
-			return err
-		}
-		if err := overdrawCapacity(ref, usage, pool, allocation); err != nil {
+		j := judge{ref: ref, pool: pool, limits: LimitsOf(pool), usage: usage, rooms: make(map[Limit]*Room)}
+		if err := j.check(allocation); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// overdrawCounters judges the devices of one pool that nobody uses yet: one more share of
-// a device draws nothing.
-func overdrawCounters(ref ClaimRef, usage *PoolUsage, pool *inventory.NodePool, allocation *resourceapi.AllocationResult) error {
-	if pool.Counters == nil || len(pool.Counters.Names) == 0 {
+// judge finds out whether an allocation fits in beside what is used of a pool.
+type judge struct {
+	ref    ClaimRef
+	pool   *inventory.NodePool
+	limits Limits
+	usage  *PoolUsage
+	// rooms are what is left for the rest of the allocation, as far as that was asked for.
+	rooms map[Limit]*Room
+}
+
+func (j *judge) check(allocation *resourceapi.AllocationResult) error {
+	drawn := make(map[string]bool)
+	for result := range usedOf(j.pool.ID, allocation) {
+		// One more share of a device draws nothing.
+		if !drawn[result.Device] && !j.usage.Uses(result.Device) {
+			drawn[result.Device] = true
+			for limit, need := range j.limits.Drawn(result.Device) {
+				if !j.room(limit).Take(need) {
+					return j.tooLittle(limit, result.Device)
+				}
+			}
+		}
+		if err := j.checkShare(result); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// room returns what is left of a limit that devices draw from.
+func (j *judge) room(limit Limit) *Room {
+	if room := j.rooms[limit]; room != nil {
+		return room
+	}
+	room := j.limits.Room(limit)
+	if limit.Kind == CounterLimit {
+		room.left = j.usage.Remaining(j.pool).Amounts[limit.number]
+	} else {
+		room.together = j.usage.groupsIn(j.pool.Whole(), limit.number)
+	}
+	j.rooms[limit] = &room
+	return &room
+}
+
+func (j *judge) tooLittle(limit Limit, device string) error {
+	if limit.Kind == GroupsLimit {
+		return &IncompatibleError{Claim: j.ref, Pool: j.pool.ID, Device: device, CounterSet: j.limits.Name(limit)}
+	}
+	return &OverdrawnError{Claim: j.ref, Pool: j.pool.ID, Device: device, Resource: "counter " + j.limits.Name(limit)}
+}
+
+// checkShare looks at what a share takes of the capacities of its device.
+func (j *judge) checkShare(result *resourceapi.DeviceRequestAllocationResult) error {
+	device := j.pool.Device(result.Device)
+	if result.ShareID == nil || device == nil {
 		return nil
 	}
-	var left []amount.Amount
-	drawn := make(map[string]bool)
-	for result := range resultsIn(pool.ID, allocation) {
-		if usage.Uses(result.Device) || drawn[result.Device] {
+	for name, consumed := range result.ConsumedCapacity {
+		published, found := CapacityOf(device, name)
+		if !found {
 			continue
 		}
-		drawn[result.Device] = true
-		for _, draw := range pool.Draws(result.Device) {
-			if left == nil {
-				left = slices.Clone(usage.Remaining(pool).Amounts)
-			}
-			draw.TakeFrom(left)
-			for number := range draw.All() {
-				if left[number].IsNegative() {
-					return &OverdrawnError{Claim: ref, Pool: pool.ID, Device: result.Device,
-						Resource: "counter " + pool.Counters.Sets[draw.Set] + "/" + pool.Counters.Names[number]}
+		room := j.rooms[published.Limit]
+		if room == nil {
+			room = &published
+			for _, share := range j.usage.Device(result.Device).Shares {
+				if consumed, found := share.Consumed[name]; found {
+					room.Take(Need{Amount: amount.Of(consumed)})
 				}
 			}
+			j.rooms[published.Limit] = room
+		}
+		if !room.Take(Need{Amount: amount.Of(consumed)}) {
+			return &OverdrawnError{Claim: j.ref, Pool: j.pool.ID, Device: result.Device, Resource: "capacity " + string(name)}
 		}
 	}
 	return nil
 }
 
-// overdrawCapacity judges the shares that the allocation has of devices of one pool.
-func overdrawCapacity(ref ClaimRef, usage *PoolUsage, pool *inventory.NodePool, allocation *resourceapi.AllocationResult) error {
-	own := make(map[string][]Share) // by device
-	for result := range resultsIn(pool.ID, allocation) {
-		if result.ShareID == nil {
+// groupsIn returns what the devices in use have in common that draw from a counter set of a
+// pool, wherever they are.
+func (u *PoolUsage) groupsIn(whole *inventory.Layout, set int) (groups inventory.Groups) {
+	for _, position := range whole.Drawing(set) {
+		device := &whole.Devices[position]
+		if !u.Uses(device.Name) {
 			continue
 		}
-		device := pool.Device(result.Device)
-		if device == nil {
-			continue
-		}
-		own[result.Device] = append(own[result.Device], Share{Consumed: result.ConsumedCapacity})
-		for name := range result.ConsumedCapacity {
-			capacity, found := device.Capacity[name]
-			if !found {
-				continue
-			}
-			left := amount.Of(capacity.Value)
-			for _, shares := range [][]Share{usage.Device(result.Device).Shares, own[result.Device]} {
-				for _, share := range shares {
-					if consumed, found := share.Consumed[name]; found {
-						left = left.Minus(amount.Of(consumed))
-					}
-				}
-			}
-			if left.IsNegative() {
-				return &OverdrawnError{Claim: ref, Pool: pool.ID, Device: result.Device, Resource: "capacity " + string(name)}
+		for i, draw := range whole.Counters.Draws(position) {
+			if draw.Set == set {
+				groups = groups.Force(device.ConsumesCounters[i].CompatibilityGroups)
 			}
 		}
 	}
-	return nil
+	return groups
 }

@@ -4,8 +4,6 @@ import (
 	"unique"
 
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
 // Rename makes what is in flight for one claim the other's: a claim that is put in flight
@@ -26,11 +24,7 @@ func (l *Ledger) Rename(from types.UID, to ClaimRef) {
 	if old.version == "" {
 		delete(l.claims, from)
 	}
-	touched := make(map[inventory.PoolID]bool)
-	for i := range r.inFlight.Devices.Results {
-		touched[poolOf(&r.inFlight.Devices.Results[i])] = true
-	}
-	for id := range touched {
+	for _, id := range poolsOf(r.inFlight) {
 		usage := l.Pool(id).change(id, old.ref, oldBefore, old.effective()).change(id, to, before, r.effective())
 		l.pools.Store(unique.Make(id), usage)
 		l.Changed.Add(id)

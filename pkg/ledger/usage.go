@@ -9,9 +9,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/bitset"
+	"github.com/quartermaster-dra/quartermaster/internal/bitset"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -190,49 +189,16 @@ func (u *PoolUsage) positions(cached *atomic.Pointer[projection[bitset.Set]], po
 // Either may be nil.
 func (u *PoolUsage) change(id inventory.PoolID, holder ClaimRef, before, after *resourceapi.AllocationResult) *PoolUsage {
 	next, touched := &PoolUsage{devices: u.devices}, make([]string, 0, 4)
-	for result := range resultsIn(id, before) {
+	for result := range usedOf(id, before) {
 		others := next.Device(result.Device).without(func(uid types.UID) bool { return uid == holder.UID })
 		next.devices = next.devices.with(result.Device, others)
 		touched = append(touched, result.Device)
 	}
-	for result := range resultsIn(id, after) {
+	for result := range usedOf(id, after) {
 		next.devices = next.devices.with(result.Device, next.Device(result.Device).with(holder, result))
 		touched = append(touched, result.Device)
 	}
 	slices.Sort(touched)
 	next.carry(u, slices.Compact(touched))
 	return next
-}
-
-// resultsIn yields what an allocation uses of a pool. Devices with admin access
-// are not used (KEP-5018).
-func resultsIn(id inventory.PoolID, allocation *resourceapi.AllocationResult) func(func(*resourceapi.DeviceRequestAllocationResult) bool) {
-	return func(yield func(*resourceapi.DeviceRequestAllocationResult) bool) {
-		if allocation == nil {
-			return
-		}
-		for i := range allocation.Devices.Results {
-			result := &allocation.Devices.Results[i]
-			if poolOf(result) == id && !ptr.Deref(result.AdminAccess, false) && !yield(result) {
-				return
-			}
-		}
-	}
-}
-
-func poolOf(result *resourceapi.DeviceRequestAllocationResult) inventory.PoolID {
-	return inventory.PoolID{Driver: result.Driver, Name: result.Pool}
-}
-
-// sameDevices reports whether two allocations use the same devices in the same
-// way. Most updates of a claim do not touch its allocation, and must cost nothing.
-func sameDevices(a, b *resourceapi.AllocationResult) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return slices.EqualFunc(a.Devices.Results, b.Devices.Results, func(x, y resourceapi.DeviceRequestAllocationResult) bool {
-		return x.Driver == y.Driver && x.Pool == y.Pool && x.Device == y.Device &&
-			ptr.Deref(x.ShareID, "") == ptr.Deref(y.ShareID, "") &&
-			ptr.Deref(x.AdminAccess, false) == ptr.Deref(y.AdminAccess, false)
-	})
 }

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/bitset"
+	"github.com/quartermaster-dra/quartermaster/internal/bitset"
+	"github.com/quartermaster-dra/quartermaster/internal/recall"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
-	"github.com/quartermaster-dra/quartermaster/pkg/recall"
 )
 
 // Gradual is a Selection in the making: a device is judged when somebody asks about it.

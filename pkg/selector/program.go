@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/dynamic-resource-allocation/cel"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/recall"
+	"github.com/quartermaster-dra/quartermaster/internal/recall"
 )
 
 // program is a compiled expression, or why it is none. It is immutable.

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/dynamic-resource-allocation/cel"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/recall"
+	"github.com/quartermaster-dra/quartermaster/internal/recall"
 )
 
 // counted counts how often expressions are compiled. All are in this language and broken.

@@ -25,9 +25,11 @@ var (
 func TestMetricsOfDocuments(t *testing.T) {
 	t.Parallel()
 	inCode := make(map[string]bool)
-	for _, source := range filesOf(t, filepath.Join(root, "pkg"), func(name string) bool { return filepath.Ext(name) == ".go" }) {
-		for _, match := range metricOption.FindAllStringSubmatch(source, -1) {
-			inCode[match[1]] = true
+	for _, folder := range []string{"pkg", "internal"} {
+		for _, source := range filesOf(t, filepath.Join(root, folder), func(name string) bool { return filepath.Ext(name) == ".go" }) {
+			for _, match := range metricOption.FindAllStringSubmatch(source, -1) {
+				inCode[match[1]] = true
+			}
 		}
 	}
 	require.NotEmpty(t, inCode)

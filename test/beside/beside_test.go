@@ -7,8 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/quartermaster-dra/quartermaster/manifests"
-	"github.com/quartermaster-dra/quartermaster/pkg/playground/schedulerproc"
+	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -17,8 +16,8 @@ var stockHasRun bool
 
 func TestOursBesideOurs(t *testing.T) {
 	b := newBoard(t, "ours-ours")
-	b.startOurs("ours-1")
-	b.startOurs("ours-2")
+	b.startOurs("ours-1", asShipped)
+	b.startOurs("ours-2", asShipped)
 	b.introduce()
 	for range runs(t) {
 		f := b.run()
@@ -33,7 +32,7 @@ func TestOursBesideOurs(t *testing.T) {
 
 func TestOursBesideStock(t *testing.T) {
 	b := newBoard(t, "ours-stock")
-	b.startOurs("ours")
+	b.startOurs("ours", asShipped)
 	b.startStock()
 	for range runs(t) {
 		f := b.run()
@@ -53,11 +52,14 @@ func TestStockBesideStock(t *testing.T) {
 	}
 }
 
-// startOurs adds a scheduler of ours.
-func (b *board) startOurs(name string) {
+// startOurs adds a scheduler of ours with options.
+func (b *board) startOurs(name string, o harness.SchedulerOptions) *harness.Scheduler {
 	b.T.Helper()
-	b.ours = append(b.ours, b.StartScheduler(harness.SchedulerOptions{Profile: name}))
+	o.Profile = name
+	scheduler := b.StartScheduler(o)
+	b.ours = append(b.ours, scheduler)
 	b.profiles = append(b.profiles, name)
+	return scheduler
 }
 
 // startStock adds an unchanged kube-scheduler, for the pods of the default scheduler.
@@ -70,22 +72,11 @@ func (b *board) startStock() {
 	stockHasRun = true
 }
 
-// startOtherStock adds another one, after startStock, which has made its identity.
+// startOtherStock adds another one.
 func (b *board) startOtherStock(name string) {
 	b.T.Helper()
-	kubeconfig, err := cluster.ControlPlane.ServiceAccountKubeconfig(b.T.Context(), manifests.Namespace, "stock-scheduler")
-	require.NoError(b.T, err)
-	alone := false
-	stock, err := cluster.StartProcess(b.T.Context(), "kube-scheduler", schedulerproc.Options{
-		Config: []byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n" +
-			"profiles: [{schedulerName: " + name + "}]\n"),
-		Kubeconfig:     kubeconfig,
-		LeaderElection: &alone,
-		LogFile:        cluster.Logs + "/" + b.Name + "-" + name + ".log",
-	})
-	require.NoError(b.T, err)
-	b.stopAtEnd(stock)
 	b.profiles = append(b.profiles, name)
+	b.stopAtEnd(b.startUnchanged(name, "profiles: [{schedulerName: "+name+"}]\n", schedulerproc.Options{LeaderElection: new(bool)}))
 }
 
 func (b *board) stopAtEnd(process *schedulerproc.Process) {

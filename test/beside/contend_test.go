@@ -13,8 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/playground/schedulerproc"
-	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
+	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
 	"github.com/quartermaster-dra/quartermaster/test/checker"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
@@ -36,11 +35,7 @@ func TestOursContendForParts(t *testing.T) {
 		before := b.readMetrics()
 		b.createPartsPods()
 		b.allBound()
-		violations := b.violations()
-		b.logParts(violations, before)
-		assert.Empty(t, violations)
-		b.CheckSettled()
-		b.deletePods()
+		b.endWithout(before)
 	}
 }
 
@@ -59,18 +54,14 @@ func TestOursContendWhileDriversPublish(t *testing.T) {
 		b.allBound()
 		stop()
 		require.NoError(t, <-published)
-		violations := b.violations()
-		b.logParts(violations, before)
-		assert.Empty(t, violations)
-		b.CheckSettled()
-		b.deletePods()
+		b.endWithout(before)
 	}
 }
 
 // TestOursContendForPartsBesideStock is the same beside a scheduler that does not look.
 // What looking cannot prevent is left, and reported. That is much if nobody settles.
 func TestOursContendForPartsBesideStock(t *testing.T) {
-	for name, options := range map[string]harness.SchedulerOptions{"as-shipped": asShipped, "hasty": {Change: neverSettle}} {
+	for name, options := range map[string]harness.SchedulerOptions{"as-shipped": asShipped, "hasty": hasty} {
 		t.Run(name, func(t *testing.T) {
 			b := newPartsBoard(t, "parts-"+name)
 			b.startOursForParts(name, options)
@@ -79,10 +70,7 @@ func TestOursContendForPartsBesideStock(t *testing.T) {
 				before := b.readMetrics()
 				b.createPartsPods()
 				b.allBound()
-				violations := b.violations()
-				b.logParts(violations, before)
-				b.allReported(violations, before)
-				b.deletePods()
+				b.endReported(before)
 			}
 		})
 	}
@@ -91,11 +79,8 @@ func TestOursContendForPartsBesideStock(t *testing.T) {
 // asShipped is a scheduler of ours with the configuration of manifests/secondary.
 var asShipped harness.SchedulerOptions
 
-// neverSettle has a scheduler of ours not wait for the writes of others.
-func neverSettle(config map[string]any) {
-	profile := config["profiles"].([]any)[0].(map[string]any)
-	profile["pluginConfig"] = []any{map[string]any{"name": quartermaster.Name, "args": map[string]any{"settleTime": "0s"}}}
-}
+// hasty is one that does not wait for the writes of others.
+var hasty = harness.SchedulerOptions{PluginArgs: map[string]any{"settleTime": "0s"}}
 
 // TestStockContendsForParts is the control. Like TestStockBesideStock, it asserts nothing
 // about devices.
@@ -111,14 +96,30 @@ func TestStockContendsForParts(t *testing.T) {
 	}
 }
 
+// endWithout ends a run: nobody has more than there is. before are the metrics at its begin.
+func (b *board) endWithout(before []harness.Metrics) {
+	b.T.Helper()
+	violations := b.violations()
+	b.logParts(violations, before)
+	assert.Empty(b.T, violations)
+	b.CheckSettled()
+	b.deletePods()
+}
+
+// endReported ends a run: whatever somebody has too much of is reported.
+func (b *board) endReported(before []harness.Metrics) {
+	b.T.Helper()
+	violations := b.violations()
+	b.logParts(violations, before)
+	b.allReported(violations, before)
+	b.deletePods()
+}
+
 // startOursForParts adds a scheduler of ours with options.
 func (b *board) startOursForParts(name string, o harness.SchedulerOptions) *harness.Scheduler {
 	b.T.Helper()
-	o.Profile, o.FeatureGates = name, gates
-	scheduler := b.StartScheduler(o)
-	b.ours = append(b.ours, scheduler)
-	b.profiles = append(b.profiles, name)
-	return scheduler
+	o.FeatureGates = gates
+	return b.startOurs(name, o)
 }
 
 // startStockForParts adds a kube-scheduler that its client hardly holds back.

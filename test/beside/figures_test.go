@@ -36,8 +36,7 @@ func (f *figures) add(before, after []harness.Metrics) {
 		f.conflicts += changed("quartermaster_device_conflicts_total")
 		for stage, waits := range map[string]harness.Histogram{"yield": f.yield, "see": f.see, "settle": f.settle} {
 			const name = "quartermaster_commit_wait_seconds"
-			label := fmt.Sprintf("stage=%q", stage)
-			waits.Add(after[i].Histogram(name, label).Since(before[i].Histogram(name, label)))
+			waits.Add(after[i].Histogram(name, "stage", stage).Since(before[i].Histogram(name, "stage", stage)))
 		}
 	}
 }

@@ -3,7 +3,6 @@ package beside
 import (
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quartermaster-dra/quartermaster/test/faults/proxy"
@@ -29,21 +28,14 @@ func TestKilledWhileContending(t *testing.T) {
 		b.startOursForParts(b.Name+"-other", asShipped)
 		b.createPartsPods()
 		b.killAgainAndAgain(victim, connection)
-		violations := b.violations()
-		b.logParts(violations, b.sinceTheStart())
-		assert.Empty(t, violations)
-		b.CheckSettled()
-		b.deletePods()
+		b.endWithout(b.sinceTheStart())
 	})
 	t.Run("stock", func(t *testing.T) {
-		b, victim, connection := newVictim(t, "killed-stock", harness.SchedulerOptions{Change: neverSettle})
+		b, victim, connection := newVictim(t, "killed-stock", hasty)
 		b.startStockForParts(b.Name + "-other")
 		b.createPartsPods()
 		b.killAgainAndAgain(victim, connection)
-		violations := b.violations()
-		b.logParts(violations, b.sinceTheStart())
-		b.allReported(violations, b.sinceTheStart())
-		b.deletePods()
+		b.endReported(b.sinceTheStart())
 	})
 }
 

@@ -121,12 +121,10 @@ func (b *board) conflictsByPool(before []harness.Metrics) map[string]int {
 	b.T.Helper()
 	counted := make(map[string]int)
 	for i, now := range b.readMetrics() {
-		for sample, value := range now {
-			if _, rest, found := strings.Cut(sample, `quartermaster_device_conflicts_total{`); found && strings.Contains(rest, b.Driver) {
-				_, pool, _ := strings.Cut(rest, `pool="`)
-				pool, _, _ = strings.Cut(pool, `"`)
-				counted[pool] += int(value - before[i][sample])
-			}
+		const name = "quartermaster_device_conflicts_total"
+		for sample := range now.Samples(name, "driver", b.Driver) {
+			pool := string(sample.Metric["pool"])
+			counted[pool] += int(float64(sample.Value) - before[i].Sum(name, "driver", b.Driver, "pool", pool))
 		}
 	}
 	return counted

@@ -48,8 +48,8 @@ func (v attributeValues) String() string {
 func constrainedValues(s *snapshot, claim *resourceapi.ResourceClaim, requests []string, name resourceapi.FullyQualifiedName) []attributeValues {
 	derived := derivedBy(claim, name)
 	var all []attributeValues
-	for i := range results(claim) {
-		result := &results(claim)[i]
+	for i := range Results(claim) {
+		result := &Results(claim)[i]
 		base, _, _ := strings.Cut(result.Request, "/")
 		applies := len(requests) == 0 || slices.Contains(requests, base) || slices.Contains(requests, result.Request)
 		if !applies || derived.Has(result.Request) {

@@ -32,8 +32,8 @@ func (h holding) String() string {
 func (s *snapshot) holdings() map[deviceID][]holding {
 	held := map[deviceID][]holding{}
 	for _, claim := range s.claims {
-		for i := range results(claim) {
-			result := &results(claim)[i]
+		for i := range Results(claim) {
+			result := &Results(claim)[i]
 			if ptr.Deref(result.AdminAccess, false) {
 				continue
 			}
@@ -176,8 +176,8 @@ func checkPoolCounters(r *report, p *pool, inUse []deviceID) {
 // checkDevicesExist: what is allocated is published.
 func checkDevicesExist(r *report, s *snapshot) {
 	for _, claim := range s.claims {
-		for i := range results(claim) {
-			result := &results(claim)[i]
+		for i := range Results(claim) {
+			result := &Results(claim)[i]
 			if _, published := s.device(deviceOf(result)); !published {
 				r.missing(claimObject(claim), "request %s has device %s, but that device is not in the current generation of its pool", result.Request, deviceOf(result))
 			}

@@ -135,8 +135,8 @@ func checkNode(r *report, s *snapshot, pod *corev1.Pod, claim *resourceapi.Resou
 	if selector := claim.Status.Allocation.NodeSelector; selector != nil && !selects(selector, node) {
 		r.violation(PodOnWrongNode, podObject(pod), "it is bound to node %s, but the node selector of its claim %s does not match that node", node.Name, claim.Name)
 	}
-	for i := range results(claim) {
-		id := deviceOf(&results(claim)[i])
+	for i := range Results(claim) {
+		id := deviceOf(&Results(claim)[i])
 		if device, published := s.device(id); published && !device.reachableFrom(node) {
 			r.violation(PodOnWrongNode, podObject(pod), "it is bound to node %s, but device %s of its claim %s cannot be used there", node.Name, id, claim.Name)
 		}

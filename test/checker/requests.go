@@ -49,11 +49,11 @@ func checkRequests(r *report, claim *resourceapi.ResourceClaim) {
 		return
 	}
 	object := claimObject(claim)
-	if n := len(results(claim)); n > resourceapi.AllocationResultsMaxSize {
+	if n := len(Results(claim)); n > resourceapi.AllocationResultsMaxSize {
 		r.violation(TooManyResults, object, "%d devices are allocated, but the API permits %d", n, resourceapi.AllocationResultsMaxSize)
 	}
 	got := map[string][]resourceapi.DeviceRequestAllocationResult{}
-	for _, result := range results(claim) {
+	for _, result := range Results(claim) {
 		got[result.Request] = append(got[result.Request], result)
 	}
 	known := map[string]bool{}

@@ -12,9 +12,9 @@ import (
 	resourcev1beta1 "k8s.io/api/resource/v1beta1"
 	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
-	"github.com/quartermaster-dra/quartermaster/pkg/apiversions/v1alpha2"
-	"github.com/quartermaster-dra/quartermaster/pkg/apiversions/v1alpha3"
+	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/legacy/v1alpha2"
+	"github.com/quartermaster-dra/quartermaster/internal/legacy/v1alpha3"
 )
 
 // kinds are the types with which objects of each version are read.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/commit"
-	"github.com/quartermaster-dra/quartermaster/pkg/playground/workload"
+	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -79,13 +79,13 @@ func TestSideBySide(t *testing.T) {
 				require.Equal(t, "resource.k8s.io/"+string(tested.claims), entry.APIVersion)
 			}
 		}
-		require.Contains(t, writers, commit.FieldManager, "claim %s", claim.Name)
+		require.Contains(t, writers, claimwriter.FieldManager, "claim %s", claim.Name)
 	}
 	for _, scheduler := range schedulers {
 		metrics, err := scheduler.ReadMetrics(t.Context())
 		require.NoError(t, err)
 		waits := func(stage string) int {
-			return metrics.Histogram("quartermaster_commit_wait_seconds", fmt.Sprintf("stage=%q", stage)).Count()
+			return metrics.Histogram("quartermaster_commit_wait_seconds", "stage", stage).Count()
 		}
 		require.Positive(t, waits("see"), "every pod waits for its own write")
 		require.Zero(t, waits("settle"), "the other one was taken for a scheduler that does not look")

@@ -13,11 +13,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
 	"github.com/quartermaster-dra/quartermaster/manifests"
-	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
-	"github.com/quartermaster-dra/quartermaster/pkg/controlplane"
-	"github.com/quartermaster-dra/quartermaster/pkg/playground/scenario"
 	"github.com/quartermaster-dra/quartermaster/test/checker"
+	"github.com/quartermaster-dra/quartermaster/test/controlplane"
 )
 
 // startTimeout is generous: the machine may be busy.

@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quartermaster-dra/quartermaster/test/checker"
 )
 
 const (
@@ -72,10 +74,8 @@ func describePod(pod *corev1.Pod) (text string, dull bool) {
 
 func describeClaim(claim *resourceapi.ResourceClaim) (text string, dull bool) {
 	var devices, consumers []string
-	if claim.Status.Allocation != nil {
-		for _, result := range claim.Status.Allocation.Devices.Results {
-			devices = append(devices, result.Request+"="+result.Pool+"/"+result.Device)
-		}
+	for _, result := range checker.Results(claim) {
+		devices = append(devices, result.Request+"="+result.Pool+"/"+result.Device)
 	}
 	for _, consumer := range claim.Status.ReservedFor {
 		consumers = append(consumers, consumer.Name)

@@ -6,33 +6,21 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
+
+	"github.com/prometheus/common/model"
 )
 
 // Histogram is how often values up to a bound, in seconds, were observed. The zero value
 // has none.
 type Histogram map[float64]float64
 
-// Histogram adds up the samples of a histogram that have all the labels, each given as
-// label="value".
+// Histogram adds up the samples of a histogram that have all the labels, as Samples does.
 func (m Metrics) Histogram(name string, labels ...string) Histogram {
 	h := Histogram{}
-next:
-	for sample, count := range m {
-		rest, found := strings.CutPrefix(sample, name+"_bucket{")
-		if !found {
-			continue
-		}
-		for _, label := range labels {
-			if !strings.Contains(rest, label) {
-				continue next
-			}
-		}
-		_, bound, _ := strings.Cut(rest, `le="`)
-		bound, _, _ = strings.Cut(bound, `"`)
-		if le, err := strconv.ParseFloat(bound, 64); err == nil {
-			h[le] += count
+	for sample := range m.Samples(name+"_bucket", labels...) {
+		if le, err := strconv.ParseFloat(string(sample.Metric[model.BucketLabel]), 64); err == nil {
+			h[le] += float64(sample.Value)
 		}
 	}
 	return h

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
+
+	"github.com/quartermaster-dra/quartermaster/test/checker"
 )
 
 // revision is a resourceVersion. All objects are in one etcd, so that revisions
@@ -214,10 +216,8 @@ func stateOf(claim *resourceapi.ResourceClaim) string {
 	for _, consumer := range claim.Status.ReservedFor {
 		consumers = append(consumers, consumer.Name)
 	}
-	if claim.Status.Allocation != nil {
-		for _, result := range claim.Status.Allocation.Devices.Results {
-			devices = append(devices, result.Pool+"/"+result.Device)
-		}
+	for _, result := range checker.Results(claim) {
+		devices = append(devices, result.Pool+"/"+result.Device)
 	}
 	var writers []string
 	for _, entry := range claim.ManagedFields {

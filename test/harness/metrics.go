@@ -1,15 +1,18 @@
 package harness
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"fmt"
+	"io"
+	"iter"
+	"maps"
 	"net/http"
-	"strconv"
-	"strings"
+	"slices"
 	"sync"
 
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -21,37 +24,42 @@ import (
 // right to do that and no other.
 const metricsReader = "metrics-reader"
 
-// Metrics are the samples of a scheduler, by name and labels as they are printed:
-// scheduler_pending_pods{queue="active"}, or go_goroutines.
-type Metrics map[string]float64
+// Metrics are the samples of a scheduler.
+type Metrics model.Vector
 
-// Sum adds up the samples of a metric that have all the labels, each given as
-// label="value".
-func (m Metrics) Sum(name string, labels ...string) float64 {
-	total := m[name]
-next:
-	for sample, value := range m {
-		if !strings.HasPrefix(sample, name+"{") {
-			continue
-		}
-		for _, label := range labels {
-			if !strings.Contains(sample, label) {
-				continue next
+// Samples yields the samples of a metric that have all the labels, given as names and values
+// in turn.
+func (m Metrics) Samples(name string, labels ...string) iter.Seq[*model.Sample] {
+	return func(yield func(*model.Sample) bool) {
+		for _, sample := range m {
+			fits := string(sample.Metric[model.MetricNameLabel]) == name
+			for i := 0; fits && i < len(labels); i += 2 {
+				fits = string(sample.Metric[model.LabelName(labels[i])]) == labels[i+1]
+			}
+			if fits && !yield(sample) {
+				return
 			}
 		}
-		total += value
+	}
+}
+
+// Sum adds up what Samples yields.
+func (m Metrics) Sum(name string, labels ...string) float64 {
+	total := 0.0
+	for sample := range m.Samples(name, labels...) {
+		total += float64(sample.Value)
 	}
 	return total
 }
 
 // Queued is the number of pods in a queue of the scheduler.
 func (m Metrics) Queued(queue string) int {
-	return int(m.Sum("scheduler_pending_pods", fmt.Sprintf("queue=%q", queue)))
+	return int(m.Sum("scheduler_pending_pods", "queue", queue))
 }
 
 // Attempts is how often the scheduler has tried to schedule pods, by result.
 func (m Metrics) Attempts(result string) int {
-	return int(m.Sum("scheduler_schedule_attempts_total", fmt.Sprintf("result=%q", result)))
+	return int(m.Sum("scheduler_schedule_attempts_total", "result", result))
 }
 
 // ReadMetrics asks the scheduler's secure port, which authenticates and
@@ -77,20 +85,21 @@ func (s *Scheduler) ReadMetrics(ctx context.Context) (Metrics, error) {
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("GET %s: %s", request.URL, response.Status)
 	}
-	samples := Metrics{}
-	lines := bufio.NewScanner(response.Body)
-	for lines.Scan() {
-		end := strings.LastIndexByte(lines.Text(), ' ')
-		if strings.HasPrefix(lines.Text(), "#") || end < 0 {
-			continue
-		}
-		number, err := strconv.ParseFloat(lines.Text()[end+1:], 64)
-		if err != nil {
-			return nil, fmt.Errorf("metric %s: %w", lines.Text(), err)
-		}
-		samples[lines.Text()[:end]] = number
+	metrics, err := parseMetrics(response.Body)
+	if err != nil {
+		return nil, fmt.Errorf("GET %s: %w", request.URL, err)
 	}
-	return samples, lines.Err()
+	return metrics, nil
+}
+
+func parseMetrics(text io.Reader) (Metrics, error) {
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(text)
+	if err != nil {
+		return nil, err
+	}
+	samples, err := expfmt.ExtractSamples(&expfmt.DecodeOptions{}, slices.Collect(maps.Values(families))...)
+	return Metrics(samples), err
 }
 
 // metricsAccount is the identity that reads metrics. It is made when it is needed first.

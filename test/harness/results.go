@@ -5,6 +5,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quartermaster-dra/quartermaster/test/checker"
 )
 
 // LivePod reads a pod from the API server.
@@ -38,9 +40,7 @@ func (s *Space) Results(pod string) []resourceapi.DeviceRequestAllocationResult 
 	s.T.Helper()
 	var results []resourceapi.DeviceRequestAllocationResult
 	for _, claim := range s.Claims(pod) {
-		if claim.Status.Allocation != nil {
-			results = append(results, claim.Status.Allocation.Devices.Results...)
-		}
+		results = append(results, checker.Results(claim)...)
 	}
 	return results
 }

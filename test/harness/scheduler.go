@@ -4,14 +4,15 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
+	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
 	"github.com/quartermaster-dra/quartermaster/manifests"
-	"github.com/quartermaster-dra/quartermaster/pkg/controlplane"
-	"github.com/quartermaster-dra/quartermaster/pkg/playground/schedulerproc"
+	"github.com/quartermaster-dra/quartermaster/test/controlplane"
 )
 
 // schedulerVerbosity is klog's -v of the schedulers under test: enough to follow
@@ -45,6 +46,8 @@ type SchedulerOptions struct {
 	LeaderElection bool
 	// QPS is the limit of requests per second; 0 is that of the manifests.
 	QPS int
+	// PluginArgs are arguments of the plugin, see QuartermasterArgs.
+	PluginArgs map[string]any
 	// Change changes the KubeSchedulerConfiguration, if it is set.
 	Change func(config map[string]any)
 	// FeatureGates are turned on or off; others have their defaults.
@@ -75,7 +78,7 @@ func (c *Cluster) StartProcess(ctx context.Context, binary string, options sched
 // StartScheduler starts bin/scheduler and returns when it is ready. ctx bounds only
 // the start.
 func (c *Cluster) StartScheduler(ctx context.Context, o SchedulerOptions) (*Scheduler, error) {
-	config, err := schedulerConfig(&o)
+	config, err := SchedulerConfig(&o)
 	if err != nil {
 		return nil, err
 	}
@@ -96,9 +99,9 @@ func (c *Cluster) StartScheduler(ctx context.Context, o SchedulerOptions) (*Sche
 	return &Scheduler{Profile: o.Profile, Process: process, cluster: c}, nil
 }
 
-// schedulerConfig returns the shipped configuration with what the options change. It fills
+// SchedulerConfig returns the shipped configuration with what the options change. It fills
 // in the profile.
-func schedulerConfig(o *SchedulerOptions) ([]byte, error) {
+func SchedulerConfig(o *SchedulerOptions) ([]byte, error) {
 	overlay := cmp.Or(o.Overlay, manifests.Secondary)
 	shipped, err := manifests.SchedulerConfig(overlay)
 	if err != nil {
@@ -117,11 +120,12 @@ func schedulerConfig(o *SchedulerOptions) ([]byte, error) {
 		connection := config["clientConnection"].(map[string]any)
 		connection["qps"], connection["burst"] = o.QPS, o.QPS
 	}
+	if args := o.pluginArgs(); len(args) > 0 {
+		configured, _ := profile["pluginConfig"].([]any)
+		profile["pluginConfig"] = append(configured, map[string]any{"name": pluginName, "args": args})
+	}
 	if o.Change != nil {
 		o.Change(config)
-	}
-	if !o.LeaderElection {
-		shortenTakeover(profile)
 	}
 	return yaml.Marshal(config)
 }
@@ -134,24 +138,14 @@ const takeoverPause = "3s"
 // pluginName is quartermaster.Name; this package does without the plugin.
 const pluginName = "Quartermaster"
 
-// shortenTakeover sets the pause after which the plugin frees what it has found reserved, unless
-// the test has set it.
-func shortenTakeover(profile map[string]any) {
-	configured, _ := profile["pluginConfig"].([]any)
-	for _, entry := range configured {
-		plugin := entry.(map[string]any)
-		if plugin["name"] != pluginName {
-			continue
-		}
-		args := plugin["args"].(map[string]any)
-		if args["takeoverPause"] == nil {
-			args["takeoverPause"] = takeoverPause
-		}
-		return
+// pluginArgs are PluginArgs, with a short takeoverPause unless they say another one.
+func (o *SchedulerOptions) pluginArgs() map[string]any {
+	args := make(map[string]any)
+	if !o.LeaderElection {
+		args["takeoverPause"] = takeoverPause
 	}
-	profile["pluginConfig"] = append(configured, map[string]any{
-		"name": pluginName, "args": map[string]any{"takeoverPause": takeoverPause},
-	})
+	maps.Copy(args, o.PluginArgs)
+	return args
 }
 
 // StartScheduler runs a scheduler for the pods of this space until the end of the

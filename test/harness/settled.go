@@ -114,10 +114,7 @@ func (s *Space) freeDevices() int {
 	require.NoError(s.T, err)
 	holders := map[string]string{}
 	for _, claim := range claims.Items {
-		if claim.Status.Allocation == nil {
-			continue
-		}
-		for _, result := range claim.Status.Allocation.Devices.Results {
+		for _, result := range checker.Results(&claim) {
 			if result.Driver != s.Driver {
 				continue
 			}

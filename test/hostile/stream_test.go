@@ -3,7 +3,6 @@ package hostile
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -195,33 +194,23 @@ func (s *stream) readAttempts() attempts {
 	count := func(kind string, labels ...string) float64 {
 		n := metrics.Sum(scheduled+kind, labels...)
 		for _, result := range []string{"unschedulable", "error"} {
-			n += metrics.Sum(attempt+kind, append(labels, fmt.Sprintf("result=%q", result))...)
+			n += metrics.Sum(attempt+kind, append(labels, "result", result)...)
 		}
 		return n
 	}
 	total := count("_count")
-	over := func(bound string) float64 { return total - count("_bucket", fmt.Sprintf("le=%q", bound)) }
+	over := func(bound string) float64 { return total - count("_bucket", "le", bound) }
 	a := attempts{total: total, over64: over("0.064"), over128: over("0.128"), over512: over("0.512"),
 		over100: map[string]float64{}, cpu: metrics.Sum("process_cpu_seconds_total")}
-	for sample, value := range metrics {
-		const point = "scheduler_framework_extension_point_duration_seconds"
-		if _, labels, found := strings.Cut(sample, point+"_count{"); found {
-			extension := label(labels, "extension_point")
-			// Its buckets double from 0.1 ms on: 102.4 ms is one of them.
-			a.over100[extension] += value
-		}
-		if _, labels, found := strings.Cut(sample, point+"_bucket{"); found && strings.Contains(labels, `le="0.1024"`) {
-			a.over100[label(labels, "extension_point")] -= value
+	const point = "scheduler_framework_extension_point_duration_seconds"
+	add := func(sign float64, name string, labels ...string) {
+		for sample := range metrics.Samples(name, labels...) {
+			a.over100[string(sample.Metric["extension_point"])] += sign * float64(sample.Value)
 		}
 	}
+	add(1, point+"_count")
+	add(-1, point+"_bucket", "le", "0.1024") // Buckets double from 0.1 ms on.
 	return a
-}
-
-// label is the value of a label in what is between the braces of a sample.
-func label(labels, name string) string {
-	_, rest, _ := strings.Cut(labels, name+`="`)
-	value, _, _ := strings.Cut(rest, `"`)
-	return value
 }
 
 func (a attempts) since(before attempts) attempts {

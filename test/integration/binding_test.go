@@ -11,7 +11,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/builder"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
+	"github.com/quartermaster-dra/quartermaster/test/checker"
 )
 
 const (
@@ -72,10 +73,8 @@ func (s *space) holds(claim string, devices ...string) {
 			return err
 		}
 		var names []string
-		if found.Status.Allocation != nil {
-			for _, result := range found.Status.Allocation.Devices.Results {
-				names = append(names, result.Pool+"/"+result.Device)
-			}
+		for _, result := range checker.Results(found) {
+			names = append(names, result.Pool+"/"+result.Device)
 		}
 		if diff := cmp.Diff(devices, names); diff != "" {
 			return fmt.Errorf("-want, +got:\n%s", diff)

@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/builder"
-	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -28,22 +27,10 @@ func TestTimeouts(t *testing.T) {
 	})
 }
 
-// withArgs sets arguments of the plugin.
-func withArgs(args map[string]any) func(config map[string]any) {
-	return func(config map[string]any) {
-		profile := config["profiles"].([]any)[0].(map[string]any)
-		all := map[string]any{"apiVersion": quartermaster.ArgsAPIVersion, "kind": quartermaster.ArgsKind}
-		for name, value := range args {
-			all[name] = value
-		}
-		profile["pluginConfig"] = []any{map[string]any{"name": quartermaster.Name, "args": all}}
-	}
-}
-
 // The pod says that its devices did not get ready, and is not bound.
 func testBindingTimeout(t *testing.T) {
 	s := newOwnSpace(t, "binding-timeout", 1)
-	scheduler := s.StartScheduler(harness.SchedulerOptions{Change: withArgs(map[string]any{"bindingTimeout": "2s"})})
+	scheduler := s.StartScheduler(harness.SchedulerOptions{PluginArgs: map[string]any{"bindingTimeout": "2s"}})
 	s.gatedSlice(0, "gpu-9")
 	s.ClaimAndPod("p", s.Want(1))
 	s.Waiting("p", "binding timeout", "device "+s.Driver+"/"+s.gatedPool(0)+"/gpu-9 lacks attached within 2s")
@@ -58,7 +45,7 @@ func testBindingTimeout(t *testing.T) {
 // counted waits for what the in-tree plugin's metrics say about the driver of the space.
 func (s *space) counted(scheduler *harness.Scheduler, status string) {
 	s.T.Helper()
-	labels := []string{fmt.Sprintf("driver=%q", s.Driver), fmt.Sprintf("profile=%q", s.Profile), fmt.Sprintf("status=%q", status)}
+	labels := []string{"driver", s.Driver, "profile", s.Profile, "status", status}
 	s.Eventually("count status "+status, func(ctx context.Context) error {
 		metrics, err := scheduler.ReadMetrics(ctx)
 		if err != nil {
@@ -76,7 +63,7 @@ func (s *space) counted(scheduler *harness.Scheduler, status string) {
 // A device that is ready takes the place of one that is not in time.
 func testBindingTimeoutRecovery(t *testing.T) {
 	s := newOwnSpace(t, "binding-recovery", 1)
-	scheduler := s.StartScheduler(harness.SchedulerOptions{Change: withArgs(map[string]any{"bindingTimeout": "4s"})})
+	scheduler := s.StartScheduler(harness.SchedulerOptions{PluginArgs: map[string]any{"bindingTimeout": "4s"}})
 	s.gatedSlice(0, "gpu-9")
 	s.ClaimAndPod("p", s.Want(1))
 	s.holds("p", s.gatedPool(0)+"/gpu-9")
@@ -90,7 +77,7 @@ func testBindingTimeoutRecovery(t *testing.T) {
 // When the driver is done after all, it can use the claim.
 func testBindingLate(t *testing.T) {
 	s := newOwnSpace(t, "binding-late", 1)
-	scheduler := s.StartScheduler(harness.SchedulerOptions{Change: withArgs(map[string]any{"bindingTimeout": "1s"})})
+	scheduler := s.StartScheduler(harness.SchedulerOptions{PluginArgs: map[string]any{"bindingTimeout": "1s"}})
 	s.gatedSlice(0, "gpu-9")
 	s.Create(one("shared", s.Want(1)))
 	s.Create(s.Pod("p", uses("shared")))
@@ -150,7 +137,7 @@ func testBindingGateOff(t *testing.T) {
 func testFilterTimeout(t *testing.T) {
 	const attempts = 3
 	s := newOwnSpace(t, "filter-timeout", 2)
-	scheduler := s.StartScheduler(harness.SchedulerOptions{Change: withArgs(map[string]any{"filterTimeout": "1ns"})})
+	scheduler := s.StartScheduler(harness.SchedulerOptions{PluginArgs: map[string]any{"filterTimeout": "1ns"}})
 	s.Devices(0, numbered(1)...)
 	s.ClaimAndPod("p", s.Want(1))
 	s.Waiting("p", "given up after 1ns (filterTimeout); trying again")

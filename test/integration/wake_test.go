@@ -3,13 +3,12 @@ package integration
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/builder"
-	"github.com/quartermaster-dra/quartermaster/pkg/playground/workload"
+	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -74,10 +73,8 @@ func (s *space) asleep(scheduler *harness.Scheduler, pods int) harness.Metrics {
 // incoming are the events by which pods got into the queues.
 func incoming(m harness.Metrics) map[string]float64 {
 	counts := map[string]float64{}
-	for sample, value := range m {
-		if strings.HasPrefix(sample, "scheduler_queue_incoming_pods_total{") {
-			counts[sample] = value
-		}
+	for sample := range m.Samples("scheduler_queue_incoming_pods_total") {
+		counts[sample.Metric.String()] = float64(sample.Value)
 	}
 	return counts
 }

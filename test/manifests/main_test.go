@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/controlplane"
+	"github.com/quartermaster-dra/quartermaster/test/controlplane"
 )
 
 // startTimeout is generous: the machine may be busy.

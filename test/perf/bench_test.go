@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/commit"
+	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
 	"github.com/quartermaster-dra/quartermaster/test/perf/timing"
 	"github.com/quartermaster-dra/quartermaster/test/perf/workload"
@@ -27,7 +27,7 @@ const another = "kube-scheduler"
 
 var (
 	inTreePlugin        = subject{label: "in-tree", name: timing.InTreeName, factory: timing.InTree, takenBy: another}
-	quartermasterPlugin = subject{label: "quartermaster", name: quartermaster.Name, factory: quartermaster.New, takenBy: commit.FieldManager}
+	quartermasterPlugin = subject{label: "quartermaster", name: quartermaster.Name, factory: quartermaster.New, takenBy: claimwriter.FieldManager}
 	// besidePlugin is ours where another scheduler has taken the devices, as usual for a
 	// second scheduler. It has a row of its own where devices are taken.
 	besidePlugin = subject{label: "quartermaster-beside", name: quartermaster.Name, factory: quartermaster.New, takenBy: another}

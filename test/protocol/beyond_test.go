@@ -33,9 +33,13 @@ func TestLateBindings(t *testing.T) {
 			c.lateRequests, c.lateBindings, c.waitsForBindings = true, true, true
 		}))
 	})
-	t.Run("without it", func(t *testing.T) {
+	t.Run("without it, after a failure", func(t *testing.T) {
 		t.Parallel()
-		requireViolation(t, between("a pause before giving back", func(c *config) { c.late(); c.lateBindings = true }), withoutDevices)
+		requireViolation(t, between("a pause before releasing", func(c *config) { c.late(); c.lateBindings = true }), notReserved)
+	})
+	t.Run("without it, after a lost check", func(t *testing.T) {
+		t.Parallel()
+		requireViolation(t, between("a pause before yielding", func(c *config) { c.late(); c.failures, c.lateBindings = 0, true }), withoutDevices)
 	})
 }
 

@@ -1,6 +1,10 @@
 package protocol
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/quartermaster-dra/quartermaster/internal/commit"
+)
 
 func podName(p uint8) string       { return "pod " + string('p'+rune(p)) }
 func claimName(c uint8) string     { return "claim " + string('A'+rune(c)) }
@@ -43,7 +47,7 @@ func (m *model) describePodStep(l label, to state) string {
 	case doPlan:
 		return fmt.Sprintf("%schooses %s for %s", prefix, m.devices(l.with), claimName(pod.claim))
 	case doWrite:
-		if p := to.pods[l.who].phase; p == pending || p == unreserving {
+		if p := to.pods[l.who].phase; p == commit.Idle || p == commit.Release {
 			return prefix + "cannot write, somebody was faster" + now
 		}
 		return prefix + "writes" + now
@@ -53,14 +57,24 @@ func (m *model) describePodStep(l label, to state) string {
 		}[l.with]
 	case doStopWaiting:
 		return prefix + "waited long enough for the pool to be complete"
-	case doGiveBack:
-		return prefix + "gives back" + now
-	case doUnreserve:
-		return prefix + "takes back the reservation" + now
+	case doPreSettle:
+		return prefix + [...]string{"settles before the write", "drops the plan, somebody else was allocated the same"}[l.with]
+	case doNotice:
+		return prefix + "notices that somebody else was allocated the same"
+	case doSettle:
+		if commit.Phase(l.with) == commit.Bind {
+			return prefix + "settles"
+		}
+		return prefix + "settles, and must not bind"
+	case doRelease:
+		return prefix + [...]string{"releases the claim", "leaves the claim alone, a binding may be under way"}[l.with] + now
 	case doFail:
-		return prefix + "binding fails for another reason"
+		return prefix + [...]string{"binding fails for another reason", "the answer to its write gets lost" + now}[l.with]
 	case doBind:
-		return prefix + map[phase]string{bound: "binds", losing: "must not bind: a foreign claim has turned up, or the pod is gone", unreserving: "cannot bind, the pod is gone"}[phase(l.with)]
+		if commit.Phase(l.with) == commit.Bound {
+			return prefix + "binds"
+		}
+		return prefix + "cannot bind, the pod is gone"
 	}
 	panic(fmt.Sprintf("step %d has no description", l.action))
 }

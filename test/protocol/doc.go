@@ -1,12 +1,13 @@
-// Package protocol is a model of the commit protocol (docs/commit-protocol.md), and a
-// small checker that visits every state which the model can reach. There is no API server
-// and no code of the plugin in it: it shows that the rules are right, not that they are
-// followed.
+// Package protocol checks the commit protocol (docs/commit-protocol.md): a model of all that
+// it meets, and a small checker that visits every state which can be reached.
 //
-// The model has an API server with claims and one sequence of versions, a watch for each
-// scheduler that delivers writes in order and as late as it likes, and for each pod an
-// attempt to bind it that can stop, fail or be forgotten between any two steps. What is
-// explored is each order in which all of these can take their steps.
+// The steps of the protocol are those of internal/commit, which the plugin takes as well.
+// The model has what is around them: an API server with claims and one sequence of versions,
+// a watch for each scheduler that delivers writes in order and as late as it likes, and
+// processes that can crash, fail or be slow between any two steps of an attempt. What is
+// explored is each order in which all of these can happen. A part of the protocol is left
+// out by telling the attempt what is not so: that the watch has delivered, that nothing is in
+// conflict. And schedulers that do not take part are told that always.
 //
 // What must hold in every state (properties.go):
 //   - bound pods never use more of a device, a capacity or a counter than there is;

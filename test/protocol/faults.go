@@ -1,5 +1,7 @@
 package protocol
 
+import "github.com/quartermaster-dra/quartermaster/internal/commit"
+
 // schedulerSteps are those of a scheduler's watch, and its crashes.
 func (m *model) schedulerSteps(from *state, i uint8, emit emitter) {
 	v := &from.views[i]
@@ -54,7 +56,7 @@ func (m *model) crashSteps(from *state, i uint8, emit emitter) {
 	s := *from
 	s.crashes--
 	for p, pod := range m.pods {
-		if pod.scheduler == i && s.pods[p].phase != bound {
+		if pod.scheduler == i && s.pods[p].phase != commit.Bound {
 			s.pods[p] = podState{deleted: s.pods[p].deleted}
 		}
 	}
@@ -76,16 +78,17 @@ func (m *model) crashSteps(from *state, i uint8, emit emitter) {
 // underWay returns the request that the scheduler may just have sent for a pod.
 func (m *model) underWay(s *state, p uint8) request {
 	pod := s.pods[p]
-	r := request{pod: p, base: s.claims[m.pods[p].claim].version, plan: pod.plan, joins: pod.joins}
+	r := request{pod: p, base: s.claims[m.pods[p].claim].version, plan: pod.plan, joins: !pod.claim.InFlight}
 	switch pod.phase {
-	case planned:
+	case commit.Write:
 		r.kind = lateWrite
-	case losing:
-		r.kind = lateGiveBack
-	case unreserving:
-		r.kind = lateUnreserve
-	case checked:
-		r.kind, r.base = lateBinding, 0
+	case commit.Yield, commit.Release:
+		r.kind, r.joins = lateGiveBack, false
+		if pod.claim.Takes == commit.Reservation {
+			r.kind = lateUnreserve
+		}
+	case commit.Bind:
+		r.kind, r.base, r.joins = lateBinding, 0, false
 	}
 	if r.kind == lateBinding && !m.lateBindings || r.kind != lateBinding && !m.lateRequests {
 		return request{}

@@ -94,6 +94,17 @@ func TestLeftoversAreTraps(t *testing.T) {
 	t.Logf("found:\n%s", r.trap)
 }
 
+// What the attempt of a dead process has allocated, the next one joins. If that fails before
+// its check, the allocation stays, for the attempt has not made it; and if then the pod is
+// deleted, nobody takes it away. This is how it is, not how it should be.
+func TestAllocationThatWasJoinedIsLeftBehind(t *testing.T) {
+	t.Parallel()
+	r := exploreAll(t, between("a crash, a failure and a deletion", func(c *config) { c.leftover(); c.sparedSchedulers = map[uint8]bool{0: true} }))
+	require.Nil(t, r.violation)
+	require.NotNil(t, r.trap)
+	t.Logf("found:\n%s", r.trap)
+}
+
 func TestExploreSaysWhenItIsCutShort(t *testing.T) {
 	t.Parallel()
 	_, err := explore(newModel(between("any", (*config).rivals)), 100)

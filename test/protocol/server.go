@@ -1,5 +1,7 @@
 package protocol
 
+import "github.com/quartermaster-dra/quartermaster/internal/commit"
+
 // hasRoom reports whether the server takes another write: not while a watch is as far
 // behind as the configuration permits.
 func (m *model) hasRoom(s *state) bool { return int(s.lag) < m.lag }
@@ -109,9 +111,9 @@ func (m *model) deliverLate(s *state) {
 	s.late = request{}
 	p := &s.pods[r.pod]
 	if r.kind == lateBinding {
-		if !p.deleted && p.phase != bound {
+		if !p.deleted && p.phase != commit.Bound {
 			// The server knows of the pod's node; the choice stands for it.
-			*p = podState{phase: bound, plan: r.plan}
+			*p = podState{phase: commit.Bound, plan: r.plan}
 		}
 		return
 	}

@@ -1,5 +1,7 @@
 package protocol
 
+import "github.com/quartermaster-dra/quartermaster/internal/commit"
+
 // Sizes of the arrays in a state, which has to be comparable. They are limits for
 // configurations; unused places stay zero.
 const (
@@ -60,28 +62,17 @@ type event struct {
 	to    claimState
 }
 
-// phase is where the attempt of a scheduler to bind a pod stands.
-type phase uint8
-
-const (
-	pending     phase = iota // nothing is being done for the pod
-	planned                  // devices are chosen, or the allocation that is there
-	written                  // the server has confirmed allocation and reservation
-	checked                  // nothing forbids to bind the pod
-	losing                   // the allocation has to be given back
-	unreserving              // the reservation has to be taken back
-	bound                    // the server has bound the pod
-)
-
 // podState is a pod, and what its scheduler has in memory about it.
 type podState struct {
-	phase phase
-	// plan is what the claim should be allocated or, after that, is; zero while pending.
+	// phase and claim are the attempt to bind the pod, as internal/commit has it.
+	phase commit.Phase
+	claim commit.Claim
+	// plan is what the claim should be allocated or, after that, is; zero while idle.
 	plan choice
-	// joins says that the plan was an existing allocation. Only while planned.
-	joins bool
-	// at is the version that has to be delivered before the check. Only while written.
+	// at is the version that has to be delivered before the check. Only in See.
 	at version
+	// noticed says that somebody else was seen to be allocated the same. Only in Settle.
+	noticed bool
 	// deleted says that the pod is gone from the server.
 	deleted bool
 }
@@ -92,7 +83,7 @@ type request struct {
 	pod  uint8
 	base version // of the claim on which it was decided
 	plan choice
-	// joins as in podState.
+	// joins says that the plan was an existing allocation.
 	joins bool
 }
 

@@ -37,7 +37,7 @@ func (m *model) relist(s *state, scheduler int, fresh bool) {
 }
 
 // list applies what a list says about one claim. What is known of the order is as in
-// pkg/commitorder: an allocation that is new was made after what had been delivered and
+// internal/claimlog: an allocation that is new was made after what had been delivered and
 // not after the version of the claim; one that was known may have been made anew.
 func (m *model) list(s *state, v *view, claim uint8, fresh bool) {
 	c, k := s.claims[claim], &v.claims[claim]
@@ -143,6 +143,13 @@ func (m *model) check(v *view, claim uint8, plan choice) verdict {
 func (m *model) lostInTruth(v *view, claim uint8) bool {
 	own := &v.claims[claim]
 	return m.overdrawn(v, claim, own.allocation, func(other *known) bool { return other.made < own.made })
+}
+
+// lostToOurs reports whether the claim has to yield to claims of schedulers that take part
+// in the protocol.
+func (m *model) lostToOurs(v *view, claim uint8, plan choice) bool {
+	own := &v.claims[claim]
+	return m.overdrawn(v, claim, plan, func(other *known) bool { return !other.foreign && m.orderOf(other, own) != later })
 }
 
 // foreignRival reports whether the claim, having passed the check, is in conflict with an

@@ -15,11 +15,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"sigs.k8s.io/yaml"
 
+	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
 	"github.com/quartermaster-dra/quartermaster/manifests"
-	"github.com/quartermaster-dra/quartermaster/pkg/controlplane"
-	"github.com/quartermaster-dra/quartermaster/pkg/playground/schedulerproc"
+	"github.com/quartermaster-dra/quartermaster/test/controlplane"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
 const (
@@ -107,17 +107,16 @@ func through(t *testing.T, path string, f *front) *clientcmdapi.Config {
 // plugin evicts pods and soon frees what it finds reserved.
 func patientConfig(t *testing.T) []byte {
 	t.Helper()
-	shipped, err := manifests.SchedulerConfig(manifests.Secondary)
+	config, err := harness.SchedulerConfig(&harness.SchedulerOptions{
+		LeaderElection: true,
+		PluginArgs:     map[string]any{"onConflict": "Evict", "takeoverPause": "1s"},
+		Change: func(config map[string]any) {
+			election := config["leaderElection"].(map[string]any)
+			election["leaseDuration"], election["renewDeadline"], election["retryPeriod"] = "90s", "60s", "500ms"
+		},
+	})
 	require.NoError(t, err)
-	var config map[string]any
-	require.NoError(t, yaml.Unmarshal(shipped, &config))
-	election := config["leaderElection"].(map[string]any)
-	election["leaseDuration"], election["renewDeadline"], election["retryPeriod"] = "90s", "60s", "500ms"
-	profile := config["profiles"].([]any)[0].(map[string]any)
-	profile["pluginConfig"] = []any{map[string]any{"name": "Quartermaster", "args": map[string]any{"onConflict": "Evict", "takeoverPause": "1s"}}}
-	changed, err := yaml.Marshal(config)
-	require.NoError(t, err)
-	return changed
+	return config
 }
 
 // end stops the scheduler.

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/quartermaster-dra/quartermaster/test/checker"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -137,10 +138,7 @@ func (d *detective) shared(ctx context.Context) (map[pairKey]pair, error) {
 	pairs := make(map[pairKey]pair)
 	for i := range claims.Items {
 		claim := &claims.Items[i]
-		if claim.Status.Allocation == nil {
-			continue
-		}
-		for _, result := range claim.Status.Allocation.Devices.Results {
+		for _, result := range checker.Results(claim) {
 			device := result.Pool + "/" + result.Device
 			if other := holders[device]; other != nil && other != claim {
 				pairs[pairKey{other.UID, claim.UID}] = pair{device, [2]*resourceapi.ResourceClaim{other, claim}}

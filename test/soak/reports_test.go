@@ -84,7 +84,7 @@ func (r *reports) look(ctx context.Context, still map[pairKey]pair) error {
 			return err
 		}
 		for key, p := range r.open {
-			counted := int(metrics.Sum("quartermaster_device_conflicts_total", fmt.Sprintf("driver=%q", r.space.Driver), fmt.Sprintf("pool=%q", p.pool())))
+			counted := int(metrics.Sum("quartermaster_device_conflicts_total", "driver", r.space.Driver, "pool", p.pool()))
 			if !r.by[key].Has(i) && p.isTold(told[scheduler.Profile]) && counted > r.credited[i][p.pool()] {
 				r.by[key].Insert(i)
 				r.credited[i][p.pool()]++

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/playground/workload"
+	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
@@ -83,11 +83,8 @@ func startSchedulers(s *harness.Space, policy quartermaster.ConflictPolicy) []*h
 	var ours []*harness.Scheduler
 	for i := range oursCount {
 		ours = append(ours, s.StartScheduler(harness.SchedulerOptions{
-			Profile: fmt.Sprintf("%s-ours-%d", s.Name, i+1),
-			Change: func(config map[string]any) {
-				profile := config["profiles"].([]any)[0].(map[string]any)
-				profile["pluginConfig"] = []any{map[string]any{"name": quartermaster.Name, "args": map[string]any{"onConflict": string(policy)}}}
-			},
+			Profile:    fmt.Sprintf("%s-ours-%d", s.Name, i+1),
+			PluginArgs: map[string]any{"onConflict": string(policy)},
 		}))
 	}
 	return ours

@@ -64,7 +64,7 @@ func (u *usage) String() string {
 		}
 		text += fmt.Sprintf("\n  %s: %.0f MB (heap %.0f MB), %.0f goroutines; since the last time: scheduling %s; see %s; settle %s; %.0f rollbacks",
 			scheduler.Profile, last.Sum("process_resident_memory_bytes")/1e6, last.Sum("go_memstats_heap_inuse_bytes")/1e6, last.Sum("go_goroutines"),
-			since("scheduler_pod_scheduling_sli_duration_seconds"), since(waits, `stage="see"`), since(waits, `stage="settle"`),
+			since("scheduler_pod_scheduling_sli_duration_seconds"), since(waits, "stage", "see"), since(waits, "stage", "settle"),
 			last.Sum("quartermaster_rollbacks_total")-before.Sum("quartermaster_rollbacks_total"))
 	}
 	return text

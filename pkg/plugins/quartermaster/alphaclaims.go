@@ -6,8 +6,8 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
-	"github.com/quartermaster-dra/quartermaster/pkg/claimname"
+	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/claimname"
 )
 
 // errDeallocationRequested is why a claim cannot have new consumers although it is

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
 )
 
 func alpha(fields apiversions.AlphaClaim) func(*resourceapi.ResourceClaim) {

@@ -10,7 +10,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/claimname"
+	"github.com/quartermaster-dra/quartermaster/internal/claimname"
 )
 
 // Why an allocation cannot be used although it is there. The texts are those of the

@@ -4,49 +4,31 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 	"k8s.io/klog/v2"
-	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
 )
 
 // awaitBindingConditions waits until drivers have reported that the devices of all
-// claims are ready, which may take minutes (KEP-5007). It comes after confirm: whoever
+// claims are ready, which may take minutes (KEP-5007). It comes after the check: whoever
 // waits holds the devices for good. Pods that share a claim wait side by side, each with
-// its own reservation.
-//
-// A claim that fails or takes too long is marked to be given back by Unreserve. The last
-// one to give it back clears the allocation, and with it what drivers have reported.
-func (pl *Quartermaster) awaitBindingConditions(ctx context.Context, c *cycle, pod *v1.Pod, node string) *fwk.Status {
+// its own reservation. The answer is nil if there is nothing to wait for.
+func (pl *Quartermaster) awaitBindingConditions(ctx context.Context, c *cycle, pod *v1.Pod, node string) (*bindingWait, error) {
 	if !pl.bindingConditions || !c.hasBindingConditions() {
-		return nil
+		return nil, nil
 	}
-	wait := bindingWait{pl: pl, cycle: c, pod: pod, node: node, begin: time.Now()}
+	wait := &bindingWait{pl: pl, cycle: c, pod: pod, node: node, begin: time.Now()}
 	err := wait.run(ctx)
 	pl.observeBinding(c, time.Since(wait.begin), err)
-	switch {
-	case err != nil && pl.stopping.Err() != nil:
-		// The next process finds the claims reserved and goes on waiting. To give them
-		// back would throw away what drivers have done so far.
-		c.left = true
-		return failed(err)
-	case err != nil:
-		return failed(err)
-	case !wait.announced:
-		return nil
-	}
-	// Usually nothing can have happened to a claim that is reserved for the pod. But
-	// there was much time for those who do not look.
-	if lost := pl.lost(c, pl.settles()); len(lost) > 0 {
-		return pl.giveWay(ctx, pod, lost)
-	}
-	return pl.stillAllocated(c)
+	return wait, err
 }
 
 // hasBindingConditions reports whether a claim has a device with binding conditions.
@@ -68,6 +50,9 @@ type bindingWait struct {
 	begin time.Time
 	// announced is set once it is known that there is something to wait for.
 	announced bool
+	// broken are the claims that fail or take too long, by their positions: the last pod to
+	// give one back clears the allocation, and with it what drivers have reported.
+	broken []int
 }
 
 // run returns nil when all claims are ready, or why that is not to be waited for.
@@ -157,13 +142,9 @@ func (w *bindingWait) lookAt(podClaim *podClaim) (deadline time.Time, err error)
 	return deadline, nil
 }
 
-// giveUp has the claim deallocated by Unreserve, unless others use it. Of the pods of a
-// group, the last one does that.
+// giveUp has the claim deallocated when the attempt has failed, unless others use it.
 func (w *bindingWait) giveUp(podClaim *podClaim) {
-	podClaim.allocation = podClaim.claim.Status.Allocation
-	if podClaim.group != nil {
-		w.pl.groups.touch(podClaim.claim.UID, podClaim.allocation)
-	}
+	w.broken = append(w.broken, slices.Index(w.cycle.claims, podClaim))
 }
 
 // unlistedInterval is when to look again at a claim that the informer does not have.
@@ -214,11 +195,7 @@ func (w *bindingWait) refresh(podClaim *podClaim) error {
 
 // isOlder reports whether a state is known to be from before another one.
 func isOlder(state, other *resourceapi.ResourceClaim) bool {
-	if state == nil {
-		return false
-	}
-	order, err := resourceversion.CompareResourceVersion(state.ResourceVersion, other.ResourceVersion)
-	return err == nil && order < 0
+	return state != nil && objectversion.Newer(other.ResourceVersion, state.ResourceVersion)
 }
 
 // podIsGone fails if nobody wants the pod any more.

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/commit"
+	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 )
 
 // isBound asks the server whether the pod is on a node. An attempt to schedule it can
@@ -22,7 +22,7 @@ import (
 //
 // It goes on when ctx gets cancelled, like all that undoes something.
 func (pl *Quartermaster) isBound(ctx context.Context, pod *v1.Pod) (bool, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commit.UndoTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimwriter.UndoTimeout)
 	defer cancel()
 	// A list of one asks for no other right than the informer of pods has.
 	found, err := pl.handle.ClientSet().CoreV1().Pods(pod.Namespace).List(ctx, metav1.ListOptions{

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/commit"
+	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 )
 
 // boundTo returns the pod as somebody has bound it.
@@ -68,7 +68,7 @@ func TestUnreserveOfPodThatWasBoundBefore(t *testing.T) {
 		}})
 		result := f.schedule(pod)
 		require.Equal(t, "PreBind", result.phase)
-		require.ErrorIs(t, result.status.AsError(), commit.ErrAllocatedElsewhere)
+		require.ErrorIs(t, result.status.AsError(), claimwriter.ErrAllocatedElsewhere)
 		require.Equal(t, []string{"p"}, consumerNames(f.claim("c")))
 		require.Zero(t, f.pl.state.ledger.InFlightCount())
 		require.Equal(t, []string{"gpu-1"}, f.inUse("n1"))

@@ -5,9 +5,10 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
+
+	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
 )
 
 // claimsOf returns the claims of a pod, each once. It fails if one is missing, is
@@ -101,7 +102,7 @@ func (pl *Quartermaster) claim(namespace, name string) *resourceapi.ResourceClai
 	if stored == nil || stored == managed {
 		return managed
 	}
-	if order, err := resourceversion.CompareResourceVersion(stored.ResourceVersion, managed.ResourceVersion); err == nil && order > 0 {
+	if objectversion.Newer(stored.ResourceVersion, managed.ResourceVersion) {
 		return stored
 	}
 	return managed

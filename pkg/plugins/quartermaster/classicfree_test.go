@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
-	"github.com/quartermaster-dra/quartermaster/pkg/builder"
+	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // full is an attempt in which other plugins admit no node. It returns what PostFilter says.

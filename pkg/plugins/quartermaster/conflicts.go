@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/commitorder"
+	"github.com/quartermaster-dra/quartermaster/internal/claimlog"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -39,12 +39,12 @@ type conflictReporter struct {
 // claimPair is a conflict to look at again.
 type claimPair struct {
 	later, other types.UID
-	cause        commitorder.Cause
+	cause        claimlog.Cause
 	pool         inventory.PoolID
 	device       string
 }
 
-func pairOf(c commitorder.Conflict) claimPair {
+func pairOf(c claimlog.Conflict) claimPair {
 	return claimPair{c.Claim.UID, c.Other.UID, c.Cause, c.Pool, c.Device}
 }
 
@@ -61,7 +61,7 @@ func (s *clusterState) report(pl *Quartermaster, ctx context.Context) {
 			since:    make(map[claimPair]time.Time),
 			reported: make(map[claimPair]time.Time),
 		}
-		s.order.OnConflict(func(c commitorder.Conflict) { r.found(pairOf(c)) })
+		s.order.OnConflict(func(c claimlog.Conflict) { r.found(pairOf(c)) })
 		go s.order.Run(ctx)
 		go func() {
 			<-ctx.Done()
@@ -135,7 +135,7 @@ func (r *conflictReporter) handle(ctx context.Context, pair claimPair, since tim
 		if pairOf(conflict) != pair {
 			continue
 		}
-		if conflict.Relation == commitorder.Later && r.foundFromOther(pair) {
+		if conflict.Relation == claimlog.Later && r.foundFromOther(pair) {
 			return 0 // The other claim has been allocated anew, which was found as well.
 		}
 		if !r.reported[pair].Equal(since) {
@@ -170,7 +170,7 @@ func (r *conflictReporter) foundFromOther(pair claimPair) bool {
 }
 
 // report tells about a conflict.
-func (r *conflictReporter) report(ctx context.Context, c commitorder.Conflict) {
+func (r *conflictReporter) report(ctx context.Context, c claimlog.Conflict) {
 	metrics.conflict(c.Pool)
 	message := "Two claims hold the same: " + c.String()
 	klog.FromContext(ctx).Error(nil, message, "driver", c.Pool.Driver, "pool", c.Pool.Name, "device", c.Device)
@@ -212,9 +212,9 @@ func (pl *Quartermaster) consumers(claim *resourceapi.ResourceClaim) []*v1.Pod {
 // evictLater evicts the pods of the claim that was allocated later, or, if nobody knows
 // which one that is, of the one that the watch delivered last. It returns whether a pod
 // has changed meanwhile, so that it has to be looked at again.
-func (r *conflictReporter) evictLater(ctx context.Context, c commitorder.Conflict) (again bool) {
+func (r *conflictReporter) evictLater(ctx context.Context, c claimlog.Conflict) (again bool) {
 	later := c.Claim
-	if c.Relation == commitorder.Later {
+	if c.Relation == claimlog.Later {
 		later = c.Other
 	}
 	return r.pl.evictUsers(ctx, later.ClaimRef, c.Pool)

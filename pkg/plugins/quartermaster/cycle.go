@@ -11,9 +11,10 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/commit"
+	"github.com/quartermaster-dra/quartermaster/internal/legacy/classic"
+	"github.com/quartermaster-dra/quartermaster/internal/nodecache"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
-	"github.com/quartermaster-dra/quartermaster/pkg/candidates"
-	"github.com/quartermaster-dra/quartermaster/pkg/classic"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
@@ -46,10 +47,9 @@ type cycle struct {
 	// classicTouched is set before PreBind begins to reserve them.
 	classicTouched bool
 
-	// left is set if what was written is for the next process to go on with.
-	left bool
-	// cancelled is set if PreBind was told to stop, as it is for pods that are preempted.
-	cancelled bool
+	// attempt is where the commit protocol stands with the claims, from Reserve on. Its claims
+	// are those of the pod, in the same order.
+	attempt commit.Attempt
 
 	// steps are what the searches of Filter may take on all nodes together.
 	steps *allocator.Steps
@@ -61,7 +61,7 @@ type cycle struct {
 	// mutex protects what Filter writes for several nodes at once.
 	mutex sync.Mutex
 	// known says which nodes have devices for the task; nil if nothing is known.
-	known *candidates.Answer
+	known *nodecache.Answer
 	// narrowedTo are the nodes that PreFilter named; nil if it named none.
 	narrowedTo sets.Set[string]
 	// scored is set if it matters to Score which devices a node has for the task.
@@ -84,18 +84,12 @@ type podClaim struct {
 	nodes *nodeaffinity.NodeSelector
 	// broken is why the allocation is of no use on any node, nil if it is.
 	broken error
-	// planned is the allocation that Reserve has put in flight.
+	// planned is the allocation that is in flight.
 	planned *resourceapi.AllocationResult
 	// group is the PodGroup for which the claim gets reserved; nil stands for the pod.
 	group *resourceapi.ResourceClaimConsumerReference
 	// shared is an allocation that is planned for other pods of the group already.
 	shared *resourceapi.AllocationResult
-	// allocation is what has to go if the attempt fails: it was sent in this attempt, or
-	// has lost against another claim.
-	allocation *resourceapi.AllocationResult
-	// touched is set before PreBind begins to write: from then on the server may
-	// know about the reservation, whatever we know.
-	touched bool
 	// special is set if this is the claim for the pod's extended resources.
 	special *specialClaim
 	// signalled is the UID under which the plan is known to the scheduler's manager of

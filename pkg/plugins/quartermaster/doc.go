@@ -9,8 +9,9 @@
 //	PostFilter   free an allocation that fits no node               postfilter.go
 //	Score        prefer the first alternatives of requests          score.go
 //	Reserve      put the plan into the ledger (pkg/ledger)          reserve.go
-//	PreBind      write the plan to the server (pkg/commit)          prebind.go
-//	Unreserve    undo both                                          unreserve.go
+//	PreBind      commit the plan (internal/commit)                  prebind.go, carried out by runner.go
+//	PostBind     end the use of what pods share                     prebind.go
+//	Unreserve    undo Reserve and PreBind                           unreserve.go, carried out by release.go
 //	events       which events may help a pod that did not fit       events.go, hints.go, *events.go, wake*.go
 //
 // State that outlives a cycle is in state.go; that of one cycle in cycle.go.

@@ -11,8 +11,8 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/nodecache"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
-	"github.com/quartermaster-dra/quartermaster/pkg/candidates"
 )
 
 // extendedDemand is what an attempt knows about the pod's extended resources.
@@ -51,7 +51,7 @@ type variant struct {
 	claims []*resourceapi.ResourceClaim
 	task   *allocator.Task
 	// known says which nodes have devices for the task; nil if nothing is known.
-	known *candidates.Answer
+	known *nodecache.Answer
 	// unfit is why no node of this kind will do, nil if some may.
 	unfit *fwk.Status
 }

@@ -8,15 +8,13 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
-	fwk "k8s.io/kube-scheduler/framework"
 	schedulermetrics "k8s.io/kubernetes/pkg/scheduler/metrics"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/commit"
+	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -113,7 +111,7 @@ func (pl *Quartermaster) removeLeftOver(ctx context.Context, c *cycle, pod *v1.P
 // recordExtended writes into the pod's status which claim serves which of its extended
 // resources. The kubelet goes by that. It is the last thing that is written before the
 // pod is bound, because the API server does not let it be taken back.
-func (pl *Quartermaster) recordExtended(ctx context.Context, c *cycle, pod *v1.Pod) *fwk.Status {
+func (pl *Quartermaster) recordExtended(ctx context.Context, c *cycle, pod *v1.Pod) error {
 	if c.extended == nil || c.extended.chosen == nil || c.extended.chosen.claim == nil {
 		return nil
 	}
@@ -123,7 +121,7 @@ func (pl *Quartermaster) recordExtended(ctx context.Context, c *cycle, pod *v1.P
 		}
 		status := &v1.PodExtendedResourceClaimStatus{RequestMappings: c.extended.chosen.mappings, ResourceClaimName: podClaim.claim.Name}
 		if err := pl.patchExtended(ctx, pod, status); err != nil {
-			return failed(fmt.Errorf("record claim %s for the pod's extended resources in its status: %w", klog.KObj(podClaim.claim), err))
+			return fmt.Errorf("record claim %s for the pod's extended resources in its status: %w", klog.KObj(podClaim.claim), err)
 		}
 	}
 	return nil
@@ -142,7 +140,7 @@ func (pl *Quartermaster) patchExtended(ctx context.Context, pod *v1.Pod, status 
 	var answer *v1.Pod
 	if err := retry.OnError(retry.DefaultBackoff, mayGoAway, func() (err error) {
 		answer, err = pl.handle.ClientSet().CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch,
-			metav1.PatchOptions{FieldManager: commit.FieldManager}, "status")
+			metav1.PatchOptions{FieldManager: claimwriter.FieldManager}, "status")
 		return err
 	}); err != nil {
 		return err
@@ -153,10 +151,5 @@ func (pl *Quartermaster) patchExtended(ctx context.Context, pod *v1.Pod, status 
 // mayGoAway reports whether a request that changes nothing when it is repeated had better
 // be sent again.
 func mayGoAway(err error) bool {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return false
-	}
-	var status apierrors.APIStatus
-	return !errors.As(err, &status) || apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err) ||
-		apierrors.IsTimeout(err) || apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err)
+	return claimwriter.IsTransient(err) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }

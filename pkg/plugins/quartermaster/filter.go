@@ -13,9 +13,9 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/internal/nodecache"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
-	"github.com/quartermaster-dra/quartermaster/pkg/candidates"
-	"github.com/quartermaster-dra/quartermaster/pkg/claimname"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
@@ -44,7 +44,7 @@ func (pl *Quartermaster) filter(ctx context.Context, c *cycle, nodeInfo fwk.Node
 }
 
 // filterTask is filter with the task for the node; nil if there is nothing to allocate.
-func (pl *Quartermaster) filterTask(ctx context.Context, c *cycle, task *allocator.Task, known *candidates.Answer, node *v1.Node) *fwk.Status {
+func (pl *Quartermaster) filterTask(ctx context.Context, c *cycle, task *allocator.Task, known *nodecache.Answer, node *v1.Node) *fwk.Status {
 	if status := c.filterAllocated(node); status != nil {
 		return status
 	}
@@ -111,7 +111,7 @@ func skipsNodeOperations(allocation *resourceapi.AllocationResult) bool {
 
 // filterUnallocated finds out whether there are devices on a node. Which ones is only
 // worked out for Score, if some would be better than others, and by Reserve.
-func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, task *allocator.Task, known *candidates.Answer, node *v1.Node) *fwk.Status {
+func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, task *allocator.Task, known *nodecache.Answer, node *v1.Node) *fwk.Status {
 	if !c.scored && known != nil && known.Has(node.Name) {
 		return nil // Reserve looks at the devices of the moment.
 	}

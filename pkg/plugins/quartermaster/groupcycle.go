@@ -10,7 +10,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/claimname"
+	"github.com/quartermaster-dra/quartermaster/internal/claimname"
 )
 
 // groupCycle is what the plugin knows about a PodGroup (KEP-4671) during one attempt to

@@ -13,8 +13,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/commit"
-	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 )
 
 // errUndoing is why a pod cannot use a claim of its group for the moment.
@@ -37,47 +36,12 @@ func (pl *Quartermaster) reserveShared(cs fwk.CycleState, c *cycle, pod *v1.Pod)
 		if podClaim.shared == nil {
 			continue
 		}
-		if err := pl.state.ledger.AddInFlight(ledger.RefTo(podClaim.claim), pod.UID, podClaim.shared); err != nil {
+		if err := pl.putInFlight(c, pod.UID, podClaim, podClaim.shared); err != nil {
 			return failed(err)
 		}
-		podClaim.planned = podClaim.shared
 		pl.signalInFlight(podClaim)
 	}
 	return nil
-}
-
-// leaveGroupClaim is Unreserve for a claim that is reserved for the pod's group. As long
-// as others use it, it stays as it is for them, and whoever leaves last undoes what any
-// of them has written.
-func (pl *Quartermaster) leaveGroupClaim(ctx context.Context, pod *v1.Pod, podClaim *podClaim) {
-	left := pl.groups.leave(podClaim.claim.UID, pod.UID)
-	pending := podClaim.handOver()
-	if left == nil {
-		pl.endInFlight(pod, pending)
-		return
-	}
-	pending.touched, pending.allocation = true, left.allocation
-	pl.undoWrite(ctx, pod, pending)
-}
-
-// PostBind ends the pod's use of claims that are reserved for its group, and the
-// negotiation about claims that controllers allocate.
-func (pl *Quartermaster) PostBind(_ context.Context, cs fwk.CycleState, pod *v1.Pod, _ string) {
-	if pl.groups == nil && pl.classic == nil {
-		return
-	}
-	c, err := cycleOf(cs)
-	if err != nil || c == nil {
-		return
-	}
-	if c.classic != nil {
-		pl.classic.negotiator.End(pod)
-	}
-	for _, podClaim := range c.claims {
-		if podClaim.group != nil {
-			pl.groups.bound(podClaim.claim.UID, pod.UID)
-		}
-	}
 }
 
 // isInUse reports whether a pod that is bound needs the reservation under which the pod
@@ -95,7 +59,7 @@ const membersPerPage = 500
 // isGroupBound is isBound for the pods that share a claim of their group: it asks the
 // server whether any of them is on a node.
 func (pl *Quartermaster) isGroupBound(ctx context.Context, pod *v1.Pod, claim string) (bool, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commit.UndoTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimwriter.UndoTimeout)
 	defer cancel()
 	options := metav1.ListOptions{Limit: membersPerPage, FieldSelector: fields.OneTermNotEqualSelector("spec.nodeName", "").String()}
 	for {

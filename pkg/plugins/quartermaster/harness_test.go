@@ -25,7 +25,7 @@ import (
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/util/assumecache"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/leadership"
+	"github.com/quartermaster-dra/quartermaster/internal/leadership"
 )
 
 // fixture is the plugin in a scheduler without queue: with informers, the shared

@@ -3,7 +3,7 @@ package quartermaster
 import (
 	"fmt"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/leadership"
+	"github.com/quartermaster-dra/quartermaster/internal/leadership"
 )
 
 // leads returns nil if this process is the one that schedules: the plugin, its informers and

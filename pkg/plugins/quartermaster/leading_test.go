@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/leadership"
+	"github.com/quartermaster-dra/quartermaster/internal/leadership"
 )
 
 const leaseDuration = 15 * time.Second

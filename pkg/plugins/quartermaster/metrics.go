@@ -7,7 +7,7 @@ import (
 	k8smetrics "k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/commitorder"
+	"github.com/quartermaster-dra/quartermaster/internal/claimlog"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -76,7 +76,7 @@ const (
 	rivalForeign = "foreign"
 )
 
-func (m *pluginMetrics) rollback(conflict commitorder.Conflict) {
+func (m *pluginMetrics) rollback(conflict claimlog.Conflict) {
 	rival := rivalOurs
 	if conflict.Other.Foreign {
 		rival = rivalForeign

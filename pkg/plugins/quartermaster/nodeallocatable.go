@@ -12,8 +12,8 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/claimname"
-	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
 // Devices that stand for, or need, resources of the node (KEP-5517, gate
@@ -40,7 +40,7 @@ func (pl *Quartermaster) checkNodeAllocatable(claim *resourceapi.ResourceClaim) 
 	}
 	for i := range claim.Status.Allocation.Devices.Results {
 		result := &claim.Status.Allocation.Devices.Results[i]
-		id := inventory.PoolID{Driver: result.Driver, Name: result.Pool}
+		id := ledger.PoolOf(result)
 		pool := pl.state.pool(id)
 		if pool == nil {
 			continue

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/commitorder"
+	"github.com/quartermaster-dra/quartermaster/internal/claimlog"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -33,7 +33,7 @@ type overdraftReporter struct {
 
 // overdraftKey names an overdraft within its pool.
 type overdraftKey struct {
-	cause            commitorder.Cause
+	cause            claimlog.Cause
 	device, resource string
 }
 
@@ -111,7 +111,7 @@ func (r *overdraftReporter) look(ctx context.Context, pool inventory.PoolID) {
 }
 
 // forgetOthers forgets allocations that have no part in it (any more).
-func (o *overdraft) forgetOthers(found commitorder.Overdraft) {
+func (o *overdraft) forgetOthers(found claimlog.Overdraft) {
 	all, lost := sets.New[uint64](), sets.New[uint64]()
 	for i, claim := range found.Claims {
 		if all.Insert(claim.ID); i >= found.Enough {
@@ -129,7 +129,7 @@ func (o *overdraft) forgetOthers(found commitorder.Overdraft) {
 
 // handle tells of those for whom there has been too little for long enough, and with them of
 // those that were first, each once. It evicts whom it has to.
-func (r *overdraftReporter) handle(ctx context.Context, found commitorder.Overdraft, known *overdraft) {
+func (r *overdraftReporter) handle(ctx context.Context, found claimlog.Overdraft, known *overdraft) {
 	grace := r.pl.state.grace()
 	lost := false
 	for _, claim := range found.Claims[found.Enough:] {

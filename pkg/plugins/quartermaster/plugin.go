@@ -16,9 +16,9 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 
+	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
-	"github.com/quartermaster-dra/quartermaster/pkg/apiversions"
-	"github.com/quartermaster-dra/quartermaster/pkg/commit"
 )
 
 // Name is the name of the plugin in a scheduler's registry and configuration.
@@ -30,7 +30,7 @@ type Quartermaster struct {
 	args     *QuartermasterArgs
 	features feature.Features
 	solver   *allocator.Solver
-	writer   *commit.Writer
+	writer   *claimwriter.Writer
 	// consumerLimit is how many consumers a claim can have.
 	consumerLimit func(*resourceapi.ResourceClaim) int
 	state         *clusterState
@@ -123,8 +123,8 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 			// What devices take of their node cannot be accounted for from outside kube-scheduler.
 			RefuseOfNode: features.EnableDRANodeAllocatableResources,
 		},
-		writer: commit.New(handle.ClientSet(), commit.WithTimestamp(supported.DeviceBindingAndStatus), commit.WithConsumerLimit(consumerLimit),
-			commit.WithPermission(func() error { return state.lease.Leads() })),
+		writer: claimwriter.New(handle.ClientSet(), claimwriter.WithTimestamp(supported.DeviceBindingAndStatus), claimwriter.WithConsumerLimit(consumerLimit),
+			claimwriter.WithPermission(func() error { return state.lease.Leads() })),
 		consumerLimit: consumerLimit,
 		state:         state,
 		undoing:       newPendingUndos(),

@@ -3,7 +3,6 @@ package quartermaster
 import (
 	"context"
 	"fmt"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -11,7 +10,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/claimname"
+	"github.com/quartermaster-dra/quartermaster/internal/claimname"
 )
 
 // PostFilter runs when no node fits. If that is because a claim is allocated where the
@@ -40,8 +39,7 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 			continue
 		}
 		if pl.takeover.foundReserved(podClaim.claim, pod.UID, pod) {
-			return nil, fwk.NewStatus(fwk.Success, fmt.Sprintf("claim %s was reserved for the pod by another process, which may have sent its binding; "+
-				"the claim is left alone for another %s", klog.KObj(podClaim.claim), pl.takeover.left().Round(time.Second)))
+			return nil, pl.takeover.leftAlone("claim " + klog.KObj(podClaim.claim).String())
 		}
 		if err := pl.free(ctx, podClaim.claim, pod.UID); err != nil {
 			return nil, failed(err)
@@ -63,8 +61,7 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 		return nil, fwk.NewStatus(fwk.Success, "the claim that an earlier attempt made for extended resources was deleted")
 	}
 	if pl.takeover.keeps(pod) {
-		return nil, fwk.NewStatus(fwk.Success, fmt.Sprintf("what another process reserved for the pod is left alone for another %s: it may have sent the pod's binding",
-			pl.takeover.left().Round(time.Second)))
+		return nil, pl.takeover.leftAlone("a claim")
 	}
 	return nil, fwk.NewStatus(fwk.Unschedulable)
 }

@@ -2,16 +2,12 @@ package quartermaster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/commit"
+	"github.com/quartermaster-dra/quartermaster/internal/commit"
 )
 
 // PreBindPreFlight tells the scheduler whether there is anything to write.
@@ -46,95 +42,26 @@ func (pl *Quartermaster) PreBind(ctx context.Context, cs fwk.CycleState, pod *v1
 	if len(c.claims) == 0 {
 		return nil
 	}
-	status := pl.preBind(ctx, c, pod, node)
-	c.cancelled = !status.IsSuccess() && ctx.Err() != nil
-	return status
-}
-
-// preBind is PreBind for pods that use claims.
-func (pl *Quartermaster) preBind(ctx context.Context, c *cycle, pod *v1.Pod, node string) *fwk.Status {
-	if err := pl.settlePlan(ctx, c); err != nil {
+	r := &runner{pl: pl, cycle: c, pod: pod, node: node}
+	if err := r.run(ctx, commit.Event{Kind: commit.Started}); err != nil {
 		return failed(err)
 	}
-	for _, podClaim := range c.claims {
-		if err := pl.write(ctx, pod, podClaim); err != nil {
-			return failed(err)
-		}
-	}
-	if status := pl.confirm(ctx, c, pod); !status.IsSuccess() {
-		return status
-	}
-	if status := pl.awaitBindingConditions(ctx, c, pod, node); !status.IsSuccess() {
-		return status
-	}
-	if status := pl.recordExtended(ctx, c, pod); !status.IsSuccess() {
-		return status
-	}
-	// The binding is next, and unlike what is written to claims, the server cannot refuse it for
-	// being late.
-	if err := pl.state.lease.Leads(); err != nil {
-		return failed(fmt.Errorf("the pod must not be bound by this process: %w", err))
+	if c.attempt.Phase != commit.Bind {
+		return failed(fmt.Errorf("the pod cannot be bound, for the commit protocol has come to phase %q with its claims; trying again", c.attempt.Phase.String()))
 	}
 	return nil
 }
 
-// write allocates the claim as planned, if it is planned, and reserves it for the pod.
-func (pl *Quartermaster) write(ctx context.Context, pod *v1.Pod, podClaim *podClaim) error {
-	podClaim.touched, podClaim.allocation = true, podClaim.planned
-	if podClaim.group != nil {
-		pl.groups.touch(podClaim.claim.UID, podClaim.planned)
+// PostBind ends the pod's use of claims that are reserved for its group, and the
+// negotiation about claims that controllers allocate.
+func (pl *Quartermaster) PostBind(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, node string) {
+	c, err := cycleOf(cs)
+	if err != nil || c == nil {
+		return
 	}
-	if err := pl.createSpecial(ctx, pod, podClaim); err != nil {
-		return err
+	if c.classic != nil {
+		pl.classic.negotiator.End(pod)
 	}
-	before, consumer := pl.upToDate(podClaim), podClaim.consumer(pod)
-	claim, err := pl.writer.Bind(ctx, before, podClaim.planned, consumer)
-	if err != nil {
-		return explainBind(podClaim, err)
-	}
-	pl.takeover.made(before, claim, consumer.UID)
-	pl.observe(ctx, claim)
-	podClaim.claim = claim
-	if podClaim.planned != nil {
-		pl.state.freed(pl.state.ledger.RemoveInFlight(claim.UID, pod.UID))
-		podClaim.planned = nil
-		pl.signalWritten(podClaim)
-	}
-	return nil
-}
-
-// upToDate returns the claim as it is known now. Other pods that share it may have been
-// reserved since this one was filtered, or may have written what is planned for all of
-// them, and a write that begins there is not refused. With another allocation than the one
-// for which the node was chosen, it is not the same claim any more, and what the pod saw
-// is returned.
-func (pl *Quartermaster) upToDate(podClaim *podClaim) *resourceapi.ResourceClaim {
-	seen := podClaim.claim
-	latest := pl.claim(seen.Namespace, seen.Name)
-	if latest == nil || latest.UID != seen.UID {
-		return seen
-	}
-	written := podClaim.planned != nil && commit.SameAllocation(latest.Status.Allocation, podClaim.planned)
-	if !written && !apiequality.Semantic.DeepEqual(latest.Status.Allocation, seen.Status.Allocation) {
-		return seen
-	}
-	return latest
-}
-
-// explainBind adds what will happen next.
-func explainBind(podClaim *podClaim, err error) error {
-	if errors.Is(err, commit.ErrAllocatedElsewhere) || errors.Is(err, commit.ErrDeallocated) {
-		return fmt.Errorf("claim %s changed while the pod was being scheduled, trying again: %w", klog.KObj(podClaim.claim), err)
-	}
-	return fmt.Errorf("reserve claim %s for the pod: %w", klog.KObj(podClaim.claim), err)
-}
-
-// observe makes the result of a write known here before the informer does: in the
-// ledger, and to all who look at claims through the scheduler's shared manager.
-func (pl *Quartermaster) observe(ctx context.Context, claim *resourceapi.ResourceClaim) {
-	pl.state.freed(pl.state.ledger.Observe(claim))
-	if err := pl.handle.SharedDRAManager().ResourceClaims().AssumeClaimAfterAPICall(claim); err != nil {
-		// Not a problem: the informer was faster, or the claim is gone.
-		klog.FromContext(ctx).V(5).Info("Claim not stored in assume cache", "claim", klog.KObj(claim), "err", err)
-	}
+	r := &runner{pl: pl, cycle: c, pod: pod, node: node}
+	_ = r.run(ctx, commit.Event{Kind: commit.PodBound})
 }

@@ -101,10 +101,9 @@ func (r *regrouping) carryOut(pl *Quartermaster, group *groupCycle, node string)
 // fly puts a plan for a member in flight.
 func (pl *Quartermaster) fly(member *cycle, plan []resourceapi.AllocationResult) error {
 	for i, podClaim := range member.unallocated() {
-		if err := pl.state.ledger.AddInFlight(ledger.RefTo(podClaim.claim), member.uid, &plan[i]); err != nil {
+		if err := pl.putInFlight(member, member.uid, podClaim, &plan[i]); err != nil {
 			return err
 		}
-		podClaim.planned = &plan[i]
 	}
 	return nil
 }

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -32,6 +35,7 @@ func (pl *Quartermaster) Reserve(ctx context.Context, cs fwk.CycleState, pod *v1
 	if err := c.chooseVariant(nodeName); err != nil {
 		return failed(err)
 	}
+	c.begin()
 	group, err := pl.groupCycleOf(cs)
 	if err != nil {
 		return failed(err)
@@ -66,14 +70,34 @@ func (pl *Quartermaster) reservePlan(ctx context.Context, c *cycle, pod *v1.Pod,
 		return nil, status
 	}
 	for i, podClaim := range c.unallocated() {
-		allocation := &plan[i]
-		if err := pl.state.ledger.AddInFlight(ledger.RefTo(podClaim.claim), pod.UID, allocation); err != nil {
+		if err := pl.putInFlight(c, pod.UID, podClaim, &plan[i]); err != nil {
 			return nil, failed(err)
 		}
-		podClaim.planned = allocation
 		pl.signalInFlight(podClaim)
 	}
 	return plan, nil
+}
+
+// begin begins an attempt to commit the claims.
+func (c *cycle) begin() {
+	claims := make([]commit.Claim, len(c.claims))
+	for i, podClaim := range c.claims {
+		claims[i].OfGroup = podClaim.group != nil
+		if podClaim.special != nil {
+			claims[i].Takes = commit.WholeClaim
+		}
+	}
+	c.attempt = commit.Begin(claims...)
+}
+
+// putInFlight keeps the devices that are planned for a claim from others.
+func (pl *Quartermaster) putInFlight(c *cycle, pod types.UID, podClaim *podClaim, plan *resourceapi.AllocationResult) error {
+	if err := pl.state.ledger.AddInFlight(ledger.RefTo(podClaim.claim), pod, plan); err != nil {
+		return err
+	}
+	podClaim.planned = plan
+	c.attempt, _ = commit.Step(c.attempt, commit.Event{Kind: commit.PutInFlight, Claim: slices.Index(c.claims, podClaim)})
+	return nil
 }
 
 // plan returns the devices for the task on the chosen node: those that it was scored

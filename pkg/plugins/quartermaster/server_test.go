@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/builder"
-	"github.com/quartermaster-dra/quartermaster/pkg/commit"
+	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // server is an API server behind a fake clientset. To what the clientset does by
@@ -190,7 +190,7 @@ func recordManager(claim, sent *resourceapi.ResourceClaim) {
 		claim.ManagedFields = nil
 	case claim.Status.Allocation == nil:
 		claim.ManagedFields = []metav1.ManagedFieldsEntry{{
-			Manager: commit.FieldManager, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status",
+			Manager: claimwriter.FieldManager, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status",
 			FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:allocation":{}}}`),
 		}}
 	}
@@ -200,7 +200,7 @@ func recordManager(claim, sent *resourceapi.ResourceClaim) {
 func recordProtection(claim *resourceapi.ResourceClaim) {
 	if slices.Contains(claim.Finalizers, resourceapi.Finalizer) {
 		claim.ManagedFields = append(claim.ManagedFields, metav1.ManagedFieldsEntry{
-			Manager: commit.FieldManager, Operation: metav1.ManagedFieldsOperationUpdate,
+			Manager: claimwriter.FieldManager, Operation: metav1.ManagedFieldsOperationUpdate,
 			FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:finalizers":{"v:\"` + resourceapi.Finalizer + `\"":{}}}}`),
 		})
 	}

@@ -3,12 +3,11 @@ package quartermaster
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"k8s.io/klog/v2"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/commitorder"
+	"github.com/quartermaster-dra/quartermaster/internal/claimlog"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -143,13 +142,11 @@ func (pl *Quartermaster) stillSettling() time.Duration {
 
 // settlePlan waits before the pod's claims are written, as long as others are busy with
 // allocations, and fails if somebody else has been allocated the same meanwhile. What is
-// not written need not be given back, which matters to others: see confirm. Without others
-// it does not look: our watch may be behind the informer from which the plan was made.
+// not written need not be given back, which matters to others: when the first of two claims
+// lets go of a device, the default scheduler takes it for free. Without others it does not
+// look: our watch may be behind the informer from which the plan was made.
 func (pl *Quartermaster) settlePlan(ctx context.Context, c *cycle) error {
-	if !c.planned() {
-		return nil
-	}
-	var conflict *commitorder.Conflict
+	var conflict *claimlog.Conflict
 	if err := pl.newSettling(c).wait(ctx, stageYield, 0, func() bool {
 		conflict = pl.planLost(c)
 		return conflict != nil
@@ -179,7 +176,7 @@ func (pl *Quartermaster) settle(ctx context.Context, c *cycle, lost []lostClaim)
 }
 
 // planLost returns why something cannot be written as planned.
-func (pl *Quartermaster) planLost(c *cycle) *commitorder.Conflict {
+func (pl *Quartermaster) planLost(c *cycle) *claimlog.Conflict {
 	for _, podClaim := range c.claims {
 		if podClaim.planned == nil {
 			continue
@@ -191,11 +188,6 @@ func (pl *Quartermaster) planLost(c *cycle) *commitorder.Conflict {
 		}
 	}
 	return nil
-}
-
-// planned reports whether a claim of the pod is to be allocated.
-func (c *cycle) planned() bool {
-	return slices.ContainsFunc(c.claims, func(podClaim *podClaim) bool { return podClaim.planned != nil })
 }
 
 // newDevices returns the pools of the devices that are planned for the pod's claims, or were

@@ -20,14 +20,14 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 	"k8s.io/utils/clock"
 
+	"github.com/quartermaster-dra/quartermaster/internal/claimlog"
+	"github.com/quartermaster-dra/quartermaster/internal/contenders"
+	"github.com/quartermaster-dra/quartermaster/internal/leadership"
+	"github.com/quartermaster-dra/quartermaster/internal/nodecache"
+	"github.com/quartermaster-dra/quartermaster/internal/recall"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
-	"github.com/quartermaster-dra/quartermaster/pkg/candidates"
-	"github.com/quartermaster-dra/quartermaster/pkg/commitorder"
-	"github.com/quartermaster-dra/quartermaster/pkg/contenders"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
-	"github.com/quartermaster-dra/quartermaster/pkg/leadership"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
-	"github.com/quartermaster-dra/quartermaster/pkg/recall"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
@@ -44,7 +44,7 @@ type clusterState struct {
 	ledger    *ledger.Ledger
 
 	// order is what two claims for one device are judged by.
-	order *commitorder.Order
+	order *claimlog.Order
 	// lease says whether this process leads.
 	lease *leadership.Lease
 	// reporting makes one of the profiles report conflicts for all.
@@ -54,7 +54,7 @@ type clusterState struct {
 	profilesMutex sync.Mutex
 
 	// candidates is shared by all profiles like the rest.
-	candidates *candidates.Index
+	candidates *nodecache.Index
 
 	// contenders are the pods of other schedulers that need devices.
 	contenders *contenders.Registry
@@ -108,7 +108,7 @@ func stateFor(handle fwk.Handle, supported structured.Features, gates feature.Fe
 		}
 	}
 	state.lease = &leadership.OfProcess
-	state.order = commitorder.New(handle.ClientSet(), state.pool, clock.RealClock{})
+	state.order = claimlog.New(handle.ClientSet(), state.pool, clock.RealClock{})
 	state.inventory.Published = state.order.PoolPublished
 	states.byFactory[factory] = state
 	return state, nil
@@ -168,7 +168,7 @@ func afterEvents(informer cache.SharedIndexInformer, refresh func(key string)) (
 // followNodes tells the index of candidates about nodes.
 func (s *clusterState) followNodes(factory informers.SharedInformerFactory) error {
 	nodes := factory.Core().V1().Nodes()
-	s.candidates = candidates.New(s.inventory, s.ledger, func(name string) *v1.Node {
+	s.candidates = nodecache.New(s.inventory, s.ledger, func(name string) *v1.Node {
 		node, err := nodes.Lister().Get(name)
 		if err != nil {
 			return nil

@@ -1,6 +1,7 @@
 package quartermaster
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -8,8 +9,9 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/commit"
+	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 )
 
 // takeover leaves alone what another process has reserved for pods: a process that died or
@@ -71,7 +73,7 @@ func (t *takeover) made(before, after *resourceapi.ResourceClaim, consumer types
 	defer t.mutex.Unlock()
 	r := reservation{after.UID, consumer}
 	if _, known := t.own[r]; !known {
-		t.own[r] = before.Annotations[commit.FenceAnnotation] == after.Annotations[commit.FenceAnnotation]
+		t.own[r] = before.Annotations[claimwriter.FenceAnnotation] == after.Annotations[claimwriter.FenceAnnotation]
 	}
 }
 
@@ -98,7 +100,7 @@ func (t *takeover) leavesAlone(claim, consumer types.UID, pod *v1.Pod) bool {
 // foundReserved is leavesAlone for a claim that is to be deallocated: one that is reserved for
 // nobody can be.
 func (t *takeover) foundReserved(claim *resourceapi.ResourceClaim, consumer types.UID, pod *v1.Pod) bool {
-	return commit.IsReservedFor(claim, consumer) && t.leavesAlone(claim.UID, consumer, pod)
+	return claimwriter.IsReservedFor(claim, consumer) && t.leavesAlone(claim.UID, consumer, pod)
 }
 
 // keeps reports whether a pod is to be tried again after the pause.
@@ -106,6 +108,13 @@ func (t *takeover) keeps(pod *v1.Pod) bool {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	return t.waiting[pod.Namespace+"/"+pod.Name] != nil
+}
+
+// leftAlone is PostFilter's answer for a pod that is to be tried again after the pause. what is
+// what was reserved for it.
+func (t *takeover) leftAlone(what string) *fwk.Status {
+	return fwk.NewStatus(fwk.Success, fmt.Sprintf("%s was reserved for the pod by another process, which may have sent its binding; "+
+		"it is left alone for another %s", what, t.left().Round(time.Second)))
 }
 
 // end has pods tried again that the pause has kept from it.

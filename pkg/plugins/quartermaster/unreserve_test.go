@@ -10,8 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/builder"
-	"github.com/quartermaster-dra/quartermaster/pkg/commit"
+	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 var errLost = errors.New("connection lost")
@@ -74,9 +74,9 @@ func TestUnreserveGoesOn(t *testing.T) {
 		fault fault // of the write in PreBind; afterwards the server is away
 		err   error
 	}{
-		"server away":              {fault: fault{on: "update/status", err: errLost}, err: commit.ErrOutcomeUnknown},
+		"server away":              {fault: fault{on: "update/status", err: errLost}, err: claimwriter.ErrOutcomeUnknown},
 		"refused, then away":       {fault: fault{on: "update/status", err: forbidden()}},
-		"written, but answer lost": {fault: fault{on: "update/status", applied: true, err: errLost}, err: commit.ErrOutcomeUnknown},
+		"written, but answer lost": {fault: fault{on: "update/status", applied: true, err: errLost}, err: claimwriter.ErrOutcomeUnknown},
 		"before the first write":   {fault: fault{on: "update", err: forbidden()}},
 	}
 	for name, test := range tests {
@@ -173,7 +173,7 @@ func TestUnreserveOfClaimThatIsGone(t *testing.T) {
 		f.fail(fault{on: "update/status", err: errLost, before: func() { f.remove(gpus("c", 1).Obj()) }})
 		result := f.schedule(newPod("p", uses("c")))
 		require.Equal(t, "PreBind", result.phase)
-		require.ErrorIs(t, result.status.AsError(), commit.ErrDeleted)
+		require.ErrorIs(t, result.status.AsError(), claimwriter.ErrDeleted)
 		f.settle()
 		require.Empty(t, f.inUse("n1"))
 	})

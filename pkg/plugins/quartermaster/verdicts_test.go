@@ -11,8 +11,8 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
-	"github.com/quartermaster-dra/quartermaster/pkg/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // In these tests nobody may wait for any expression, so that all are evaluated in the

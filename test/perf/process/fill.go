@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/commit"
+	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/test/perf/cluster"
 )
 
@@ -44,7 +44,7 @@ func fill(ctx context.Context, client kubernetes.Interface, o options) error {
 		return err
 	}
 	// As if ours had allocated them: other schedulers do not ask who did.
-	return cluster.Occupy(ctx, client, claims, commit.FieldManager)
+	return cluster.Occupy(ctx, client, claims, claimwriter.FieldManager)
 }
 
 func readObject(file string, into any) error {

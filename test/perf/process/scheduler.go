@@ -12,9 +12,9 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
+	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
 	"github.com/quartermaster-dra/quartermaster/manifests"
-	"github.com/quartermaster-dra/quartermaster/pkg/controlplane"
-	"github.com/quartermaster-dra/quartermaster/pkg/playground/schedulerproc"
+	"github.com/quartermaster-dra/quartermaster/test/controlplane"
 )
 
 // subject is a scheduler to measure.

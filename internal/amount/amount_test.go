@@ -1,0 +1,59 @@
+package amount_test
+
+import (
+	"fmt"
+	"math/rand"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
+)
+
+// randomQuantity covers all magnitudes and both representations that quantities have.
+func randomQuantity(rng *rand.Rand) resource.Quantity {
+	sign := []string{"", "-"}[rng.Intn(2)]
+	suffix := []string{"", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti"}[rng.Intn(14)]
+	digits := fmt.Sprint(rng.Int63n(1 << rng.Intn(26)))
+	if rng.Intn(3) == 0 {
+		digits += fmt.Sprintf(".%d", rng.Intn(1000))
+	}
+	return resource.MustParse(sign + digits + suffix)
+}
+
+func TestSameAsQuantity(t *testing.T) {
+	rng := rand.New(rand.NewSource(1))
+	for range 20_000 {
+		a, b := randomQuantity(rng), randomQuantity(rng)
+		x, y := amount.Of(a), amount.Of(b)
+		require.Equal(t, a.Cmp(b) >= 0, x.Covers(y), "%s >= %s", a.String(), b.String())
+		require.Equal(t, a.Sign() < 0, x.IsNegative(), a.String())
+		sum, difference := a.DeepCopy(), a.DeepCopy()
+		sum.Add(b)
+		difference.Sub(b)
+		require.Equal(t, amount.Of(sum), x.Plus(y), "%s + %s", a.String(), b.String())
+		require.Equal(t, amount.Of(difference), x.Minus(y), "%s - %s", a.String(), b.String())
+		back := x.Quantity(a.Format)
+		require.Zero(t, back.Cmp(a), "%s became %s", a.String(), back.String())
+	}
+}
+
+func TestBeyondTheLimit(t *testing.T) {
+	huge, larger := amount.Of(resource.MustParse("1e30")), amount.Of(resource.MustParse("1e40"))
+	require.Equal(t, huge, larger)
+	require.True(t, huge.Covers(amount.Of(resource.MustParse("1e25"))))
+	require.True(t, amount.Of(resource.MustParse("-1e30")).IsNegative())
+	sum := huge
+	for range 1000 {
+		sum = sum.Plus(huge)
+	}
+	require.False(t, sum.IsNegative())
+}
+
+func TestTimes(t *testing.T) {
+	left, needed := amount.Of(resource.MustParse("132")), amount.Of(resource.MustParse("60"))
+	require.Equal(t, 2, left.Times(needed, 10))
+	require.Equal(t, 1, left.Times(needed, 1))
+	require.Equal(t, 0, needed.Times(left, 10))
+}

@@ -1,0 +1,72 @@
+package apiversions
+
+import (
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/conversion"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/quartermaster-dra/quartermaster/internal/legacy/v1alpha3"
+)
+
+// addAlpha3Conversions registers the conversions between v1alpha3 and v1. Lists are only
+// converted to v1: nobody sends any.
+//
+// In the direction of v1 nothing is lost; what v1 has no field for is in AlphaClaim and
+// AlphaClass. In the other direction, what v1alpha3 has no field for is left out, as a
+// server leaves out what it does not know. The tests list these fields.
+func addAlpha3Conversions(scheme *runtime.Scheme) error {
+	for _, add := range []func(*runtime.Scheme) error{
+		adds(alpha3ClaimToHub), adds(alpha3ClaimFromHub),
+		adds(alpha3TemplateToHub), adds(alpha3TemplateFromHub),
+		adds(alpha3ClassToHub), adds(alpha3ClassFromHub),
+		adds(alpha3SliceToHub), adds(alpha3SliceFromHub),
+		adds(func(in *v1alpha3.ResourceClaimList, out *resourceapi.ResourceClaimList) error {
+			return convertList(in.ListMeta, in.Items, alpha3ClaimToHub, &out.ListMeta, &out.Items)
+		}),
+		adds(func(in *v1alpha3.ResourceClaimTemplateList, out *resourceapi.ResourceClaimTemplateList) error {
+			return convertList(in.ListMeta, in.Items, alpha3TemplateToHub, &out.ListMeta, &out.Items)
+		}),
+		adds(func(in *v1alpha3.DeviceClassList, out *resourceapi.DeviceClassList) error {
+			return convertList(in.ListMeta, in.Items, alpha3ClassToHub, &out.ListMeta, &out.Items)
+		}),
+		adds(func(in *v1alpha3.ResourceSliceList, out *resourceapi.ResourceSliceList) error {
+			return convertList(in.ListMeta, in.Items, alpha3SliceToHub, &out.ListMeta, &out.Items)
+		}),
+	} {
+		if err := add(scheme); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// adds returns what registers a conversion.
+func adds[A, B any](convert func(*A, *B) error) func(*runtime.Scheme) error {
+	return func(scheme *runtime.Scheme) error {
+		return scheme.AddConversionFunc((*A)(nil), (*B)(nil), func(a, b any, _ conversion.Scope) error {
+			return convert(a.(*A), b.(*B))
+		})
+	}
+}
+
+func convertList[A, B any](meta metav1.ListMeta, in []A, convert func(*A, *B) error, outMeta *metav1.ListMeta, out *[]B) error {
+	*outMeta = meta
+	var err error
+	*out, err = convertAll(in, convert)
+	return err
+}
+
+// convertAll leaves nil as it is.
+func convertAll[A, B any](in []A, convert func(*A, *B) error) ([]B, error) {
+	if in == nil {
+		return nil, nil
+	}
+	out := make([]B, len(in))
+	for i := range in {
+		if err := convert(&in[i], &out[i]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,135 @@
+package claimlog
+
+import (
+	"container/heap"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// expected are the announcements that count, and those that will as soon as their author
+// has allocated a claim. Whoever has to know which ones count is not held up by others,
+// however many claims there are that somebody protects and never allocates.
+//
+// It is safe for concurrent use, so that readers can drop what is too old to count.
+type expected struct {
+	mutex sync.Mutex
+	// authors are the field managers, except ours, that have allocated a claim.
+	authors sets.Set[string]
+	// believed are those by authors, the oldest one first.
+	believed announcements
+	// others are by field managers that have not allocated anything.
+	others map[string]sets.Set[*announcement]
+}
+
+func newExpected() *expected {
+	return &expected{authors: sets.New[string](), others: make(map[string]sets.Set[*announcement])}
+}
+
+// learn takes note of field managers that have allocated a claim.
+func (e *expected) learn(managers []string) {
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+	for _, manager := range managers {
+		if e.authors.Has(manager) {
+			continue
+		}
+		e.authors.Insert(manager)
+		for a := range e.others[manager] {
+			e.drop(a)
+			heap.Push(&e.believed, a)
+		}
+	}
+}
+
+// add takes an announcement in. It reports whether that counts.
+func (e *expected) add(a *announcement, now time.Time) bool {
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+	switch {
+	case a.expired(now):
+		return false
+	case e.authors.HasAny(a.by...):
+		heap.Push(&e.believed, a)
+		return true
+	}
+	for _, manager := range a.by {
+		if e.others[manager] == nil {
+			e.others[manager] = sets.New[*announcement]()
+		}
+		e.others[manager].Insert(a)
+	}
+	return false
+}
+
+// remove takes an announcement out, if it is there.
+func (e *expected) remove(a *announcement) {
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+	if a.position >= 0 {
+		heap.Remove(&e.believed, a.position)
+	}
+	e.drop(a)
+}
+
+// drop takes an announcement out of others.
+func (e *expected) drop(a *announcement) {
+	for _, manager := range a.by {
+		if e.others[manager].Delete(a); len(e.others[manager]) == 0 {
+			delete(e.others, manager)
+		}
+	}
+}
+
+// oldest returns the one that has counted for longest, nil if none does.
+func (e *expected) oldest(now time.Time) *announcement {
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+	e.expire(now)
+	if len(e.believed) == 0 {
+		return nil
+	}
+	return e.believed[0]
+}
+
+// all returns all that count, in no order.
+func (e *expected) all(now time.Time) []*announcement {
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+	e.expire(now)
+	return slices.Clone(e.believed)
+}
+
+func (e *expected) expire(now time.Time) {
+	for len(e.believed) > 0 && e.believed[0].expired(now) {
+		heap.Pop(&e.believed)
+	}
+}
+
+// announcements are a heap.
+type announcements []*announcement
+
+func (l announcements) Len() int           { return len(l) }
+func (l announcements) Less(i, j int) bool { return l[i].since.Before(l[j].since) }
+
+func (l announcements) Swap(i, j int) {
+	l[i], l[j] = l[j], l[i]
+	l[i].position, l[j].position = i, j
+}
+
+func (l *announcements) Push(added any) {
+	a := added.(*announcement)
+	a.position = len(*l)
+	*l = append(*l, a)
+}
+
+func (l *announcements) Pop() any {
+	last := len(*l) - 1
+	a := (*l)[last]
+	(*l)[last] = nil
+	*l = (*l)[:last]
+	a.position = -1
+	return a
+}

@@ -1,0 +1,176 @@
+package claimlog
+
+import (
+	"fmt"
+	"time"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+)
+
+// feed is the reflector's way into an Order. The reflector calls one method after the
+// other from one goroutine; after Add, Update, Delete and bookmarks it calls
+// UpdateResourceVersion (but not for the unordered events with which a watch without
+// version begins), and nothing of the kind after Replace.
+type feed struct{ *Order }
+
+var (
+	_ cache.TransformingStore      = feed{}
+	_ cache.ResourceVersionUpdater = feed{}
+)
+
+// Add is called for a claim that has been created. A new claim is never allocated, so
+// this matters only for the events with which a watch without version begins.
+func (f feed) Add(obj any) error {
+	return f.event(obj, f.progress.upTo() == 0)
+}
+
+// Update is called for each write of a claim, in the order of the writes.
+func (f feed) Update(obj any) error { return f.event(obj, false) }
+
+// Delete is called for a claim that is gone. UIDs do not come again, so it does not
+// matter if this is repeated.
+func (f feed) Delete(obj any) error {
+	claim, err := asClaim(obj)
+	if err != nil {
+		return err
+	}
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.remove(claim.UID)
+	f.backlog.forget(claim.UID)
+	return nil
+}
+
+// Resync has nothing to do: nothing is derived that could get lost.
+func (f feed) Resync() error { return nil }
+
+// UpdateResourceVersion is called after everything up to that version was applied.
+func (f feed) UpdateResourceVersion(resourceVersion string) {
+	if version, err := parseVersion(resourceVersion); err == nil {
+		f.progress.advance(version)
+	}
+}
+
+// Transformer makes the reflector keep less of the claims while it collects a list.
+func (f feed) Transformer() cache.TransformFunc { return slim }
+
+// slim drops what is of no interest here. The object belongs to the reflector.
+func slim(obj any) (any, error) {
+	claim, err := asClaim(obj)
+	if err != nil {
+		return nil, err
+	}
+	claim.Labels, claim.Annotations, claim.OwnerReferences = nil, nil, nil
+	claim.Spec = resourceapi.ResourceClaimSpec{}
+	claim.Status.ReservedFor, claim.Status.Devices = nil, nil
+	if allocation := claim.Status.Allocation; allocation != nil {
+		allocation.Devices.Config, allocation.NodeSelector = nil, nil
+	}
+	return claim, nil
+}
+
+func asClaim(obj any) (*resourceapi.ResourceClaim, error) {
+	claim, ok := obj.(*resourceapi.ResourceClaim)
+	if !ok {
+		return nil, fmt.Errorf("expected a ResourceClaim from the watch, found %T; this is a bug", obj)
+	}
+	return claim, nil
+}
+
+// event applies one write. unordered says that the event tells nothing about when the
+// claim was written, except that it was not after the version it has.
+func (f feed) event(obj any, unordered bool) error {
+	claim, err := asClaim(obj)
+	if err != nil {
+		return err
+	}
+	version, err := parseVersion(claim.ResourceVersion)
+	written := exactly(version)
+	switch {
+	case err != nil:
+		written = anywhere
+	case version <= f.progress.upTo():
+		return nil // repeated
+	case unordered:
+		written.First = 0
+	}
+	f.mutex.Lock()
+	var conflicts []Conflict
+	if a := f.apply(claim, version, written); a != nil {
+		f.noteArrival(a, f.clock.Now())
+		conflicts = f.newConflicts(a)
+	}
+	report := f.onConflict
+	f.mutex.Unlock()
+	for _, conflict := range conflicts {
+		report(conflict)
+	}
+	return nil
+}
+
+// apply takes over the newer state of a claim. It returns the allocation if it is new.
+func (o *Order) apply(claim *resourceapi.ResourceClaim, version uint64, written Span) *allocation {
+	old, now := o.index.claims[claim.UID], o.clock.Now()
+	if old != nil && old.isOf(claim) {
+		old.seen = version
+		return nil
+	}
+	var by author
+	a := newAllocation(claim, version, written)
+	if a != nil {
+		by = authorOf(claim)
+	}
+	if o.backlog.note(claim, by, old != nil, o.progress.upTo() == 0, now) {
+		o.lastForeign = now
+	}
+	o.remove(claim.UID)
+	if a != nil {
+		a.foreign = !by.ours
+		o.index.add(a)
+	}
+	return a
+}
+
+// remove forgets what is known of a claim.
+func (o *Order) remove(claim types.UID) {
+	if a := o.index.claims[claim]; a != nil {
+		o.index.remove(claim)
+		o.noteChanges(a)
+	}
+}
+
+// noteArrival completes a new allocation with when it arrived.
+func (o *Order) noteArrival(a *allocation, arrived time.Time) {
+	o.allocations++
+	a.id, a.arrived = o.allocations, arrived
+	o.noteChanges(a)
+	if a.foreign && len(a.uses) > 0 {
+		o.noteForeign(a, arrived)
+	}
+}
+
+// newConflicts returns who else has devices of allocations that have arrived together, if
+// anybody wants to know. Of two that arrived together, the first one is Other.
+func (o *Order) newConflicts(arrived ...*allocation) []Conflict {
+	if o.onConflict == nil {
+		return nil
+	}
+	var conflicts []Conflict
+	next := make(map[types.UID]bool, len(arrived))
+	for _, a := range arrived {
+		next[a.ref.UID] = true
+	}
+	for _, a := range arrived {
+		delete(next, a.ref.UID)
+		f := &finder{index: &o.index, own: a}
+		f.compareHolders()
+		for _, conflict := range f.sorted() {
+			if !next[conflict.Other.UID] {
+				conflicts = append(conflicts, conflict)
+			}
+		}
+	}
+	return conflicts
+}

@@ -1,0 +1,109 @@
+package claimlog
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Replace applies a list: the state of all claims at one version. Nobody sees a part of
+// it.
+func (f feed) Replace(objects []any, resourceVersion string) error {
+	claims := make([]*resourceapi.ResourceClaim, len(objects))
+	for i, obj := range objects {
+		var err error
+		if claims[i], err = asClaim(obj); err != nil {
+			return err
+		}
+	}
+	listed, conflicts, report := f.replace(claims, resourceVersion)
+	f.progress.restart(listed)
+	for _, conflict := range conflicts {
+		report(conflict)
+	}
+	return nil
+}
+
+func (o *Order) replace(claims []*resourceapi.ResourceClaim, resourceVersion string) (listed uint64, conflicts []Conflict, report func(Conflict)) {
+	listed = versionOfList(claims, resourceVersion)
+	before := o.progress.upTo()
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	var arrived []*allocation
+	times := make(map[*allocation]time.Time)
+	present := make(map[types.UID]bool, len(claims))
+	for _, claim := range claims {
+		present[claim.UID] = true
+		if a := o.applyListed(claim, before, listed < before); a != nil {
+			arrived = append(arrived, a)
+			times[a] = o.arrivalOf(claim, before == 0)
+		}
+	}
+	for uid := range o.index.claims {
+		if !present[uid] {
+			o.remove(uid)
+		}
+	}
+	o.backlog.keep(present)
+	slices.SortFunc(arrived, func(a, b *allocation) int { return cmp.Compare(a.seen, b.seen) })
+	for _, a := range arrived {
+		o.noteArrival(a, times[a])
+	}
+	return listed, o.newConflicts(arrived...), o.onConflict
+}
+
+// applyListed takes over the state of a claim from a list. All writes up to version
+// before had been delivered. It returns the allocation if it is new.
+func (o *Order) applyListed(claim *resourceapi.ResourceClaim, before uint64, wentBack bool) *allocation {
+	version, err := parseVersion(claim.ResourceVersion)
+	if err != nil {
+		version = math.MaxUint64
+	}
+	span := Span{before + 1, version}
+	if before == 0 || wentBack || version <= before {
+		span.First = 0
+	}
+	old := o.index.claims[claim.UID]
+	switch {
+	case old == nil || !old.isOf(claim):
+		return o.apply(claim, version, span)
+	case wentBack:
+		old.written = span
+	case old.seen == version && err == nil:
+		return nil
+	default:
+		// It may have been deallocated, and allocated again by anybody, in between.
+		old.written.Last = version
+	}
+	old.seen, old.foreign = version, !authorOf(claim).ours
+	return nil
+}
+
+// arrivalOf returns when an allocation in a list was made: at the time that the server
+// has recorded if this is the first list, otherwise now.
+func (o *Order) arrivalOf(claim *resourceapi.ResourceClaim, first bool) time.Time {
+	now := o.clock.Now()
+	if recorded := authorOf(claim).at; first && !recorded.IsZero() && recorded.Before(now) {
+		return recorded
+	}
+	return now
+}
+
+// versionOfList returns the version up to which a list shows all writes: that of the list,
+// or that of its newest claim, should that be later or the list have none.
+func versionOfList(claims []*resourceapi.ResourceClaim, resourceVersion string) uint64 {
+	listed, err := parseVersion(resourceVersion)
+	if err != nil {
+		listed = 0
+	}
+	for _, claim := range claims {
+		if version, err := parseVersion(claim.ResourceVersion); err == nil {
+			listed = max(listed, version)
+		}
+	}
+	return listed
+}

@@ -1,0 +1,94 @@
+package claimwriter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Deallocate gives back the devices of the claim: it clears status.allocation,
+// status.reservedFor and status.devices in one update. It does so only while the
+// claim is reserved for nobody, or for nobody but allowedConsumer (empty: really
+// nobody), and only while the allocation is the one that the given claim shows,
+// because that is the one which the caller judged to be in the way.
+//
+// The finalizer stays: the claim is about to be allocated again, and if it is not,
+// then the resource claim controller removes the finalizer when the claim gets
+// deleted.
+//
+// There is no error when the claim is not allocated (anymore), and when it is gone or
+// was replaced by another object of that name; in the last two cases, the returned
+// claim is nil. Otherwise the error is ErrInUse, ErrAllocatedElsewhere (another
+// allocation than the one in the given claim), ErrOutcomeUnknown, or what the server
+// returned.
+//
+// The context is that of the scheduling cycle. Giving up early does no harm, the next
+// attempt to schedule the pod finds the claim as it was.
+func (w *Writer) Deallocate(ctx context.Context, claim *resourceapi.ResourceClaim, allowedConsumer types.UID) (*resourceapi.ResourceClaim, error) {
+	if claim == nil {
+		return nil, errors.New("deallocate claim: asked to deallocate no claim at all; this is a bug in the caller")
+	}
+	d := deallocation{writer: w, seen: claim.Status.Allocation, allowed: allowedConsumer}
+	op := &operation{
+		claim:  claim,
+		asked:  fmt.Sprintf("deallocate %s", describeAllocation(claim.Status.Allocation)),
+		decide: d.decide,
+	}
+	return unlessGone(w.run(ctx, op))
+}
+
+// deallocation is what Deallocate was asked for.
+type deallocation struct {
+	writer *Writer
+	// seen is the allocation in the caller's copy of the claim.
+	seen    *resourceapi.AllocationResult
+	allowed types.UID
+}
+
+// decide is the operation.decide of Deallocate.
+func (d *deallocation) decide(current *resourceapi.ResourceClaim) (write, *refusal) {
+	if current.Status.Allocation == nil {
+		return nil, nil
+	}
+	if others := otherConsumers(current, d.allowed); len(others) > 0 {
+		return nil, &refusal{
+			reason: ErrInUse,
+			found:  fmt.Sprintf("that it is reserved for %s", describeConsumers(others)),
+			next:   "it stays allocated until they have finished",
+		}
+	}
+	if !SameAllocation(current.Status.Allocation, d.seen) {
+		return nil, &refusal{
+			reason: ErrAllocatedElsewhere,
+			found:  describeAllocation(current.Status.Allocation),
+			next:   "the pod has to be scheduled again with that allocation",
+		}
+	}
+	return d.writer.clear(current), nil
+}
+
+// otherConsumers returns all consumers but the allowed one (empty: really all). They
+// forbid the deallocation.
+func otherConsumers(claim *resourceapi.ResourceClaim, allowed types.UID) []resourceapi.ResourceClaimConsumerReference {
+	var others []resourceapi.ResourceClaimConsumerReference
+	for _, consumer := range claim.Status.ReservedFor {
+		if allowed == "" || consumer.UID != allowed {
+			others = append(others, consumer)
+		}
+	}
+	return others
+}
+
+// clear returns the write that gives back the devices.
+func (w *Writer) clear(current *resourceapi.ResourceClaim) write {
+	return func(ctx context.Context) (*resourceapi.ResourceClaim, error) {
+		claim := current.DeepCopy()
+		claim.Status.Allocation = nil
+		claim.Status.ReservedFor = nil
+		claim.Status.Devices = nil
+		return w.client.ResourceClaims(claim.Namespace).UpdateStatus(ctx, claim, updateOptions())
+	}
+}

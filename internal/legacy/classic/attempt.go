@@ -1,0 +1,195 @@
+package classic
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+)
+
+// Attempt is one attempt to schedule a pod. Check may be called concurrently, everything
+// else comes before or after.
+type Attempt struct {
+	// Pod is the UID of the pod.
+	Pod types.UID
+	// Claims are those of the pod that controllers allocate, in the pod's order.
+	Claims []*Claim
+	// Context is what the pod's context is known to be, nil if there is none. Read-only.
+	Context *apiversions.PodSchedulingContext
+	// Structured is set if the pod has other claims that are not allocated. The node is
+	// then not selected before all controllers have said something.
+	Structured bool
+
+	// feasible are the nodes that all plugins have agreed on, nil if that was not told.
+	feasible []string
+
+	mutex sync.Mutex
+	// unavailable are the claims whose allocation has kept the pod from some node.
+	unavailable sets.Set[*Claim]
+}
+
+// Check says why the claims cannot be used on a node, nil if they can.
+func (a *Attempt) Check(node *v1.Node) error {
+	var reason error
+	for _, claim := range a.Claims {
+		err := claim.check(node, a.Context.OfClaim(claim.Reference))
+		if err == nil {
+			continue
+		}
+		if errors.Is(err, errElsewhere) {
+			a.mutex.Lock()
+			a.unavailable = a.unavailable.Union(sets.New(claim))
+			a.mutex.Unlock()
+		}
+		if reason == nil {
+			reason = err
+		}
+	}
+	return reason
+}
+
+// SetFeasible tells on which nodes the pod could run. It need not be called if that is
+// one node.
+func (a *Attempt) SetFeasible(nodes []string) { a.feasible = nodes }
+
+// Pending are the claims without allocation.
+func (a *Attempt) Pending() []*Claim {
+	return slices.DeleteFunc(slices.Clone(a.Claims), (*Claim).Allocated)
+}
+
+// Freeable returns the first claim that keeps the pod from running on some node and that
+// nobody else uses, nil if there is none. spokenFor says which claims were allocated for
+// another pod that has not reserved them yet.
+func (a *Attempt) Freeable(spokenFor func(*Claim) bool) *Claim {
+	for _, claim := range a.Claims {
+		if a.unavailable.Has(claim) && claim.mayBeFreed(a.Pod) && !spokenFor(claim) {
+			return claim
+		}
+	}
+	return nil
+}
+
+// Select decides what to tell the controllers, after the scheduler has chosen a node. If
+// all claims are allocated there is nothing to tell, and proceed is true.
+func (a *Attempt) Select(node string) (spec apiversions.PodSchedulingContextSpec, proceed bool) {
+	pending := a.Pending()
+	if a.Context != nil {
+		spec = a.Context.DeepCopy().Spec
+	}
+	if len(pending) == 0 {
+		return spec, true
+	}
+	feasible := a.feasible
+	if feasible == nil {
+		feasible = []string{node}
+	}
+	spec.PotentialNodes = potentialNodes(spec.PotentialNodes, feasible, node)
+	if spec.SelectedNode != "" && !slices.Contains(feasible, spec.SelectedNode) {
+		spec.SelectedNode = ""
+	}
+	if spec.SelectedNode == "" && a.informed(pending) {
+		spec.SelectedNode = preferAsked(spec.PotentialNodes, feasible, node)
+	}
+	return spec, false
+}
+
+// preferAsked returns the node that the scheduler has chosen, unless controllers have not
+// been asked about it, but about others that are feasible: they have not refused these. In
+// a cluster of a thousand nodes, of which a few will do, each other choice would cost a
+// write and an answer.
+func preferAsked(asked, feasible []string, node string) string {
+	if slices.Contains(asked, node) {
+		return node
+	}
+	open := sets.New(asked...).Intersection(sets.New(feasible...)).UnsortedList()
+	if len(open) == 0 {
+		return node
+	}
+	return open[rand.IntN(len(open))]
+}
+
+// informed reports whether enough is known to select a node. With one claim a mistake
+// costs nothing: it gets allocated or not. With several, one may be allocated for a node
+// where another cannot be, and has to be freed again.
+func (a *Attempt) informed(pending []*Claim) bool {
+	if len(pending) == 1 && !a.Structured {
+		return true
+	}
+	return !slices.ContainsFunc(pending, func(c *Claim) bool { return a.Context.OfClaim(c.Reference) == nil })
+}
+
+// potentialNodes returns the nodes to ask about: those asked about already, together with
+// the feasible ones. If these are too many, then only the former as long as one of them is
+// feasible, and otherwise the latter: a random choice with the given node among them, so
+// that the next attempt has another one. What has been asked stays if possible, because
+// controllers only remember answers about what they are being asked, and the scheduler
+// looks at other nodes each time in a cluster of more than a hundred. It is sorted.
+func potentialNodes(asked, feasible []string, node string) []string {
+	known := sets.New(asked...)
+	if known.HasAll(feasible...) {
+		return asked
+	}
+	nodes := known.Union(sets.New(feasible...)).UnsortedList()
+	if len(nodes) > apiversions.PotentialNodesMaxSize {
+		if known.HasAny(feasible...) {
+			return asked
+		}
+		nodes = slices.Clone(feasible)
+	}
+	if len(nodes) > apiversions.PotentialNodesMaxSize {
+		nodes = slices.DeleteFunc(nodes, func(name string) bool { return name == node })
+		rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
+		nodes = append(nodes[:apiversions.PotentialNodesMaxSize-1], node)
+	}
+	slices.Sort(nodes)
+	return nodes
+}
+
+// Waiting says what the pod waits for, given what Select has decided.
+func (a *Attempt) Waiting(spec apiversions.PodSchedulingContextSpec) string {
+	var names []string
+	for _, claim := range a.Pending() {
+		names = append(names, claim.nameWithDriver())
+	}
+	whose, what := "the driver of claim ", "it"
+	if len(names) > 1 {
+		whose, what = "the drivers of claims ", "them"
+	}
+	text := "waiting for " + whose + strings.Join(names, ", ")
+	if spec.SelectedNode == "" {
+		return text + " to say which nodes will do"
+	}
+	return text + " to allocate " + what + " for the selected node, " + spec.SelectedNode
+}
+
+// Progress says whether a change of a pod's context may help the pod, whose claims
+// without allocation have the given references, and whether it should be tried at once.
+// That is so if controllers have said something for the first time, or that the selected
+// node will not do. While some have not said anything there is nothing to be gained.
+func Progress(before, after *apiversions.PodSchedulingContext, pending []string) (helps, atOnce bool) {
+	if len(pending) == 0 || slices.ContainsFunc(pending, func(reference string) bool { return after.OfClaim(reference) == nil }) {
+		return false, false
+	}
+	if before == nil || len(before.Status.ResourceClaims) < len(after.Status.ResourceClaims) {
+		return true, true
+	}
+	if sameStatus(before, after) {
+		return false, false
+	}
+	return true, slices.ContainsFunc(after.Status.ResourceClaims, func(s apiversions.ClaimSchedulingStatus) bool {
+		return after.Spec.SelectedNode != "" && slices.Contains(s.UnsuitableNodes, after.Spec.SelectedNode)
+	})
+}
+
+func sameStatus(a, b *apiversions.PodSchedulingContext) bool {
+	return slices.EqualFunc(a.Status.ResourceClaims, b.Status.ResourceClaims, func(x, y apiversions.ClaimSchedulingStatus) bool {
+		return x.Name == y.Name && slices.Equal(x.UnsuitableNodes, y.UnsuitableNodes)
+	})
+}

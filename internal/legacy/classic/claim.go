@@ -1,0 +1,191 @@
+package classic
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
+
+	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+)
+
+// ReservedForMaxSize is how many consumers a claim of v1alpha2 or v1alpha3 can have.
+const ReservedForMaxSize = 32
+
+// ClassLister has the device classes; those of v1alpha2 are the resource classes.
+type ClassLister interface {
+	Get(name string) (*resourceapi.DeviceClass, error)
+}
+
+// IsClassic reports whether a claim is allocated by a controller. The error says why that
+// cannot be known: its class does not exist.
+func IsClassic(claim *resourceapi.ResourceClaim, classes ClassLister) (bool, error) {
+	fields := apiversions.AlphaClaimOf(claim)
+	if fields.Allocator != apiversions.ByClass {
+		return fields.Allocator == apiversions.ByController, nil
+	}
+	for _, name := range fields.Classes {
+		class, err := classOf(claim, name, classes)
+		if err != nil {
+			return false, err
+		}
+		if apiversions.AlphaClassOf(class).Structured {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// DependsOn reports whether it matters to a claim without allocation that a class is
+// created or changed.
+func DependsOn(claim *resourceapi.ResourceClaim, class string) bool {
+	fields := apiversions.AlphaClaimOf(claim)
+	return claim.Status.Allocation == nil && fields.Allocator != apiversions.ByScheduler && slices.Contains(fields.Classes, class)
+}
+
+// Claim is one claim of a pod.
+type Claim struct {
+	// Object is the latest known state. It is shared and read-only.
+	Object *resourceapi.ResourceClaim
+	// Reference is the name under which the pod has it (pod.spec.resourceClaims[].name).
+	Reference string
+	fields    apiversions.AlphaClaim
+	// nodes must all match: those of the allocation, or of the classes.
+	nodes []limit
+}
+
+// limit is nodes outside of which a claim is of no use, and whose limit that is.
+type limit struct {
+	nodes *nodeaffinity.NodeSelector
+	class string // "" for the allocation
+}
+
+// NewClaim looks at a claim for a pod. The error says why the pod cannot be scheduled to
+// any node for the moment, and what has to happen.
+func NewClaim(pod types.UID, reference string, claim *resourceapi.ResourceClaim, classes ClassLister) (*Claim, error) {
+	c := &Claim{Object: claim, Reference: reference, fields: apiversions.AlphaClaimOf(claim)}
+	switch {
+	case c.fields.DeallocationRequested:
+		return nil, fmt.Errorf("claim %s is about to be deallocated; waiting for its driver to do that", klog.KObj(claim))
+	case c.Allocated():
+		return c, c.checkAllocated(pod)
+	case c.fields.Immediate:
+		return nil, fmt.Errorf("claim %s is not allocated; waiting for its driver, which does that without waiting for pods (allocationMode Immediate)", klog.KObj(claim))
+	default:
+		return c, c.checkClasses(classes)
+	}
+}
+
+// Allocated reports whether the claim has an allocation.
+func (c *Claim) Allocated() bool { return c.Object.Status.Allocation != nil }
+
+// nameWithDriver names the driver that has to allocate the claim, if the claim does
+// (v1alpha3). In v1alpha2 its class does.
+func (c *Claim) nameWithDriver() string {
+	name := klog.KObj(c.Object).String()
+	if c.fields.Controller != "" {
+		name += " (" + c.fields.Controller + ")"
+	}
+	return name
+}
+
+func (c *Claim) checkAllocated(pod types.UID) error {
+	claim, consumers := c.Object, c.Object.Status.ReservedFor
+	if !claimwriter.IsReservedFor(claim, pod) {
+		switch {
+		case c.fields.Exclusive && len(consumers) > 0:
+			return fmt.Errorf("claim %s is in use by %s and cannot be shared; waiting for its end", klog.KObj(claim), consumers[0].Name)
+		case len(consumers) >= ReservedForMaxSize:
+			return fmt.Errorf("claim %s is reserved for %d pods, which is the limit; waiting for one of them to end", klog.KObj(claim), len(consumers))
+		}
+	}
+	if claim.Status.Allocation.NodeSelector == nil {
+		return nil
+	}
+	nodes, err := nodeaffinity.NewNodeSelector(claim.Status.Allocation.NodeSelector)
+	if err != nil {
+		return fmt.Errorf("claim %s: the nodes of its allocation cannot be parsed; its driver has to allocate it anew: %w", klog.KObj(claim), err)
+	}
+	c.nodes = []limit{{nodes: nodes}}
+	return nil
+}
+
+func (c *Claim) checkClasses(classes ClassLister) error {
+	for _, name := range c.fields.Classes {
+		class, err := classOf(c.Object, name, classes)
+		if err != nil {
+			return err
+		}
+		suitable := apiversions.AlphaClassOf(class).SuitableNodes
+		if suitable == nil {
+			continue
+		}
+		nodes, err := nodeaffinity.NewNodeSelector(suitable)
+		if err != nil {
+			return fmt.Errorf("claim %s: suitableNodes of class %s cannot be parsed; correct the class: %w", klog.KObj(c.Object), name, err)
+		}
+		c.nodes = append(c.nodes, limit{nodes: nodes, class: name})
+	}
+	return nil
+}
+
+// classOf looks up a class. Claims without controller are those of v1alpha2, whose users
+// know it as a resource class.
+func classOf(claim *resourceapi.ResourceClaim, name string, classes ClassLister) (*resourceapi.DeviceClass, error) {
+	class, err := classes.Get(name)
+	if err == nil && class != nil {
+		return class, nil
+	}
+	kind := "device class"
+	if apiversions.AlphaClaimOf(claim).Controller == "" {
+		kind = "resource class"
+	}
+	if err == nil || apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("claim %s: %s %s does not exist; waiting for it to be created", klog.KObj(claim), kind, name)
+	}
+	return nil, fmt.Errorf("claim %s: look up %s %s: %w", klog.KObj(claim), kind, name, err)
+}
+
+// errElsewhere is why a claim that is allocated is of no use on a node.
+var errElsewhere = errors.New("is allocated on other nodes")
+
+// check says why the claim cannot be used on a node.
+func (c *Claim) check(node *v1.Node, known *apiversions.ClaimSchedulingStatus) error {
+	for _, limit := range c.nodes {
+		switch {
+		case limit.nodes.Match(node):
+		case limit.class == "":
+			return fmt.Errorf("claim %s %w", klog.KObj(c.Object), errElsewhere)
+		default:
+			return fmt.Errorf("claim %s: class %s is not for this node (suitableNodes)", klog.KObj(c.Object), limit.class)
+		}
+	}
+	if !c.Allocated() && known != nil && slices.Contains(known.UnsuitableNodes, node.Name) {
+		return fmt.Errorf("claim %s cannot be allocated for this node, says its driver (unsuitableNodes)", klog.KObj(c.Object))
+	}
+	return nil
+}
+
+// AllocatedFor reports whether the allocation of the claim can be used on a node.
+func (c *Claim) AllocatedFor(node *v1.Node) bool {
+	return c.Allocated() && c.check(node, nil) == nil
+}
+
+// mayBeFreed reports whether the driver may be asked to free the claim for the pod's
+// sake. Claims that are allocated without waiting for pods would only be allocated again
+// for any node.
+func (c *Claim) mayBeFreed(pod types.UID) bool {
+	return c.Allocated() && !c.fields.Immediate && onlyFor(c.Object.Status.ReservedFor, pod)
+}
+
+// onlyFor reports whether nobody but the pod uses a claim.
+func onlyFor(consumers []resourceapi.ResourceClaimConsumerReference, pod types.UID) bool {
+	return !slices.ContainsFunc(consumers, func(c resourceapi.ResourceClaimConsumerReference) bool { return c.UID != pod })
+}

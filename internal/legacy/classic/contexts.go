@@ -1,0 +1,134 @@
+package classic
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
+)
+
+// API is what is needed of the server.
+type API interface {
+	// Contexts of a namespace, or all of them ("") for reading.
+	Contexts(namespace string) apiversions.SchedulingContexts
+}
+
+// contextStore has the known PodSchedulingContexts: those of the informer, and those that
+// were written and that the informer has not heard of yet.
+type contextStore struct {
+	informer cache.SharedIndexInformer
+
+	mutex sync.Mutex
+	// written has what the server answered to writes, by namespace and name, until the
+	// informer has something as new, or an end.
+	written map[types.NamespacedName]*apiversions.PodSchedulingContext
+}
+
+func newContextStore(api API) *contextStore {
+	all := api.Contexts("")
+	return &contextStore{
+		written: make(map[types.NamespacedName]*apiversions.PodSchedulingContext),
+		informer: cache.NewSharedIndexInformer(&cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return all.List(ctx, o) },
+			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				return all.Watch(ctx, o)
+			},
+		}, &apiversions.PodSchedulingContext{}, 0, cache.Indexers{}),
+	}
+}
+
+// follow keeps the store up to date, and hands changes to the function: before is nil for
+// contexts that are new, after for those that have been deleted.
+func (s *contextStore) follow(changed func(before, after *apiversions.PodSchedulingContext)) error {
+	_, err := s.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) {
+			if after, ok := obj.(*apiversions.PodSchedulingContext); ok {
+				s.heard(after)
+				changed(nil, after)
+			}
+		},
+		UpdateFunc: func(oldObj, newObj any) {
+			before, wasContext := oldObj.(*apiversions.PodSchedulingContext)
+			after, isContext := newObj.(*apiversions.PodSchedulingContext)
+			if wasContext && isContext {
+				s.heard(after)
+				changed(before, after)
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if key, err := cache.DeletionHandlingObjectToName(obj); err == nil {
+				s.forget(types.NamespacedName{Namespace: key.Namespace, Name: key.Name})
+			}
+			if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = tombstone.Obj
+			}
+			if before, ok := obj.(*apiversions.PodSchedulingContext); ok {
+				changed(before, nil)
+			}
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("watch PodSchedulingContexts: %w", err)
+	}
+	return nil
+}
+
+// get returns the latest known context of a pod; nil if there is none, or one of another
+// pod of that name.
+func (s *contextStore) get(pod *v1.Pod) *apiversions.PodSchedulingContext {
+	key := keyOf(pod)
+	var known *apiversions.PodSchedulingContext
+	if obj, found, err := s.informer.GetIndexer().GetByKey(key.String()); err == nil && found {
+		known, _ = obj.(*apiversions.PodSchedulingContext)
+	}
+	s.mutex.Lock()
+	written := s.written[key]
+	s.mutex.Unlock()
+	if known == nil || newer(written, known) {
+		known = written
+	}
+	if known == nil || !metav1.IsControlledBy(known, pod) {
+		return nil
+	}
+	return known
+}
+
+// wrote notes what the server answered.
+func (s *contextStore) wrote(object *apiversions.PodSchedulingContext) {
+	key := types.NamespacedName{Namespace: object.Namespace, Name: object.Name}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if known := s.written[key]; known == nil || newer(object, known) || known.UID != object.UID {
+		s.written[key] = object
+	}
+}
+
+// heard drops what was written before that.
+func (s *contextStore) heard(object *apiversions.PodSchedulingContext) {
+	key := types.NamespacedName{Namespace: object.Namespace, Name: object.Name}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if written := s.written[key]; written != nil && !newer(written, object) {
+		delete(s.written, key)
+	}
+}
+
+func (s *contextStore) forget(key types.NamespacedName) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	delete(s.written, key)
+}
+
+// newer reports whether one state is certainly newer than another one.
+func newer(a, b *apiversions.PodSchedulingContext) bool {
+	return a != nil && objectversion.Newer(a.ResourceVersion, b.ResourceVersion)
+}

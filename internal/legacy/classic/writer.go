@@ -1,0 +1,150 @@
+package classic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+)
+
+// Writer writes the consumers of claims that controllers have allocated. All else in a
+// claim stays as it is. A write is decided on what the server has at that moment, and
+// refused by the server if that has changed.
+type Writer struct {
+	// Claims returns the client for the claims of a namespace.
+	Claims func(namespace string) ClaimClient
+	locks  claimwriter.ClaimLocks
+}
+
+// ClaimClient is what is needed of a client for claims. What v1 does not have must pass
+// through it (apiversions.AlphaClaim, and all of the allocation).
+type ClaimClient interface {
+	Get(ctx context.Context, name string, o metav1.GetOptions) (*resourceapi.ResourceClaim, error)
+	UpdateStatus(ctx context.Context, claim *resourceapi.ResourceClaim, o metav1.UpdateOptions) (*resourceapi.ResourceClaim, error)
+}
+
+// ErrChanged says that a claim is not any more what the pod's node was chosen for.
+var ErrChanged = errors.New("the claim has changed since the pod's node was chosen; looking for a node again")
+
+// Reserve makes sure that the claim is reserved for the pod, and still allocated as it was
+// when the pod was tried. The error is ErrChanged if it is not, or cannot be.
+func (w *Writer) Reserve(ctx context.Context, claim *Claim, pod *v1.Pod) error {
+	return w.change(ctx, claim.Object, "reserve it for pod "+pod.Name, func(current *storedClaim) (bool, error) {
+		consumers := current.Status.ReservedFor
+		switch {
+		case current.Status.Allocation == nil:
+			return false, fmt.Errorf("%w: its allocation has been removed", ErrChanged)
+		case current.fields.DeallocationRequested:
+			return false, fmt.Errorf("%w: it is about to be deallocated", ErrChanged)
+		case !current.forNodesOf(claim):
+			return false, fmt.Errorf("%w: it is allocated for other nodes", ErrChanged)
+		case claimwriter.IsReservedFor(current.ResourceClaim, pod.UID):
+			return false, nil
+		case current.DeletionTimestamp != nil:
+			return false, fmt.Errorf("%w: it is being deleted", ErrChanged)
+		case current.fields.Exclusive && len(consumers) > 0:
+			return false, fmt.Errorf("%w: somebody else has reserved it, and it cannot be shared", ErrChanged)
+		case len(consumers) >= ReservedForMaxSize:
+			return false, fmt.Errorf("%w: it is reserved for %d pods, which is the limit", ErrChanged, len(consumers))
+		}
+		current.Status.ReservedFor = append(consumers, resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: pod.Name, UID: pod.UID})
+		return true, nil
+	})
+}
+
+// Unreserve removes the reservation for the pod, if there is one. It goes on when ctx is
+// cancelled, for at most claimwriter.UndoTimeout. That a claim is gone is no error.
+func (w *Writer) Unreserve(ctx context.Context, claim *Claim, pod types.UID) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimwriter.UndoTimeout)
+	defer cancel()
+	err := w.change(ctx, claim.Object, fmt.Sprintf("remove the reservation for UID %s", pod), func(current *storedClaim) (bool, error) {
+		if !claimwriter.IsReservedFor(current.ResourceClaim, pod) {
+			return false, nil
+		}
+		claimwriter.RemoveConsumer(current.ResourceClaim, pod)
+		return true, nil
+	})
+	if errors.Is(err, ErrChanged) {
+		return nil
+	}
+	return err
+}
+
+// RequestDeallocation asks the driver to free a claim, and removes the pod's reservation.
+// Nothing happens if the claim is used by others, or is allocated for other nodes, by now:
+// the pod will find out. Nor if that is not wanted any more when it is this write's turn:
+// a Reserve that begins later finds the claim as it was.
+func (w *Writer) RequestDeallocation(ctx context.Context, claim *Claim, pod types.UID, wanted func() bool) error {
+	err := w.change(ctx, claim.Object, "request its deallocation", func(current *storedClaim) (bool, error) {
+		if !wanted() || current.Status.Allocation == nil || current.fields.DeallocationRequested ||
+			!onlyFor(current.Status.ReservedFor, pod) || !current.forNodesOf(claim) {
+			return false, nil
+		}
+		claimwriter.RemoveConsumer(current.ResourceClaim, pod) // The server does not accept the request otherwise.
+		current.fields.DeallocationRequested = true
+		apiversions.SetAlphaClaim(current.ResourceClaim, current.fields)
+		return true, nil
+	})
+	if errors.Is(err, ErrChanged) {
+		return nil
+	}
+	return err
+}
+
+// change reads a claim, changes it and writes its status. The error is ErrChanged if the
+// claim is gone or has been replaced, and what the function or the server says otherwise.
+func (w *Writer) change(ctx context.Context, claim *resourceapi.ResourceClaim, asked string, change func(*storedClaim) (bool, error)) error {
+	turn, err := w.locks.Lock(ctx, claim.UID)
+	if err != nil {
+		return fmt.Errorf("claim %s: asked to %s, but another write to the claim did not end in time: %w", klog.KObj(claim), asked, err)
+	}
+	defer turn.End(nil)
+	client := w.Claims(claim.Namespace)
+	var conflict error
+	for range maxConflicts {
+		found, err := client.Get(ctx, claim.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err) || err == nil && found.UID != claim.UID:
+			return fmt.Errorf("claim %s: asked to %s: %w: it is gone", klog.KObj(claim), asked, ErrChanged)
+		case err != nil:
+			return fmt.Errorf("claim %s: asked to %s, but it cannot be read: %w", klog.KObj(claim), asked, err)
+		}
+		current := &storedClaim{ResourceClaim: found.DeepCopy(), fields: apiversions.AlphaClaimOf(found)}
+		changed, err := change(current)
+		if err != nil {
+			return fmt.Errorf("claim %s: asked to %s: %w", klog.KObj(claim), asked, err)
+		}
+		if !changed {
+			return nil
+		}
+		_, conflict = client.UpdateStatus(ctx, current.ResourceClaim, metav1.UpdateOptions{FieldManager: claimwriter.FieldManager})
+		if conflict == nil {
+			return nil
+		}
+		if !apierrors.IsConflict(conflict) {
+			return fmt.Errorf("claim %s: asked to %s, but the server did not accept that: %w", klog.KObj(claim), asked, conflict)
+		}
+	}
+	return fmt.Errorf("claim %s: asked to %s, but it keeps changing; trying again: %w", klog.KObj(claim), asked, conflict)
+}
+
+// storedClaim is a claim as the server has it, to be changed.
+type storedClaim struct {
+	*resourceapi.ResourceClaim
+	fields apiversions.AlphaClaim
+}
+
+// forNodesOf reports whether both are allocated for the same nodes.
+func (c *storedClaim) forNodesOf(claim *Claim) bool {
+	return apiequality.Semantic.DeepEqual(c.Status.Allocation.NodeSelector, claim.Object.Status.Allocation.NodeSelector)
+}

@@ -1,0 +1,60 @@
+package v1alpha3
+
+import (
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/quartermaster-dra/quartermaster/internal/legacy/objects"
+)
+
+// GroupVersion is resource.k8s.io/v1alpha3.
+var GroupVersion = schema.GroupVersion{Group: resourceapi.GroupName, Version: "v1alpha3"}
+
+// AddToScheme makes the types known under their names in the API.
+func AddToScheme(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion,
+		&ResourceClaim{}, &ResourceClaimList{},
+		&ResourceClaimTemplate{}, &ResourceClaimTemplateList{},
+		&DeviceClass{}, &DeviceClassList{},
+		&ResourceSlice{}, &ResourceSliceList{},
+	)
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	return nil
+}
+
+// Lists of the types.
+type (
+	ResourceClaimList         struct{ objects.List[ResourceClaim] }
+	ResourceClaimTemplateList struct {
+		objects.List[ResourceClaimTemplate]
+	}
+	DeviceClassList   struct{ objects.List[DeviceClass] }
+	ResourceSliceList struct{ objects.List[ResourceSlice] }
+)
+
+// DeepCopyObject implements runtime.Object, as do those of the other types. Clients and
+// codecs have to have it, but reading and writing does not copy anything.
+func (c *ResourceClaim) DeepCopyObject() runtime.Object { return objects.Copy(c) }
+
+// DeepCopyObject implements runtime.Object.
+func (c *ResourceClaimList) DeepCopyObject() runtime.Object { return objects.Copy(c) }
+
+// DeepCopyObject implements runtime.Object.
+func (t *ResourceClaimTemplate) DeepCopyObject() runtime.Object { return objects.Copy(t) }
+
+// DeepCopyObject implements runtime.Object.
+func (t *ResourceClaimTemplateList) DeepCopyObject() runtime.Object { return objects.Copy(t) }
+
+// DeepCopyObject implements runtime.Object.
+func (c *DeviceClass) DeepCopyObject() runtime.Object { return objects.Copy(c) }
+
+// DeepCopyObject implements runtime.Object.
+func (c *DeviceClassList) DeepCopyObject() runtime.Object { return objects.Copy(c) }
+
+// DeepCopyObject implements runtime.Object.
+func (s *ResourceSlice) DeepCopyObject() runtime.Object { return objects.Copy(s) }
+
+// DeepCopyObject implements runtime.Object.
+func (s *ResourceSliceList) DeepCopyObject() runtime.Object { return objects.Copy(s) }

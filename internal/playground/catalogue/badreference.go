@@ -1,0 +1,110 @@
+package catalogue
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
+	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
+	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
+)
+
+// badReferenceScenarios show names of things that do not exist (yet).
+func badReferenceScenarios() []scenario.Scenario {
+	return []scenario.Scenario{missingClass(), missingClaim(), missingTemplate(), deletedClaim()}
+}
+
+func missingClass() scenario.Scenario {
+	const name, late, never = "missing-class", "gpu-late", "gpu-never"
+	claim := func(title, class string) runtime.Object {
+		return workload.Claim(title, workload.Request("gpu", workload.Devices{Class: class}))
+	}
+	return scenario.Scenario{
+		Name:    name,
+		Shows:   "A device class does not exist yet; when it is created, the pods that named it run.",
+		Cluster: gpuNodes(name, 1, 2),
+		Steps: []scenario.Step{
+			scenario.Create(
+				claim("late-0", late), claim("late-1", late), claim("never", never),
+				workload.Pod("late-0", "late", onNodesOf(name, claimed("late-0"))),
+				workload.Pod("late-1", "late", onNodesOf(name, claimed("late-1"))),
+				workload.Pod("never", "never", onNodesOf(name, claimed("never"))),
+			),
+			scenario.Expect(
+				scenario.Waits("late", 2, scenario.Reason{Cause: classMissing, Claim: "late-", Request: "gpu", Mentions: []string{late}}),
+				scenario.Waits("never", 1, scenario.Reason{Cause: classMissing, Claim: "never", Request: "gpu", Mentions: []string{never}}),
+			),
+			scenario.Create(workload.Class(late, workload.OfDriver(fleet.GPUDriver))),
+			scenario.Expect(
+				scenario.Scheduled("late", 2, scenario.NoDeviceTwice()),
+				scenario.Waits("never", 1, scenario.Reason{Cause: classMissing, Claim: "never", Request: "gpu", Mentions: []string{never}}),
+			),
+		},
+	}
+}
+
+func missingClaim() scenario.Scenario {
+	const name = "missing-claim"
+	return scenario.Scenario{
+		Name:    name,
+		Shows:   "A claim does not exist yet; when it is created, the pod that named it runs.",
+		Cluster: gpuNodes(name, 1, 2),
+		Steps: []scenario.Step{
+			scenario.Create(
+				workload.Pod("late", "late", onNodesOf(name, claimed("late"))),
+				workload.Pod("never", "never", onNodesOf(name, claimed("never"))),
+			),
+			scenario.Expect(
+				scenario.Waits("late", 1, scenario.Reason{Cause: claimMissing, Claim: "late"}),
+				scenario.Waits("never", 1, scenario.Reason{Cause: claimMissing, Claim: "never"}),
+			),
+			scenario.Create(workload.Claim("late", workload.Request("gpu", gpus(1)))),
+			scenario.Expect(
+				scenario.Scheduled("late", 1, scenario.DevicesEach(1)),
+				scenario.Waits("never", 1, scenario.Reason{Cause: claimMissing, Claim: "never"}),
+			),
+		},
+	}
+}
+
+func missingTemplate() scenario.Scenario {
+	const name = "missing-template"
+	return scenario.Scenario{
+		Name:    name,
+		Shows:   "A claim template does not exist, so that there is no claim either; other templates work.",
+		Cluster: gpuNodes(name, 1, 2),
+		Steps: []scenario.Step{
+			scenario.Create(
+				workload.Template("present", workload.Request("gpu", gpus(1))),
+				workload.Deployment("missing", 2, onNodesOf(name, templated("no-such-template"))),
+				workload.Deployment("present", 2, onNodesOf(name, templated("present"))),
+			),
+			scenario.Expect(
+				scenario.Waits("missing", 2, scenario.Reason{Cause: claimNotGenerated, Mentions: []string{"no-such-template"}}),
+				scenario.Scheduled("present", 2, scenario.NoDeviceTwice()),
+			),
+		},
+	}
+}
+
+func deletedClaim() scenario.Scenario {
+	const name = "deleted-claim"
+	deleted := workload.Claim("deleted", workload.Request("gpu", gpus(1)))
+	// Somebody else's finalizer keeps the claim in this state.
+	deleted.Finalizers = []string{"playground.quartermaster/hold"}
+	return scenario.Scenario{
+		Name:    name,
+		Shows:   "A claim that is being deleted gets no devices; they stay free for others.",
+		Cluster: gpuNodes(name, 1, 1),
+		Steps: []scenario.Step{
+			scenario.Create(deleted),
+			scenario.Delete(deleted),
+			scenario.Create(workload.Pod("deleted", "deleted", onNodesOf(name, claimed("deleted")))),
+			scenario.Expect(scenario.Waits("deleted", 1, scenario.Reason{Cause: claimDeleted, Claim: "deleted"})),
+			scenario.Create(
+				workload.Claim("alive", workload.Request("gpu", gpus(1))),
+				workload.Pod("alive", "alive", onNodesOf(name, claimed("alive"))),
+			),
+			scenario.Expect(scenario.Scheduled("alive", 1, scenario.DevicesEach(1))),
+		},
+	}
+}

@@ -1,0 +1,110 @@
+package catalogue
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
+	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
+	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
+)
+
+// constraintScenarios show constraints between the devices of a claim.
+func constraintScenarios() []scenario.Scenario {
+	return []scenario.Scenario{matchAttribute(), distinctAttribute(), severalDrivers()}
+}
+
+func matchAttribute() scenario.Scenario {
+	const name = "pcie-aligned"
+	node := scenario.NodeName(name, 0)
+	cluster := scenario.Nodes(name, 1)
+	// Half of the GPUs have a NIC on their PCIe root, and not those that the
+	// driver lists first.
+	for _, slice := range fleet.H100Slices(node, 0, 2, 5, 7) {
+		cluster = append(cluster, slice)
+	}
+	return scenario.Scenario{
+		Name:    name,
+		Shows:   "A GPU of an H100 node and an RDMA NIC on the same PCIe root; there are NICs on four of eight roots.",
+		Cluster: cluster,
+		Steps: []scenario.Step{
+			scenario.Create(
+				workload.Template("gpu-and-nic",
+					workload.Request("gpu", workload.Devices{Class: fleet.H100Driver, Count: 1}),
+					workload.Request("nic", workload.Devices{Class: fleet.RDMADriver, Count: 1}),
+					workload.MatchAttribute(string(fleet.PCIeRootAttribute), "gpu", "nic")),
+				workload.Deployment("aligned", 4, onNodesOf(name, templated("gpu-and-nic"))),
+			),
+			scenario.Expect(scenario.Scheduled("aligned", 4,
+				scenario.DevicesEach(2), scenario.OneValueEach(fleet.PCIeRootAttribute), scenario.NoDeviceTwice(), scenario.Running())),
+			scenario.Create(
+				workload.Template("gpu-only", workload.Request("gpu", workload.Devices{Class: fleet.H100Driver, Count: 2})),
+				workload.Pod("unaligned", "unaligned", onNodesOf(name, templated("gpu-only"))),
+				workload.Pod("no-nic-left", "no-nic-left", onNodesOf(name, templated("gpu-and-nic"))),
+			),
+			scenario.Expect(
+				scenario.Scheduled("unaligned", 1, scenario.DevicesEach(2)),
+				scenario.Waits("no-nic-left", 1, scenario.Reason{Cause: devicesHeld, Entry: "gpu-and-nic", Request: "nic"}),
+			),
+		},
+	}
+}
+
+func distinctAttribute() scenario.Scenario {
+	const name = "distinct-boards"
+	perBoard := func(title string, count int64) runtime.Object {
+		return workload.Claim(title,
+			workload.Request("gpu", gpus(count)),
+			workload.DistinctAttribute(fleet.GPUDriver+"/board", "gpu"))
+	}
+	pod := func(title string, node int) runtime.Object {
+		return workload.Pod(title, title, onNode(scenario.NodeName(name, node), claimed(title)))
+	}
+	boards := scenario.DistinctValuesEach("board")
+	return scenario.Scenario{
+		Name:    name,
+		Shows:   "All GPUs of a claim on different boards; a node has four boards of two GPUs.",
+		Cluster: gpuNodes(name, 2, 8),
+		Steps: []scenario.Step{
+			scenario.Create(
+				perBoard("four", 4), perBoard("three", 3), perBoard("five", 5),
+				pod("four", 0), pod("three", 0), pod("five", 1),
+			),
+			scenario.Expect(
+				scenario.Scheduled("four", 1, scenario.DevicesEach(4), boards),
+				scenario.Scheduled("three", 1, scenario.DevicesEach(3), boards),
+				scenario.Waits("five", 1, scenario.Reason{Cause: constraintUnmet, Claim: "five"}),
+			),
+		},
+	}
+}
+
+func severalDrivers() scenario.Scenario {
+	const name, rack = "several-drivers", "several-drivers-rack"
+	first, second := scenario.NodeName(name, 0), scenario.NodeName(name, 1)
+	inRack := map[string]string{fleet.RackLabel: rack}
+	pod := func(number int) runtime.Object {
+		return workload.Pod(fmt.Sprintf("mixed-%d", number), "mixed",
+			onNodesOf(name, templated("gpu"), claimed("fabric")))
+	}
+	return scenario.Scenario{
+		Name:  name,
+		Shows: "Pods with a GPU of their own and one network-attached device that all of them share.",
+		Cluster: []runtime.Object{
+			fleet.Node(first, name, inRack),
+			fleet.Node(second, name, inRack),
+			fleet.LocalSlice(fleet.GPUDriver, first, fleet.PlainGPUs(first, 0, 1)...),
+			fleet.LocalSlice(fleet.GPUDriver, second, fleet.PlainGPUs(second, 0, 1)...),
+			fleet.LabelledNodesSlice(fleet.FabricDriver, rack, fleet.RackLabel, rack, fleet.FabricDevices(rack, 0, 1)...),
+		},
+		Steps: []scenario.Step{
+			scenario.Create(
+				workload.Template("gpu", workload.Request("gpu", gpus(1))),
+				workload.Claim("fabric", workload.Request("accelerator", workload.Devices{Class: fleet.FabricDriver, Count: 1})),
+				pod(0), pod(1),
+			),
+			scenario.Expect(scenario.Scheduled("mixed", 2, scenario.DevicesEach(2), scenario.DifferentNodes(), scenario.NoDeviceTwice())),
+		},
+	}
+}

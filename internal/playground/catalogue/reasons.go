@@ -1,0 +1,124 @@
+package catalogue
+
+import (
+	"fmt"
+
+	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
+)
+
+// The causes that scenarios expect. Their words are in the dialects below; they
+// must not be such that the name of a namespace or a claim contains them.
+const (
+	// devicesHeld: enough devices match, too many of them are held by others.
+	devicesHeld scenario.Cause = "devices held by other claims"
+	// notAllFree: all matching devices are asked for, and some are held.
+	notAllFree scenario.Cause = "not all devices free"
+	// tooFewDevices: no node has as many matching devices as are asked for.
+	tooFewDevices scenario.Cause = "too few devices"
+	// noDeviceMatches: no device satisfies the selectors.
+	noDeviceMatches scenario.Cause = "no device matches"
+	// noAlternativeFits: none of the alternatives of firstAvailable can be had.
+	noAlternativeFits scenario.Cause = "no alternative fits"
+	// constraintUnmet: no choice of free devices satisfies a constraint.
+	constraintUnmet scenario.Cause = "constraint unmet"
+	// devicesTainted: the free devices have taints that nobody tolerates.
+	devicesTainted scenario.Cause = "devices tainted"
+	// devicesNotReady: the devices are allocated, and are being prepared.
+	devicesNotReady scenario.Cause = "devices not ready"
+	// capacityUsedUp: shares of others leave too little of a capacity.
+	capacityUsedUp scenario.Cause = "capacity used up"
+	// countersUsedUp: devices in use leave too little of a counter.
+	countersUsedUp scenario.Cause = "counters used up"
+	// poolIncomplete: slices of the pool are missing.
+	poolIncomplete scenario.Cause = "pool incomplete"
+	// poolInvalid: the slices of the pool contradict each other.
+	poolInvalid scenario.Cause = "pool invalid"
+	// notReachable: the claim is allocated for nodes that the pod cannot use.
+	notReachable scenario.Cause = "claim allocated elsewhere"
+	// tooManyDevices: more devices are asked for than one claim can hold.
+	tooManyDevices scenario.Cause = "more devices than a claim can hold"
+	// classMissing: a device class does not exist.
+	classMissing scenario.Cause = "class missing"
+	// claimMissing: a claim does not exist.
+	claimMissing scenario.Cause = "claim missing"
+	// claimDeleted: a claim is being deleted.
+	claimDeleted scenario.Cause = "claim being deleted"
+	// claimNotGenerated: a claim was not made from its template yet.
+	claimNotGenerated scenario.Cause = "claim not generated"
+	// celFails: a CEL expression fails at run time.
+	celFails scenario.Cause = "CEL fails at run time"
+)
+
+// What a kube-scheduler without the plugin says. The plugin says it as well, and then more.
+const (
+	noAllocation = "cannot allocate all claims"
+	invalidPools = "invalid resource pools were encountered"
+	notOnNode    = "resourceclaim not available on the node"
+)
+
+// Quartermaster is the dialect of this project's plugin.
+func Quartermaster() scenario.Dialect {
+	return scenario.Dialect{
+		Name:         "quartermaster",
+		NamesClaim:   true,
+		NamesRequest: true,
+		Texts: map[scenario.Cause][]string{
+			devicesHeld:       {noAllocation, "match", "held by"},
+			notAllFree:        {noAllocation, "matching devices are wanted", "but some"},
+			tooFewDevices:     {noAllocation, "devices match", "are wanted"},
+			noDeviceMatches:   {noAllocation, "no device matches"},
+			noAlternativeFits: {noAllocation, "no alternative fits", "held by"},
+			constraintUnmet:   {noAllocation, "are wanted that"},
+			devicesTainted:    {noAllocation, "taint", "not tolerated"},
+			devicesNotReady:   {"are not ready", "lacks"},
+			capacityUsedUp:    {noAllocation, "too little capacity left"},
+			countersUsedUp:    {noAllocation, "counters of which too little is left"},
+			poolIncomplete:    {noAllocation, "left out because", "updating"},
+			poolInvalid:       {invalidPools, "left out as invalid"},
+			notReachable:      {notOnNode, "is allocated on other nodes"},
+			tooManyDevices:    {"a claim can have at most 32"},
+			classMissing:      {"does not exist"},
+			claimMissing:      {"does not exist"},
+			claimDeleted:      {"is being deleted"},
+			claimNotGenerated: {"has not been created yet"},
+			celFails:          {"CEL runtime error"},
+		},
+	}
+}
+
+// Stock is the dialect of a kube-scheduler 1.37 without the plugin. It tells
+// less, and not always which claim or request it means. Of claims that are not
+// there yet or not any more it says nothing.
+func Stock() scenario.Dialect {
+	return scenario.Dialect{
+		Name: "stock",
+		Texts: map[scenario.Cause][]string{
+			devicesHeld:       {noAllocation},
+			notAllFree:        {noAllocation},
+			tooFewDevices:     {noAllocation},
+			noDeviceMatches:   {noAllocation},
+			noAlternativeFits: {noAllocation},
+			constraintUnmet:   {noAllocation},
+			devicesTainted:    {noAllocation},
+			devicesNotReady:   {"waiting for binding conditions"},
+			capacityUsedUp:    {noAllocation},
+			countersUsedUp:    {noAllocation},
+			poolIncomplete:    {noAllocation},
+			poolInvalid:       {invalidPools},
+			notReachable:      {notOnNode},
+			tooManyDevices:    {"exceeds the claim limit of 32"},
+			classMissing:      {"does not exist"},
+			celFails:          {"CEL runtime error"},
+		},
+	}
+}
+
+// DialectNamed returns the dialect with a name.
+func DialectNamed(name string) (scenario.Dialect, error) {
+	for _, dialect := range []scenario.Dialect{Quartermaster(), Stock()} {
+		if dialect.Name == name {
+			return dialect, nil
+		}
+	}
+	return scenario.Dialect{}, fmt.Errorf("there is no dialect of reasons %q; use quartermaster or stock", name)
+}

@@ -1,0 +1,29 @@
+package playground
+
+import (
+	_ "embed"
+	"io"
+	"text/template"
+
+	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
+	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
+	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
+)
+
+//go:embed instructions.txt
+var instructionsText string
+
+var instructions = template.Must(template.New("instructions").Parse(instructionsText))
+
+// writeInstructions prints how to use the cluster of Up.
+func writeInstructions(out io.Writer, kubeconfig string, hardware UpFleet) error {
+	return instructions.Execute(out, map[string]any{
+		"Kubeconfig":    kubeconfig,
+		"SchedulerName": workload.SchedulerName,
+		"Class":         fleet.GPUDriver,
+		"Driver":        fleet.GPUDriver,
+		"Node":          scenario.NodeName(upNodePool, 0),
+		"TooMany":       hardware.DevicesPerNode + 1,
+		"PerNode":       hardware.DevicesPerNode,
+	})
+}

@@ -1,0 +1,169 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
+)
+
+// Runner runs scenarios at the same time. All fields are needed.
+type Runner struct {
+	Objects *Objects
+	// Cached is asked while steps wait, Live before anything counts.
+	Cached, Live Source
+	// Dialect is how the scheduler under test words its reasons.
+	Dialect Dialect
+	// Patience is how long one Expect step may take.
+	Patience time.Duration
+	// Ended is called when a scenario has ended, from one goroutine at a time.
+	Ended func(Result)
+}
+
+// Result is the outcome of one scenario.
+type Result struct {
+	Scenario Scenario
+	// Err says which step failed and why; nil if all steps passed.
+	Err error
+	// Took is the time from the first step to the last.
+	Took time.Duration
+
+	env *Env
+}
+
+// Prepare creates the namespaces and the cluster-scoped objects of all
+// scenarios and returns when pods can be created.
+func (r *Runner) Prepare(ctx context.Context, scenarios []Scenario, accounts AccountsReady) error {
+	namespaces := make([]string, 0, len(scenarios))
+	for _, s := range scenarios {
+		namespaces = append(namespaces, s.Name)
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Name, Labels: s.NamespaceLabels}}
+		if err := r.Objects.Create(ctx, "", namespace); err != nil {
+			return fmt.Errorf("scenario %s: %w", s.Name, err)
+		}
+	}
+	for _, s := range scenarios {
+		for _, object := range s.Cluster {
+			if err := r.Objects.Create(ctx, "", object); err != nil {
+				return fmt.Errorf("scenario %s: %w", s.Name, err)
+			}
+		}
+	}
+	return accounts(ctx, namespaces)
+}
+
+// Run runs the steps of all scenarios and returns when all have ended. The
+// order of the results is that of the scenarios.
+func (r *Runner) Run(ctx context.Context, scenarios []Scenario) []Result {
+	results := make([]Result, len(scenarios))
+	ended := make(chan int)
+	var running sync.WaitGroup
+	for index, s := range scenarios {
+		running.Go(func() {
+			results[index] = r.runOne(ctx, s)
+			ended <- index
+		})
+	}
+	go func() {
+		running.Wait()
+		close(ended)
+	}()
+	for index := range ended {
+		r.Ended(results[index])
+	}
+	return results
+}
+
+func (r *Runner) runOne(ctx context.Context, s Scenario) Result {
+	env := &Env{
+		scenario: s,
+		objects:  r.Objects,
+		cached:   r.Cached,
+		live:     r.Live,
+		dialect:  r.Dialect,
+		patience: r.Patience,
+		groups:   map[string]*confirmed{},
+	}
+	result := Result{Scenario: s, env: env}
+	began := time.Now()
+	for number, step := range s.Steps {
+		if err := step.Run(ctx, env); err != nil {
+			result.Err = fmt.Errorf("step %d of %d failed to %s: %w", number+1, len(s.Steps), step.Does, err)
+			break
+		}
+	}
+	result.Took = time.Since(began)
+	return result
+}
+
+// Tally is the sum over all scenarios.
+type Tally struct {
+	// Scheduled and Waiting count the pods that are as expected.
+	Scheduled, Waiting int
+	// Problems has one entry for each thing that is not as expected.
+	Problems []string
+}
+
+// Confirm asks the API server once more for everything that was expected, and
+// counts. Pods that no expectation speaks of are problems, too.
+func (r *Runner) Confirm(ctx context.Context, results []Result) Tally {
+	var tally Tally
+	for _, result := range results {
+		if result.Err != nil {
+			tally.Problems = append(tally.Problems, fmt.Sprintf("%s: %v", result.Scenario.Name, result.Err))
+		}
+		snapshot, err := r.Live.Snapshot(ctx, result.Scenario.Name)
+		if err != nil {
+			tally.Problems = append(tally.Problems, fmt.Sprintf("%s: %v", result.Scenario.Name, err))
+			continue
+		}
+		tally.add(result, snapshot, r.Dialect)
+	}
+	return tally
+}
+
+func (t *Tally) add(result Result, snapshot *Snapshot, dialect Dialect) {
+	for _, app := range sets.List(sets.KeySet(result.env.groups)) {
+		group := result.env.groups[app]
+		if !group.retired {
+			if err := group.expectation.unmet(snapshot, dialect); err != nil {
+				t.Problems = append(t.Problems, fmt.Sprintf("%s: no longer at the end: %v", result.Scenario.Name, err))
+				continue
+			}
+		}
+		if group.expectation.Waiting {
+			t.Waiting += group.expectation.Pods
+		} else {
+			t.Scheduled += group.expectation.Pods
+		}
+	}
+	if strays := result.env.strays(snapshot); len(strays) > 0 && result.Err == nil {
+		t.Problems = append(t.Problems, fmt.Sprintf("%s: nothing is expected of the pods %s", result.Scenario.Name, strings.Join(strays, ", ")))
+	}
+}
+
+// strays returns the names of pods that no expectation speaks of.
+func (env *Env) strays(snapshot *Snapshot) []string {
+	var names []string
+	for _, pod := range snapshot.Pods {
+		if env.groups[pod.Labels[workload.AppLabel]] == nil {
+			names = append(names, pod.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Summary is the line that ends a demo.
+func (t Tally) Summary() string {
+	return fmt.Sprintf("demo: %d pods scheduled, %d not schedulable as expected, %d failed",
+		t.Scheduled, t.Waiting, len(t.Problems))
+}

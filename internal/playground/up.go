@@ -1,0 +1,86 @@
+package playground
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
+	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
+	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
+)
+
+// upNodePool is the node pool of the cluster of Up.
+const upNodePool = "gpu"
+
+// UpFleet is the hardware of the cluster of Up: nodes with plain GPUs.
+type UpFleet struct {
+	Nodes, DevicesPerNode int
+}
+
+// Validate says what is wrong with the numbers.
+func (f UpFleet) Validate() error {
+	if f.Nodes < 1 {
+		return fmt.Errorf("a cluster of %d nodes was asked for; ask for 1 or more", f.Nodes)
+	}
+	if f.DevicesPerNode < 1 || f.DevicesPerNode > resourceapi.ResourceSliceMaxDevices {
+		return fmt.Errorf("%d devices per node were asked for; ask for 1 to %d, which is what one slice can hold",
+			f.DevicesPerNode, resourceapi.ResourceSliceMaxDevices)
+	}
+	return nil
+}
+
+// objects returns the nodes, their slices, and the class of their devices.
+func (f UpFleet) objects() []runtime.Object {
+	objects := append(scenario.Nodes(upNodePool, f.Nodes), workload.DriverClass(fleet.GPUDriver))
+	for index := range f.Nodes {
+		node := scenario.NodeName(upNodePool, index)
+		objects = append(objects, fleet.LocalSlice(fleet.GPUDriver, node, fleet.PlainGPUs(node, 0, f.DevicesPerNode)...))
+	}
+	return objects
+}
+
+// UpOptions says what cluster to keep running.
+type UpOptions struct {
+	Cluster ClusterOptions
+	Fleet   UpFleet
+}
+
+// Up starts a cluster, prints how to use it, and keeps it running until ctx
+// ends. The error says what failed to start, or which part of the cluster
+// ended by itself.
+func Up(ctx context.Context, options UpOptions, out io.Writer) (err error) {
+	report := newProgress(out)
+	report.line("starting etcd, kube-apiserver and controllers")
+	cluster, err := StartCluster(ctx, options.Cluster)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cluster.Stop()) }()
+
+	objects := scenario.NewObjects(cluster.Dynamic)
+	for _, object := range options.Fleet.objects() {
+		if err := objects.Create(ctx, "", object); err != nil {
+			return err
+		}
+	}
+	report.line("%d simulated nodes with %d GPUs each", options.Fleet.Nodes, options.Fleet.DevicesPerNode)
+	if err := cluster.StartScheduler(ctx); err != nil {
+		return err
+	}
+	report.line("scheduler ready: process %d, log %s", cluster.Scheduler().PID(), cluster.Scheduler().LogFile())
+	if err := writeInstructions(out, cluster.Kubeconfig(), options.Fleet); err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		report.line("stopping")
+		return nil
+	case <-cluster.Ended():
+		return fmt.Errorf("a part of the cluster ended: %w", cluster.Err())
+	}
+}

@@ -1,0 +1,73 @@
+package ledger
+
+import (
+	"iter"
+	"slices"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+)
+
+// Used yields what an allocation uses; nil uses nothing. Devices with admin access are not
+// used (KEP-5018).
+func Used(allocation *resourceapi.AllocationResult) iter.Seq[*resourceapi.DeviceRequestAllocationResult] {
+	return func(yield func(*resourceapi.DeviceRequestAllocationResult) bool) {
+		if allocation == nil {
+			return
+		}
+		for i := range allocation.Devices.Results {
+			result := &allocation.Devices.Results[i]
+			if !ptr.Deref(result.AdminAccess, false) && !yield(result) {
+				return
+			}
+		}
+	}
+}
+
+// PoolOf returns the pool of an allocated device.
+func PoolOf(result *resourceapi.DeviceRequestAllocationResult) inventory.PoolID {
+	return inventory.PoolID{Driver: result.Driver, Name: result.Pool}
+}
+
+// usedOf yields what an allocation uses of a pool.
+func usedOf(id inventory.PoolID, allocation *resourceapi.AllocationResult) iter.Seq[*resourceapi.DeviceRequestAllocationResult] {
+	return func(yield func(*resourceapi.DeviceRequestAllocationResult) bool) {
+		for result := range Used(allocation) {
+			if PoolOf(result) == id && !yield(result) {
+				return
+			}
+		}
+	}
+}
+
+// poolsOf returns the pools of which allocations have any device, each once. Allocations may
+// be nil.
+func poolsOf(allocations ...*resourceapi.AllocationResult) []inventory.PoolID {
+	var pools []inventory.PoolID
+	for _, allocation := range allocations {
+		if allocation == nil {
+			continue
+		}
+		for i := range allocation.Devices.Results {
+			if id := PoolOf(&allocation.Devices.Results[i]); !slices.Contains(pools, id) {
+				pools = append(pools, id)
+			}
+		}
+	}
+	return pools
+}
+
+// sameDevices reports whether two allocations use the same devices in the same
+// way. Most updates of a claim do not touch its allocation, and must cost nothing.
+func sameDevices(a, b *resourceapi.AllocationResult) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return slices.EqualFunc(a.Devices.Results, b.Devices.Results, func(x, y resourceapi.DeviceRequestAllocationResult) bool {
+		return x.Driver == y.Driver && x.Pool == y.Pool && x.Device == y.Device &&
+			ptr.Deref(x.ShareID, "") == ptr.Deref(y.ShareID, "") &&
+			ptr.Deref(x.AdminAccess, false) == ptr.Deref(y.AdminAccess, false)
+	})
+}
