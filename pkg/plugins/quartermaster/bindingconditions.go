@@ -1,150 +1,78 @@
 package quartermaster
 
 import (
-	"errors"
-	"fmt"
-	"strings"
-	"time"
+	"context"
 
+	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/internal/bindingcondition"
 )
 
-// Why an allocation cannot be used although it is there. The texts are those of the
-// in-tree plugin, for whoever looks for them in the status of pods.
-var (
-	errBindingFailed  = errors.New("device binding failed")
-	errBindingTimeout = errors.New("device binding timeout")
-)
-
-// readiness is how far a device is with the conditions that have to be true before a pod
-// is bound (KEP-5007). Its driver reports them in status.devices of the claim.
-type readiness struct {
-	device *resourceapi.DeviceRequestAllocationResult
-	// pending are the binding conditions that are not true (yet).
-	pending []string
-	// failures are the binding failure conditions that are true.
-	failures []metav1.Condition
+// newDeviceWaiter makes what has pods wait for binding conditions (KEP-5007).
+func (pl *Quartermaster) newDeviceWaiter() *bindingcondition.Waiter {
+	waiter := &bindingcondition.Waiter{
+		Cluster:  knownObjects{pl},
+		Stopping: pl.stopping,
+		Recorder: pl.handle.EventRecorder(),
+		Profile:  pl.handle.ProfileName(),
+	}
+	if pl.args.BindingTimeout != nil {
+		waiter.Timeout = pl.args.BindingTimeout.Duration
+	}
+	return waiter
 }
 
-// readinessOf returns one entry for each allocated device with binding conditions.
-func readinessOf(claim *resourceapi.ResourceClaim) []readiness {
-	if claim.Status.Allocation == nil {
-		return nil
+// awaitBindingConditions waits until the devices of all claims are ready, unless the feature is
+// off. It comes after the check: whoever waits holds the devices for good.
+func (pl *Quartermaster) awaitBindingConditions(ctx context.Context, c *cycle, pod *v1.Pod, node string) (bindingcondition.Outcome, error) {
+	if !pl.bindingConditions {
+		return bindingcondition.Outcome{}, nil
 	}
-	var list []readiness
-	results := claim.Status.Allocation.Devices.Results
-	for i := range results {
-		if device := &results[i]; len(device.BindingConditions) > 0 {
-			list = append(list, newReadiness(device, reportedConditions(claim, device)))
-		}
+	claims := make([]*resourceapi.ResourceClaim, len(c.claims))
+	for i, podClaim := range c.claims {
+		claims[i] = podClaim.claim
 	}
-	return list
-}
-
-func newReadiness(device *resourceapi.DeviceRequestAllocationResult, reported []metav1.Condition) readiness {
-	r := readiness{device: device}
-	for _, name := range device.BindingConditions {
-		if !apimeta.IsStatusConditionTrue(reported, name) {
-			r.pending = append(r.pending, name)
-		}
+	outcome, err := pl.devices.Await(ctx, pod, node, claims)
+	for i, claim := range outcome.Claims {
+		c.claims[i].claim = claim
 	}
-	for _, name := range device.BindingFailureConditions {
-		if found := apimeta.FindStatusCondition(reported, name); found != nil && found.Status == metav1.ConditionTrue {
-			r.failures = append(r.failures, *found)
-		}
-	}
-	return r
-}
-
-// reportedConditions are those that the driver has reported for an allocated device. Of
-// a device that is shared, each share has its own.
-func reportedConditions(claim *resourceapi.ResourceClaim, device *resourceapi.DeviceRequestAllocationResult) []metav1.Condition {
-	for i := range claim.Status.Devices {
-		reported := &claim.Status.Devices[i]
-		if reported.Driver == device.Driver && reported.Pool == device.Pool && reported.Device == device.Device &&
-			(reported.ShareID == nil) == (device.ShareID == nil) &&
-			(reported.ShareID == nil || *reported.ShareID == string(*device.ShareID)) {
-			return reported.Conditions
-		}
-	}
-	return nil
-}
-
-// hasBindingConditions reports whether readinessOf would return anything.
-func hasBindingConditions(claim *resourceapi.ResourceClaim) bool {
-	if claim.Status.Allocation == nil {
-		return false
-	}
-	results := claim.Status.Allocation.Devices.Results
-	for i := range results {
-		if len(results[i].BindingConditions) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// isReady reports whether all binding conditions are true, and none of failure.
-func isReady(devices []readiness) bool {
-	for _, device := range devices {
-		if len(device.pending) > 0 || len(device.failures) > 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// bindingFailure returns the first failure that a driver has reported, or nil.
-func bindingFailure(claim *resourceapi.ResourceClaim, devices []readiness) error {
-	for _, device := range devices {
-		if len(device.failures) > 0 {
-			failure := device.failures[0]
-			return fmt.Errorf("%w: claim %s: the driver says of device %s that %s is true: %s (%s)",
-				errBindingFailed, claimname.Of(claim), device.name(), failure.Type, failure.Message, failure.Reason)
-		}
-	}
-	return nil
+	return outcome, err
 }
 
 // brokenBinding says why nobody should wait (any longer) for the claim's devices, nil if
-// there is no reason. A claim that gets ready after the timeout can be used.
+// there is no reason, or if the feature is off.
 func (pl *Quartermaster) brokenBinding(claim *resourceapi.ResourceClaim) error {
-	if !pl.bindingConditions || !hasBindingConditions(claim) {
+	if !pl.bindingConditions {
 		return nil
 	}
-	devices := readinessOf(claim)
-	if err := bindingFailure(claim, devices); err != nil || isReady(devices) {
-		return err
-	}
-	allocated := claim.Status.Allocation.AllocationTimestamp
-	if allocated == nil || !allocated.Add(pl.args.BindingTimeout.Duration).Before(time.Now()) {
-		return nil
-	}
-	return pl.bindingTimedOut(claim, devices)
+	return bindingcondition.Broken(claim, pl.devices.Timeout)
 }
 
-// bindingTimedOut is the error about a claim that took too long.
-func (pl *Quartermaster) bindingTimedOut(claim *resourceapi.ResourceClaim, devices []readiness) error {
-	return fmt.Errorf("%w: claim %s: %s within %s (bindingTimeout)",
-		errBindingTimeout, claimname.Of(claim), describePending(devices), pl.args.BindingTimeout.Duration)
+// knownObjects implements bindingcondition.Cluster.
+type knownObjects struct{ pl *Quartermaster }
+
+// Pod implements bindingcondition.Cluster.
+func (o knownObjects) Pod(namespace, name string) *v1.Pod {
+	return fromStore[v1.Pod](o.pl.pods, namespace+"/"+name)
 }
 
-// describePending says what is missing: "device a lacks x, y; device b lacks z".
-func describePending(devices []readiness) string {
-	var parts []string
-	for _, device := range devices {
-		if len(device.pending) > 0 {
-			parts = append(parts, fmt.Sprintf("device %s lacks %s", device.name(), strings.Join(device.pending, ", ")))
-		}
-	}
-	return strings.Join(parts, "; ")
+// Claim implements bindingcondition.Cluster.
+func (o knownObjects) Claim(namespace, name string) *resourceapi.ResourceClaim {
+	return o.pl.claim(namespace, name)
 }
 
-// name is that of the device with its driver and pool.
-func (r readiness) name() string {
-	return r.device.Driver + "/" + r.device.Pool + "/" + r.device.Device
+// Listed implements bindingcondition.Cluster.
+func (o knownObjects) Listed(namespace, name string) bool {
+	return fromStore[resourceapi.ResourceClaim](o.pl.state.claims, namespace+"/"+name) != nil
+}
+
+// Allocated implements bindingcondition.Cluster.
+func (o knownObjects) Allocated(claim types.UID) bool { return o.pl.state.order.Allocated(claim) }
+
+// Reserved implements bindingcondition.Cluster.
+func (o knownObjects) Reserved(claim *resourceapi.ResourceClaim, pod *v1.Pod) bool {
+	return resourceclaim.IsReservedForPod(pod, claim, o.pl.features.EnableDRAWorkloadResourceClaims)
 }

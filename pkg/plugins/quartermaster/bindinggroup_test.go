@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/bindingcondition"
 )
 
 // TestGroupWaitsForConditions: the pods of a group wait for a claim of theirs like others,
@@ -15,7 +17,7 @@ func TestGroupWaitsForConditions(t *testing.T) {
 		report string
 		fails  error
 	}{
-		"ready": {report: attached}, "failure": {report: broken, fails: errBindingFailed},
+		"ready": {report: attached}, "failure": {report: broken, fails: bindingcondition.ErrFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

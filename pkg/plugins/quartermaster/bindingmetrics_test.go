@@ -1,7 +1,6 @@
 package quartermaster
 
 import (
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -9,7 +8,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/component-base/metrics/testutil"
 	schedmetrics "k8s.io/kubernetes/pkg/scheduler/metrics"
@@ -62,25 +60,4 @@ func TestBindingMetrics(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestBindingStatus(t *testing.T) {
-	t.Parallel()
-	for want, err := range map[string]error{
-		"success": nil,
-		"failure": fmt.Errorf("claim c: %w", errBindingFailed),
-		"timeout": errors.Join(errBindingTimeout),
-		"error":   errLost,
-	} {
-		require.Equal(t, want, bindingStatus(err))
-	}
-}
-
-// TestBindingMetricsOfClaimsThatAreGone: what is not allocated is not counted.
-func TestBindingMetricsOfClaimsThatAreGone(t *testing.T) {
-	t.Parallel()
-	inCluster(t, nil, func(t *testing.T, f *fixture) {
-		c := &cycle{claims: []*podClaim{{claim: &resourceapi.ResourceClaim{}}}}
-		require.NotPanics(t, func() { f.pl.observeBinding(c, time.Second, nil) })
-	})
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/bindingcondition"
 )
 
 // TestBindingWithStaleInformer: the informer does not know yet what the server has
@@ -27,13 +29,13 @@ func TestBindingWithStaleInformer(t *testing.T) {
 				p := f.scheduleMeanwhile(f.pod("p"))
 				after := f.claim("c")
 				forget(f, before, after)
-				f.pl.watchers.changed(after.UID)
+				f.pl.devices.Changed.Tell(after.UID)
 				p.stillWaits("the server has said that the claim is allocated")
-				time.Sleep(5 * unlistedInterval)
+				time.Sleep(5 * bindingcondition.UnlistedInterval)
 				p.stillWaits("nor was it deleted meanwhile")
 				f.arrive(after)
 				f.changeClaim("c", report(attached))
-				time.Sleep(2 * unlistedInterval)
+				time.Sleep(2 * bindingcondition.UnlistedInterval)
 				require.Empty(t, p.result().phase)
 			})
 		})

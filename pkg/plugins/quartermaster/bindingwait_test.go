@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/bindingcondition"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -34,7 +35,7 @@ func TestBindingWaitsForConditions(t *testing.T) {
 		f.changeClaim("c", report(attached))
 		require.Empty(t, p.result().phase)
 		require.Empty(t, f.events(), "it was announced once")
-		require.Zero(t, f.pl.watchers.count.Load(), "nobody watches any more")
+		require.True(t, f.pl.devices.Changed.Idle(), "nobody watches any more")
 		require.Len(t, f.claim("c").Status.Devices, 1, "what the driver has reported is still there")
 	})
 }
@@ -82,17 +83,17 @@ func TestBindingEnds(t *testing.T) {
 		left []string
 	}{
 		"failure": {
-			do: func(f *fixture) { f.changeClaim("c", report(broken)) }, is: errBindingFailed,
+			do: func(f *fixture) { f.changeClaim("c", report(broken)) }, is: bindingcondition.ErrFailed,
 			text: "device binding failed: claim default/c: the driver says of device gpu.example.com/n1/gpu-0 that broken is true: said the driver (Tested)",
 		},
 		"timeout": {
-			after: timeout, is: errBindingTimeout,
+			after: timeout, is: bindingcondition.ErrTimeout,
 			text: "device binding timeout: claim default/c: device gpu.example.com/n1/gpu-0 lacks attached within 10m0s (bindingTimeout)",
 		},
 		"failure, claim shared": {
-			do: func(f *fixture) { others(f); f.changeClaim("c", report(broken)) }, is: errBindingFailed, left: []string{"n1/gpu-0"},
+			do: func(f *fixture) { others(f); f.changeClaim("c", report(broken)) }, is: bindingcondition.ErrFailed, left: []string{"n1/gpu-0"},
 		},
-		"timeout, claim shared": {do: others, after: timeout, is: errBindingTimeout, left: []string{"n1/gpu-0"}},
+		"timeout, claim shared": {do: others, after: timeout, is: bindingcondition.ErrTimeout, left: []string{"n1/gpu-0"}},
 		"deallocated":           {do: func(f *fixture) { f.changeClaim("c", deallocate) }, text: "its allocation was removed"},
 		"allocated anew": {
 			do: func(f *fixture) {
@@ -146,7 +147,7 @@ func TestBindingEnds(t *testing.T) {
 					require.Empty(t, f.claim("c").Status.Devices, "it was about the allocation that is gone")
 				}
 				require.False(t, f.pl.undoing.has("uid-pod-p"))
-				require.Zero(t, f.pl.watchers.count.Load(), "nobody watches any more")
+				require.True(t, f.pl.devices.Changed.Idle(), "nobody watches any more")
 			})
 		})
 	}
@@ -166,7 +167,7 @@ func TestBindingEndsWithTheClaim(t *testing.T) {
 				if successor != nil {
 					f.create(successor)
 				}
-				time.Sleep(2 * unlistedInterval)
+				time.Sleep(2 * bindingcondition.UnlistedInterval)
 				result := p.result()
 				require.Equal(t, "PreBind", result.phase)
 				require.Contains(t, result.text(), "it was deleted")
@@ -250,7 +251,7 @@ func TestBindingWaitsForWhatIsLeft(t *testing.T) {
 				time.Sleep(test.want - time.Second)
 				p.stillWaits("it is not late yet")
 				time.Sleep(2 * time.Second)
-				require.ErrorIs(t, p.result().status.AsError(), errBindingTimeout)
+				require.ErrorIs(t, p.result().status.AsError(), bindingcondition.ErrTimeout)
 				require.NotContains(t, consumerNames(f.claim("c")), "p")
 			})
 		})

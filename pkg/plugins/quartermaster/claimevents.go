@@ -55,7 +55,7 @@ func (e *claimEvents) happened(ctx context.Context, event claimEvent) error {
 	claim := event.latest()
 	if claim != nil {
 		e.pl.state.refreshClaim(claim.Namespace + "/" + claim.Name)
-		e.pl.watchers.changed(claim.UID)
+		e.pl.devices.Changed.Tell(claim.UID)
 	}
 	if claim != nil && event.before == nil && event.after != nil {
 		e.made.note(claim)

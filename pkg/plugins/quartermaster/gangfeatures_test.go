@@ -11,6 +11,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/bindingcondition"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -68,7 +69,7 @@ func TestDeviceOfAGroupFails(t *testing.T) {
 
 		g.changeClaim("c", report(broken))
 		for range pods {
-			require.ErrorIs(t, (<-results).AsError(), errBindingFailed)
+			require.ErrorIs(t, (<-results).AsError(), bindingcondition.ErrFailed)
 		}
 		require.Nil(t, g.claim("c").Status.Allocation)
 		require.Empty(t, g.claim("c").Status.ReservedFor)

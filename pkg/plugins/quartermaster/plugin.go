@@ -17,6 +17,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/bindingcondition"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
@@ -43,9 +44,9 @@ type Quartermaster struct {
 	waker         *waker
 	contest       *contest
 	claims        *claimEvents
-	// watchers are the pods that wait for binding conditions. They do so only if
-	// bindingConditions is set: with both feature gates.
-	watchers          watchers
+	// devices has pods wait for binding conditions. They do so only if bindingConditions is
+	// set: with both feature gates.
+	devices           *bindingcondition.Waiter
 	bindingConditions bool
 	// stopping ends when the scheduler does.
 	stopping context.Context
@@ -141,13 +142,14 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 		stopping:          ctx,
 	}
 	pl.takeover = pl.newTakeover()
+	pl.devices = pl.newDeviceWaiter()
 	if features.EnableDRAWorkloadResourceClaims {
 		pl.groups = newGroupClaims()
 	}
 	if err := podInformer.AddIndexers(cache.Indexers{pl.podsByClaim: claimKeysOfPod}); err != nil {
 		return nil, fmt.Errorf("plugin %s: index pods by their claims: %w", Name, err)
 	}
-	if pl.waiting, err = followPods(podInformer, pl.watchers.changed); err != nil {
+	if pl.waiting, err = followPods(podInformer, pl.devices.Changed.Tell); err != nil {
 		return nil, fmt.Errorf("plugin %s: watch pods: %w", Name, err)
 	}
 	pl.waker = newWaker(klog.FromContext(ctx), handle.Activate)

@@ -143,15 +143,15 @@ func (r *runner) verdict(kind commit.EventKind) commit.Event {
 // have happened meanwhile to a claim that is reserved for the pod. But there was much time for
 // those who do not look.
 func (r *runner) awaitDevices(ctx context.Context) (commit.Event, error) {
-	wait, err := r.pl.awaitBindingConditions(ctx, r.cycle, r.pod, r.node)
+	outcome, err := r.pl.awaitBindingConditions(ctx, r.cycle, r.pod, r.node)
 	switch {
 	case err != nil && r.pl.stopping.Err() != nil:
 		// The next process finds the claims reserved and goes on waiting. To give them
 		// back would throw away what drivers have done so far.
 		return commit.Event{Kind: commit.ProcessEnds}, err
 	case err != nil:
-		return commit.Event{Kind: commit.Failure, Broken: wait.broken}, err
-	case wait == nil || !wait.announced:
+		return commit.Event{Kind: commit.Failure, Broken: outcome.Broken}, err
+	case !outcome.Waited:
 		return commit.Event{Kind: commit.GotReady}, nil
 	}
 	r.lost = r.pl.lost(r.cycle, r.pl.settles())

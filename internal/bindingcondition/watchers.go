@@ -1,4 +1,4 @@
-package quartermaster
+package bindingcondition
 
 import (
 	"slices"
@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// watchers tells those who wait for something about certain objects when one of them has
+// Watchers tells those who wait for something about certain objects when one of them has
 // changed, so that they look again. It says neither what has changed nor how often. The
-// zero value has nobody to tell.
-type watchers struct {
+// zero value has nobody to tell. It is safe for concurrent use.
+type Watchers struct {
 	count    atomic.Int64 // of entries in byObject; 0 is the usual case
 	mutex    sync.Mutex
 	byObject map[types.UID][]chan struct{}
@@ -19,7 +19,7 @@ type watchers struct {
 
 // watch returns a channel that has something to receive after any of the objects has
 // changed, from now on. The function ends it.
-func (w *watchers) watch(objects ...types.UID) (changed <-chan struct{}, leave func()) {
+func (w *Watchers) watch(objects ...types.UID) (changed <-chan struct{}, leave func()) {
 	channel := make(chan struct{}, 1)
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -33,7 +33,7 @@ func (w *watchers) watch(objects ...types.UID) (changed <-chan struct{}, leave f
 	return channel, func() { w.leave(channel, objects) }
 }
 
-func (w *watchers) leave(channel chan struct{}, objects []types.UID) {
+func (w *Watchers) leave(channel chan struct{}, objects []types.UID) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	for _, object := range objects {
@@ -47,9 +47,12 @@ func (w *watchers) leave(channel chan struct{}, objects []types.UID) {
 	w.count.Store(int64(len(w.byObject)))
 }
 
-// changed tells all who watch the object. It does not block.
-func (w *watchers) changed(object types.UID) {
-	if w.count.Load() == 0 {
+// Idle reports whether nobody watches anything.
+func (w *Watchers) Idle() bool { return w.count.Load() == 0 }
+
+// Tell tells all who watch the object. It does not block.
+func (w *Watchers) Tell(object types.UID) {
+	if w.Idle() {
 		return
 	}
 	w.mutex.Lock()

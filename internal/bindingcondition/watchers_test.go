@@ -1,4 +1,4 @@
-package quartermaster
+package bindingcondition
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 
 func TestWatchers(t *testing.T) {
 	t.Parallel()
-	var w watchers
+	var w Watchers
 	told := func(changed <-chan struct{}) bool {
 		select {
 		case <-changed:
@@ -17,26 +17,27 @@ func TestWatchers(t *testing.T) {
 			return false
 		}
 	}
-	w.changed("a") // Nobody watches.
+	w.Tell("a") // Nobody watches.
 	first, leaveFirst := w.watch("a", "b")
 	second, leaveSecond := w.watch("b")
 	require.False(t, told(first), "what was before does not count")
 
-	w.changed("b")
-	w.changed("b")
+	w.Tell("b")
+	w.Tell("b")
 	require.True(t, told(first))
 	require.False(t, told(first), "how often does not matter")
 	require.True(t, told(second))
-	w.changed("a")
+	w.Tell("a")
 	require.True(t, told(first))
 	require.False(t, told(second))
 
 	leaveFirst()
-	w.changed("a")
-	w.changed("b")
+	w.Tell("a")
+	w.Tell("b")
 	require.False(t, told(first))
 	require.True(t, told(second))
 	leaveSecond()
 	require.Empty(t, w.byObject)
 	require.Zero(t, w.count.Load())
+	require.True(t, w.Idle())
 }
