@@ -26,6 +26,9 @@ WORKLOADS ?= .
 ROUNDS ?= 1
 # The pure packages of the benchmarks' module, which are tested with the rest.
 PERF_UNIT_PACKAGES := ./workload ./report ./cluster ./cpuprofile ./timing ./process
+# What steps through millions of states, one after the other: nothing in it can race, and the
+# race detector would make it ten times slower.
+SEQUENTIAL_PACKAGES := ./test/protocol
 # Test processes at a time.
 TEST_PARALLEL ?= 2
 # How many runs `make beside` makes of each kind, and how long `make soak` takes.
@@ -88,7 +91,8 @@ test: test-unit test-differential test-integration ## run all tests
 
 .PHONY: test-unit
 test-unit: ## run the tests that need no API server, with the race detector
-	@GO='$(GO)' hack/test-unit -p $(TEST_PARALLEL) -timeout $(UNIT_TIMEOUT) -- $(INTEGRATION_PACKAGES)
+	@GO='$(GO)' hack/test-unit -p $(TEST_PARALLEL) -timeout $(UNIT_TIMEOUT) -- $(INTEGRATION_PACKAGES) $(SEQUENTIAL_PACKAGES)
+	@$(GO) test -timeout $(UNIT_TIMEOUT) $(SEQUENTIAL_PACKAGES)
 	@$(GO) -C test/perf test -timeout $(UNIT_TIMEOUT) $(PERF_UNIT_PACKAGES)
 
 .PHONY: test-differential
