@@ -23,7 +23,7 @@ func TestAdminAccess(t *testing.T) {
 	w.write(30, admin())
 	require.True(t, w.Allocated(admin().UID))
 	require.Nil(t, w.lost(admin().UID))
-	require.Empty(t, w.Rivals(ours("x").UID))
+	require.Empty(t, w.Conflicts(ours("x").UID))
 	require.False(t, w.ForeignWithin(0), "takes no device from anybody")
 	w.write(40, free("admin"))
 	require.False(t, w.Allocated(admin().UID))

@@ -53,7 +53,7 @@ type announcement struct {
 }
 
 // nothing stands for a claim that is protected, or was, and of which that announces nothing:
-// it was allocated before, or an earlier announcement was taken back.
+// it was allocated before, or an earlier announcement was rolled back.
 var nothing = &announcement{position: -1}
 
 // expired reports whether it is too old to count.

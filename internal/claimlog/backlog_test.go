@@ -40,7 +40,7 @@ func stillProtected(claim *resourceapi.ResourceClaim) *resourceapi.ResourceClaim
 	return claim
 }
 
-// them is a scheduler that does not look.
+// them is a non-participating scheduler.
 const them = "kube-scheduler"
 
 // newWorldWithThem returns a world in which the other scheduler has allocated before: only

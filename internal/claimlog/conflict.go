@@ -43,7 +43,7 @@ type Conflict struct {
 	Claim, Other Party
 	// Relation is when Other was allocated, compared to Claim.
 	Relation Relation
-	// Lost is true if Claim has to give way: Other is earlier or may be, and if it is about
+	// Lost is true if Claim has to yield: Other is earlier or may be, and if it is about
 	// a capacity, a counter or compatibility groups, there is too little for Claim and all
 	// that may be earlier.
 	// If it is false, Other has lost. Both have if nobody knows who was first.
@@ -127,7 +127,7 @@ func (f *finder) add(other *allocation, cause Cause, u *use, resource string, lo
 	}
 }
 
-// sorted returns the conflicts: those first that make the claim give way, and of these
+// sorted returns the conflicts: those first that make the claim yield, and of these
 // the earlier ones before those of unknown order.
 func (f *finder) sorted() []Conflict {
 	var list []Conflict

@@ -7,7 +7,7 @@
 // sequence. Whoever has written an allocation and then waits (Order.Await) until his
 // watch has delivered that write has seen every allocation that was written before.
 // If one of them holds the same device, or if together they take more of a counter or
-// a capacity than there is, he has lost (Order.Rivals) and gives way. Of two writers
+// a capacity than there is, he has lost (Order.Conflicts) and yields. Of two writers
 // who both do that, the first one stays, and the second one finds out.
 //
 // # Why the shared informer of the scheduler will not do
@@ -24,7 +24,7 @@
 // that made it. If that write came as an event, the span is one version. If the
 // allocation showed up in a list, its write lies after what had been delivered before
 // the list, and not after the version of the listed claim. Spans that overlap leave
-// open who was first. Then neither claim may be used: giving way is safe, going on is
+// open who was first. Then neither claim may be used: yielding is safe, going on is
 // not.
 //
 // Repeated events (a version that has been delivered already) are ignored.

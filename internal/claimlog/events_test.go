@@ -162,26 +162,26 @@ func requireConsistent(t *testing.T, x *index) {
 	}
 }
 
-func TestRivals(t *testing.T) {
+func TestConflicts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.write(10, ours("x", "gpu-0"))
 	w.write(20, foreign("y", "gpu-0", "gpu-1"))
 	w.write(30, ours("z", "gpu-1", "gpu-0"))
 
-	require.Equal(t, []string{"later y: held gpu-0", "later z: held gpu-0"}, describeAll(w.Rivals("uid-x")))
-	require.Equal(t, []string{"earlier x: held gpu-0", "later z: held gpu-0", "later z: held gpu-1"}, describeAll(w.Rivals("uid-y")))
-	require.Equal(t, []string{"earlier x: held gpu-0", "earlier y: held gpu-0", "earlier y: held gpu-1"}, describeAll(w.Rivals("uid-z")))
-	require.Empty(t, w.Rivals("uid-unknown"))
+	require.Equal(t, []string{"later y: held gpu-0", "later z: held gpu-0"}, describeAll(w.Conflicts("uid-x")))
+	require.Equal(t, []string{"earlier x: held gpu-0", "later z: held gpu-0", "later z: held gpu-1"}, describeAll(w.Conflicts("uid-y")))
+	require.Equal(t, []string{"earlier x: held gpu-0", "earlier y: held gpu-0", "earlier y: held gpu-1"}, describeAll(w.Conflicts("uid-z")))
+	require.Empty(t, w.Conflicts("uid-unknown"))
 
-	rival := w.Rivals("uid-x")[0]
-	require.Equal(t, Span{20, 20}, rival.Other.Allocated)
-	require.Equal(t, Span{10, 10}, rival.Claim.Allocated)
-	require.True(t, rival.Other.Foreign)
-	require.False(t, rival.Claim.Foreign)
-	require.False(t, rival.Lost)
-	require.True(t, w.Rivals("uid-y")[0].Lost)
-	require.Equal(t, "claim default/y was allocated device gpu-0 of pool gpu.example.com/a later (resourceVersion 20; ours, claim default/x, 10)", rival.String())
+	conflict := w.Conflicts("uid-x")[0]
+	require.Equal(t, Span{20, 20}, conflict.Other.Allocated)
+	require.Equal(t, Span{10, 10}, conflict.Claim.Allocated)
+	require.True(t, conflict.Other.Foreign)
+	require.False(t, conflict.Claim.Foreign)
+	require.False(t, conflict.Lost)
+	require.True(t, w.Conflicts("uid-y")[0].Lost)
+	require.Equal(t, "claim default/y was allocated device gpu-0 of pool gpu.example.com/a later (resourceVersion 20; ours, claim default/x, 10)", conflict.String())
 }
 
 func TestRepeatedEventsAreIgnored(t *testing.T) {

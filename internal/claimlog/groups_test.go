@@ -28,23 +28,23 @@ func grouped() []*b.SliceBuilder {
 func TestCompatibilityGroups(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		writes []step
-		want   map[string]string
-		rivals map[string][]string
+		writes    []step
+		want      map[string]string
+		conflicts map[string][]string
 	}{
 		"compatible": {
 			writes: []step{ours("x", "mig-0"), ours("y", "mig-1"), ours("z", "both")},
 			want:   map[string]string{"x": "stays", "y": "stays", "z": "stays"},
 		},
 		"the later one loses": {
-			writes: []step{ours("x", "mig-0"), ours("y", "vgpu")},
-			want:   map[string]string{"x": "stays", "y": "earlier x: incompatible vgpu gpu"},
-			rivals: map[string][]string{"x": {"later y: incompatible mig-0 gpu"}},
+			writes:    []step{ours("x", "mig-0"), ours("y", "vgpu")},
+			want:      map[string]string{"x": "stays", "y": "earlier x: incompatible vgpu gpu"},
+			conflicts: map[string][]string{"x": {"later y: incompatible mig-0 gpu"}},
 		},
 		"a group has to be common to all": {
-			writes: []step{ours("x", "both"), ours("y", "mig-0"), ours("z", "vgpu")},
-			want:   map[string]string{"x": "stays", "y": "stays", "z": "earlier x: incompatible vgpu gpu"},
-			rivals: map[string][]string{"z": {"earlier x: incompatible vgpu gpu", "earlier y: incompatible vgpu gpu"}},
+			writes:    []step{ours("x", "both"), ours("y", "mig-0"), ours("z", "vgpu")},
+			want:      map[string]string{"x": "stays", "y": "stays", "z": "earlier x: incompatible vgpu gpu"},
+			conflicts: map[string][]string{"z": {"earlier x: incompatible vgpu gpu", "earlier y: incompatible vgpu gpu"}},
 		},
 		"without groups": {
 			writes: []step{ours("x", "none"), ours("y", "mig-0"), ours("z", "none")},
@@ -58,7 +58,7 @@ func TestCompatibilityGroups(t *testing.T) {
 			writes: []step{ours("x", "mig-0"), withAdminAccess(ours("y", "vgpu"))},
 			want:   map[string]string{"x": "stays", "y": "stays"},
 		},
-		"what was given back": {
+		"what was released": {
 			writes: []step{ours("x", "mig-0"), ours("y", "vgpu"), free("x")},
 			want:   map[string]string{"x": "stays", "y": "stays"},
 		},
@@ -70,8 +70,8 @@ func TestCompatibilityGroups(t *testing.T) {
 				w.write(uint64(10*(i+1)), claim)
 			}
 			w.requireVerdicts(tc.want)
-			for name, want := range tc.rivals {
-				require.Equal(t, want, describeAll(w.Rivals(uidOf(name))), name)
+			for name, want := range tc.conflicts {
+				require.Equal(t, want, describeAll(w.Conflicts(uidOf(name))), name)
 			}
 		})
 	}

@@ -89,7 +89,7 @@ func drawsTooMuch(own modelClaim, earlier map[string]bool) bool {
 	return draws && len(earlier) > 0 && sum > modelCounter
 }
 
-// modelServer writes claims at random, as schedulers would that do not look at all.
+// modelServer writes claims at random, as non-participating schedulers would.
 type modelServer struct {
 	random  *rand.Rand
 	log     []modelWrite
@@ -246,12 +246,12 @@ func compareWithModel(t *testing.T, w *world, s *modelServer, delivered int, exa
 		case exact:
 			require.Nil(t, conflict, "%s came first", uid)
 		case conflict != nil:
-			require.True(t, slices.ContainsFunc(w.Rivals(uid), func(c Conflict) bool { return c.Lost && c.Relation == Unknown }),
+			require.True(t, slices.ContainsFunc(w.Conflicts(uid), func(c Conflict) bool { return c.Lost && c.Relation == Unknown }),
 				"%s came first, and there is no doubt about that", uid)
 		}
-		for _, rival := range w.Rivals(uid) {
-			other := allocated[rival.Other.UID].allocated
-			require.False(t, rival.Relation == Earlier && other > truth.allocated || rival.Relation == Later && other < truth.allocated, "%v", rival)
+		for _, conflict := range w.Conflicts(uid) {
+			other := allocated[conflict.Other.UID].allocated
+			require.False(t, conflict.Relation == Earlier && other > truth.allocated || conflict.Relation == Later && other < truth.allocated, "%v", conflict)
 		}
 	}
 	return lost

@@ -82,20 +82,20 @@ func (o *Order) Allocated(claim types.UID) bool {
 	return o.index.claims[claim] != nil
 }
 
-// Rivals returns all conflicts of the claim, also those in which the other claim has to
-// give way. Those in which it is this claim come first, and of these the earliest: the
+// Conflicts returns all conflicts of the claim, also those in which the other claim has to
+// yield. Those in which it is this claim come first, and of these the earliest: the
 // other claim was allocated before, or it is not known who was first. A claim of which no
 // allocation is known has no conflicts.
 //
 // The answer is complete if Await has returned for the resourceVersion of a state of the
 // claim with that allocation, and Undecided has returned nil since.
-func (o *Order) Rivals(claim types.UID) []Conflict {
+func (o *Order) Conflicts(claim types.UID) []Conflict {
 	o.mutex.RLock()
 	defer o.mutex.RUnlock()
-	return o.rivals(claim)
+	return o.conflicts(claim)
 }
 
-// CheckPlan returns why an allocation that has not been written would have to give way,
+// CheckPlan returns why an allocation that has not been written would have to yield,
 // nil if it would not as far as is known. The claim has that allocation in its status.
 // What the watch has not delivered yet does not count.
 func (o *Order) CheckPlan(claim *resourceapi.ResourceClaim) *Conflict {
@@ -107,7 +107,7 @@ func (o *Order) CheckPlan(claim *resourceapi.ResourceClaim) *Conflict {
 	}
 	o.index.add(plan)
 	defer o.index.remove(claim.UID)
-	if conflicts := o.rivals(claim.UID); len(conflicts) > 0 && conflicts[0].Lost {
+	if conflicts := o.conflicts(claim.UID); len(conflicts) > 0 && conflicts[0].Lost {
 		return &conflicts[0]
 	}
 	return nil

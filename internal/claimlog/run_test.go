@@ -126,7 +126,7 @@ func TestRunAfterFailures(t *testing.T) {
 	await(t, o, "300")
 	require.Equal(t, "earlier z: held gpu-0", verdict(o.lost("uid-x")))
 	require.Nil(t, o.lost("uid-z"))
-	require.Equal(t, Unknown, o.Rivals("uid-x")[1].Relation)
+	require.Equal(t, Unknown, o.Conflicts("uid-x")[1].Relation)
 }
 
 // Where the server supports it, the list comes as events as well, in any order. They only

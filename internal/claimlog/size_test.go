@@ -53,7 +53,7 @@ func TestSize(t *testing.T) {
 	require.Len(t, o.index.claims, claims)
 }
 
-func BenchmarkRivals(b *testing.B) {
+func BenchmarkConflicts(b *testing.B) {
 	o := manyClaims(b, 20_000)
 	uid := numberedClaim(b, 7777, 1).UID
 	for b.Loop() {
@@ -76,7 +76,7 @@ func BenchmarkEvent(b *testing.B) {
 	}
 }
 
-// BenchmarkAllocation is an allocation that was made, and one that was given back.
+// BenchmarkAllocation is an allocation that was made, and one that was released.
 func BenchmarkAllocation(b *testing.B) {
 	o := manyClaims(b, 20_000)
 	o.OnConflict(func(Conflict) { b.Error("unexpected conflict") })

@@ -27,23 +27,23 @@ func partitioned() []*b.SliceBuilder {
 func TestCounters(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		writes []step
-		want   map[string]string
-		rivals map[string][]string
+		writes    []step
+		want      map[string]string
+		conflicts map[string][]string
 	}{
 		"exactly enough": {
 			writes: []step{ours("x", "big"), ours("y", "small-0")},
 			want:   map[string]string{"x": "stays", "y": "stays"},
 		},
 		"the one that overdraws loses": {
-			writes: []step{ours("x", "big"), ours("y", "half-0")},
-			want:   map[string]string{"x": "stays", "y": "earlier x: counter half-0 gpu/memory"},
-			rivals: map[string][]string{"x": {"later y: counter big gpu/memory"}},
+			writes:    []step{ours("x", "big"), ours("y", "half-0")},
+			want:      map[string]string{"x": "stays", "y": "earlier x: counter half-0 gpu/memory"},
+			conflicts: map[string][]string{"x": {"later y: counter big gpu/memory"}},
 		},
 		"the sum of the earlier ones counts": {
 			writes: []step{ours("x", "half-0"), ours("y", "small-0"), ours("z", "half-1")},
 			want:   map[string]string{"x": "stays", "y": "stays", "z": "earlier x: counter half-1 gpu/memory"},
-			rivals: map[string][]string{
+			conflicts: map[string][]string{
 				"x": {"later z: counter half-0 gpu/memory"},
 				"y": {"later z: counter small-0 gpu/memory"},
 				"z": {"earlier x: counter half-1 gpu/memory", "earlier y: counter half-1 gpu/memory"},
@@ -69,7 +69,7 @@ func TestCounters(t *testing.T) {
 			writes: []step{ours("x", "big"), withAdminAccess(ours("y", "half-0")), ours("z", "small-0")},
 			want:   map[string]string{"x": "stays", "y": "stays", "z": "stays"},
 		},
-		"what was given back": {
+		"what was released": {
 			writes: []step{ours("x", "big"), ours("y", "half-0"), free("x")},
 			want:   map[string]string{"x": "stays", "y": "stays"},
 		},
@@ -85,8 +85,8 @@ func TestCounters(t *testing.T) {
 				w.write(uint64(10*(i+1)), claim)
 			}
 			w.requireVerdicts(tc.want)
-			for name, want := range tc.rivals {
-				require.Equal(t, want, describeAll(w.Rivals(uidOf(name))), name)
+			for name, want := range tc.conflicts {
+				require.Equal(t, want, describeAll(w.Conflicts(uidOf(name))), name)
 			}
 		})
 	}
@@ -134,7 +134,7 @@ func TestCapacity(t *testing.T) {
 }
 
 // After a list nobody knows the order; those that fit together are left alone, and of
-// those that do not, all give way.
+// those that do not, all yield.
 func TestSuppliesInUnknownOrder(t *testing.T) {
 	t.Parallel()
 	w := newUnsyncedWorld(t, partitioned()...)

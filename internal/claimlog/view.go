@@ -100,7 +100,7 @@ func (v *view) mayAppear(device deviceName, holder *allocation) bool {
 	return v.device(device.Value()) == nil && v.at.Sub(holder.arrived) < publishedWithin
 }
 
-// Undecided returns why it cannot be judged (yet) whether the claim has to give way, nil if
+// Undecided returns why it cannot be judged (yet) whether the claim has to yield, nil if
 // it can: it has, beside others, something of a pool of which no complete state is known or
 // of which it or claims that are not later have devices that are not known. What it says ends when drivers
 // have published what they began to, so it is worth to wait and ask again.

@@ -102,10 +102,10 @@ func (w *world) requireVerdicts(want map[string]string) {
 	require.Equal(w.t, want, got)
 }
 
-// lost returns why a claim has to give way, nil if it need not.
+// lost returns why a claim has to yield, nil if it need not.
 func (o *Order) lost(claim types.UID) *Conflict {
-	if rivals := o.Rivals(claim); len(rivals) > 0 && rivals[0].Lost {
-		return &rivals[0]
+	if conflicts := o.Conflicts(claim); len(conflicts) > 0 && conflicts[0].Lost {
+		return &conflicts[0]
 	}
 	return nil
 }

@@ -15,7 +15,15 @@ import (
 // FenceAnnotation is on claims of which a pod was tried again after an attempt that had
 // reserved the claim already. Its value has no meaning. It changes so that the claim
 // does: the server does not store an update that changes nothing.
-const FenceAnnotation = "quartermaster/fence"
+const FenceAnnotation = "quartermaster-dra.github.io/fence"
+
+// oldFenceAnnotation is what versions before called it. It goes when the fence is raised.
+const oldFenceAnnotation = "quartermaster/fence"
+
+// Fence returns what changes with each write of such a claim.
+func Fence(claim *resourceapi.ResourceClaim) string {
+	return claim.Annotations[FenceAnnotation] + " " + claim.Annotations[oldFenceAnnotation]
+}
 
 // Bind makes sure that the claim is allocated and reserved for the consumer, and
 // returns the claim as the server has it.
@@ -57,7 +65,7 @@ func (w *Writer) Bind(ctx context.Context, claim *resourceapi.ResourceClaim, all
 		return nil, fmt.Errorf("claim %s: asked to %s, but resource, name and UID of the consumer have to be set; this is a bug in the caller", op.key(), op.asked)
 	}
 	bound, err := w.run(ctx, op)
-	return bound, w.takeBack(ctx, &b, err)
+	return bound, w.rollBack(ctx, &b, err)
 }
 
 // binding is what Bind was asked for.
@@ -75,8 +83,8 @@ type binding struct {
 	fence string
 	// sent is set once this call has tried to write the allocation.
 	sent bool
-	// mutilated is the claim if the server has not stored the allocation as sent.
-	mutilated *resourceapi.ResourceClaim
+	// partial is the claim if the allocation was only partially persisted: the server has not stored all that was sent.
+	partial *resourceapi.ResourceClaim
 }
 
 func (b *binding) describe() string {
@@ -89,8 +97,8 @@ func (b *binding) describe() string {
 // decide is the operation.decide of Bind.
 func (b *binding) decide(current *resourceapi.ResourceClaim) (write, *refusal) {
 	if refused := b.checkAllocation(current.Status.Allocation); refused != nil {
-		if b.isMutilated(current) {
-			refused = b.refuseMutilated(current)
+		if b.isPartial(current) {
+			refused = b.refusePartial(current)
 		}
 		return nil, refused
 	}
@@ -146,6 +154,7 @@ func (b *binding) raiseFence(current *resourceapi.ResourceClaim) write {
 		b.fence = string(uuid.NewUUID())
 		claim := current.DeepCopy()
 		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, FenceAnnotation, b.fence)
+		delete(claim.Annotations, oldFenceAnnotation)
 		return b.writer.client.ResourceClaims(claim.Namespace).Update(ctx, claim, updateOptions())
 	}
 }

@@ -366,3 +366,19 @@ func TestGroupsAtTheSameTime(t *testing.T) {
 	oneWaits(t, w, client, old.UID, bind, bind)
 	require.Equal(t, "update status, get", strings.Join(s.requests, ", "))
 }
+
+// TestOldFence: a version before has raised the fence under its old name. It goes.
+func TestOldFence(t *testing.T) {
+	t.Parallel()
+	bound := newClaim(allocated("gpu-0"), stamped, reservedFor("other", "me"))
+	bound.Annotations = map[string]string{oldFenceAnnotation: "before", "example.com/note": "stays"}
+	s, client := startServer(t, bound.DeepCopy())
+	w, _ := newTestWriter(client)
+	got, err := w.Bind(context.Background(), bound, nil, consumer("me"))
+	require.NoError(t, err)
+	require.NotEmpty(t, got.Annotations[FenceAnnotation])
+	require.NotEqual(t, Fence(bound), Fence(got))
+	delete(got.Annotations, FenceAnnotation)
+	require.Equal(t, map[string]string{"example.com/note": "stays"}, got.Annotations)
+	s.requireVersioned(t)
+}

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Deallocate gives back the devices of the claim: it clears status.allocation,
+// Deallocate releases the devices of the claim: it clears status.allocation,
 // status.reservedFor and status.devices in one update. It does so only while the
 // claim is reserved for nobody, or for nobody but allowedConsumer (empty: really
 // nobody), and only while the allocation is the one that the given claim shows,
@@ -82,7 +82,7 @@ func otherConsumers(claim *resourceapi.ResourceClaim, allowed types.UID) []resou
 	return others
 }
 
-// clear returns the write that gives back the devices.
+// clear returns the write that releases the devices.
 func (w *Writer) clear(current *resourceapi.ResourceClaim) write {
 	return func(ctx context.Context) (*resourceapi.ResourceClaim, error) {
 		claim := current.DeepCopy()

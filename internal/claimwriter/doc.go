@@ -22,7 +22,7 @@
 //     possible" are decided on what the server returned during the call.
 //   - Nothing but the intended change is written: entries of drivers in
 //     status.devices, finalizers and consumers of others stay as they are.
-//     (Deallocate and GiveBack remove status.devices together with the allocation
+//     (Deallocate and Release remove status.devices together with the allocation
 //     that these entries describe.)
 //   - It is made in the name of FieldManager, so that managedFields tell who wrote an
 //     allocation.

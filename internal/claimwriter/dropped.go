@@ -11,18 +11,18 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 )
 
-// isMutilated says, of a claim with another allocation than the wanted one, whether this
+// isPartial says, of a claim with another allocation than the wanted one, whether this
 // call has sent that, and a part of it was lost: it is reserved for the consumer and has
 // the same devices. API servers drop fields that they do not know, or whose feature gate is off there,
 // without an error.
-func (b *binding) isMutilated(current *resourceapi.ResourceClaim) bool {
+func (b *binding) isPartial(current *resourceapi.ResourceClaim) bool {
 	return b.sent && current.Status.Allocation != nil && IsReservedFor(current, b.consumer.UID) &&
 		sameDevices(current.Status.Allocation, b.allocation)
 }
 
-// refuseMutilated remembers what is to be taken back.
-func (b *binding) refuseMutilated(current *resourceapi.ResourceClaim) *refusal {
-	b.mutilated = current
+// refusePartial remembers what is to be rolled back.
+func (b *binding) refusePartial(current *resourceapi.ResourceClaim) *refusal {
+	b.partial = current
 	return &refusal{
 		reason: ErrNotStored,
 		found:  fmt.Sprintf("that the server has accepted that, but stored it without %s", listSome(lost(b.allocation, current.Status.Allocation))),
@@ -30,15 +30,15 @@ func (b *binding) refuseMutilated(current *resourceapi.ResourceClaim) *refusal {
 	}
 }
 
-// takeBack undoes the write of an allocation that was not stored as sent. Nobody may use
+// rollBack undoes the write of an allocation that was not stored as sent. Nobody may use
 // it: what is missing may be the very thing that keeps others off, or tells the driver
 // what to do.
-func (w *Writer) takeBack(ctx context.Context, b *binding, err error) error {
-	if b.mutilated == nil {
+func (w *Writer) rollBack(ctx context.Context, b *binding, err error) error {
+	if b.partial == nil {
 		return err
 	}
-	if _, undo := w.GiveBack(ctx, b.mutilated, b.consumer.UID); undo != nil {
-		return errors.Join(err, fmt.Errorf("and it could not be taken back: %w", undo))
+	if _, undo := w.Release(ctx, b.partial, b.consumer.UID); undo != nil {
+		return errors.Join(err, fmt.Errorf("and it could not be rolled back: %w", undo))
 	}
 	return err
 }

@@ -103,12 +103,12 @@ func TestDroppedFields(t *testing.T) {
 }
 
 // Another allocation of somebody else is another matter.
-func TestOtherAllocationIsNotMutilated(t *testing.T) {
+func TestOtherAllocationIsNotPartial(t *testing.T) {
 	t.Parallel()
 	faster := fault{on: "update status", before: changed(allocated("gpu-0"), reservedFor("other")), err: errors.New("conflict")}
 	s, client := startServer(t, newClaim(protected), faster)
 	w, _ := newTestWriter(client)
 	_, err := w.Bind(context.Background(), newClaim(protected), newAllocation("gpu-1"), consumer("me"))
 	require.ErrorIs(t, err, ErrAllocatedElsewhere)
-	require.NotNil(t, s.claim.Status.Allocation, "it is not ours to take back")
+	require.NotNil(t, s.claim.Status.Allocation, "it is not ours to roll back")
 }

@@ -31,11 +31,11 @@ const (
 	Asking
 	// FindingOut: it does, or may. All that is to be found out is what was written.
 	FindingOut
-	// Releasing: it does not. What Takes says is being taken back.
+	// Releasing: it does not. What Takes says is being rolled back.
 	Releasing
 )
 
-// Takes is what a release takes back.
+// Takes is what a release rolls back.
 type Takes uint8
 
 const (

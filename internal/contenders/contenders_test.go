@@ -169,7 +169,7 @@ func TestLearn(t *testing.T) {
 	w.Learn("other", true)
 	require.Empty(t, w.Witnesses())
 	require.Empty(t, w.names())
-	// It was exchanged for one that does not look.
+	// It was exchanged for one that does not participate.
 	w.Update(pod("p", bound))
 	w.Add(pod("q"), false)
 	require.Equal(t, "p", w.Witnesses()[0].Name)

@@ -280,7 +280,7 @@ func (w *eventWorld) goOn() {
 	}
 }
 
-// write has the server take a plan, unless somebody else was faster.
+// write has the server take a plan, unless it is allocated already.
 func (w *eventWorld) write(uid types.UID) {
 	for name, claim := range w.claims.server {
 		if claim.UID == uid && claim.Status.Allocation == nil {

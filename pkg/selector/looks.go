@@ -152,7 +152,7 @@ func (l *Looks) add(program *cel.CompilationResult, device *cel.Device, matches 
 	}
 	about := l.asked[program.Expression]
 	if about == nil || about.find(&looks) != nil {
-		return // Forgotten meanwhile, or somebody else was faster.
+		return // Forgotten meanwhile, or somebody else has noted it.
 	}
 	text := string(looks.text)
 	l.makeRoom(about, text)

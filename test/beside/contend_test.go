@@ -22,7 +22,7 @@ import (
 // The API server has them as well.
 var gates = map[string]bool{"DRADeviceCompatibilityGroups": true}
 
-// bindPartsWithin is how long a run may take: pods that gave way are tried again after a pause.
+// bindPartsWithin is how long a run may take: pods that yielded are tried again after a pause.
 const bindPartsWithin = 90 * time.Second
 
 // TestOursContendForParts has two of ours contend for counters, capacities and compatibility
@@ -58,7 +58,7 @@ func TestOursContendWhileDriversPublish(t *testing.T) {
 	}
 }
 
-// TestOursContendForPartsBesideStock is the same beside a scheduler that does not look.
+// TestOursContendForPartsBesideStock is the same beside a non-participating scheduler.
 // What looking cannot prevent is left, and reported. That is much if nobody settles.
 func TestOursContendForPartsBesideStock(t *testing.T) {
 	for name, options := range map[string]harness.SchedulerOptions{"as-shipped": asShipped, "hasty": hasty} {

@@ -8,7 +8,7 @@
 // Then the same with what claims use a part of each: counters, capacities of shared devices,
 // and counter sets whose devices need a compatibility group in common; also while drivers
 // publish their pools anew, and while one of the two is killed and has a bad connection.
-// Beside a stock scheduler, which does not look, a conflict may be left there; it has to be
+// Beside a stock scheduler, which does not participate, a conflict may be left there; it has to be
 // reported. At last, the manifests of replace-default take over from a stock scheduler and
 // back in the middle of a burst.
 //

@@ -87,7 +87,7 @@ func TestSideBySide(t *testing.T) {
 		waits := func(stage string) int {
 			return metrics.Histogram("quartermaster_commit_wait_seconds", "stage", stage).Count()
 		}
-		require.Positive(t, waits("see"), "every pod waits for its own write")
-		require.Zero(t, waits("settle"), "the other one was taken for a scheduler that does not look")
+		require.Positive(t, waits("watch-catchup"), "every pod waits for its own write")
+		require.Zero(t, waits("post-write-settle"), "the other one was taken for a non-participating scheduler")
 	}
 }

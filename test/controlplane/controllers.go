@@ -64,7 +64,7 @@ const controllerShutdownTimeout = 10 * time.Second
 // to be ready.
 //
 // kube-controller-manager's own Run cannot be used: it takes process-wide
-// names that it never gives back (an informer name, a configz entry), so that
+// names that it never releases (an informer name, a configz entry), so that
 // it works once per process. Everything below Run is upstream's.
 func startControllers(cfg *rest.Config, c credentials, nodeLifecycle bool) (*component, error) {
 	ctx, cancel := context.WithCancel(context.Background())

@@ -155,7 +155,7 @@ func (s *space) consumers(claim string) []string {
 // nothingAllocated waits until none of the claims is allocated or reserved.
 func (s *space) nothingAllocated(claims ...string) {
 	s.T.Helper()
-	s.Eventually("give back "+strings.Join(claims, ", "), func(context.Context) error {
+	s.Eventually("release "+strings.Join(claims, ", "), func(context.Context) error {
 		for _, name := range claims {
 			claim, err := s.KnownClaim(name)
 			if err != nil {

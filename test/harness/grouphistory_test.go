@@ -69,7 +69,7 @@ func TestHistoryOfGroups(t *testing.T) {
 			},
 			want: "no longer reserved",
 		},
-		"given back before any pod was bound": {
+		"released before any pod was bound": {
 			happen: func(h *history) {
 				h.sawClaim(claimAt(5), groupClaimAt(10, "gang"))
 				h.sawClaim(groupClaimAt(10, "gang"), claimAt(15))
@@ -77,7 +77,7 @@ func TestHistoryOfGroups(t *testing.T) {
 				h.sawPod(memberAt(20, "a", "gang"), false)
 			},
 		},
-		"given back when all pods were gone": {
+		"released when all pods were gone": {
 			happen: func(h *history) {
 				h.sawClaim(claimAt(5), groupClaimAt(10, "gang"))
 				h.sawPod(memberAt(20, "a", "gang"), false)

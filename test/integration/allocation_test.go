@@ -13,7 +13,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 )
 
-// What is written, and when it is taken back.
+// What is written, and when it is rolled back.
 func TestAllocation(t *testing.T) {
 	t.Parallel()
 	parallel(t, map[string]func(*testing.T){
@@ -118,7 +118,7 @@ func testDeallocation(t *testing.T) {
 	s.Create(s.PodOnNode("elsewhere", 1, uses("stuck")))
 	s.RunningSoon("elsewhere")
 	require.Equal(t, []string{s.Node(1) + "/gpu-0"}, s.DeviceNames("elsewhere"))
-	// The device that was given back is free.
+	// The device that was released is free.
 	s.Create(one("next", s.Want(1)), s.PodOnNode("next", 0, uses("next")))
 	s.Running("next")
 }

@@ -64,7 +64,7 @@ func (s *space) shares(pod string) map[string][]string {
 	return amounts
 }
 
-// Many pods at a time share two devices until nothing is left; what one gives back,
+// Many pods at a time share two devices until nothing is left; what one releases,
 // another one gets.
 func testCapacityUsedUp(t *testing.T) {
 	s := newSpace(t, "capacity", 1)

@@ -124,7 +124,7 @@ func testSharedClaim(t *testing.T) {
 	// As long as one pod uses the claim, it keeps the device.
 	s.DeletePod("first")
 	s.DeletePod("second")
-	s.Eventually("take back two reservations", func(context.Context) error {
+	s.Eventually("roll back two reservations", func(context.Context) error {
 		claim, err := s.KnownClaim("shared")
 		if err != nil || len(claim.Status.ReservedFor) != 1 || claim.Status.Allocation == nil {
 			return fmt.Errorf("claim is %+v (%v)", claim, err)

@@ -35,7 +35,7 @@ func TestResumeAfterCrash(t *testing.T) {
 	// Between the last write and the binding.
 	claimed("reserved", "reserved")
 	s.allocateOn("reserved", 1, "gpu-5", ours("reserved"))
-	// After the reservation was taken back, before the next attempt.
+	// After the reservation was rolled back, before the next attempt.
 	claimed("allocated", "allocated")
 	s.allocateOn("allocated", 1, "gpu-4")
 	// Between the claims of a pod: the first is done, the second is not.

@@ -4,7 +4,7 @@ import "testing"
 
 // late is a conflict in which one process dies while a request of it is under way.
 func (c *config) late() {
-	c.rivals()
+	c.competing()
 	c.crashes, c.failures = 1, 1
 }
 
@@ -23,10 +23,10 @@ func TestLateRequests(t *testing.T) {
 }
 
 // A binding carries no version, so the server cannot tell that it is late. It does harm
-// only where the claim is given back meanwhile.
+// only where the claim is released meanwhile.
 func TestLateBindings(t *testing.T) {
 	t.Parallel()
-	t.Run("with a pause before giving back", func(t *testing.T) {
+	t.Run("with a pause before releasing", func(t *testing.T) {
 		t.Parallel()
 		requireSound(t, between("late bindings", func(c *config) {
 			c.late()
@@ -53,9 +53,9 @@ func (c *config) settling(enough bool) { c.settle, c.settlesLongEnough = true, e
 func TestBesideASchedulerThatDoesNotLook(t *testing.T) {
 	t.Parallel()
 	for _, c := range []config{
-		between("without settling", func(c *config) { c.rivals(); c.besideBlind() }),
-		between("settling for too short", func(c *config) { c.rivals(); c.besideBlind(); c.settling(false) }),
-		between("its pod joins a claim of ours that gives way", func(c *config) { c.joined(); c.besideBlind(); c.settling(true) }),
+		between("without settling", func(c *config) { c.competing(); c.besideBlind() }),
+		between("settling for too short", func(c *config) { c.competing(); c.besideBlind(); c.settling(false) }),
+		between("its pod joins a claim of ours that yields", func(c *config) { c.joined(); c.besideBlind(); c.settling(true) }),
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -63,9 +63,9 @@ func TestBesideASchedulerThatDoesNotLook(t *testing.T) {
 		})
 	}
 	for _, c := range []config{
-		between("settling", func(c *config) { c.rivals(); c.besideBlind(); c.settling(true) }),
+		between("settling", func(c *config) { c.competing(); c.besideBlind(); c.settling(true) }),
 		between("settling, crash and relist", func(c *config) {
-			c.rivals()
+			c.competing()
 			c.besideBlind()
 			c.settling(true)
 			c.crashes, c.relists = 1, 1

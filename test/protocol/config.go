@@ -42,14 +42,14 @@ type config struct {
 	// waitsForBindings: what a dead process may have reserved for a pod is not taken
 	// back while the pod's binding may be under way.
 	waitsForBindings bool
-	// settle: give way to a later foreign rival that is known before the pod is bound.
+	// settle: yield to a later conflicting claim of others that is known before the pod is bound.
 	settle bool
 	// settlesLongEnough: what blind schedulers decided before they could see an
 	// allocation arrives, and is delivered, before its pod is bound.
 	settlesLongEnough bool
 	// scarce: there are not enough devices for all pods, so no end is in reach for some.
 	scarce bool
-	// onlySafety looks for what goes wrong with bound pods, not for claims that give way
+	// onlySafety looks for what goes wrong with bound pods, not for claims that yield
 	// without need.
 	onlySafety bool
 	// flaws are what is left out of the protocol.

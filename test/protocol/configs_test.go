@@ -23,8 +23,8 @@ func (c *config) gpus(devices, claims int) {
 	}
 }
 
-// rivals are two claims of two schedulers, with a pod each.
-func (c *config) rivals() {
+// competing are two claims of two schedulers, with a pod each.
+func (c *config) competing() {
 	c.gpus(2, 2)
 	c.pods = []pod{{0, 0}, {1, 1}}
 }
@@ -72,16 +72,16 @@ func (c *config) counters() {
 // sound are configurations in which the protocol must hold as it is.
 func sound() []config {
 	return []config{
-		between("two claims, two devices", func(c *config) { c.rivals(); c.lag = 5 }),
+		between("two claims, two devices", func(c *config) { c.competing(); c.lag = 5 }),
 		between("two claims, one device", func(c *config) {
-			c.rivals()
+			c.competing()
 			c.supply = map[string]uint8{"gpu-0": 1}
 			c.choices = []draw{{"gpu-0": 1}}
 			c.claims = [][]choice{{1}, {1}}
 			c.scarce = true
 		}),
-		between("two claims, crashes and relists", func(c *config) { c.rivals(); c.crashes, c.relists = 1, 2 }),
-		between("two claims, deletions and failures", func(c *config) { c.rivals(); c.deletions, c.failures = 1, 1 }),
+		between("two claims, crashes and relists", func(c *config) { c.competing(); c.crashes, c.relists = 1, 2 }),
+		between("two claims, deletions and failures", func(c *config) { c.competing(); c.deletions, c.failures = 1, 1 }),
 		between("a claim with pods of two schedulers", func(c *config) { c.joined(); c.lag = 5 }),
 		between("a claim with pods of two schedulers, a relist", func(c *config) { c.joined(); c.relists = 1 }),
 		between("a claim with pods of two schedulers, a crash", func(c *config) { c.joined(); c.crashes = 1 }),

@@ -21,8 +21,8 @@ func (m *model) describe(l label, to state) string {
 		return fmt.Sprintf("%s: the list brings %s", schedulerName(l.who), claimName(l.with))
 	case doCrash:
 		return fmt.Sprintf("%s: crashes and starts again%s", schedulerName(l.who), [...]string{
-			"", ", its last write is still under way", ", its giving back is still under way",
-			", its taking back a reservation is still under way", ", a binding is still under way",
+			"", ", its last write is still under way", ", its releasing is still under way",
+			", its rolling back a reservation is still under way", ", a binding is still under way",
 		}[l.with])
 	case doUnpublish:
 		return schedulerName(l.who) + ": hears that the pool is being published anew"

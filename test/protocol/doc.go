@@ -15,7 +15,7 @@
 //     reserved for the pod;
 //   - a state stays within reach in which all pods that exist are bound.
 //
-// And in every step: a claim that was allocated first does not give way to one that was
+// And in every step: a claim that was allocated first does not yield to one that was
 // allocated later, unless a list has made it impossible to tell.
 //
 // To keep the number of states finite, versions are renumbered in each state, which only

@@ -83,7 +83,7 @@ func (m *model) underWay(s *state, p uint8) request {
 	case commit.Write:
 		r.kind = lateWrite
 	case commit.Yield, commit.Release:
-		r.kind, r.joins = lateGiveBack, false
+		r.kind, r.joins = lateRelease, false
 		if pod.claim.Takes == commit.Reservation {
 			r.kind = lateUnreserve
 		}

@@ -245,11 +245,11 @@ func (m *model) doCheck(s *state, p uint8) (result verdict, broken string) {
 	return result, broken
 }
 
-// settleSteps notice others that do not look, and end the wait for these.
+// settleSteps notice non-participating schedulers, and end the wait for these.
 func (m *model) settleSteps(from *state, p uint8, emit emitter) {
 	claim := m.pods[p].claim
 	v, plan := &from.views[m.pods[p].scheduler], from.pods[p].plan
-	lost := from.pods[p].noticed || from.pods[p].claim.Lost || m.foreignRival(v, claim, plan)
+	lost := from.pods[p].noticed || from.pods[p].claim.Lost || m.foreignConflict(v, claim, plan)
 	if lost && !from.pods[p].noticed && !from.pods[p].claim.Lost {
 		s := *from
 		s.pods[p].noticed = true
@@ -329,7 +329,7 @@ func (m *model) release(s *state, p uint8) label {
 	case action == commit.TakeReservation, m.flaws.has(failuresKeep) && pod.phase == commit.Release:
 		m.unreserve(s, p)
 	default:
-		m.giveBack(s, p, pod.plan)
+		m.releaseClaim(s, p, pod.plan)
 	}
 	claim, _ = claim.Step(commit.Done)
 	if pod.phase == commit.Yield {

@@ -52,22 +52,22 @@ func TestProtocolHolds(t *testing.T) {
 func TestWithoutAPart(t *testing.T) {
 	t.Parallel()
 	for _, c := range []config{
-		between("the check", func(c *config) { c.rivals(); c.flaws = noCheck }),
+		between("the check", func(c *config) { c.competing(); c.flaws = noCheck }),
 		between("the check of capacity", func(c *config) { c.sharedCapacity(); c.flaws = noCheck }),
 		between("the check of counters", func(c *config) { c.counters(); c.flaws = noCheck }),
 		between("waiting for the pool to be complete", func(c *config) { c.counters(); c.republishes, c.flaws = 1, unknownPasses }),
-		between("waiting for the watch", func(c *config) { c.rivals(); c.flaws = noAwait | missingPasses }),
-		between("waiting for the watch, though the claim must be in view", func(c *config) { c.rivals(); c.flaws = noAwait }),
+		between("waiting for the watch", func(c *config) { c.competing(); c.flaws = noAwait | missingPasses }),
+		between("waiting for the watch, though the claim must be in view", func(c *config) { c.competing(); c.flaws = noAwait }),
 		between("the order of allocations, in favour of that of the last writes", func(c *config) { c.joined(); c.flaws = byReservation }),
 		between("the check for pods that join", func(c *config) { c.joined(); c.flaws = joinsUnchecked }),
-		between("the check for pods that are tried again", func(c *config) { c.rivals(); c.crashes, c.flaws = 1, joinsUnchecked }),
+		between("the check for pods that are tried again", func(c *config) { c.competing(); c.crashes, c.flaws = 1, joinsUnchecked }),
 		between("doubt after a list", func(c *config) { c.joined(); c.relists, c.flaws = 1, listsExact }),
 		between("doubt about what looks the same after a list", func(c *config) {
 			c.joined()
 			c.relists, c.failures, c.flaws = 1, 1, listsKeepOrder
 			c.sparedPods = map[uint8]bool{0: true, 1: true}
 		}),
-		between("lists that are applied at once", func(c *config) { c.rivals(); c.relists, c.flaws = 1, listsPiecemeal }),
+		between("lists that are applied at once", func(c *config) { c.competing(); c.relists, c.flaws = 1, listsPiecemeal }),
 	} {
 		c.onlySafety = true
 		t.Run(c.name, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestFirstGivesBackWithoutTheOrder(t *testing.T) {
 // in conflict: nobody would ever look at it again.
 func TestLeftoversAreTraps(t *testing.T) {
 	t.Parallel()
-	r := exploreAll(t, between("giving back after a failure", func(c *config) { c.leftover(); c.flaws = failuresKeep }))
+	r := exploreAll(t, between("releasing after a failure", func(c *config) { c.leftover(); c.flaws = failuresKeep }))
 	require.Nil(t, r.violation)
 	require.NotNil(t, r.trap)
 	t.Logf("found:\n%s", r.trap)
@@ -107,6 +107,6 @@ func TestAllocationThatWasJoinedIsLeftBehind(t *testing.T) {
 
 func TestExploreSaysWhenItIsCutShort(t *testing.T) {
 	t.Parallel()
-	_, err := explore(newModel(between("any", (*config).rivals)), 100)
+	_, err := explore(newModel(between("any", (*config).competing)), 100)
 	require.ErrorContains(t, err, "at most 100 states")
 }

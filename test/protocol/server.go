@@ -55,9 +55,9 @@ func (m *model) reserve(s *state, p uint8, plan choice, joins bool) outcome {
 	return stored
 }
 
-// giveBack is what commit.Writer.GiveBack does: the reservation goes, and if nobody else
+// releaseClaim is what claimwriter.Writer.Release does: the reservation goes, and if nobody else
 // has one, the allocation as well. An allocation other than that judged stays as it is.
-func (m *model) giveBack(s *state, p uint8, judged choice) {
+func (m *model) releaseClaim(s *state, p uint8, judged choice) {
 	claim := m.pods[p].claim
 	c := s.claims[claim]
 	if c.allocation == 0 || c.allocation != judged {
@@ -123,8 +123,8 @@ func (m *model) deliverLate(s *state) {
 	switch r.kind {
 	case lateWrite:
 		m.reserve(s, r.pod, r.plan, r.joins)
-	case lateGiveBack:
-		m.giveBack(s, r.pod, r.plan)
+	case lateRelease:
+		m.releaseClaim(s, r.pod, r.plan)
 	case lateUnreserve:
 		m.unreserve(s, r.pod)
 	}

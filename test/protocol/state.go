@@ -92,7 +92,7 @@ type requestKind uint8
 const (
 	noRequest requestKind = iota
 	lateWrite
-	lateGiveBack
+	lateRelease
 	lateUnreserve
 	lateBinding
 )

@@ -119,7 +119,7 @@ const (
 	unsure          // one that may be earlier is
 )
 
-// check is the heart of the protocol: has the claim to give way, as far as this
+// check is the heart of the protocol: has the claim to yield, as far as this
 // scheduler knows?
 func (m *model) check(v *view, claim uint8, plan choice) verdict {
 	own := &v.claims[claim]
@@ -152,9 +152,9 @@ func (m *model) lostToOurs(v *view, claim uint8, plan choice) bool {
 	return m.overdrawn(v, claim, plan, func(other *known) bool { return !other.foreign && m.orderOf(other, own) != later })
 }
 
-// foreignRival reports whether the claim, having passed the check, is in conflict with an
+// foreignConflict reports whether the claim, having passed the check, is in conflict with an
 // allocation of a scheduler that does not follow the protocol, in whatever order.
-func (m *model) foreignRival(v *view, claim uint8, plan choice) bool {
+func (m *model) foreignConflict(v *view, claim uint8, plan choice) bool {
 	own := &v.claims[claim]
 	return m.overdrawn(v, claim, plan, func(other *known) bool {
 		return other.foreign || m.orderOf(other, own) != later

@@ -75,7 +75,7 @@ func (r *rights) names() []string {
 	return names
 }
 
-// grantAllBut takes the named rights away and gives back all others, and waits
+// grantAllBut takes the named rights away and releases all others, and waits
 // until the authoriser knows.
 func (r *rights) grantAllBut(ctx context.Context, missing ...string) error {
 	rules := map[string][]rbacv1.PolicyRule{}

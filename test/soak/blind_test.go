@@ -27,7 +27,7 @@ const (
 )
 
 // blind is a user that gives devices which a claim has to another one, without looking, as a
-// scheduler might. Nobody gives way, so each conflict has to be reported.
+// scheduler might. Nobody yields, so each conflict has to be reported.
 type blind struct {
 	space   *harness.Space
 	reports *reports

@@ -22,7 +22,7 @@ import (
 const ourManager = "quartermaster"
 
 // detective looks for devices that two claims hold although the pods of both are bound.
-// That two claims hold the same for a moment is in order: one of them gives way.
+// That two claims hold the same for a moment is in order: one of them yields.
 type detective struct {
 	space   *harness.Space
 	reports *reports
@@ -60,7 +60,7 @@ func (d *detective) String() string {
 }
 
 // judge fails the test if anything was found that must not happen at all. The stock
-// scheduler may miss what ours has, and, after ours has given back what both had, take
+// scheduler may miss what ours has, and, after ours has released what both had, take
 // for free what a claim of its own still holds.
 func (d *detective) judge(t *testing.T) {
 	t.Helper()
@@ -160,7 +160,7 @@ func (p pair) inUse(bound schedulersOf) bool {
 }
 
 // kind says who allocated the two claims. A claim of ours that only pods of the stock scheduler
-// use is stock's: they joined it, without looking, when ours gave way already.
+// use is stock's: they joined it, without looking, when ours yielded already.
 func (p pair) kind(bound schedulersOf) string {
 	ours := 0
 	for _, claim := range p.claims {

@@ -62,9 +62,9 @@ func (u *usage) String() string {
 		since := func(name string, labels ...string) harness.Histogram {
 			return last.Histogram(name, labels...).Since(before.Histogram(name, labels...))
 		}
-		text += fmt.Sprintf("\n  %s: %.0f MB (heap %.0f MB), %.0f goroutines; since the last time: scheduling %s; see %s; settle %s; %.0f rollbacks",
+		text += fmt.Sprintf("\n  %s: %.0f MB (heap %.0f MB), %.0f goroutines; since the last time: scheduling %s; watch-catchup %s; post-write-settle %s; %.0f rollbacks",
 			scheduler.Profile, last.Sum("process_resident_memory_bytes")/1e6, last.Sum("go_memstats_heap_inuse_bytes")/1e6, last.Sum("go_goroutines"),
-			since("scheduler_pod_scheduling_sli_duration_seconds"), since(waits, "stage", "see"), since(waits, "stage", "settle"),
+			since("scheduler_pod_scheduling_sli_duration_seconds"), since(waits, "stage", "watch-catchup"), since(waits, "stage", "post-write-settle"),
 			last.Sum("quartermaster_rollbacks_total")-before.Sum("quartermaster_rollbacks_total"))
 	}
 	return text

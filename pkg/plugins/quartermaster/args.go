@@ -43,7 +43,7 @@ const (
 )
 
 // defaultSettleTime bridges the time between a look at the devices and the write that
-// follows from it, in a scheduler that does not look again.
+// follows from it, in a non-participating scheduler again.
 const defaultSettleTime = 500 * time.Millisecond
 
 // defaultTakeoverPause is the API server's default for --request-timeout.
@@ -55,8 +55,8 @@ type QuartermasterArgs struct {
 
 	// SettleTime is how long pods wait before they are bound if a scheduler other than
 	// Quartermaster may be about to allocate the same: one that has pods waiting for devices
-	// of those pools, or has announced allocations, and does not look whether somebody else
-	// was faster. As long as it is busy, pods also wait before their claims are allocated;
+	// of those pools, or has announced allocations, and does not participate in the commit
+	// protocol. As long as it is busy, pods also wait before their claims are allocated;
 	// and altogether longer if it is seen to be behind with its writes, at most twenty times
 	// as long before and after. 0 means not at all; the default is 500ms.
 	SettleTime *metav1.Duration `json:"settleTime,omitempty"`
@@ -84,7 +84,7 @@ type QuartermasterArgs struct {
 	// stepBudget; the default is twenty times stepBudget.
 	AttemptStepBudget *int64 `json:"attemptStepBudget,omitempty"`
 	// BindingTimeout is how long after the allocation of a claim pods wait for its devices
-	// to get ready, if these have binding conditions. After that the claim is given back
+	// to get ready, if these have binding conditions. After that the claim is released
 	// and the pod is tried again. It is at least 1s; the default is 10m. It cannot be set
 	// unless both feature gates DRADeviceBindingConditions and
 	// DRAResourceClaimDeviceStatus are on.

@@ -27,7 +27,7 @@ const (
 // see waits until our watch has delivered the last writes of all claims: then it has
 // delivered all allocations that were written before them.
 func (pl *Quartermaster) see(ctx context.Context, c *cycle) error {
-	defer metrics.observe(stageSee, time.Now())
+	defer metrics.observe(stageWatchCatchup, time.Now())
 	ctx, cancel := context.WithTimeout(ctx, seeTimeout)
 	defer cancel()
 	for _, podClaim := range c.claims {
@@ -40,15 +40,15 @@ func (pl *Quartermaster) see(ctx context.Context, c *cycle) error {
 	return nil
 }
 
-// judge waits until it can be said of all claims whether they have to give way. What cannot
+// judge waits until it can be said of all claims whether they have to yield. What cannot
 // be judged does not pass: after judgeTimeout the attempt fails, and the pod is tried again.
 func (pl *Quartermaster) judge(ctx context.Context, c *cycle) error {
 	undecided := pl.undecided(c)
 	if undecided == nil {
 		return nil
 	}
-	defer metrics.observe(stageJudge, time.Now())
-	klog.FromContext(ctx).V(2).Info("Waiting to find out whether a claim has to give way", "reason", undecided)
+	defer metrics.observe(stagePoolComplete, time.Now())
+	klog.FromContext(ctx).V(2).Info("Waiting to find out whether a claim has to yield", "reason", undecided)
 	ctx, cancel := context.WithTimeout(ctx, judgeTimeout)
 	defer cancel()
 	ticker := time.NewTicker(judgeInterval)
@@ -86,7 +86,7 @@ func (pl *Quartermaster) stillAllocated(c *cycle) error {
 	return nil
 }
 
-// lostClaim is a claim that has to give way.
+// lostClaim is a claim that has to yield.
 type lostClaim struct {
 	*podClaim
 	to claimlog.Conflict
@@ -94,13 +94,13 @@ type lostClaim struct {
 
 func (l lostClaim) toOurs() bool { return !l.to.Other.Foreign }
 
-// lost returns the claims that have to give way. Schedulers that do not look give way
+// lost returns the claims that have to yield. Non-participating schedulers yield
 // to nobody, so with toForeign that is up to us even if we were first; unless a pod that
 // is bound uses the claim, because then nothing would come free.
 func (pl *Quartermaster) lost(c *cycle, toForeign bool) []lostClaim {
 	var lost []lostClaim
 	for _, podClaim := range c.claims {
-		for _, conflict := range pl.state.order.Rivals(podClaim.claim.UID) {
+		for _, conflict := range pl.state.order.Conflicts(podClaim.claim.UID) {
 			if conflict.Lost || toForeign && conflict.Other.Foreign && !pl.inUse(podClaim.claim) {
 				lost = append(lost, lostClaim{podClaim, conflict})
 				break

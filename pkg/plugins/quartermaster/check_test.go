@@ -30,7 +30,7 @@ func (f *fixture) otherInstanceAllocates(claim, pool, device string) {
 	f.replace(allocated)
 }
 
-func TestEarlierRivalWins(t *testing.T) {
+func TestEarlierClaimWins(t *testing.T) {
 	t.Parallel()
 	inCluster(t, conflictWorld(), func(t *testing.T, f *fixture) {
 		f.beforeOurs(func() { f.otherInstanceAllocates("rival", "n1", "gpu-0") })
@@ -63,12 +63,12 @@ func TestJoinedClaimIsChecked(t *testing.T) {
 		require.Equal(t, "PreBind", result.phase)
 		require.ErrorIs(t, result.status.AsError(), errConflict)
 		require.Equal(t, []string{"p"}, consumerNames(f.claim("c")))
-		require.Equal(t, []string{"n1/gpu-0"}, deviceNames(f.claim("c")), "in use by p, which has to give way itself")
+		require.Equal(t, []string{"n1/gpu-0"}, deviceNames(f.claim("c")), "in use by p, which has to yield itself")
 	})
 }
 
-// TestLaterRivalOfOursLoses: it looks, so there is no need to give way or to wait.
-func TestLaterRivalOfOursLoses(t *testing.T) {
+// TestLaterClaimOfOursYields: it looks, so there is no need to yield or to wait.
+func TestLaterClaimOfOursYields(t *testing.T) {
 	t.Parallel()
 	inCluster(t, conflictWorld(), func(t *testing.T, f *fixture) {
 		a := f.mustBegin(f.pod("p"))
@@ -83,7 +83,7 @@ func TestLaterRivalOfOursLoses(t *testing.T) {
 	})
 }
 
-// TestGivingBackFails: the server is away just when the claim has to be given back. The
+// TestGivingBackFails: the server is away just when the claim has to be released. The
 // write is undone by Unreserve then.
 func TestGivingBackFails(t *testing.T) {
 	t.Parallel()
@@ -114,7 +114,7 @@ func TestNotSeen(t *testing.T) {
 		result := f.schedule(f.pod("p"))
 		require.Equal(t, "PreBind", result.phase)
 		require.Contains(t, result.text(), "within 30s the watch of claims did not show that")
-		require.Empty(t, consumerNames(f.claim("c")), "taken back")
+		require.Empty(t, consumerNames(f.claim("c")), "rolled back")
 	})
 }
 

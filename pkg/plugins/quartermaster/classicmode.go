@@ -136,7 +136,7 @@ func (pl *Quartermaster) unreserveClassic(ctx context.Context, c *cycle, pod *v1
 	}
 	for i := len(c.classic.Claims) - 1; i >= 0 && !bound; i-- {
 		if err := pl.classic.writer.Unreserve(ctx, c.classic.Claims[i], pod.UID); err != nil {
-			klog.FromContext(ctx).Error(err, "Cannot take back the reservation of a claim; it ends with the pod", "pod", klog.KObj(pod))
+			klog.FromContext(ctx).Error(err, "Cannot roll back the reservation of a claim; it ends with the pod", "pod", klog.KObj(pod))
 		}
 	}
 }

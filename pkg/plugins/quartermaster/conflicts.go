@@ -23,7 +23,7 @@ import (
 const conflictGrace = 5 * time.Second
 
 // conflictReporter tells everybody concerned when two claims hold the same device and nobody
-// gives way: events on both claims and on the pods that use them, and a metric. What more than
+// yields: events on both claims and on the pods that use them, and a metric. What more than
 // two claims can have too much of is the overdraftReporter's.
 type conflictReporter struct {
 	pl    *Quartermaster
@@ -131,7 +131,7 @@ func (r *conflictReporter) run(ctx context.Context) {
 // handle reports the conflict if it has lasted, once, and evicts whom it has to. It
 // returns when to look at it again, 0 if that is not necessary.
 func (r *conflictReporter) handle(ctx context.Context, pair claimPair, since time.Time) (again time.Duration) {
-	for _, conflict := range r.pl.state.order.Rivals(pair.later) {
+	for _, conflict := range r.pl.state.order.Conflicts(pair.later) {
 		if pairOf(conflict) != pair {
 			continue
 		}

@@ -86,7 +86,7 @@ func TestConflictsAreReported(t *testing.T) {
 	}
 }
 
-// TestNoReportWhileSettling: a claim that is going to give way may settle for longer than
+// TestNoReportWhileSettling: a claim that is going to yield may settle for longer than
 // conflicts usually last. Nobody is told or evicted meanwhile.
 func TestNoReportWhileSettling(t *testing.T) {
 	t.Parallel()

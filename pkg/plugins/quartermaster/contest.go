@@ -33,7 +33,7 @@ const (
 	youth = 10 * time.Second
 )
 
-// contest knows what schedulers that do not look whether somebody else was faster may be
+// contest knows what non-participating schedulers may be
 // about to allocate: to pods of theirs that wait for devices, and what they have announced.
 type contest struct {
 	pl *Quartermaster
@@ -59,13 +59,13 @@ type contestView struct {
 // contested is what some claims of others, which all ask for the same, compete for.
 type contested struct {
 	task *allocator.Task // nil: any device
-	rivalry
+	competition
 }
 
-// rivalry is whether others are about to allocate something. Nothing is set if their pods
+// competition is whether others are about to allocate something. Nothing is set if their pods
 // were bound a moment ago, or were rejected, so that it takes an event that helps them, or if
 // nobody has looked after them for some time.
-type rivalry struct {
+type competition struct {
 	// decided is since when the first of their claims is waited for of which it is known that
 	// its scheduler has decided; zero if there is none.
 	decided time.Time
@@ -76,7 +76,7 @@ type rivalry struct {
 	young time.Time
 }
 
-func (r *rivalry) add(other rivalry) {
+func (r *competition) add(other competition) {
 	r.decided, r.active, r.young = earlier(r.decided, other.decided), earlier(r.active, other.active), earlier(r.young, other.young)
 }
 
@@ -144,13 +144,13 @@ func (s *clusterState) followTheirClaims(claims cache.SharedIndexInformer) error
 	return err
 }
 
-// rivals reports whether claims of others could use devices of the given pools, as couldUse
+// over reports whether claims of others could use devices of the given pools, as couldUse
 // takes them: whether there are any, now or a moment ago, and what they are about to do.
-func (c *contest) rivals(pools map[inventory.PoolID][]string, maxAge time.Duration) (some bool, all rivalry) {
+func (c *contest) over(pools map[inventory.PoolID][]string, maxAge time.Duration) (some bool, all competition) {
 	for _, contested := range c.view(maxAge).contested {
 		if contested.task == nil || c.pl.couldUse(contested.task, pools) {
 			some = true
-			all.add(contested.rivalry)
+			all.add(contested.competition)
 		}
 	}
 	return some, all
@@ -167,7 +167,7 @@ func (c *contest) active() bool {
 }
 
 // view returns how things are, or were no longer ago than maxAge. It may also have what was
-// so a settle time ago at most, but it lacks nothing that there is: whoever misses a rival
+// so a settle time ago at most, but it lacks nothing that there is: whoever misses a contender
 // hands out a device twice, and whoever sees one that is gone waits for nothing.
 func (c *contest) view(maxAge time.Duration) *contestView {
 	c.mutex.Lock()
@@ -221,35 +221,35 @@ func (c *contest) fill(view *contestView, known map[types.UID]string) {
 			c.learn(contender.Pod)
 		}
 		for _, claim := range c.claimsOf(contender) {
-			c.add(view, claim, known[claim.UID], rivalryOf(contender, view.added))
+			c.add(view, claim, known[claim.UID], competitionOf(contender, view.added))
 		}
 	}
 	for _, announced := range c.pl.state.order.Announced() {
 		claim := c.pl.claim(announced.Namespace, announced.Name)
-		c.add(view, claim, known[announced.UID], rivalry{active: announced.Since})
+		c.add(view, claim, known[announced.UID], competition{active: announced.Since})
 	}
 }
 
-// rivalryOf returns what a pod's scheduler is about to do.
-func rivalryOf(pod contenders.Contender, now time.Time) rivalry {
+// competitionOf returns what a pod's scheduler is about to do.
+func competitionOf(pod contenders.Contender, now time.Time) competition {
 	waits := now.Sub(pod.Since)
 	switch {
 	case pod.Bound || pod.Rejected || now.Sub(pod.Heard) > contenders.Memory:
-		return rivalry{}
+		return competition{}
 	case pod.Decided:
-		return rivalry{decided: pod.Since}
+		return competition{decided: pod.Since}
 	case pod.Served:
-		return rivalry{active: pod.Since}
+		return competition{active: pod.Since}
 	case waits <= youth:
-		return rivalry{young: pod.Since}
+		return competition{young: pod.Since}
 	default:
-		return rivalry{}
+		return competition{}
 	}
 }
 
 // add adds a claim to a view. key is what is known of it from before, "" if nothing is; a
 // claim that is nil could use any device.
-func (c *contest) add(view *contestView, claim *resourceapi.ResourceClaim, key string, what rivalry) {
+func (c *contest) add(view *contestView, claim *resourceapi.ResourceClaim, key string, what competition) {
 	if claim != nil {
 		if key == "" {
 			key = keyOf(claim)

@@ -8,9 +8,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// TestRivalsSinceADearView: on a busy machine it can take long to look at all contenders, so
-// that what was seen is used for some time. Nobody may miss a rival for that.
-func TestRivalsSinceADearView(t *testing.T) {
+// TestContendersSinceADearView: on a busy machine it can take long to look at all contenders, so
+// that what was seen is used for some time. Nobody may miss a contender for that.
+func TestContendersSinceADearView(t *testing.T) {
 	t.Parallel()
 	const settleTime = time.Second
 	rival := func() *v1.Pod { return newPod("theirs", of("other"), uses("rival")) }

@@ -19,7 +19,7 @@ import (
 // errStarted is why a pod is not evicted.
 var errStarted = errors.New("a container of it has started; somebody has to decide which of the two pods may go on")
 
-// evictUsers evicts the pods that use a claim which has to give way, and tells those that
+// evictUsers evicts the pods that use a claim which has to yield, and tells those that
 // cannot be evicted. It returns whether a pod has changed meanwhile, so that it has to be looked
 // at again.
 func (pl *Quartermaster) evictUsers(ctx context.Context, ref ledger.ClaimRef, pool inventory.PoolID) (again bool) {

@@ -239,7 +239,7 @@ func TestExtendedClaimGivesWay(t *testing.T) {
 		f.fail(fault{on: "update/status", claim: nameFor(pod), before: func() { f.changeClaim("other", allocate("n1", "gpu-0")) }})
 		result := f.schedule(pod)
 		require.Equal(t, "PreBind", result.phase)
-		require.Contains(t, result.text(), "somebody else was faster")
+		require.Contains(t, result.text(), "already allocated to another claim")
 		f.settle()
 		require.Empty(t, f.claimsFor(pod.UID), "the claim has given way")
 		require.Equal(t, []string{"n1/gpu-0"}, deviceNames(f.claim("other")))

@@ -141,7 +141,7 @@ func (pl *Quartermaster) freeOfGroup(ctx context.Context, group *groupCycle, inf
 		if pl.takeover.leavesAlone(claim.UID, podGroup.UID, info.GetUnscheduledPods()[0]) {
 			continue
 		}
-		returned, err := pl.writer.GiveBack(ctx, claim, podGroup.UID)
+		returned, err := pl.writer.Release(ctx, claim, podGroup.UID)
 		if err != nil {
 			return freed, fmt.Errorf("give back claim %s of a PodGroup that does not fit: %w", klog.KObj(claim), err)
 		}

@@ -10,9 +10,9 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
-// TestRivalWithADeviceThatIsNotKnownYet: another instance knows more of the pool than this one,
+// TestConflictOverADeviceThatIsNotKnownYet: another instance knows more of the pool than this one,
 // and was first. Nobody can say here what its device draws, so the pod waits for that.
-func TestRivalWithADeviceThatIsNotKnownYet(t *testing.T) {
+func TestConflictOverADeviceThatIsNotKnownYet(t *testing.T) {
 	t.Parallel()
 	counters, devices := partitions()
 	for name, lost := range map[string]bool{"the driver publishes it": true, "it was withdrawn": false} {
@@ -38,7 +38,7 @@ func TestRivalWithADeviceThatIsNotKnownYet(t *testing.T) {
 				require.Equal(t, "PreBind", result.phase)
 				require.ErrorIs(t, result.status.AsError(), errConflict)
 				require.Contains(t, result.text(), "counter memory/size")
-				require.Nil(t, f.claim("c").Status.Allocation, "given back")
+				require.Nil(t, f.claim("c").Status.Allocation, "released")
 			})
 		})
 	}
@@ -61,7 +61,7 @@ func TestPoolThatWasNeverComplete(t *testing.T) {
 		require.Contains(t, result.text(), "1 of 2 slices of generation 1 is published")
 		require.Contains(t, result.text(), "waited for that for at most 10s")
 		require.GreaterOrEqual(t, time.Since(begin), judgeTimeout)
-		require.Equal(t, []string{"other"}, consumerNames(f.claim("c")), "the reservation is taken back")
+		require.Equal(t, []string{"other"}, consumerNames(f.claim("c")), "the reservation is rolled back")
 
 		time.AfterFunc(time.Second, func() { f.create(counters) })
 		result = f.schedule(f.pod("p"))

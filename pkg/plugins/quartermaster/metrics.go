@@ -23,10 +23,10 @@ type pluginMetrics struct {
 
 // What a pod waits for around the writes to its claims.
 const (
-	stageYield  = "yield"  // before, for writes of schedulers that do not look
-	stageSee    = "see"    // afterwards, for the watch to show the write
-	stageJudge  = "judge"  // for drivers to publish what is needed to judge it
-	stageSettle = "settle" // and again for writes of schedulers that do not look
+	stagePreWriteSettle  = "pre-write-settle"  // before, for writes of non-participating schedulers
+	stageWatchCatchup    = "watch-catchup"     // afterwards, for the watch to show the write
+	stagePoolComplete    = "pool-complete"     // for drivers to publish the pools by which it is judged
+	stagePostWriteSettle = "post-write-settle" // and again for writes of non-participating schedulers
 )
 
 const metricsSubsystem = "quartermaster"
@@ -39,15 +39,15 @@ var metrics = &pluginMetrics{
 	}, []string{"driver", "pool"}),
 	rollbacks: k8smetrics.NewCounterVec(&k8smetrics.CounterOpts{
 		Subsystem: metricsSubsystem, Name: "rollbacks_total", StabilityLevel: k8smetrics.ALPHA,
-		Help: "Claims that were given back before their pod was bound because another claim holds the same. rival is who made that one's allocation: quartermaster or foreign.",
-	}, []string{"rival"}),
+		Help: "Claims that were rolled back before their pod was bound because a conflicting claim holds the same. allocated_by is who allocated that one: quartermaster or other.",
+	}, []string{"allocated_by"}),
 	evictions: k8smetrics.NewCounterVec(&k8smetrics.CounterOpts{
 		Subsystem: metricsSubsystem, Name: "conflict_evictions_total", StabilityLevel: k8smetrics.ALPHA,
 		Help: "Pods that were evicted because their claim holds what was allocated to another one before.",
 	}, []string{"driver", "pool"}),
 	waits: k8smetrics.NewHistogramVec(&k8smetrics.HistogramOpts{
 		Subsystem: metricsSubsystem, Name: "commit_wait_seconds", StabilityLevel: k8smetrics.ALPHA,
-		Help:    "How long pods wait before they are bound: for writes of other schedulers before their claims are allocated (yield), for the watch to show the last write to their claims (see), for drivers to publish pools completely by which claims have to be judged (judge; only if they have to wait), and for writes of other schedulers after that (settle).",
+		Help:    "How long pods wait before they are bound: for writes of non-participating schedulers before their claims are allocated (pre-write-settle), for the watch to show the last write to their claims (watch-catchup), for drivers to publish pools completely by which claims have to be judged (pool-complete; only if they have to wait), and for writes of non-participating schedulers after that (post-write-settle).",
 		Buckets: k8smetrics.ExponentialBuckets(0.001, 2, 15),
 	}, []string{"stage"}),
 	inFlight: k8smetrics.NewGaugeFunc(&k8smetrics.GaugeOpts{
@@ -62,26 +62,26 @@ func (m *pluginMetrics) register() {
 		legacyregistry.MustRegister(m.conflicts, m.rollbacks, m.evictions, m.waits)
 		legacyregistry.RawMustRegister(m.inFlight)
 		// So that the series exist before the first event.
-		for _, rival := range []string{rivalOurs, rivalForeign} {
-			m.rollbacks.WithLabelValues(rival)
+		for _, by := range []string{allocatedByOurs, allocatedByOther} {
+			m.rollbacks.WithLabelValues(by)
 		}
-		for _, stage := range []string{stageYield, stageSee, stageJudge, stageSettle} {
+		for _, stage := range []string{stagePreWriteSettle, stageWatchCatchup, stagePoolComplete, stagePostWriteSettle} {
 			m.waits.WithLabelValues(stage)
 		}
 	})
 }
 
 const (
-	rivalOurs    = "quartermaster"
-	rivalForeign = "foreign"
+	allocatedByOurs  = "quartermaster"
+	allocatedByOther = "other"
 )
 
 func (m *pluginMetrics) rollback(conflict claimlog.Conflict) {
-	rival := rivalOurs
+	by := allocatedByOurs
 	if conflict.Other.Foreign {
-		rival = rivalForeign
+		by = allocatedByOther
 	}
-	m.rollbacks.WithLabelValues(rival).Inc()
+	m.rollbacks.WithLabelValues(by).Inc()
 }
 
 func (m *pluginMetrics) conflict(pool inventory.PoolID) {

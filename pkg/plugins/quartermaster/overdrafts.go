@@ -17,7 +17,7 @@ const overdraftLook = time.Second
 
 // overdraftReporter tells everybody concerned when claims together have more of a counter
 // or a capacity than there is, or devices without a compatibility group in common, and nobody
-// gives way. Each claim, and each pod that uses it, gets one event for each thing of which
+// yields. Each claim, and each pod that uses it, gets one event for each thing of which
 // there is too little: if a driver lowers a capacity that a thousand claims share, that is a
 // thousand events and not one for each two of them.
 //

@@ -93,7 +93,7 @@ func TestOverdraftsAreReported(t *testing.T) {
 	}
 }
 
-// TestNoReportOfAShortOverdraft: claims of ours that give way are nobody's concern.
+// TestNoReportOfAShortOverdraft: claims of ours that yield are nobody's concern.
 func TestNoReportOfAShortOverdraft(t *testing.T) {
 	t.Parallel()
 	counters, devices := partitions()

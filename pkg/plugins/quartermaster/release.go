@@ -83,7 +83,7 @@ func (r *release) later(ctx context.Context, atOnce bool) {
 // tryOrTell is try, and reports whether the claim is released.
 func (r *release) tryOrTell(ctx context.Context) bool {
 	if err := r.try(ctx); err != nil {
-		klog.FromContext(ctx).Error(err, "Cannot take back the reservation of a claim; trying again",
+		klog.FromContext(ctx).Error(err, "Cannot roll back the reservation of a claim; trying again",
 			"claim", klog.KObj(r.claim), "pod", klog.KObj(r.pod))
 		return false
 	}
@@ -147,7 +147,7 @@ func (r *release) carryOut(ctx context.Context, action commit.ActionKind) (err e
 			claim = claim.DeepCopy()
 			claim.Status.Allocation = r.written
 		}
-		claim, err = r.pl.writer.GiveBack(ctx, claim, consumer)
+		claim, err = r.pl.writer.Release(ctx, claim, consumer)
 	default:
 		if r.special != nil {
 			claim, err = r.pl.settleSpecial(ctx, &r.podClaim)

@@ -141,7 +141,7 @@ func (r *runner) verdict(kind commit.EventKind) commit.Event {
 
 // awaitDevices waits for binding conditions. That may take minutes, and usually nothing can
 // have happened meanwhile to a claim that is reserved for the pod. But there was much time for
-// those who do not look.
+// non-participating schedulers.
 func (r *runner) awaitDevices(ctx context.Context) (commit.Event, error) {
 	outcome, err := r.pl.awaitBindingConditions(ctx, r.cycle, r.pod, r.node)
 	switch {
@@ -172,7 +172,7 @@ func (r *runner) mayBind(ctx context.Context) error {
 }
 
 // errConflict is why a pod is not bound although its claims are allocated and reserved.
-var errConflict = errors.New("somebody else was faster")
+var errConflict = errors.New("already allocated to another claim")
 
 // tellConflict counts the claims that yield, and returns why the pod has to look for other
 // devices.

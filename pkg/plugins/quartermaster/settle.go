@@ -32,8 +32,7 @@ const (
 	unseenTimes = 2
 )
 
-// settling is one wait for what schedulers write that do not look whether somebody else was
-// faster.
+// settling is one wait for what non-participating schedulers write.
 type settling struct {
 	pl    *Quartermaster
 	begin time.Time
@@ -48,7 +47,7 @@ type settling struct {
 func (pl *Quartermaster) newSettling(c *cycle) *settling {
 	s := &settling{pl: pl, begin: time.Now(), pools: c.newDevices()}
 	if len(s.pools) > 0 && pl.settles() {
-		s.contested, _ = pl.contest.rivals(s.pools, 0)
+		s.contested, _ = pl.contest.over(s.pools, 0)
 		s.contested = s.contested || s.unseen()
 	}
 	return s
@@ -78,16 +77,16 @@ func (s *settling) active() bool {
 	if !s.pl.settles() || len(s.pools) == 0 || waited >= s.pl.maxSettling() {
 		return false
 	}
-	_, rivalry := s.pl.contest.rivals(s.pools, pollAge)
+	_, others := s.pl.contest.over(s.pools, pollAge)
 	begun := func(since time.Time) bool { return !since.IsZero() && !since.After(s.begin) }
 	switch {
-	case begun(rivalry.decided):
+	case begun(others.decided):
 		return true
-	case begun(rivalry.active):
+	case begun(others.active):
 		silent := min(waited, time.Since(s.pl.state.order.LastForeign()), time.Since(s.pl.state.contenders.Heard()))
 		return silent < s.pl.settlingTime()
 	default:
-		return begun(rivalry.young) && waited < s.pl.args.SettleTime.Duration
+		return begun(others.young) && waited < s.pl.args.SettleTime.Duration
 	}
 }
 
@@ -142,12 +141,12 @@ func (pl *Quartermaster) stillSettling() time.Duration {
 
 // settlePlan waits before the pod's claims are written, as long as others are busy with
 // allocations, and fails if somebody else has been allocated the same meanwhile. What is
-// not written need not be given back, which matters to others: when the first of two claims
+// not written need not be released, which matters to others: when the first of two claims
 // lets go of a device, the default scheduler takes it for free. Without others it does not
 // look: our watch may be behind the informer from which the plan was made.
 func (pl *Quartermaster) settlePlan(ctx context.Context, c *cycle) error {
 	var conflict *claimlog.Conflict
-	if err := pl.newSettling(c).wait(ctx, stageYield, 0, func() bool {
+	if err := pl.newSettling(c).wait(ctx, stagePreWriteSettle, 0, func() bool {
 		conflict = pl.planLost(c)
 		return conflict != nil
 	}); err != nil {
@@ -168,7 +167,7 @@ func (pl *Quartermaster) settle(ctx context.Context, c *cycle, lost []lostClaim)
 	if !s.contested && len(lost) == 0 {
 		return nil, nil
 	}
-	err := s.wait(ctx, stageSettle, pl.args.SettleTime.Duration, func() bool {
+	err := s.wait(ctx, stagePostWriteSettle, pl.args.SettleTime.Duration, func() bool {
 		lost = addLost(lost, pl.lost(c, true))
 		return false
 	})

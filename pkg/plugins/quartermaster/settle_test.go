@@ -129,8 +129,8 @@ func TestWhereToSettle(t *testing.T) {
 	}
 }
 
-// TestSettle: a scheduler that does not look gets time to show what it has allocated, before
-// our write while it is busy, and after it; and whoever looks gives way to it.
+// TestSettle: a non-participating scheduler gets time to show what it has allocated, before
+// our write while it is busy, and after it; and whoever looks yields to it.
 func TestSettle(t *testing.T) {
 	t.Parallel()
 	const settleTime = time.Second
@@ -343,7 +343,7 @@ func TestUsersCannotMakePodsSettle(t *testing.T) {
 	})
 }
 
-// TestClaimInUseIsJoined: a pod that gave way to a later claim of another scheduler would
+// TestClaimInUseIsJoined: a pod that yielded to a later claim of another scheduler would
 // free nothing as long as a bound pod uses the claim.
 func TestClaimInUseIsJoined(t *testing.T) {
 	t.Parallel()

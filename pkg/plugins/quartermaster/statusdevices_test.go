@@ -33,7 +33,7 @@ func TestDriverStatusIsKept(t *testing.T) {
 				require.Empty(f.t, f.schedule(newPod("p", uses("c"))).phase)
 			},
 		},
-		"reservation taken back": {
+		"reservation rolled back": {
 			claim: allocated, want: []string{"other"},
 			do: func(f *fixture) {
 				a := f.bound(newPod("p", uses("c")), "n1")
@@ -41,7 +41,7 @@ func TestDriverStatusIsKept(t *testing.T) {
 				a.unreserve("n1")
 			},
 		},
-		"given back, but others use it": {
+		"released, but others use it": {
 			claim: gpus("c", 1).Obj(), want: []string{"other"},
 			do: func(f *fixture) {
 				a := f.bound(newPod("p", uses("c")), "n1")
@@ -73,7 +73,7 @@ func TestDriverStatusGoesWithTheAllocation(t *testing.T) {
 		claim *resourceapi.ResourceClaim
 		do    func(f *fixture)
 	}{
-		"given back": {
+		"released": {
 			claim: gpus("c", 1).Obj(),
 			do: func(f *fixture) {
 				a := f.bound(newPod("p", uses("c")), "n1")

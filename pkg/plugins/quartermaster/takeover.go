@@ -17,7 +17,7 @@ import (
 // takeover leaves alone what another process has reserved for pods: a process that died or
 // lost its lease may have sent their bindings, and these may arrive for as long as the API
 // server keeps a request. Unlike writes to claims, a late binding cannot be told from one in
-// time. A pod whose claim was given back meanwhile would be on a node without its devices.
+// time. A pod whose claim was released meanwhile would be on a node without its devices.
 //
 // A reservation counts as found unless this process is known to have made it. All of it ends
 // with the pause (takeoverPause).
@@ -73,7 +73,7 @@ func (t *takeover) made(before, after *resourceapi.ResourceClaim, consumer types
 	defer t.mutex.Unlock()
 	r := reservation{after.UID, consumer}
 	if _, known := t.own[r]; !known {
-		t.own[r] = before.Annotations[claimwriter.FenceAnnotation] == after.Annotations[claimwriter.FenceAnnotation]
+		t.own[r] = claimwriter.Fence(before) == claimwriter.Fence(after)
 	}
 }
 

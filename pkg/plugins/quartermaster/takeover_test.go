@@ -51,13 +51,13 @@ func TestFoundReservationIsLeftAlone(t *testing.T) {
 					return
 				}
 				require.Equal(t, "PreBind", f.schedule(f.pod("p")).phase)
-				require.Nil(t, f.claim("c").Status.Allocation, "given back")
+				require.Nil(t, f.claim("c").Status.Allocation, "released")
 			})
 		})
 	}
 }
 
-// TestOwnReservationIsGivenBackAtOnce: what this process has written it can take back.
+// TestOwnReservationIsGivenBackAtOnce: what this process has written it can roll back.
 func TestOwnReservationIsGivenBackAtOnce(t *testing.T) {
 	t.Parallel()
 	inCluster(t, conflictWorld(), func(t *testing.T, f *fixture) {

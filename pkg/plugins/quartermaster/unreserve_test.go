@@ -160,7 +160,7 @@ func TestUnreserveLearnsWhatWasWritten(t *testing.T) {
 		require.Equal(t, "PreBind", f.schedule(newPod("p", uses("a"))).phase)
 		require.Empty(t, f.faults, "the faults did not happen")
 		require.Zero(t, f.pl.state.ledger.InFlightCount())
-		require.Empty(t, f.inUse("n1"), "given back")
+		require.Empty(t, f.inUse("n1"), "released")
 		known, err := f.pl.handle.SharedDRAManager().ResourceClaims().Get("default", "a")
 		require.NoError(t, err)
 		require.Equal(t, f.claim("a"), known)

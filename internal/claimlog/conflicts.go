@@ -8,10 +8,10 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// rivals returns all conflicts of a claim, as far as they can be judged. It looks at the
+// conflicts returns all conflicts of a claim, as far as they can be judged. It looks at the
 // claim's devices, and at all devices in use of those of its pools in which it draws on
 // counters.
-func (o *Order) rivals(uid types.UID) []Conflict {
+func (o *Order) conflicts(uid types.UID) []Conflict {
 	own := o.index.claims[uid]
 	if own == nil {
 		return nil

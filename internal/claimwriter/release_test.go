@@ -73,13 +73,13 @@ func TestGiveBack(t *testing.T) {
 			requests: "update status, get",
 			want:     newClaim(allocated("gpu-1")),
 		},
-		"given back before, the finalizer stayed": {
+		"released before, the finalizer stayed": {
 			stored:   newClaim(protected, withVersion("12")),
 			seen:     newClaim(allocated("gpu-0"), reservedFor("me")),
 			requests: "update status, get, update",
 			want:     newClaim(),
 		},
-		"given back before": {
+		"released before": {
 			stored:   newClaim(withVersion("12")),
 			seen:     newClaim(allocated("gpu-0"), reservedFor("me")),
 			requests: "update status, get",
@@ -120,7 +120,7 @@ func TestGiveBack(t *testing.T) {
 			requests: "update status, get",
 		},
 	} {
-		t.Run(name, tc.run((*Writer).GiveBack))
+		t.Run(name, tc.run((*Writer).Release))
 	}
 }
 
@@ -138,7 +138,7 @@ func TestGiveBackNeedsToKnowWhat(t *testing.T) {
 			t.Parallel()
 			s, client := startServer(t, newClaim(allocated("gpu-0"), reservedFor("me")))
 			w, _ := newTestWriter(client)
-			_, err := w.GiveBack(context.Background(), tc.claim, tc.consumer)
+			_, err := w.Release(context.Background(), tc.claim, tc.consumer)
 			require.ErrorContains(t, err, "bug in the caller")
 			require.Empty(t, s.requests)
 		})
@@ -153,7 +153,7 @@ func TestGiveBackByAllConsumers(t *testing.T) {
 	w, _ := newTestWriter(client)
 	for _, pod := range []types.UID{"me-uid", "other-uid"} {
 		require.NotNil(t, s.claim.Status.Allocation)
-		_, err := w.GiveBack(context.Background(), claim, pod)
+		_, err := w.Release(context.Background(), claim, pod)
 		require.NoError(t, err)
 	}
 	require.Nil(t, s.claim.Status.Allocation)
@@ -167,13 +167,13 @@ func TestGiveBackOutlivesItsContext(t *testing.T) {
 	claim := newClaim(allocated("gpu-0"), reservedFor("me"))
 	_, client := startServer(t, claim, fault{on: "update status", err: io.EOF})
 	w, _ := newTestWriter(client)
-	got, err := w.GiveBack(ctx, claim, "me-uid")
+	got, err := w.Release(ctx, claim, "me-uid")
 	require.NoError(t, err)
 	require.Nil(t, got.Status.Allocation)
 }
 
-// A write of GiveBack that was held up must not clear what was allocated afterwards,
-// and the one of an earlier Bind must not allocate again what GiveBack has cleared.
+// A write of Release that was held up must not clear what was allocated afterwards,
+// and the one of an earlier Bind must not allocate again what Release has cleared.
 func TestLateWritesAroundGiveBack(t *testing.T) {
 	t.Parallel()
 	claim := newClaim()
@@ -181,7 +181,7 @@ func TestLateWritesAroundGiveBack(t *testing.T) {
 	w, _ := newTestWriter(client)
 	bound, err := w.Bind(context.Background(), claim, newAllocation("gpu-0"), consumer("me"))
 	require.NoError(t, err)
-	_, err = w.GiveBack(context.Background(), bound, "me-uid")
+	_, err = w.Release(context.Background(), bound, "me-uid")
 	require.NoError(t, err)
 	require.Nil(t, s.claim.Status.Allocation)
 	_, err = w.Bind(context.Background(), s.claim.DeepCopy(), newAllocation("gpu-0"), consumer("other"))
