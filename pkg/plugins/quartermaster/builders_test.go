@@ -13,11 +13,7 @@ import (
 
 // newPod makes a pod in the namespace of claims. Its UID is derived from its name.
 func newPod(name string, edits ...func(*v1.Pod)) *v1.Pod {
-	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: builder.Namespace, UID: types.UID("uid-pod-" + name)}}
-	for _, edit := range edits {
-		edit(pod)
-	}
-	return pod
+	return builder.Pod(name, edits...)
 }
 
 // uses adds a claim by name.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 )
 
 // claimEvents wakes the pods that may be helped by what happens to the claims that they
@@ -97,6 +98,19 @@ func (e *claimEvents) wakeUsers(ctx context.Context, claim *resourceapi.Resource
 		e.pl.handle.Activate(klog.FromContext(ctx), untried)
 	}
 	return nil
+}
+
+// wakeOwner wakes the pod that waits for the end of a claim that an earlier attempt made
+// for its extended resources. The claim of a failed attempt ends as well, and that pod has
+// to wait as long as after other failures.
+func (e *claimEvents) wakeOwner(claim *resourceapi.ResourceClaim) {
+	owner := extendedresource.OwnerOf(claim)
+	if owner == "" {
+		return
+	}
+	if entry := e.pl.waiting.get(owner); entry != nil && entry.wantedExtended().leftOver {
+		e.pl.waker.wakeAtOnce(entry)
+	}
 }
 
 // matters reports whether pods that use the claim may be helped. Metadata does not

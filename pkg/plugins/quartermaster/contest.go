@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/quartermaster-dra/quartermaster/internal/contenders"
+	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
@@ -298,17 +299,11 @@ func (c *contest) claimsOf(contender contenders.Contender) []*resourceapi.Resour
 			open = append(open, claim)
 		}
 	}
-	var served []extendedResource
-	for _, resource := range c.pl.extendedResources(contender.Pod) {
-		if resource.class != nil {
-			served = append(served, resource)
-		}
-	}
-	if len(served) > 0 {
+	if served := extendedresource.Served(c.pl.extendedResources(contender.Pod)); len(served) > 0 {
 		// The scheduler makes a claim when it has decided.
 		open = append(open, &resourceapi.ResourceClaim{
 			ObjectMeta: metav1.ObjectMeta{Namespace: contender.Pod.Namespace, UID: contender.Pod.UID},
-			Spec:       resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: requestsFor(contender.Pod, served).requests}},
+			Spec:       resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: extendedresource.RequestsFor(contender.Pod, served).Devices}},
 		})
 	}
 	return open

@@ -12,6 +12,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
+	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/classic"
 	"github.com/quartermaster-dra/quartermaster/internal/nodecache"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
@@ -33,7 +34,10 @@ type cycle struct {
 	task *allocator.Task
 	// extended is nil unless a device class stands for resources that the pod asks for. If
 	// it is set, the task depends on the node, and is here from Reserve on.
-	extended *extendedDemand
+	extended *extendedresource.Demand
+	// leftOver is the claim for these that an earlier attempt has left; it is among the claims
+	// as well. nil if there is none.
+	leftOver *podClaim
 
 	// group is the state of the pod's group while that is tried as a whole, else nil; uid
 	// is the pod's, and reservedOn the node for which it is reserved meanwhile.
@@ -60,7 +64,8 @@ type cycle struct {
 
 	// mutex protects what Filter writes for several nodes at once.
 	mutex sync.Mutex
-	// known says which nodes have devices for the task; nil if nothing is known.
+	// known says which nodes have devices for the task, or for that of nodes where devices
+	// serve all extended resources; nil if nothing is known.
 	known *nodecache.Answer
 	// narrowedTo are the nodes that PreFilter named; nil if it named none.
 	narrowedTo sets.Set[string]

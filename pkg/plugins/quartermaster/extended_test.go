@@ -85,24 +85,6 @@ func TestFilterExtendedResources(t *testing.T) {
 	}
 }
 
-// TestNodesOfOneKindShareATask: what the search has to know about the pod is worked out
-// once for all nodes that lack the same.
-func TestNodesOfOneKindShareATask(t *testing.T) {
-	t.Parallel()
-	objects := append(servedNodes(1, "n1", "n2", "n3"), offering("n4", gpuResource, "1"), offering("n5", gpuResource, "1"))
-	inCluster(t, objects, func(t *testing.T, f *fixture) {
-		a := f.mustBegin(gpuPod("p", "1")).filter()
-		c, err := cycleOf(a.state)
-		require.NoError(t, err)
-		require.Len(t, c.extended.variants, 2)
-		require.Same(t, c.extended.full, c.extended.onNode["n1"])
-		require.Same(t, c.extended.full, c.extended.onNode["n3"])
-		require.NotSame(t, c.extended.full, c.extended.onNode["n4"])
-		require.Same(t, c.extended.onNode["n4"], c.extended.onNode["n5"])
-		require.Nil(t, c.extended.onNode["n4"].task, "nothing to allocate")
-	})
-}
-
 // TestResizeLeavesExtendedResourcesAlone: devices do not change with the pod's size.
 func TestResizeLeavesExtendedResourcesAlone(t *testing.T) {
 	t.Parallel()

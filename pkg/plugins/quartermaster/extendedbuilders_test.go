@@ -1,11 +1,11 @@
 package quartermaster
 
 import (
+	"fmt"
+
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
@@ -19,28 +19,16 @@ const (
 
 // asks adds a container that asks for resources: name, quantity and so on.
 func asks(name string, resources ...string) func(*v1.Pod) {
-	return func(pod *v1.Pod) { pod.Spec.Containers = append(pod.Spec.Containers, container(name, resources)) }
+	return builder.Container(name, resources...)
 }
 
-func asksFirst(name string, resources ...string) func(*v1.Pod) {
-	return func(pod *v1.Pod) {
-		pod.Spec.InitContainers = append(pod.Spec.InitContainers, container(name, resources))
+// many makes n containers that ask for one each.
+func many(n int, resource string) []func(*v1.Pod) {
+	var containers []func(*v1.Pod)
+	for i := range n {
+		containers = append(containers, asks(fmt.Sprintf("c%d", i), resource, "1"))
 	}
-}
-
-func sidecar(name string, resources ...string) func(*v1.Pod) {
-	return func(pod *v1.Pod) {
-		asksFirst(name, resources...)(pod)
-		pod.Spec.InitContainers[len(pod.Spec.InitContainers)-1].RestartPolicy = ptr.To(v1.ContainerRestartPolicyAlways)
-	}
-}
-
-func container(name string, resources []string) v1.Container {
-	requests := v1.ResourceList{}
-	for i := 0; i < len(resources); i += 2 {
-		requests[v1.ResourceName(resources[i])] = resource.MustParse(resources[i+1])
-	}
-	return v1.Container{Name: name, Resources: v1.ResourceRequirements{Requests: requests}}
+	return containers
 }
 
 // gpuPod asks for GPUs as extended resource.
@@ -61,7 +49,7 @@ func serving(class *resourceapi.DeviceClass, resource string) *resourceapi.Devic
 // offering is a node where a device plugin offers resources: name, quantity and so on.
 func offering(node string, resources ...string) *v1.Node {
 	result := builder.Node(node)
-	result.Status.Allocatable = container("", resources).Resources.Requests
+	result.Status.Allocatable = builder.Resources(resources...)
 	return result
 }
 

@@ -10,32 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
-
-func TestNodeOffers(t *testing.T) {
-	t.Parallel()
-	gpu := []extendedResource{{name: gpuResource, class: builder.Class("gpu")}}
-	both := append(gpu, extendedResource{name: nicResource, class: builder.Class("nic")})
-	o := newNodeOffers()
-	see := func(node *v1.Node) { o.refresh(node.Name, func() *v1.Node { return node }) }
-	see(offering("n1", "cpu", "1", gpuResource, "2"))
-	see(offering("n2", gpuResource, "0", nicResource, "1"))
-	see(offering("n3"))
-	require.Equal(t, sets.New("n1"), o.offering(gpu))
-	require.Equal(t, sets.New("n1", "n2"), o.offering(both))
-	require.Empty(t, o.offering([]extendedResource{{name: gpuResource}}), "kube-scheduler alone counts what no class stands for")
-
-	see(offering("n1", nicResource, "1"))
-	see(offering("n3", gpuResource, "1"))
-	require.Equal(t, sets.New("n3"), o.offering(gpu))
-	for _, name := range []string{"n1", "n2", "n3"} {
-		o.refresh(name, func() *v1.Node { return nil })
-	}
-	require.Empty(t, o.offering(both))
-	require.Empty(t, o.nodes)
-	require.Empty(t, o.offered)
-}
 
 // TestNarrowForExtendedResources: in a full cluster, PreFilter names the nodes with
 // devices and those where a device plugin offers the resource, and no others.
@@ -74,8 +51,8 @@ func TestNarrowForExtendedResources(t *testing.T) {
 
 		// What is left over of an earlier attempt decides where the pod goes.
 		pod := gpuPod("again", "1")
-		left := with(newExtendedClaim(pod), allocate("n5", "gpu-0"), reservedFor("again"), func(claim *resourceapi.ResourceClaim) {
-			claim.Spec.Devices.Requests = requestsFor(pod, f.pl.extendedResources(pod)).requests
+		left := with(extendedresource.NewClaim(pod), allocate("n5", "gpu-0"), reservedFor("again"), func(claim *resourceapi.ResourceClaim) {
+			claim.Spec.Devices.Requests = extendedresource.RequestsFor(pod, f.pl.extendedResources(pod)).Devices
 			claim.Status.Allocation.NodeSelector = &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
 				MatchFields: []v1.NodeSelectorRequirement{{Key: "metadata.name", Operator: v1.NodeSelectorOpIn, Values: []string{"n7"}}},
 			}}}

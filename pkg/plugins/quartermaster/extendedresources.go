@@ -1,78 +1,165 @@
 package quartermaster
 
 import (
+	"context"
+	"fmt"
 	"slices"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/kubernetes/pkg/scheduler/util"
+	"k8s.io/client-go/tools/cache"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 )
 
-// extendedResource is a resource that a pod's containers ask for by name and that devices
-// may serve (KEP-5004): on a node where no device plugin offers it, if a device class
-// stands for it. NodeResourcesFit leaves those nodes to this plugin.
-type extendedResource struct {
-	name v1.ResourceName
-	// class stands for the resource, by its extendedResourceName or because the resource is
-	// named after it. nil if there is none.
-	class *resourceapi.DeviceClass
-}
-
-// extendedResources returns the extended resources in the requests of a pod's containers,
-// sorted by name. It is nil for pods that ask for none, and if the feature is off.
-func (pl *Quartermaster) extendedResources(pod *v1.Pod) []extendedResource {
+// extendedResources returns the extended resources in the requests of a pod's containers. It is
+// nil for pods that ask for none, and if the feature is off.
+func (pl *Quartermaster) extendedResources(pod *v1.Pod) []extendedresource.Resource {
 	if !pl.features.EnableDRAExtendedResource {
 		return nil
 	}
-	var result []extendedResource
-	for container := range containersOf(pod) {
-		for name, quantity := range container.Resources.Requests {
-			if quantity.IsZero() || !util.IsDRAExtendedResourceName(name) || hasResource(result, name) {
-				continue
-			}
-			result = append(result, extendedResource{name, pl.handle.SharedDRAManager().DeviceClassResolver().GetDeviceClass(name)})
-		}
-	}
-	slices.SortFunc(result, func(a, b extendedResource) int { return strings.Compare(string(a.name), string(b.name)) })
-	return result
+	return extendedresource.Of(pod, pl.handle.SharedDRAManager().DeviceClassResolver())
 }
 
-// containersOf yields the init containers of a pod, then the others.
-func containersOf(pod *v1.Pod) func(func(*v1.Container) bool) {
-	return func(yield func(*v1.Container) bool) {
-		for _, containers := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-			for i := range containers {
-				if !yield(&containers[i]) {
-					return
-				}
-			}
-		}
+// unservedKey is where PreFilter notes extended resources for which there was no class.
+const unservedKey fwk.StateKey = Name + ".Unserved"
+
+// noteUnserved notes the resources without a class.
+func noteUnserved(cs fwk.CycleState, resources []extendedresource.Resource) {
+	if len(resources) > 0 {
+		cs.Write(unservedKey, extendedresource.NewUnserved(resources))
 	}
 }
 
-func hasResource(resources []extendedResource, name v1.ResourceName) bool {
-	return slices.ContainsFunc(resources, func(r extendedResource) bool { return r.name == name })
+// stillUnserved fails if there is a class by now for what PreFilter has noted.
+func (pl *Quartermaster) stillUnserved(cs fwk.CycleState) error {
+	if !pl.features.EnableDRAExtendedResource {
+		return nil
+	}
+	data, err := cs.Read(unservedKey)
+	if err != nil {
+		return nil // There are none.
+	}
+	names, _ := data.(extendedresource.Unserved)
+	return names.Check(pl.handle.SharedDRAManager().DeviceClassResolver())
 }
 
-// servedByClass reports whether a class stands for any of the resources.
-func servedByClass(resources []extendedResource) bool {
-	return slices.ContainsFunc(resources, func(r extendedResource) bool { return r.class != nil })
+// demandExtended begins with the extended resources of a pod. It adds the claim that an
+// earlier attempt has left to those of the cycle.
+func (pl *Quartermaster) demandExtended(cs fwk.CycleState, c *cycle, pod *v1.Pod, resources []extendedresource.Resource) *fwk.Status {
+	if !extendedresource.AnyServed(resources) {
+		noteUnserved(cs, resources)
+		return nil
+	}
+	pl.scoring.Begin()
+	left, err := extendedresource.LeftOver(pod, pl.state.claims, pl.claim)
+	if err != nil {
+		return failed(err)
+	}
+	c.extended = extendedresource.NewDemand(pod, resources, left)
+	claim := c.extended.Found()
+	if claim == nil {
+		return nil
+	}
+	found, status := pl.checkClaim(pod, claim, nil)
+	if status != nil {
+		return status
+	}
+	found.special = &specialClaim{created: true}
+	c.leftOver = found
+	c.claims = append(c.claims, found)
+	return nil
 }
 
-// asksFor reports whether a pod asks for an extended resource that the class stands for.
-func asksFor(pod *v1.Pod, class *resourceapi.DeviceClass) bool {
-	implicit := v1.ResourceName(resourceapi.ResourceDeviceClassPrefix + class.Name)
-	for container := range containersOf(pod) {
-		if _, asked := container.Resources.Requests[implicit]; asked {
-			return true
+// prepareExtended makes the task of most nodes.
+func (pl *Quartermaster) prepareExtended(c *cycle) *fwk.Status {
+	var open []*resourceapi.ResourceClaim
+	for _, podClaim := range c.unallocated() {
+		open = append(open, podClaim.claim)
+	}
+	c.extended.Prepare(open, pl.solver.Prepare, pl.storesExtended)
+	full := c.extended.Full()
+	c.pod.wants(full.Claims, full.Task)
+	c.pod.wantsExtended(full.Claim, c.leftOver != nil || len(c.extended.Obsolete()) > 0)
+	if full.Task != nil {
+		if err := full.Task.Err(); err != nil {
+			return waiting("%v", err)
 		}
-		if class.Spec.ExtendedResourceName == nil {
+		pl.prepareScore(c, full.Task)
+	}
+	return nil
+}
+
+// filterExtended is filter for pods with extended resources.
+func (pl *Quartermaster) filterExtended(ctx context.Context, c *cycle, nodeInfo fwk.NodeInfo) *fwk.Status {
+	variant, err := c.extended.VariantOn(nodeInfo.Node().Name, nodeInfo.GetAllocatable().GetScalarResources())
+	if err != nil {
+		return waiting("%v", err)
+	}
+	known := c.known
+	if variant != c.extended.Full() {
+		known = nil
+	}
+	status := pl.filterTask(ctx, c, variant.Task, known, nodeInfo.Node())
+	if status.Code() == fwk.UnschedulableAndUnresolvable {
+		return waiting("%s", variant.InPodsWords(status.Message()))
+	}
+	return status
+}
+
+// chooseExtended makes what the chosen node has to give what the cycle has to allocate.
+func (c *cycle) chooseExtended(nodeName string) error {
+	if c.extended == nil {
+		return nil
+	}
+	variant, err := c.extended.Choose(nodeName)
+	if err != nil {
+		return err
+	}
+	c.task = variant.Task
+	if variant.Claim != nil && c.leftOver == nil {
+		c.claims = append(c.claims, &podClaim{claim: variant.Claim, special: &specialClaim{}})
+	}
+	return nil
+}
+
+// leaveExtended is the opposite of chooseExtended. A claim that was written stays, so that
+// nobody takes it for one that is not.
+func (c *cycle) leaveExtended() {
+	if c.extended == nil || !c.extended.Leave() {
+		return
+	}
+	c.task = nil
+	c.claims = slices.DeleteFunc(c.claims, func(claim *podClaim) bool {
+		return claim.special != nil && claim != c.leftOver
+	})
+}
+
+// recordExtended tells the kubelet which claim serves the pod's extended resources.
+func (pl *Quartermaster) recordExtended(ctx context.Context, c *cycle, pod *v1.Pod) error {
+	if c.extended == nil || c.extended.Chosen() == nil || c.extended.Chosen().Claim == nil {
+		return nil
+	}
+	for _, podClaim := range c.claims {
+		if podClaim.special == nil {
 			continue
 		}
-		if _, asked := container.Resources.Requests[v1.ResourceName(*class.Spec.ExtendedResourceName)]; asked {
-			return true
+		if err := extendedresource.Record(ctx, pl.handle.ClientSet(), pod, podClaim.claim, c.extended.Chosen().Mappings); err != nil {
+			return err
 		}
 	}
-	return false
+	return nil
+}
+
+// followOffers keeps what is known of nodes with device plugins up to date.
+func (s *clusterState) followOffers(nodes cache.SharedIndexInformer) error {
+	s.offers = extendedresource.NewOffers()
+	_, err := afterEvents(nodes, func(name string) {
+		s.offers.Refresh(name, func() *v1.Node { return fromStore[v1.Node](nodes.GetIndexer(), name) })
+	})
+	if err != nil {
+		return fmt.Errorf("watch which nodes offer extended resources: %w", err)
+	}
+	return nil
 }

@@ -8,11 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 )
 
 // managed returns the devices that are in use as NodeResourcesFit sees it, sorted.
 func (f *fixture) managed() []string {
-	state, err := f.pl.managedClaims().GatherAllocatedState()
+	state, err := f.pl.scoring.Claims.GatherAllocatedState()
 	require.NoError(f.t, err)
 	var devices []string
 	for id := range state.AllocatedDevices {
@@ -45,10 +47,10 @@ func TestScoringSeesWhatIsInFlight(t *testing.T) {
 		require.NoError(t, a.preBind("n1").AsError())
 		require.Equal(t, all, f.managed())
 		f.settle()
-		time.Sleep(2 * managerInterval)
+		time.Sleep(2 * extendedresource.ManagerInterval)
 		f.settle()
 		require.Equal(t, all, f.managed())
-		require.Nil(t, f.pl.managedClaims().GetPendingAllocation(f.claim("c").UID), "the manager has it from the informer")
+		require.Nil(t, f.pl.scoring.Claims.GetPendingAllocation(f.claim("c").UID), "the manager has it from the informer")
 
 		a.unreserve("n1")
 		f.settle()
@@ -61,22 +63,22 @@ func TestScoringSeesWhatIsInFlight(t *testing.T) {
 func TestScoringWithLateInformer(t *testing.T) {
 	t.Parallel()
 	inCluster(t, servedNodes(1, "n1"), func(t *testing.T, f *fixture) {
-		written := with(newExtendedClaim(gpuPod("p", "1")), allocate("n1", "gpu-0"), func(claim *resourceapi.ResourceClaim) {
+		written := with(extendedresource.NewClaim(gpuPod("p", "1")), allocate("n1", "gpu-0"), func(claim *resourceapi.ResourceClaim) {
 			claim.ResourceVersion = "2000000"
 		})
-		f.pl.scoring.needed.Store(true)
-		planned := &podClaim{claim: newExtendedClaim(gpuPod("p", "1")), planned: written.Status.Allocation, special: &specialClaim{}}
+		f.pl.scoring.Begin()
+		planned := &podClaim{claim: extendedresource.NewClaim(gpuPod("p", "1")), planned: written.Status.Allocation, special: &specialClaim{}}
 		f.pl.signalInFlight(planned)
 		planned.claim = written
 		f.pl.signalWritten(planned)
 		require.Empty(t, planned.signalled, "once")
-		time.Sleep(3 * managerInterval)
+		time.Sleep(3 * extendedresource.ManagerInterval)
 		require.Equal(t, []string{"n1/gpu-0"}, f.managed())
 
 		early := written.DeepCopy()
 		early.ResourceVersion, early.Status = "1999999", resourceapi.ResourceClaimStatus{}
 		f.assume.OnAdd(early, false)
-		time.Sleep(2 * managerInterval)
+		time.Sleep(2 * extendedresource.ManagerInterval)
 		require.Equal(t, []string{"n1/gpu-0"}, f.managed(), "the later state counts")
 		f.assume.OnDelete(cache.DeletedFinalStateUnknown{Key: "default/" + written.Name, Obj: written})
 		require.Empty(t, f.managed(), "nothing is in flight any more")

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
@@ -106,15 +105,4 @@ func TestHintsForExtendedResources(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestAsksFor(t *testing.T) {
-	t.Parallel()
-	named, unnamed := servingClass("gpu", gpuResource), builder.Class("gpu")
-	require.True(t, asksFor(gpuPod("p", "1"), named))
-	require.False(t, asksFor(gpuPod("p", "1"), unnamed))
-	require.True(t, asksFor(newPod("p", asksFirst("init", implicitGPU, "1"), asks("main")), unnamed))
-	require.False(t, asksFor(newPod("p", asks("main", "cpu", "1")), named))
-	named.Spec.ExtendedResourceName = ptr.To("cpu.example.com/x")
-	require.False(t, asksFor(gpuPod("p", "1"), named))
 }

@@ -38,7 +38,7 @@ func (pl *Quartermaster) Filter(ctx context.Context, cs fwk.CycleState, _ *v1.Po
 
 func (pl *Quartermaster) filter(ctx context.Context, c *cycle, nodeInfo fwk.NodeInfo) *fwk.Status {
 	if c.extended != nil {
-		return pl.filterVariant(ctx, c, nodeInfo)
+		return pl.filterExtended(ctx, c, nodeInfo)
 	}
 	return pl.filterTask(ctx, c, c.task, c.known, nodeInfo.Node())
 }

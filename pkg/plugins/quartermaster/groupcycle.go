@@ -103,8 +103,8 @@ func (pl *Quartermaster) wantsShared(c *cycle) {
 			shared = shared || podClaim.shared != nil
 		}
 	}
-	if c.extended != nil && c.extended.found == nil && c.extended.full.claim != nil {
-		missing = append(missing, c.extended.full.claim)
+	if c.extended != nil && c.leftOver == nil && c.extended.Full().Claim != nil {
+		missing = append(missing, c.extended.Full().Claim)
 	}
 	if shared {
 		c.pod.wants(missing, pl.solver.Prepare(missing))

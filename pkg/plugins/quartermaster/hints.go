@@ -8,6 +8,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 )
 
 // isSchedulableAfterClassChange wakes the pods with a claim that refers to the class,
@@ -45,7 +46,7 @@ func (pl *Quartermaster) isSchedulableAfterNodeChange(_ klog.Logger, pod *v1.Pod
 	if !ok {
 		return fwk.Queue, nil
 	}
-	if servedByClass(pl.extendedResources(pod)) {
+	if extendedresource.AnyServed(pl.extendedResources(pod)) {
 		return fwk.Queue, nil
 	}
 	if old, ok := oldObj.(*v1.Node); ok && apiequality.Semantic.DeepEqual(old.Labels, node.Labels) &&
@@ -98,4 +99,29 @@ func unallocated(claims []*resourceapi.ResourceClaim) []*resourceapi.ResourceCla
 func (pl *Quartermaster) isSchedulableAfterTargetPodUpdate(_ klog.Logger, _ *v1.Pod, _, newObj any) (fwk.QueueingHint, error) {
 	pod, ok := newObj.(*v1.Pod)
 	return hint(!ok || pl.checkClaims(pod) == nil)
+}
+
+// claimsWanted is claimsOf with the claim that would be made for the pod's extended
+// resources, as of the latest attempt.
+func (pl *Quartermaster) claimsWanted(pod *v1.Pod) ([]*resourceapi.ResourceClaim, error) {
+	claims, err := pl.claimsOf(pod)
+	if err != nil || !pl.features.EnableDRAExtendedResource {
+		return claims, err
+	}
+	if entry := pl.waiting.get(pod.UID); entry != nil {
+		if extended := entry.wantedExtended(); extended.claim != nil {
+			claims = append(claims, extended.claim)
+		}
+	}
+	return claims, nil
+}
+
+// mayServe reports whether a class stands for an extended resource of the pod, or did so
+// before it changed: another class may do so now.
+func (pl *Quartermaster) mayServe(pod *v1.Pod, before any, class *resourceapi.DeviceClass) bool {
+	if !pl.features.EnableDRAExtendedResource {
+		return false
+	}
+	old, changed := before.(*resourceapi.DeviceClass)
+	return extendedresource.AsksFor(pod, class) || changed && extendedresource.AsksFor(pod, old)
 }

@@ -63,6 +63,26 @@ func (pl *Quartermaster) narrow(c *cycle, pod *v1.Pod, total int) *fwk.PreFilter
 	return &fwk.PreFilterResult{NodeNames: names}
 }
 
+// mayHaveDevices returns the nodes to look at, unless they are more than some number: those
+// that are known to have devices, or might have, and for extended resources also those
+// where a device plugin may have them.
+func (pl *Quartermaster) mayHaveDevices(c *cycle, most int) sets.Set[string] {
+	if c.known == nil || c.extended != nil && c.extended.Full().Unfit != nil {
+		return nil
+	}
+	names, few := c.known.Names(most)
+	if c.extended == nil {
+		return names
+	}
+	if !few {
+		return nil
+	}
+	if names = names.Union(pl.state.offers.On(c.extended.Resources())); len(names) > most {
+		return nil
+	}
+	return names
+}
+
 // othersNarrow reports whether other plugins may name nodes for the pod as well. If
 // theirs and ours had none in common, the scheduler would not get to PostFilter with
 // anything to say.

@@ -19,6 +19,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
 	"github.com/quartermaster-dra/quartermaster/internal/bindingcondition"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
@@ -38,7 +39,7 @@ type Quartermaster struct {
 	undoing       *pendingUndos
 	takeover      *takeover
 	narrowing     *narrowing
-	scoring       scoring
+	scoring       *extendedresource.Scoring
 	gate          *gateReporter
 	waiting       *waitingPods
 	waker         *waker
@@ -142,6 +143,7 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 		stopping:          ctx,
 	}
 	pl.takeover = pl.newTakeover()
+	pl.scoring = &extendedresource.Scoring{Claims: handle.SharedDRAManager().ResourceClaims(), Stopping: ctx}
 	pl.devices = pl.newDeviceWaiter()
 	if features.EnableDRAWorkloadResourceClaims {
 		pl.groups = newGroupClaims()

@@ -11,6 +11,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
@@ -20,7 +21,7 @@ import (
 // are few.
 func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	extended := pl.extendedResources(pod)
-	if pl.isResize(pod) || len(pod.Spec.ResourceClaims) == 0 && !servedByClass(extended) {
+	if pl.isResize(pod) || len(pod.Spec.ResourceClaims) == 0 && !extendedresource.AnyServed(extended) {
 		noteUnserved(cs, extended)
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
@@ -38,7 +39,7 @@ func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *
 
 // preFilter is PreFilter for pods that need devices, except that it does not note that
 // the pod was rejected.
-func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, c *cycle, extended []extendedResource, nodes int) (*fwk.PreFilterResult, *fwk.Status) {
+func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, c *cycle, extended []extendedresource.Resource, nodes int) (*fwk.PreFilterResult, *fwk.Status) {
 	group, err := pl.groupCycleOf(cs)
 	if err != nil {
 		return nil, failed(err)
@@ -51,7 +52,7 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 	if err != nil {
 		return nil, waiting("%v", err)
 	}
-	if len(claims) == 0 && !servedByClass(extended) {
+	if len(claims) == 0 && !extendedresource.AnyServed(extended) {
 		noteUnserved(cs, extended)
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
@@ -89,8 +90,8 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 	cs.Write(cycleKey, c)
 	if c.task != nil {
 		c.known = pl.state.candidates.Find(pl.filterContext(ctx, c), c.task)
-	} else if c.extended != nil && c.extended.full.task != nil {
-		c.extended.full.known = pl.state.candidates.Find(pl.filterContext(ctx, c), c.extended.full.task)
+	} else if c.extended != nil && c.extended.Full().Task != nil {
+		c.known = pl.state.candidates.Find(pl.filterContext(ctx, c), c.extended.Full().Task)
 	}
 	return pl.narrow(c, pod, nodes), nil
 }

@@ -32,7 +32,7 @@ func (pl *Quartermaster) Reserve(ctx context.Context, cs fwk.CycleState, pod *v1
 	if status := pl.negotiate(c, pod, nodeName); status != nil {
 		return status
 	}
-	if err := c.chooseVariant(nodeName); err != nil {
+	if err := c.chooseExtended(nodeName); err != nil {
 		return failed(err)
 	}
 	c.begin()

@@ -22,6 +22,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimlog"
 	"github.com/quartermaster-dra/quartermaster/internal/contenders"
+	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/leadership"
 	"github.com/quartermaster-dra/quartermaster/internal/nodecache"
 	"github.com/quartermaster-dra/quartermaster/internal/recall"
@@ -66,7 +67,7 @@ type clusterState struct {
 	remembered int64
 
 	// offers is nil without extended resources.
-	offers *nodeOffers
+	offers *extendedresource.Offers
 
 	claims cache.Indexer
 	slices cache.Indexer
@@ -99,11 +100,10 @@ func stateFor(handle fwk.Handle, supported structured.Features, gates feature.Fe
 		return nil, err
 	}
 	if gates.EnableDRAExtendedResource {
-		if err := indexExtendedClaims(factory.Resource().V1().ResourceClaims().Informer()); err != nil {
+		if err := extendedresource.IndexClaims(factory.Resource().V1().ResourceClaims().Informer()); err != nil {
 			return nil, err
 		}
-		state.offers = newNodeOffers()
-		if err := state.offers.follow(factory.Core().V1().Nodes().Informer()); err != nil {
+		if err := state.followOffers(factory.Core().V1().Nodes().Informer()); err != nil {
 			return nil, err
 		}
 	}

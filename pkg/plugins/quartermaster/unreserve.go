@@ -28,5 +28,5 @@ func (pl *Quartermaster) Unreserve(ctx context.Context, cs fwk.CycleState, pod *
 	if group != nil {
 		group.forget(pl, c)
 	}
-	c.leaveVariant()
+	c.leaveExtended()
 }

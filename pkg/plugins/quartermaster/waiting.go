@@ -333,3 +333,24 @@ func (p *waitingPod) stopTimer() {
 		p.timer = nil
 	}
 }
+
+// extendedWant is what a waiting pod wants for its extended resources.
+type extendedWant struct {
+	// claim is the one that would be made where devices have to serve all of them.
+	claim *resourceapi.ResourceClaim
+	// leftOver is set if an earlier attempt has left a claim that may be in the way.
+	leftOver bool
+}
+
+// wantsExtended notes what the attempt found out about the pod's extended resources.
+func (p *waitingPod) wantsExtended(claim *resourceapi.ResourceClaim, leftOver bool) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.extended = extendedWant{claim: claim, leftOver: leftOver}
+}
+
+func (p *waitingPod) wantedExtended() extendedWant {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.extended
+}

@@ -1,4 +1,4 @@
-package quartermaster
+package extendedresource
 
 import (
 	"fmt"
@@ -9,33 +9,32 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 )
 
-// deviceRequests is how the extended resources of a pod's containers become requests of
-// one claim (KEP-5004).
+// Requests is how the extended resources of a pod's containers become requests of one claim.
 //
 // A container that runs along with others, which sidecars do, has a request of its own
 // for each resource. An init container ends before the containers after it begin, so it
 // uses the devices of theirs, and only what it lacks then is requested on top. Of the
 // init containers that lack something, at most one runs at a time: they share the largest
 // of these requests.
-type deviceRequests struct {
-	requests []resourceapi.DeviceRequest
-	// mappings say which requests a container uses for a resource, for the pod's status.
-	mappings []v1.ContainerExtendedResourceRequest
+type Requests struct {
+	// Devices are the requests of the claim, sorted by name.
+	Devices []resourceapi.DeviceRequest
+	// Mappings say which requests a container uses for a resource, for the pod's status.
+	Mappings []v1.ContainerExtendedResourceRequest
 }
 
-// requestsFor makes the requests for some of a pod's resources, each of which has a class.
-// They are sorted by name.
-func requestsFor(pod *v1.Pod, resources []extendedResource) deviceRequests {
-	var result deviceRequests
+// RequestsFor makes the requests for some of a pod's resources, each of which has a class.
+func RequestsFor(pod *v1.Pod, resources []Resource) Requests {
+	var result Requests
 	for _, resource := range resources {
 		result.add(pod, resource)
 	}
-	slices.SortFunc(result.requests, func(a, b resourceapi.DeviceRequest) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(result.Devices, func(a, b resourceapi.DeviceRequest) int { return strings.Compare(a.Name, b.Name) })
 	return result
 }
 
 // add adds the requests for one resource.
-func (d *deviceRequests) add(pod *v1.Pod, resource extendedResource) {
+func (d *Requests) add(pod *v1.Pod, resource Resource) {
 	// lasting has the requests of containers that run along with others, in their order,
 	// and their places among all containers.
 	var lasting []resourceapi.DeviceRequest
@@ -43,7 +42,7 @@ func (d *deviceRequests) add(pod *v1.Pod, resource extendedResource) {
 	var passing []int
 	containers := slices.Collect(containersOf(pod))
 	for i, container := range containers {
-		count := countOf(container, resource.name)
+		count := countOf(container, resource.Name)
 		switch {
 		case count == 0:
 		case i < len(pod.Spec.InitContainers) && !restartsAlways(container):
@@ -54,7 +53,7 @@ func (d *deviceRequests) add(pod *v1.Pod, resource extendedResource) {
 		}
 	}
 	var largest resourceapi.DeviceRequest
-	var lacking []int // positions in mappings
+	var lacking []int // positions in Mappings
 	for _, i := range passing {
 		later := slices.IndexFunc(places, func(place int) bool { return place > i })
 		if later < 0 {
@@ -67,22 +66,22 @@ func (d *deviceRequests) add(pod *v1.Pod, resource extendedResource) {
 		if largest.Exactly == nil || lack > largest.Exactly.Count {
 			largest = newDeviceRequest(i, containers[i], resource, lack)
 		}
-		lacking = append(lacking, len(d.mappings))
+		lacking = append(lacking, len(d.Mappings))
 		d.uses(containers[i], resource, "")
 	}
 	for _, position := range lacking {
-		d.mappings[position].RequestName = largest.Name
+		d.Mappings[position].RequestName = largest.Name
 	}
 	if largest.Exactly != nil {
-		d.requests = append(d.requests, largest)
+		d.Devices = append(d.Devices, largest)
 	}
-	d.requests = append(d.requests, lasting...)
+	d.Devices = append(d.Devices, lasting...)
 }
 
 // reuse lets an init container use requests of later containers, as many as it needs. It
 // returns how many devices it lacks then.
-func (d *deviceRequests) reuse(container *v1.Container, resource extendedResource, requests []resourceapi.DeviceRequest) int64 {
-	lack := countOf(container, resource.name)
+func (d *Requests) reuse(container *v1.Container, resource Resource, requests []resourceapi.DeviceRequest) int64 {
+	lack := countOf(container, resource.Name)
 	for i := range requests {
 		if lack <= 0 {
 			return 0
@@ -93,9 +92,9 @@ func (d *deviceRequests) reuse(container *v1.Container, resource extendedResourc
 	return max(lack, 0)
 }
 
-func (d *deviceRequests) uses(container *v1.Container, resource extendedResource, request string) {
-	d.mappings = append(d.mappings, v1.ContainerExtendedResourceRequest{
-		ContainerName: container.Name, ResourceName: string(resource.name), RequestName: request,
+func (d *Requests) uses(container *v1.Container, resource Resource, request string) {
+	d.Mappings = append(d.Mappings, v1.ContainerExtendedResourceRequest{
+		ContainerName: container.Name, ResourceName: string(resource.Name), RequestName: request,
 	})
 }
 
@@ -103,17 +102,17 @@ func (d *deviceRequests) uses(container *v1.Container, resource extendedResource
 // of the container among all containers, init containers first, and that of the resource
 // among all in the container's requests, sorted by name. The in-tree plugin's requests
 // are named like that as well.
-func newDeviceRequest(place int, container *v1.Container, resource extendedResource, count int64) resourceapi.DeviceRequest {
+func newDeviceRequest(place int, container *v1.Container, resource Resource, count int64) resourceapi.DeviceRequest {
 	rank := 0
 	for name := range container.Resources.Requests {
-		if name < resource.name {
+		if name < resource.Name {
 			rank++
 		}
 	}
 	return resourceapi.DeviceRequest{
 		Name: fmt.Sprintf("container-%d-request-%d", place, rank),
 		Exactly: &resourceapi.ExactDeviceRequest{
-			DeviceClassName: resource.class.Name,
+			DeviceClassName: resource.Class.Name,
 			AllocationMode:  resourceapi.DeviceAllocationModeExactCount,
 			Count:           count,
 		},
@@ -139,11 +138,11 @@ func restartsAlways(container *v1.Container) bool {
 	return container.RestartPolicy != nil && *container.RestartPolicy == v1.ContainerRestartPolicyAlways
 }
 
-// tooMany returns why the requests cannot be those of a claim, "" if they can.
-func (d *deviceRequests) tooMany() string {
-	if len(d.requests) <= resourceapi.DeviceRequestsMaxSize {
-		return ""
+// Err returns why the requests cannot be those of a claim, nil if they can.
+func (d *Requests) Err() error {
+	if len(d.Devices) <= resourceapi.DeviceRequestsMaxSize {
+		return nil
 	}
-	return fmt.Sprintf("the extended resources of the pod's containers would take %d requests for devices, a claim can have %d; "+
-		"use ResourceClaims, or fewer containers that ask for devices", len(d.requests), resourceapi.DeviceRequestsMaxSize)
+	return fmt.Errorf("the extended resources of the pod's containers would take %d requests for devices, a claim can have %d; "+
+		"use ResourceClaims, or fewer containers that ask for devices", len(d.Devices), resourceapi.DeviceRequestsMaxSize)
 }

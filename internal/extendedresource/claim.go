@@ -1,4 +1,4 @@
-package quartermaster
+package extendedresource
 
 import (
 	"cmp"
@@ -10,7 +10,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -22,24 +21,24 @@ import (
 // pod. It exists in memory only until PreBind creates it: what it asks for depends on the
 // node.
 const (
-	// extendedClaimInfix stands between the name of the pod and what makes the name unique.
-	extendedClaimInfix = "-extended-resources-"
+	// claimInfix stands between the name of the pod and what makes the name unique.
+	claimInfix = "-extended-resources-"
 	// Names that the API server generates are as long at most.
-	maxExtendedClaimName = 63
+	maxClaimName = 63
 	// uniqueBytes of a hash of the pod's UID make the name unique in its namespace.
 	uniqueBytes = 5
 )
 
-// newExtendedClaim makes the claim, without requests. Its name follows from the pod, so
+// NewClaim makes the claim for a pod, without requests. Its name follows from the pod, so
 // that two processes which create it do not make two of it. The UID is not the final one.
 // It has the finalizer from the start, which saves a write when it gets allocated.
-func newExtendedClaim(pod *v1.Pod) *resourceapi.ResourceClaim {
+func NewClaim(pod *v1.Pod) *resourceapi.ResourceClaim {
 	hash := sha256.Sum256([]byte(pod.UID))
-	prefix, unique := pod.Name+extendedClaimInfix, hex.EncodeToString(hash[:uniqueBytes])
+	prefix, unique := pod.Name+claimInfix, hex.EncodeToString(hash[:uniqueBytes])
 	return &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{
 		Namespace:    pod.Namespace,
 		GenerateName: prefix,
-		Name:         prefix[:min(len(prefix), maxExtendedClaimName-len(unique))] + unique,
+		Name:         prefix[:min(len(prefix), maxClaimName-len(unique))] + unique,
 		UID:          uuid.NewUUID(),
 		OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID, Controller: ptr.To(true),
@@ -49,9 +48,9 @@ func newExtendedClaim(pod *v1.Pod) *resourceapi.ResourceClaim {
 	}}
 }
 
-// ownerOfExtendedClaim returns the UID of the pod for whose extended resources the claim
+// OwnerOf returns the UID of the pod for whose extended resources the claim
 // was made, "" if it is another claim.
-func ownerOfExtendedClaim(claim *resourceapi.ResourceClaim) types.UID {
+func OwnerOf(claim *resourceapi.ResourceClaim) types.UID {
 	if claim.Annotations[resourceapi.ExtendedResourceClaimAnnotation] != "true" {
 		return ""
 	}
@@ -63,14 +62,14 @@ func ownerOfExtendedClaim(claim *resourceapi.ResourceClaim) types.UID {
 	return ""
 }
 
-// extendedClaimsByPod is the index of claims that were made for extended resources, by the
-// UID of the pod.
-const extendedClaimsByPod = "quartermasterExtendedClaimsByPod"
+// byPod is the index of claims that were made for extended resources, by the UID of the pod.
+const byPod = "quartermasterExtendedClaimsByPod"
 
-func indexExtendedClaims(claims cache.SharedIndexInformer) error {
-	err := claims.AddIndexers(cache.Indexers{extendedClaimsByPod: func(obj any) ([]string, error) {
+// IndexClaims has the informer index claims for LeftOver.
+func IndexClaims(claims cache.SharedIndexInformer) error {
+	err := claims.AddIndexers(cache.Indexers{byPod: func(obj any) ([]string, error) {
 		if claim, ok := obj.(*resourceapi.ResourceClaim); ok {
-			if owner := ownerOfExtendedClaim(claim); owner != "" {
+			if owner := OwnerOf(claim); owner != "" {
 				return []string{string(owner)}, nil
 			}
 		}
@@ -82,33 +81,34 @@ func indexExtendedClaims(claims cache.SharedIndexInformer) error {
 	return nil
 }
 
-// existingExtendedClaims returns what earlier attempts have left of a pod, also those of
-// another process or of the in-tree plugin: usually nothing, or one claim. The one to go
-// on with comes first: one that is not being deleted, and allocated if possible.
-func (pl *Quartermaster) existingExtendedClaims(pod *v1.Pod) ([]*resourceapi.ResourceClaim, error) {
-	objs, err := pl.state.claims.ByIndex(extendedClaimsByPod, string(pod.UID))
+// LeftOver returns what earlier attempts have left of a pod, also those of another process or of
+// the in-tree plugin: usually nothing, or one claim. The one to go on with comes first: one that
+// is not being deleted, and allocated if possible. The claims are looked up in the informer's
+// store; latest returns what is known of one besides, nil if it does not exist.
+func LeftOver(pod *v1.Pod, claims cache.Indexer, latest func(namespace, name string) *resourceapi.ResourceClaim) ([]*resourceapi.ResourceClaim, error) {
+	objs, err := claims.ByIndex(byPod, string(pod.UID))
 	if err != nil {
 		return nil, fmt.Errorf("look up the claim for extended resources of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
-	var claims []*resourceapi.ResourceClaim
+	var left []*resourceapi.ResourceClaim
 	for _, obj := range objs {
 		claim, ok := obj.(*resourceapi.ResourceClaim)
 		if !ok || claim.Namespace != pod.Namespace {
 			continue
 		}
-		if latest := pl.claim(claim.Namespace, claim.Name); latest != nil && latest.UID == claim.UID {
-			claim = latest
+		if known := latest(claim.Namespace, claim.Name); known != nil && known.UID == claim.UID {
+			claim = known
 		}
-		claims = append(claims, claim)
+		left = append(left, claim)
 	}
-	slices.SortFunc(claims, func(a, b *resourceapi.ResourceClaim) int {
+	slices.SortFunc(left, func(a, b *resourceapi.ResourceClaim) int {
 		return cmp.Or(
 			compareBool(b.DeletionTimestamp == nil, a.DeletionTimestamp == nil),
 			compareBool(b.Status.Allocation != nil, a.Status.Allocation != nil),
 			strings.Compare(a.Name, b.Name),
 		)
 	})
-	return claims, nil
+	return left, nil
 }
 
 func compareBool(a, b bool) int {
@@ -120,9 +120,4 @@ func compareBool(a, b bool) int {
 	default:
 		return -1
 	}
-}
-
-// asksForSame reports whether a claim that exists asks for what another one would.
-func asksForSame(existing, wanted *resourceapi.ResourceClaim) bool {
-	return wanted != nil && apiequality.Semantic.DeepEqual(&existing.Spec, &wanted.Spec)
 }

@@ -1,18 +1,18 @@
-package quartermaster
+package extendedresource
 
 import (
 	"fmt"
 	"strings"
 )
 
-// inPodsWords says what a reason says in the words of the pod. Its user does not know of
+// InPodsWords says what a reason says in the words of the pod. Its user does not know of
 // the claim, which usually does not even exist.
-func (v *variant) inPodsWords(reason string) string {
-	if v.claim == nil {
+func (v *Variant) InPodsWords(reason string) string {
+	if v.Claim == nil {
 		return reason
 	}
-	claim := v.claim.Namespace + "/" + v.claim.Name
-	for _, mapping := range v.mappings {
+	claim := v.Claim.Namespace + "/" + v.Claim.Name
+	for _, mapping := range v.Mappings {
 		reason = strings.ReplaceAll(reason, fmt.Sprintf("claim %s, request %s:", claim, mapping.RequestName),
 			fmt.Sprintf("extended resource %s of container %s:", mapping.ResourceName, mapping.ContainerName))
 	}

@@ -1,0 +1,115 @@
+package extendedresource
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/util"
+)
+
+// Resource is an extended resource that a pod's containers ask for by name and that devices
+// may serve: on a node where no device plugin offers it, if a device class stands for it.
+// NodeResourcesFit leaves those nodes to this scheduler's plugin.
+type Resource struct {
+	Name v1.ResourceName
+	// Class stands for the resource, by its extendedResourceName or because the resource is
+	// named after it. nil if there is none.
+	Class *resourceapi.DeviceClass
+}
+
+// Of returns the extended resources in the requests of a pod's containers, sorted by name. It
+// is nil for pods that ask for none.
+func Of(pod *v1.Pod, classes fwk.DeviceClassResolver) []Resource {
+	var result []Resource
+	for container := range containersOf(pod) {
+		for name, quantity := range container.Resources.Requests {
+			if quantity.IsZero() || !util.IsDRAExtendedResourceName(name) || has(result, name) {
+				continue
+			}
+			result = append(result, Resource{name, classes.GetDeviceClass(name)})
+		}
+	}
+	slices.SortFunc(result, func(a, b Resource) int { return strings.Compare(string(a.Name), string(b.Name)) })
+	return result
+}
+
+// containersOf yields the init containers of a pod, then the others.
+func containersOf(pod *v1.Pod) func(func(*v1.Container) bool) {
+	return func(yield func(*v1.Container) bool) {
+		for _, containers := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+			for i := range containers {
+				if !yield(&containers[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func has(resources []Resource, name v1.ResourceName) bool {
+	return slices.ContainsFunc(resources, func(r Resource) bool { return r.Name == name })
+}
+
+// Served returns the resources for which a class stands.
+func Served(resources []Resource) []Resource {
+	var served []Resource
+	for _, resource := range resources {
+		if resource.Class != nil {
+			served = append(served, resource)
+		}
+	}
+	return served
+}
+
+// AnyServed reports whether a class stands for any of the resources.
+func AnyServed(resources []Resource) bool {
+	return slices.ContainsFunc(resources, func(r Resource) bool { return r.Class != nil })
+}
+
+// AsksFor reports whether a pod asks for an extended resource that the class stands for.
+func AsksFor(pod *v1.Pod, class *resourceapi.DeviceClass) bool {
+	implicit := v1.ResourceName(resourceapi.ResourceDeviceClassPrefix + class.Name)
+	for container := range containersOf(pod) {
+		if _, asked := container.Resources.Requests[implicit]; asked {
+			return true
+		}
+		if class.Spec.ExtendedResourceName == nil {
+			continue
+		}
+		if _, asked := container.Resources.Requests[v1.ResourceName(*class.Spec.ExtendedResourceName)]; asked {
+			return true
+		}
+	}
+	return false
+}
+
+// Unserved are extended resources for which there was no class when an attempt began, so that
+// devices have nothing to do with them. It implements fwk.StateData.
+type Unserved []v1.ResourceName
+
+// NewUnserved returns the names of resources none of which has a class.
+func NewUnserved(resources []Resource) Unserved {
+	names := make(Unserved, len(resources))
+	for i, resource := range resources {
+		names[i] = resource.Name
+	}
+	return names
+}
+
+// Clone implements fwk.StateData.
+func (u Unserved) Clone() fwk.StateData { return u }
+
+// Check fails if there is a class for any of them by now. NodeResourcesFit may then have left
+// nodes to the plugin that it was not asked about, and the pod would run there without devices.
+func (u Unserved) Check(classes fwk.DeviceClassResolver) error {
+	for _, name := range u {
+		if class := classes.GetDeviceClass(name); class != nil {
+			return fmt.Errorf("device class %s stands for extended resource %s since the pod was looked at; trying again", class.Name, name)
+		}
+	}
+	return nil
+}
