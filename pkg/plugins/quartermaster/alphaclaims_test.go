@@ -63,12 +63,12 @@ func TestConsumerLimitOfTheServer(t *testing.T) {
 		pod := newPod("p", uses("c"))
 		_, status := f.pl.checkClaim(pod, full, nil)
 		require.True(t, status.IsSuccess(), "v1 permits more")
-		require.False(t, f.pl.claims.matters(newClaimEvent(full, room)), "there was room before")
+		require.False(t, f.pl.events.ClaimMatters(full, room), "there was room before")
 
 		f.pl.consumerLimit = func(*resourceapi.ResourceClaim) int { return limit }
 		_, status = f.pl.checkClaim(pod, full, nil)
 		require.Contains(t, status.Message(), "claim default/c is reserved for 32 pods, which is the limit")
-		require.True(t, f.pl.claims.matters(newClaimEvent(full, room)))
+		require.True(t, f.pl.events.ClaimMatters(full, room))
 		_, status = f.pl.checkClaim(pod, room, nil)
 		require.True(t, status.IsSuccess())
 	})

@@ -34,7 +34,7 @@ func TestConsumersComeAndGo(t *testing.T) {
 				f.arrive(bound, alsoBound, unbound)
 				before := with(gpus("c", 1).Allocated("n1", "gpu-0"), reservedFor(test.before...))
 				after := with(gpus("c", 1).Allocated("n1", "gpu-0"), reservedFor(test.after...))
-				require.Equal(t, test.want, f.pl.claims.matters(newClaimEvent(before, after)))
+				require.Equal(t, test.want, f.pl.events.ClaimMatters(before, after))
 			})
 		})
 	}
@@ -65,10 +65,10 @@ func TestMembersAreNotLookedUpForEachWriteToTheirClaim(t *testing.T) {
 		after.ResourceVersion = "2"
 		pods := &askedIndexer{Indexer: f.pl.pods}
 		f.pl.pods = pods
-		require.False(t, f.pl.claims.matters(newClaimEvent(before, after)))
+		require.False(t, f.pl.events.ClaimMatters(before, after))
 		require.Zero(t, pods.asked)
 
 		after.Status.ReservedFor = nil
-		require.True(t, f.pl.claims.matters(newClaimEvent(before, after)), "nobody uses it any longer")
+		require.True(t, f.pl.events.ClaimMatters(before, after), "nobody uses it any longer")
 	})
 }

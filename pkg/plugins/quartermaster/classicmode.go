@@ -36,7 +36,7 @@ func (pl *Quartermaster) classicModeFor(ctx context.Context) (*classicMode, erro
 
 func (pl *Quartermaster) newClassicMode(ctx context.Context, api classic.API, claims func(namespace string) classic.ClaimClient) (*classicMode, error) {
 	writer := &classic.Writer{Claims: claims}
-	negotiator, err := classic.NewNegotiator(api, writer, pl.waiting.exists, pl.contextChanged)
+	negotiator, err := classic.NewNegotiator(api, writer, pl.waiting.Exists, pl.contextChanged)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func (pl *Quartermaster) negotiate(c *cycle, pod *v1.Pod, node string) *fwk.Stat
 		return nil
 	}
 	pl.classic.negotiator.Ask(pod, spec)
-	pl.waker.reject(c.pod)
+	pl.waker.Reject(c.pod)
 	return fwk.NewStatus(fwk.Pending, c.classic.Waiting(spec))
 }
 
@@ -205,11 +205,11 @@ func (pl *Quartermaster) contextChanged(before, after *apiversions.PodScheduling
 	if owner == nil {
 		return
 	}
-	entry := pl.waiting.get(owner.UID)
+	entry := pl.waiting.Get(owner.UID)
 	if entry == nil {
 		return
 	}
-	pod := entry.latest()
+	pod := entry.Latest()
 	if pod == nil {
 		return // Its first attempt is about to begin, and will find the context as it is.
 	}
@@ -219,9 +219,9 @@ func (pl *Quartermaster) contextChanged(before, after *apiversions.PodScheduling
 	}
 	switch helps, atOnce := classic.Progress(before, after, pending); {
 	case helps && atOnce:
-		pl.waker.wakeAtOnce(entry)
+		pl.waker.WakeAtOnce(entry)
 	case helps:
-		pl.waker.wake(entry)
+		pl.waker.Wake(entry)
 	}
 }
 
@@ -232,9 +232,9 @@ func (pl *Quartermaster) contextEnded(context *apiversions.PodSchedulingContext)
 	if pod != nil && metav1.IsControlledBy(context, pod) && pod.Spec.NodeName != "" {
 		return
 	}
-	for _, entry := range pl.waiting.all() {
-		if waiting := entry.latest(); waiting != nil && waiting.Namespace == context.Namespace && len(waiting.Spec.ResourceClaims) > 0 {
-			pl.waker.wake(entry)
+	for _, entry := range pl.waiting.All() {
+		if waiting := entry.Latest(); waiting != nil && waiting.Namespace == context.Namespace && len(waiting.Spec.ResourceClaims) > 0 {
+			pl.waker.Wake(entry)
 		}
 	}
 }

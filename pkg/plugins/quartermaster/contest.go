@@ -15,6 +15,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/contenders"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
@@ -111,7 +112,7 @@ func (s *clusterState) followContenders(pods cache.SharedIndexInformer) error {
 			}
 		},
 		UpdateFunc: func(before, after any) {
-			old, pod := versionsOf[v1.Pod](before, after)
+			old, pod := requeue.VersionsOf[v1.Pod](before, after)
 			if old != nil && pod != nil && old.UID != pod.UID {
 				s.contenders.Delete(old.UID)
 			}
@@ -120,7 +121,7 @@ func (s *clusterState) followContenders(pods cache.SharedIndexInformer) error {
 			}
 		},
 		DeleteFunc: func(obj any) {
-			if pod, _ := versionsOf[v1.Pod](obj, nil); pod != nil {
+			if pod, _ := requeue.VersionsOf[v1.Pod](obj, nil); pod != nil {
 				s.contenders.Delete(pod.UID)
 			}
 		},
@@ -145,11 +146,11 @@ func (s *clusterState) followTheirClaims(claims cache.SharedIndexInformer) error
 	return err
 }
 
-// over reports whether claims of others could use devices of the given pools, as couldUse
+// over reports whether claims of others could use devices of the given pools, as CouldUse
 // takes them: whether there are any, now or a moment ago, and what they are about to do.
 func (c *contest) over(pools map[inventory.PoolID][]string, maxAge time.Duration) (some bool, all competition) {
 	for _, contested := range c.view(maxAge).contested {
-		if contested.task == nil || c.pl.couldUse(contested.task, pools) {
+		if contested.task == nil || c.pl.events.CouldUse(contested.task, pools) {
 			some = true
 			all.add(contested.competition)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/classic"
 	"github.com/quartermaster-dra/quartermaster/internal/nodecache"
+	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
@@ -25,7 +26,7 @@ const cycleKey fwk.StateKey = Name
 // PreFilter makes it. The phases after Filter run one after the other.
 type cycle struct {
 	// pod is where a rejection is noted.
-	pod *waitingPod
+	pod *requeue.Pod
 	// rejected is set once Filter has said no to a node.
 	rejected atomic.Bool
 	// claims of the pod, each once, in the order of pod.spec.resourceClaims.

@@ -12,7 +12,7 @@
 //	PreBind      commit the plan (internal/commit)                  prebind.go, carried out by runner.go
 //	PostBind     end the use of what pods share                     prebind.go
 //	Unreserve    undo Reserve and PreBind                           unreserve.go, carried out by release.go
-//	events       which events may help a pod that did not fit       events.go, hints.go, *events.go, wake*.go
+//	events       which events may help a pod that did not fit       events.go, hints.go; requeue.go (internal/requeue)
 //
 // State that outlives a cycle is in state.go; that of one cycle in cycle.go.
 package quartermaster

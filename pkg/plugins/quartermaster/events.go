@@ -3,13 +3,12 @@ package quartermaster
 import (
 	"context"
 
-	"k8s.io/client-go/tools/cache"
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
 // EventsToRegister lists the events that may help a pod which this plugin has
 // rejected, other than those of claims, slices and taint rules, and devices that become
-// free: see claimEvents, followSlices and clusterState.freed. Each has a hint that says whether it really may help a given pod.
+// free: see requeue.Events and clusterState.freed. Each has a hint that says whether it really may help a given pod.
 //
 // Hints run for every waiting pod and hold up the scheduling queue, so they only
 // use what is in memory and err on the side of waking a pod.
@@ -48,14 +47,4 @@ func hint(mayHelp bool) (fwk.QueueingHint, error) {
 		return fwk.Queue, nil
 	}
 	return fwk.QueueSkip, nil
-}
-
-// versionsOf returns the object before and after an event, nil if there was none.
-func versionsOf[T any](oldObj, newObj any) (before, after *T) {
-	if tombstone, ok := oldObj.(cache.DeletedFinalStateUnknown); ok {
-		oldObj = tombstone.Obj
-	}
-	before, _ = oldObj.(*T)
-	after, _ = newObj.(*T)
-	return before, after
 }

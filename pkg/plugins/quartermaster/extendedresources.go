@@ -80,8 +80,8 @@ func (pl *Quartermaster) prepareExtended(c *cycle) *fwk.Status {
 	}
 	c.extended.Prepare(open, pl.solver.Prepare, pl.storesExtended)
 	full := c.extended.Full()
-	c.pod.wants(full.Claims, full.Task)
-	c.pod.wantsExtended(full.Claim, c.leftOver != nil || len(c.extended.Obsolete()) > 0)
+	c.pod.Wants(full.Claims, full.Task)
+	c.pod.WantsExtended(full.Claim, c.leftOver != nil || len(c.extended.Obsolete()) > 0)
 	if full.Task != nil {
 		if err := full.Task.Err(); err != nil {
 			return waiting("%v", err)

@@ -19,6 +19,11 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
+// attemptBudget is how long an attempt may wait for expressions to be evaluated. Whoever may
+// create claims chooses expressions, a single one can take minutes on the devices of a cluster,
+// and no other pod is scheduled meanwhile.
+const attemptBudget = 40 * time.Millisecond
+
 // Filter decides whether the pod's claims can be used on a node: those that are
 // allocated must be available there, for the others devices must be found.
 func (pl *Quartermaster) Filter(ctx context.Context, cs fwk.CycleState, _ *v1.Pod, nodeInfo fwk.NodeInfo) *fwk.Status {
@@ -31,7 +36,7 @@ func (pl *Quartermaster) Filter(ctx context.Context, cs fwk.CycleState, _ *v1.Po
 	}
 	status := pl.filter(ctx, c, nodeInfo)
 	if !status.IsSuccess() && c.rejected.CompareAndSwap(false, true) {
-		pl.waker.reject(c.pod)
+		pl.waker.Reject(c.pod)
 	}
 	return status
 }
@@ -124,9 +129,9 @@ func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, task *
 	case isFilterTimeout(ctx, err):
 		return pl.timedOut(ctx, c, node)
 	case err != nil:
-		pl.awaitVerdict(c.pod, err)
-		if ctx.Err() == nil && c.pod.helpedByAnySlice() {
-			pl.waker.wakeAfterPause(c.pod)
+		pl.waker.AwaitVerdict(c.pod, err)
+		if ctx.Err() == nil && c.pod.HelpedByAnySlice() {
+			pl.waker.WakeAfterPause(c.pod)
 		}
 		return solveError(ctx, node, err)
 	case !outcome.Fits():

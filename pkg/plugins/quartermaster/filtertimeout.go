@@ -67,14 +67,9 @@ func (pl *Quartermaster) timedOut(ctx context.Context, c *cycle, node *v1.Node) 
 	klog.FromContext(ctx).Info("The search for devices on a node was given up because of the filter timeout",
 		"node", klog.KObj(node), "timeout", pl.args.FilterTimeout.Duration)
 	if c.rejected.CompareAndSwap(false, true) {
-		pl.waker.reject(c.pod)
+		pl.waker.Reject(c.pod)
 	}
-	pl.waker.retry(c.pod)
+	pl.waker.Retry(c.pod)
 	return waiting("it is not known whether there are devices, because the search for them was given up after %s (filterTimeout); trying again",
 		pl.args.FilterTimeout.Duration)
-}
-
-// retry has a rejected pod tried again after its pause, whatever happens or does not.
-func (w *waker) retry(p *waitingPod) {
-	p.after(max(0, p.rest(w.now())), func() { w.activateNow(p) })
 }

@@ -15,7 +15,7 @@ func (s *clusterState) freed(devices ledger.Freed) {
 		return
 	}
 	for _, pl := range s.allProfiles() {
-		pl.wakeForDevices(devices)
+		pl.events.WakeForDevices(devices)
 	}
 }
 
@@ -27,7 +27,7 @@ func (s *clusterState) landed(by types.UID, devices ledger.Freed) {
 		return
 	}
 	for _, pl := range s.allProfiles() {
-		pl.wakeForLanded(by, devices)
+		pl.events.WakeForLanded(by, devices)
 	}
 }
 
@@ -39,6 +39,6 @@ func (s *clusterState) givenUp(pod *v1.Pod, claim *resourceapi.ResourceClaim, de
 		return // Others of the pod's group use it.
 	}
 	for _, pl := range s.allProfiles() {
-		pl.wakeOthersOf(pod.UID, claim)
+		pl.events.WakeOthersOf(pod.UID, claim)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
@@ -18,7 +19,7 @@ func (f *fixture) sleep(pods ...*v1.Pod) {
 	for _, pod := range pods {
 		require.False(f.t, f.fits(pod), pod.Name)
 	}
-	time.Sleep(longestPause)
+	time.Sleep(requeue.LongestPause)
 	f.settle()
 	f.forget()
 }
@@ -70,7 +71,7 @@ func TestGivenUpWakes(t *testing.T) {
 		require.Empty(t, f.names())
 		f.pl.endInFlight(failing, &podClaim{claim: f.claim("a"), planned: f.pl.state.ledger.InFlight(f.claim("a").UID)})
 		require.Empty(t, f.names(), "who was rejected a moment ago has to wait")
-		time.Sleep(longestPause)
+		time.Sleep(requeue.LongestPause)
 		f.settle()
 		require.Contains(t, f.names(), "default/sharing")
 	})
@@ -96,7 +97,7 @@ func TestWriteAndGiveBackWithinRelist(t *testing.T) {
 		require.ElementsMatch(t, []string{"default/elsewhere", "default/waiting"}, f.names())
 
 		f.forget()
-		require.NoError(t, f.pl.claims.happened(f.ctx, newClaimEvent(other, version(gpus("other", 1).Obj(), "12"))))
+		require.NoError(t, f.pl.events.ClaimHappened(f.ctx, other, version(gpus("other", 1).Obj(), "12")))
 		require.Empty(t, f.names(), "it was known")
 	})
 }

@@ -164,7 +164,7 @@ func TestGateTriesWhoWasKeptOutInVain(t *testing.T) {
 
 		f.forget()
 		require.True(t, f.pl.PreEnqueue(f.ctx, old).IsRejected())
-		f.pl.waiting.begin(pod) // It was tried after that, and may wait for something else now.
+		f.pl.waiting.Begin(pod) // It was tried after that, and may wait for something else now.
 		f.afterDelay()
 		require.Empty(t, f.names())
 	})

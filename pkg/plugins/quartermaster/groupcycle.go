@@ -107,7 +107,7 @@ func (pl *Quartermaster) wantsShared(c *cycle) {
 		missing = append(missing, c.extended.Full().Claim)
 	}
 	if shared {
-		c.pod.wants(missing, pl.solver.Prepare(missing))
+		c.pod.Wants(missing, pl.solver.Prepare(missing))
 	}
 }
 

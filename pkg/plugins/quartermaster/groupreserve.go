@@ -24,7 +24,7 @@ var errUndoing = errors.New("what an earlier attempt wrote into the claim could 
 // rely on what was planned for others of its group, and, when the group as a whole is
 // known to fit, those that use the claims of the group.
 func (pl *Quartermaster) reserveShared(cs fwk.CycleState, c *cycle, pod *v1.Pod) *fwk.Status {
-	if pl.features.EnableGenericWorkload && podGroupName(pod) != "" && !pl.waiting.exists(pod) {
+	if pl.features.EnableGenericWorkload && podGroupName(pod) != "" && !pl.waiting.Exists(pod) {
 		// The scheduler would keep it, and its devices, until the time is up that a gang
 		// gets to become complete: who was deleted before it began to wait is not missed.
 		return failed(errors.New("the pod was deleted or bound while its group was being scheduled"))

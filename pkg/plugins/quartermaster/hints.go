@@ -78,7 +78,7 @@ func (pl *Quartermaster) mayRunOn(node *v1.Node, pod *v1.Pod, claims []*resource
 	}
 	task := pl.solver.Prepare(missing)
 	for _, pool := range pl.state.inventory.OnNode(node) {
-		if task.Interested(pl.eventContext, pool) {
+		if task.Interested(pl.events.Context, pool) {
 			return true
 		}
 	}
@@ -108,9 +108,9 @@ func (pl *Quartermaster) claimsWanted(pod *v1.Pod) ([]*resourceapi.ResourceClaim
 	if err != nil || !pl.features.EnableDRAExtendedResource {
 		return claims, err
 	}
-	if entry := pl.waiting.get(pod.UID); entry != nil {
-		if extended := entry.wantedExtended(); extended.claim != nil {
-			claims = append(claims, extended.claim)
+	if entry := pl.waiting.Get(pod.UID); entry != nil {
+		if claim, _ := entry.WantedExtended(); claim != nil {
+			claims = append(claims, claim)
 		}
 	}
 	return claims, nil

@@ -163,13 +163,13 @@ func TestClaimEvents(t *testing.T) {
 // rejects it before that, or after.
 func (f *fixture) wakesRejected(test claimCase, before bool) bool {
 	_, _ = f.begin(test.pod)
-	entry := f.pl.waiting.get(test.pod.UID)
+	entry := f.pl.waiting.Get(test.pod.UID)
 	if entry != nil && before {
-		f.pl.waker.reject(entry)
+		f.pl.waker.Reject(entry)
 	}
 	f.claimHappens(test)
 	if entry != nil && !before {
-		f.pl.waker.reject(entry)
+		f.pl.waker.Reject(entry)
 	}
 	return slices.Contains(f.names(), test.pod.Namespace+"/"+test.pod.Name) && f.pl.PreEnqueue(f.ctx, test.pod).IsSuccess()
 }
@@ -199,7 +199,7 @@ func (f *fixture) claimHappens(test claimCase) {
 	if test.tombstone {
 		oldObj = cache.DeletedFinalStateUnknown{Key: before.Namespace + "/" + before.Name, Obj: before}
 	}
-	require.NoError(f.t, f.pl.claims.happened(f.ctx, newClaimEvent(oldObj, newObj)))
+	require.NoError(f.t, f.pl.events.ClaimHappened(f.ctx, oldObj, newObj))
 }
 
 // TestClaimEventKeepsNewerState: events that the informer has may be older than what is
@@ -217,7 +217,7 @@ func TestClaimEventKeepsNewerState(t *testing.T) {
 		second := newPod("second", uses("c"))
 		f.arrive(second)
 		require.Empty(t, stored.Status.Allocation, "the store is old")
-		require.NoError(t, f.pl.claims.happened(f.ctx, newClaimEvent(stored, f.claim("c"))))
+		require.NoError(t, f.pl.events.ClaimHappened(f.ctx, stored, f.claim("c")))
 		require.Contains(t, f.names(), "default/second")
 		require.Equal(t, []string{"gpu-0"}, f.inUse("n1"))
 		require.True(t, f.fits(second))

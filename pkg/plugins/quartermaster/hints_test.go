@@ -69,7 +69,7 @@ func TestEventsCoverUpstream(t *testing.T) {
 			actions[registered.Event.Resource] |= registered.Event.ActionType
 		}
 		actions[fwk.ResourceClaim] |= fwk.Add | fwk.Update | fwk.Delete // This is what claimEvents is for,
-		actions[fwk.ResourceSlice] |= fwk.Add | fwk.Update | fwk.Delete // and this followSlices.
+		actions[fwk.ResourceSlice] |= fwk.Add | fwk.Update | fwk.Delete // and this requeue.Events.FollowSlices.
 		for _, registered := range theirs {
 			require.Equal(t, registered.Event.ActionType, registered.Event.ActionType&actions[registered.Event.Resource],
 				"actions for %s", registered.Event.Resource)

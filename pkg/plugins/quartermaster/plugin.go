@@ -20,6 +20,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/bindingcondition"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
@@ -41,10 +42,10 @@ type Quartermaster struct {
 	narrowing     *narrowing
 	scoring       *extendedresource.Scoring
 	gate          *gateReporter
-	waiting       *waitingPods
-	waker         *waker
+	waiting       *requeue.Pods
+	waker         *requeue.Waker
+	events        *requeue.Events
 	contest       *contest
-	claims        *claimEvents
 	// devices has pods wait for binding conditions. They do so only if bindingConditions is
 	// set: with both feature gates.
 	devices           *bindingcondition.Waiter
@@ -65,8 +66,6 @@ type Quartermaster struct {
 	storesExtended func() bool
 	// noClaims tells why the API server has no claims at all, nil if it may have some.
 	noClaims func() error
-	// eventContext bounds what may be evaluated to find out whom events help.
-	eventContext context.Context
 
 	nodes corelisters.NodeLister
 	// podsByClaim finds pods by "namespace/name" of a claim.
@@ -134,7 +133,6 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 		nodes:         handle.SharedInformerFactory().Core().V1().Nodes().Lister(),
 		pods:          podInformer.GetIndexer(),
 		attemptBudget: attemptBudget,
-		eventContext:  newEventContext(),
 		podsByClaim:   "quartermasterPodsByClaim-" + handle.ProfileName(),
 
 		storesExtended:    func() bool { return apiversions.StoresExtendedResources(handle.ClientSet()) },
@@ -151,14 +149,7 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 	if err := podInformer.AddIndexers(cache.Indexers{pl.podsByClaim: claimKeysOfPod}); err != nil {
 		return nil, fmt.Errorf("plugin %s: index pods by their claims: %w", Name, err)
 	}
-	if pl.waiting, err = followPods(podInformer, pl.devices.Changed.Tell); err != nil {
-		return nil, fmt.Errorf("plugin %s: watch pods: %w", Name, err)
-	}
-	pl.waker = newWaker(klog.FromContext(ctx), handle.Activate)
-	if pl.claims, err = pl.followClaims(ctx, handle.SharedInformerFactory().Resource().V1().ResourceClaims().Informer()); err != nil {
-		return nil, fmt.Errorf("plugin %s: %w", Name, err)
-	}
-	if err = pl.followSlices(handle.SharedInformerFactory().Resource().V1()); err != nil {
+	if err = pl.followEvents(ctx, podInformer); err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", Name, err)
 	}
 	if pl.classic, err = pl.classicModeFor(ctx); err != nil {
@@ -167,7 +158,7 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 	if resolver := apiversions.ResolverOf(handle.ClientSet()); resolver != nil {
 		pl.resolveClaims(resolver)
 	}
-	pl.gate = newGateReporter(handle, pl.checkClaims, pl.claims.made.toCome, pl.waiting.begun)
+	pl.gate = newGateReporter(handle, pl.checkClaims, pl.events.Made.ToCome, pl.waiting.Begun)
 	go pl.gate.run(ctx)
 	if err := state.compete(pl); err != nil {
 		return nil, fmt.Errorf("plugin %s: watch pods: %w", Name, err)

@@ -30,7 +30,7 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
 	if c.narrowedTo != nil && pl.judgeOthers(ctx, cs, pod, c, statuses) {
-		c.pod.lookEverywhere()
+		c.pod.LookEverywhere()
 		pl.handle.Activate(klog.FromContext(ctx), map[string]*v1.Pod{pod.Namespace + "/" + pod.Name: pod})
 		return nil, fwk.NewStatus(fwk.Success, "devices became free meanwhile; looking again")
 	}

@@ -11,8 +11,8 @@ import (
 // most pods with templates that is the normal state for a moment, so no reason
 // is reported at once; see gateReporter.
 func (pl *Quartermaster) PreEnqueue(_ context.Context, pod *v1.Pod) *fwk.Status {
-	if entry := pl.waiting.get(pod.UID); entry != nil {
-		entry.queue() // First, so that a claim which is made from now on is not missed.
+	if entry := pl.waiting.Get(pod.UID); entry != nil {
+		entry.Queue() // First, so that a claim which is made from now on is not missed.
 	}
 	if err := pl.checkClaims(pod); err != nil {
 		pl.gate.add(pod)

@@ -26,13 +26,13 @@ func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	c := &cycle{
-		pod:        pl.waiting.begin(pod),
+		pod:        pl.waiting.Begin(pod),
 		steps:      allocator.NewSteps(int(*pl.args.AttemptStepBudget), len(nodes)),
 		evaluation: selector.NewBudget(pl.attemptBudget, 0),
 	}
 	result, status := pl.preFilter(ctx, cs, pod, c, extended, len(nodes))
 	if status.IsRejected() && !status.IsSkip() || result != nil {
-		pl.waker.reject(c.pod) // Nodes that are not named count as rejected.
+		pl.waker.Reject(c.pod) // Nodes that are not named count as rejected.
 	}
 	return result, status
 }
@@ -71,7 +71,7 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 		podClaim, status := pl.checkClaim(pod, claim, group)
 		if status != nil {
 			if pl.features.EnableDRANodeAllocatableResources {
-				c.pod.helpedByAnySlice() // See checkNodeAllocatable.
+				c.pod.HelpedByAnySlice() // See checkNodeAllocatable.
 			}
 			return nil, status
 		}
@@ -149,11 +149,11 @@ func (pl *Quartermaster) prepare(c *cycle) *fwk.Status {
 		claims = append(claims, podClaim.claim)
 	}
 	if len(claims) == 0 {
-		c.pod.wants(nil, nil)
+		c.pod.Wants(nil, nil)
 		return nil
 	}
 	c.task = pl.solver.Prepare(claims)
-	c.pod.wants(claims, c.task)
+	c.pod.Wants(claims, c.task)
 	if err := c.task.Err(); err != nil {
 		return waiting("%v", err)
 	}

@@ -27,12 +27,12 @@ func (pl *Quartermaster) resolveClaims(resolver claimResolver) {
 	pl.solver.Resolve = resolver.Resolve
 	pl.solver.Evaluator = pl.state.newEvaluator(pl.features, apiversions.NewLanguage(compiledExpressions))
 	resolver.OnChange(func(concerns func(*resourceapi.ResourceClaim) bool) {
-		for _, entry := range pl.waiting.all() {
-			missing, _ := entry.wanted()
+		for _, entry := range pl.waiting.All() {
+			missing, _ := entry.Wanted()
 			if slices.ContainsFunc(missing, concerns) {
-				pl.waker.wake(entry)
+				pl.waker.Wake(entry)
 			} else {
-				entry.missIfOpen()
+				entry.MissIfOpen()
 			}
 		}
 	})

@@ -36,7 +36,7 @@ const (
 type settling struct {
 	pl    *Quartermaster
 	begin time.Time
-	// pools are those in which the pod's claims have devices, as couldUse takes them.
+	// pools are those in which the pod's claims have devices, as CouldUse takes them.
 	pools map[inventory.PoolID][]string
 	// contested is whether a conflict was possible at the beginning.
 	contested bool
@@ -190,7 +190,7 @@ func (pl *Quartermaster) planLost(c *cycle) *claimlog.Conflict {
 }
 
 // newDevices returns the pools of the devices that are planned for the pod's claims, or were
-// allocated not long ago, as couldUse takes them: others may not know of these yet.
+// allocated not long ago, as CouldUse takes them: others may not know of these yet.
 func (c *cycle) newDevices() map[inventory.PoolID][]string {
 	pools := make(map[inventory.PoolID][]string)
 	for _, podClaim := range c.claims {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
+	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -114,8 +115,8 @@ func (f *fixture) rejected(pod *v1.Pod) {
 	if a, status := f.begin(pod); status.IsSuccess() {
 		a.filter()
 	}
-	if entry := f.pl.waiting.get(pod.UID); entry != nil {
-		f.pl.waker.reject(entry)
+	if entry := f.pl.waiting.Get(pod.UID); entry != nil {
+		f.pl.waker.Reject(entry)
 	}
 	f.forget()
 }
@@ -162,9 +163,9 @@ func TestSliceEvents(t *testing.T) {
 				if test.tombstone {
 					before = cache.DeletedFinalStateUnknown{Key: test.before.Name, Obj: test.before}
 				}
-				f.pl.sliceHappened(before, object(test.after))
+				f.pl.events.SliceHappened(before, object(test.after))
 				require.Equal(t, test.want && !test.later, len(f.names()) > 0)
-				time.Sleep(longestPause)
+				time.Sleep(requeue.LongestPause)
 				synctest.Wait()
 				require.Equal(t, test.want, len(f.names()) > 0)
 				require.Equal(t, test.fits, test.want && f.fits(pod), "the pod fits now")
@@ -189,10 +190,10 @@ func TestSliceUnseen(t *testing.T) {
 					require.Empty(t, a.filter().feasible)
 					require.Empty(t, f.names())
 				}
-				f.pl.sliceHappened(nil, slice)
+				f.pl.events.SliceHappened(nil, slice)
 				if meanwhile {
 					require.Empty(t, f.names())
-					f.pl.waker.reject(f.pl.waiting.get(pod.UID))
+					f.pl.waker.Reject(f.pl.waiting.Get(pod.UID))
 				}
 				require.Equal(t, []string{"default/p"}, f.names())
 				require.True(t, f.fits(pod))
@@ -214,11 +215,11 @@ func TestFailingDeviceGoesMeanwhile(t *testing.T) {
 		f.sliceIsThere(failing)
 		a := f.mustBegin(pod)
 		f.leave(failing)
-		f.pl.sliceHappened(failing, nil)
+		f.pl.events.SliceHappened(failing, nil)
 		f.arrive(failing) // Filter has looked before that.
 		f.pl.state.refreshSlice(failing.Name)
 		require.Empty(t, a.filter().feasible)
-		time.Sleep(longestPause)
+		time.Sleep(requeue.LongestPause)
 		synctest.Wait()
 		require.Equal(t, []string{"default/p"}, f.names())
 	})
@@ -235,7 +236,7 @@ func TestSliceEventsForSeveralPods(t *testing.T) {
 		happen := func(before, after *resourceapi.ResourceSlice) []string {
 			f.forget()
 			f.sliceChanges(before, after)
-			f.pl.sliceHappened(object(before), object(after))
+			f.pl.events.SliceHappened(object(before), object(after))
 			return f.names()
 		}
 		first, second, relabelled := gpuSlice(40).Obj(), gpuSlice(80).Obj(), gpuSlice(80).Modify(labelledSlice).Obj()
@@ -243,7 +244,7 @@ func TestSliceEventsForSeveralPods(t *testing.T) {
 		f.rejected(other)
 		require.Equal(t, []string{"default/wanting"}, happen(nil, first))
 		require.Empty(t, happen(first, second), "is active already")
-		time.Sleep(longestPause)
+		time.Sleep(requeue.LongestPause)
 		synctest.Wait()
 		require.Equal(t, []string{"default/wanting"}, f.names(), "another plugin kept it out of the queue")
 		f.rejected(wanting)
@@ -309,7 +310,7 @@ func TestTaintRuleEvents(t *testing.T) {
 					test.after.Name = test.before.Name
 					f.arrive(test.after)
 				}
-				f.pl.ruleHappened(test.before, object(test.after))
+				f.pl.events.RuleHappened(test.before, object(test.after))
 				require.Equal(t, test.want, len(f.names()) > 0)
 				require.Equal(t, test.fitted || test.want, f.fits(pod))
 			})
@@ -322,7 +323,7 @@ func TestTaintRuleEvents(t *testing.T) {
 func TestFirstInQueueFirst(t *testing.T) {
 	t.Parallel()
 	beforeEvents(t, func(t *testing.T, f *fixture) {
-		const many = wokenAtOnce + 50
+		const many = requeue.WokenAtOnce + 50
 		f.arrive(builder.Class("gpu"))
 		var first []string
 		for i := range many {
@@ -333,13 +334,13 @@ func TestFirstInQueueFirst(t *testing.T) {
 			})
 			f.arrive(pod, gpus("c-"+name, 1).Obj())
 			f.rejected(pod)
-			if i >= 75 || i < wokenAtOnce-(many-75) {
+			if i >= 75 || i < requeue.WokenAtOnce-(many-75) {
 				first = append(first, "default/"+name)
 			}
 		}
 		slice := gpuSlice(40).Obj()
 		f.arrive(slice)
-		f.pl.sliceHappened(nil, slice)
+		f.pl.events.SliceHappened(nil, slice)
 		require.ElementsMatch(t, first, f.names())
 	})
 }

@@ -61,16 +61,16 @@ func TestPendingAfterTheAttempt(t *testing.T) {
 	inCluster(t, plus(indexed("n0"), choosy("1")), func(t *testing.T, f *fixture) {
 		f.pl.attemptBudget = 0
 		for name, end := range map[string]func(pod *v1.Pod){
-			"gone":  func(pod *v1.Pod) { f.pl.waiting.forget(pod.UID) },
-			"again": func(pod *v1.Pod) { f.pl.waiting.begin(pod) },
+			"gone":  func(pod *v1.Pod) { f.pl.waiting.Forget(pod.UID) },
+			"again": func(pod *v1.Pod) { f.pl.waiting.Begin(pod) },
 		} {
 			pod := newPod(name, uses("c"))
 			f.create(pod)
 			f.settle()
 			f.mustBegin(pod).filter()
-			entry := f.pl.waiting.get(pod.UID)
+			entry := f.pl.waiting.Get(pod.UID)
 			end(pod)
-			require.Empty(t, entry.verdicts)
+			require.Empty(t, entry.Pending())
 		}
 	})
 }
@@ -98,16 +98,16 @@ func TestEventsDoNotWait(t *testing.T) {
 	t.Parallel()
 	beforeEvents(t, func(t *testing.T, f *fixture) {
 		f.arrive(builder.Class("gpu"), choosy("5"))
-		f.pl.eventContext = selector.WithBudget(context.Background(), noBudget())
+		f.pl.events.Context = selector.WithBudget(context.Background(), noBudget())
 		pod := newPod("p", uses("c"))
 		slice := builder.NodeSlice("n1", builder.Device("gpu-0").Attr("index", 1)).Obj()
 		f.arrive(pod, slice)
 		f.rejected(pod)
-		f.pl.sliceHappened(nil, slice)
+		f.pl.events.SliceHappened(nil, slice)
 		require.NotEmpty(t, f.names())
 		f.settle()
 		f.rejected(pod)
-		f.pl.sliceHappened(nil, slice)
+		f.pl.events.SliceHappened(nil, slice)
 		require.Empty(t, f.names())
 	})
 }

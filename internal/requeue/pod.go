@@ -1,4 +1,4 @@
-package quartermaster
+package requeue
 
 import (
 	"sync"
@@ -6,32 +6,17 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// waitingPods has the pods that this plugin was asked about and that are not bound:
-// those that it may have to wake when a claim, a slice or a taint rule changes.
+// Pod is what is to be known about a pod between two attempts, and during one.
 //
-// The scheduling queue could do that. But it asks about each event for each pod that is
-// not in its active part, for whatever reason, and of a thousand pods created at once
-// all wait while two thousand updates of claims go by.
-type waitingPods struct {
-	mutex sync.Mutex
-	pods  map[types.UID]*waitingPod
-	// exists reports whether a pod is known to wait for a node.
-	exists func(*v1.Pod) bool
-}
-
-// waitingPod is what is to be known about a pod between two attempts, and during one.
-//
-// No event is lost: begin comes before the attempt looks at anything. What happens
+// No event is lost: Begin comes before the attempt looks at anything. What happens
 // later sets missed if the plugin has not rejected the pod (yet), and if it does so
-// after all, then reject says that the pod is to be tried again.
-type waitingPod struct {
+// after all, then Waker.Reject says that the pod is to be tried again.
+type Pod struct {
 	pod *v1.Pod
 
 	mutex    sync.Mutex
@@ -60,103 +45,7 @@ type waitingPod struct {
 	verdicts map[*selector.Work]func()
 }
 
-// followPods makes a registry that forgets pods which are bound or gone. It also tells
-// of all pods that are deleted, or are going to be.
-func followPods(pods cache.SharedIndexInformer, ended func(types.UID)) (*waitingPods, error) {
-	w := &waitingPods{
-		pods: make(map[types.UID]*waitingPod),
-		exists: func(pod *v1.Pod) bool {
-			known := fromStore[v1.Pod](pods.GetIndexer(), pod.Namespace+"/"+pod.Name)
-			return known != nil && known.UID == pod.UID && known.Spec.NodeName == ""
-		},
-	}
-	_, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		UpdateFunc: func(before, after any) {
-			old, wasPod := before.(*v1.Pod)
-			pod, isPod := after.(*v1.Pod)
-			if wasPod && (isPod && pod.Spec.NodeName != "" && old.Spec.NodeName == "" || isPod && pod.UID != old.UID) {
-				w.forget(old.UID)
-			}
-			if wasPod && isPod && (pod.DeletionTimestamp != nil || pod.UID != old.UID) {
-				ended(old.UID)
-			}
-		},
-		DeleteFunc: func(obj any) {
-			if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-				obj = tombstone.Obj
-			}
-			if pod, ok := obj.(*v1.Pod); ok {
-				w.forget(pod.UID)
-				ended(pod.UID)
-			}
-		},
-	})
-	return w, err
-}
-
-// begin notes that an attempt to schedule the pod starts.
-func (w *waitingPods) begin(pod *v1.Pod) *waitingPod {
-	w.mutex.Lock()
-	entry := w.pods[pod.UID]
-	if entry == nil {
-		entry = &waitingPod{pod: pod}
-		w.pods[pod.UID] = entry
-	}
-	w.mutex.Unlock()
-	entry.begin(pod)
-	if !w.exists(pod) {
-		w.forget(pod.UID) // It was before we began, and so nobody else will do it.
-	}
-	return entry
-}
-
-func (w *waitingPods) forget(pod types.UID) {
-	w.mutex.Lock()
-	entry := w.pods[pod]
-	delete(w.pods, pod)
-	w.mutex.Unlock()
-	if entry != nil {
-		entry.stop()
-	}
-}
-
-// get returns the entry of a pod, nil if there is none.
-func (w *waitingPods) get(pod types.UID) *waitingPod {
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	return w.pods[pod]
-}
-
-// begun returns how many attempts to schedule a pod have begun.
-func (w *waitingPods) begun(pod types.UID) int {
-	entry := w.get(pod)
-	if entry == nil {
-		return 0
-	}
-	entry.mutex.Lock()
-	defer entry.mutex.Unlock()
-	return entry.begun
-}
-
-// empty reports whether no pod waits.
-func (w *waitingPods) empty() bool {
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	return len(w.pods) == 0
-}
-
-// all returns the entries of all pods, in no order.
-func (w *waitingPods) all() []*waitingPod {
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	entries := make([]*waitingPod, 0, len(w.pods))
-	for _, entry := range w.pods {
-		entries = append(entries, entry)
-	}
-	return entries
-}
-
-func (p *waitingPod) begin(pod *v1.Pod) {
+func (p *Pod) begin(pod *v1.Pod) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.stopTimer()
@@ -167,38 +56,38 @@ func (p *waitingPod) begin(pod *v1.Pod) {
 	p.anySlice, p.sliceChanged = false, false
 }
 
-// wants notes which claims the attempt needs devices for, if any.
-func (p *waitingPod) wants(missing []*resourceapi.ResourceClaim, task *allocator.Task) {
+// Wants notes which claims the attempt needs devices for, if any.
+func (p *Pod) Wants(missing []*resourceapi.ResourceClaim, task *allocator.Task) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.decided, p.missing, p.task = true, missing, task
 }
 
-// wanted returns what was given to wants in this attempt.
-func (p *waitingPod) wanted() ([]*resourceapi.ResourceClaim, *allocator.Task) {
+// Wanted returns what was given to Wants in this attempt.
+func (p *Pod) Wanted() ([]*resourceapi.ResourceClaim, *allocator.Task) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return p.missing, p.task
 }
 
-// lookEverywhere has the next attempt look at all nodes.
-func (p *waitingPod) lookEverywhere() {
+// LookEverywhere has the next attempt look at all nodes.
+func (p *Pod) LookEverywhere() {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.everywhere = true
 }
 
-// looksEverywhere reports, once, whether this attempt is to look at all nodes.
-func (p *waitingPod) looksEverywhere() (all bool) {
+// LooksEverywhere reports, once, whether this attempt is to look at all nodes.
+func (p *Pod) LooksEverywhere() (all bool) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	all, p.everywhere = p.everywhere, false
 	return all
 }
 
-// helpedByAnySlice notes that any change of slices may help, also if the task could not use
+// HelpedByAnySlice notes that any change of slices may help, also if the task could not use
 // what they have then. It reports, once, whether there was one in this attempt.
-func (p *waitingPod) helpedByAnySlice() (happened bool) {
+func (p *Pod) HelpedByAnySlice() (happened bool) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	happened = p.sliceChanged && !p.anySlice
@@ -209,7 +98,7 @@ func (p *waitingPod) helpedByAnySlice() (happened bool) {
 // sliceHappened notes that slices changed. It reports whether any change may help the pod: a
 // request for all devices waits for each pool to be complete and for each device that
 // matches to be free.
-func (p *waitingPod) sliceHappened() (mayHelp bool) {
+func (p *Pod) sliceHappened() (mayHelp bool) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.sliceChanged = true
@@ -218,7 +107,7 @@ func (p *waitingPod) sliceHappened() (mayHelp bool) {
 
 // reject notes that the plugin has rejected the pod. It reports whether something
 // happened meanwhile that may help, so that the pod has to be tried again.
-func (p *waitingPod) reject(now time.Time) (again bool) {
+func (p *Pod) reject(now time.Time) (again bool) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if !p.counted {
@@ -230,9 +119,9 @@ func (p *waitingPod) reject(now time.Time) (again bool) {
 	return again
 }
 
-// queue notes that the pod is about to be queued for another attempt, whatever became of
+// Queue notes that the pod is about to be queued for another attempt, whatever became of
 // the last one. Until that begins, this plugin may be what it waits for.
-func (p *waitingPod) queue() {
+func (p *Pod) Queue() {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.rejected, p.active = true, false
@@ -240,7 +129,7 @@ func (p *waitingPod) queue() {
 
 // happened notes something that may help the pod. It reports whether the pod has to be
 // tried again: not if this plugin did not reject it.
-func (p *waitingPod) happened() (again bool) {
+func (p *Pod) happened() (again bool) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if !p.rejected {
@@ -249,9 +138,9 @@ func (p *waitingPod) happened() (again bool) {
 	return p.rejected
 }
 
-// missIfOpen notes something that may help the pod if it is not known yet what it needs.
+// MissIfOpen notes something that may help the pod if it is not known yet what it needs.
 // A rejected pod of which that is not known does not wait for devices.
-func (p *waitingPod) missIfOpen() {
+func (p *Pod) MissIfOpen() {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if !p.rejected && !p.decided {
@@ -260,7 +149,7 @@ func (p *waitingPod) missIfOpen() {
 }
 
 // rest is what remains of the pause after the last rejection.
-func (p *waitingPod) rest(now time.Time) time.Duration {
+func (p *Pod) rest(now time.Time) time.Duration {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return pause(p.attempts) - now.Sub(p.since)
@@ -268,7 +157,7 @@ func (p *waitingPod) rest(now time.Time) time.Duration {
 
 // after calls the function after some time unless that is due already. It does not do
 // so if an attempt begins before.
-func (p *waitingPod) after(d time.Duration, wake func()) {
+func (p *Pod) after(d time.Duration, wake func()) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if p.timer != nil {
@@ -289,22 +178,22 @@ func (p *waitingPod) after(d time.Duration, wake func()) {
 	p.timer = timer
 }
 
-// latest is the pod as it was when it was last tried.
-func (p *waitingPod) latest() *v1.Pod {
+// Latest is the pod as it was when it was last tried.
+func (p *Pod) Latest() *v1.Pod {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return p.pod
 }
 
 // attemptsBegun is how often the pod was tried, counting an attempt under way.
-func (p *waitingPod) attemptsBegun() int {
+func (p *Pod) attemptsBegun() int {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return p.begun
 }
 
 // activated notes that the pod was made active after so many attempts had begun.
-func (p *waitingPod) activated(begun int) {
+func (p *Pod) activated(begun int) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.active = p.rejected && p.begun == begun
@@ -313,13 +202,13 @@ func (p *waitingPod) activated(begun int) {
 // isActive reports whether the pod was activated and not tried again yet. It usually is about
 // to be, and will find what is in the state by then; but another plugin may keep it out of
 // the queue.
-func (p *waitingPod) isActive() bool {
+func (p *Pod) isActive() bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return p.active
 }
 
-func (p *waitingPod) stop() {
+func (p *Pod) stop() {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.stopTimer()
@@ -327,7 +216,7 @@ func (p *waitingPod) stop() {
 }
 
 // stopTimer needs the mutex.
-func (p *waitingPod) stopTimer() {
+func (p *Pod) stopTimer() {
 	if p.timer != nil {
 		p.timer.Stop()
 		p.timer = nil
@@ -342,15 +231,18 @@ type extendedWant struct {
 	leftOver bool
 }
 
-// wantsExtended notes what the attempt found out about the pod's extended resources.
-func (p *waitingPod) wantsExtended(claim *resourceapi.ResourceClaim, leftOver bool) {
+// WantsExtended notes what the attempt found out about the pod's extended resources: the claim
+// that would be made where devices have to serve all of them, and whether an earlier attempt has
+// left a claim that may be in the way.
+func (p *Pod) WantsExtended(claim *resourceapi.ResourceClaim, leftOver bool) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.extended = extendedWant{claim: claim, leftOver: leftOver}
 }
 
-func (p *waitingPod) wantedExtended() extendedWant {
+// WantedExtended returns what was given to WantsExtended in this attempt.
+func (p *Pod) WantedExtended() (claim *resourceapi.ResourceClaim, leftOver bool) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	return p.extended
+	return p.extended.claim, p.extended.leftOver
 }

@@ -1,4 +1,4 @@
-package quartermaster
+package requeue
 
 import (
 	"context"
@@ -13,27 +13,20 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
-	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 )
 
-// claimEvents wakes the pods that may be helped by what happens to the claims that they
+// FollowClaims wakes the pods that may be helped by what happens to the claims that they
 // use. It does so by itself and not through the scheduling queue, for the reason given at
-// waitingPods. Pods that wait for the devices of other claims are woken by what the ledger
-// says, see clusterState.freed.
+// Pods. Pods that wait for the devices of other claims are woken by what the ledger says, see
+// WakeForDevices.
 //
 // A pod that is woken finds the event in the state: the informers' stores are up to date
 // before any handler hears of an event, and the ledger gets refreshed here first. Of the
 // two events that complete a new claim, its creation and its name in the status of the
 // pod, the later one finds both.
-type claimEvents struct {
-	pl   *Quartermaster
-	made *claimsMade
-}
-
-func (pl *Quartermaster) followClaims(ctx context.Context, informer cache.SharedIndexInformer) (*claimEvents, error) {
-	e := &claimEvents{pl: pl, made: newClaimsMade(pl.handle.SharedInformerFactory().Core().V1().Pods().Lister())}
+func (e *Events) FollowClaims(ctx context.Context, informer cache.SharedIndexInformer) error {
 	happened := func(before, after any) {
-		if err := e.happened(ctx, newClaimEvent(before, after)); err != nil {
+		if err := e.ClaimHappened(ctx, before, after); err != nil {
 			klog.FromContext(ctx).Error(err, "Cannot wake the pods that wait for a claim")
 		}
 	}
@@ -43,23 +36,28 @@ func (pl *Quartermaster) followClaims(ctx context.Context, informer cache.Shared
 		DeleteFunc: func(obj any) { happened(obj, nil) },
 	})
 	if err != nil {
-		return nil, fmt.Errorf("watch claims: %w", err)
+		return fmt.Errorf("watch claims: %w", err)
 	}
-	return e, nil
+	return nil
+}
+
+// ClaimHappened wakes whom the event may help: before and after are what an informer tells, nil
+// if there was no such claim.
+func (e *Events) ClaimHappened(ctx context.Context, before, after any) error {
+	return e.happened(ctx, newClaimEvent(before, after))
 }
 
 // happened wakes whom the event may help.
-func (e *claimEvents) happened(ctx context.Context, event claimEvent) error {
+func (e *Events) happened(ctx context.Context, event claimEvent) error {
 	if event.replaces() {
 		return errors.Join(e.happened(ctx, claimEvent{before: event.before}), e.happened(ctx, claimEvent{after: event.after}))
 	}
 	claim := event.latest()
 	if claim != nil {
-		e.pl.state.refreshClaim(claim.Namespace + "/" + claim.Name)
-		e.pl.devices.Changed.Tell(claim.UID)
+		e.State.RefreshClaim(claim)
 	}
 	if claim != nil && event.before == nil && event.after != nil {
-		e.made.note(claim)
+		e.Made.note(claim)
 	}
 	if claim != nil && e.matters(event) {
 		if err := e.wakeUsers(ctx, claim, event.changesAllocation()); err != nil {
@@ -74,12 +72,12 @@ func (e *claimEvents) happened(ctx context.Context, event claimEvent) error {
 
 // wakeUsers wakes the pods that use the claim. Those that have never been tried are
 // handed to the scheduling queue: if they wait for other claims as well, it keeps them.
-func (e *claimEvents) wakeUsers(ctx context.Context, claim *resourceapi.ResourceClaim, atOnce bool) error {
-	wake := e.pl.waker.wake
+func (e *Events) wakeUsers(ctx context.Context, claim *resourceapi.ResourceClaim, atOnce bool) error {
+	wake := e.Waker.Wake
 	if atOnce {
-		wake = e.pl.waker.wakeAtOnce
+		wake = e.Waker.WakeAtOnce
 	}
-	pods, err := e.pl.podsUsing(claim.Namespace, claim.Name)
+	pods, err := e.State.PodsUsing(claim.Namespace, claim.Name)
 	if err != nil {
 		return err
 	}
@@ -88,14 +86,14 @@ func (e *claimEvents) wakeUsers(ctx context.Context, claim *resourceapi.Resource
 		if pod.Spec.NodeName != "" {
 			continue
 		}
-		if entry := e.pl.waiting.get(pod.UID); entry != nil {
+		if entry := e.Pods.Get(pod.UID); entry != nil {
 			wake(entry)
 		} else {
 			untried[pod.Namespace+"/"+pod.Name] = pod
 		}
 	}
 	if len(untried) > 0 {
-		e.pl.handle.Activate(klog.FromContext(ctx), untried)
+		e.Waker.activate(klog.FromContext(ctx), untried)
 	}
 	return nil
 }
@@ -103,21 +101,31 @@ func (e *claimEvents) wakeUsers(ctx context.Context, claim *resourceapi.Resource
 // wakeOwner wakes the pod that waits for the end of a claim that an earlier attempt made
 // for its extended resources. The claim of a failed attempt ends as well, and that pod has
 // to wait as long as after other failures.
-func (e *claimEvents) wakeOwner(claim *resourceapi.ResourceClaim) {
-	owner := extendedresource.OwnerOf(claim)
+func (e *Events) wakeOwner(claim *resourceapi.ResourceClaim) {
+	owner := e.State.MadeForPod(claim)
 	if owner == "" {
 		return
 	}
-	if entry := e.pl.waiting.get(owner); entry != nil && entry.wantedExtended().leftOver {
-		e.pl.waker.wakeAtOnce(entry)
+	entry := e.Pods.Get(owner)
+	if entry == nil {
+		return
 	}
+	if _, leftOver := entry.WantedExtended(); leftOver {
+		e.Waker.WakeAtOnce(entry)
+	}
+}
+
+// ClaimMatters reports whether a change of a claim may help pods that use it; before is nil if
+// the claim is new, after if it is gone.
+func (e *Events) ClaimMatters(before, after *resourceapi.ResourceClaim) bool {
+	return e.matters(claimEvent{before: before, after: after})
 }
 
 // matters reports whether pods that use the claim may be helped. Metadata does not
 // matter but for who owns the claim, nor does the end of the claim: they wait for a new one then. Nor do consumers
 // that come, nor those that go as long as there is room for more and others stay: pods
 // that give way, each of which reserves the claim in vain, would keep each other busy.
-func (e *claimEvents) matters(event claimEvent) bool {
+func (e *Events) matters(event claimEvent) bool {
 	if event.before == nil || event.after == nil {
 		return event.after != nil
 	}
@@ -133,7 +141,7 @@ func (e *claimEvents) matters(event claimEvent) bool {
 	// which writes to the claim without a change of its consumers.
 	consumers := event.before.Status.ReservedFor
 	return !slices.Equal(consumers, event.after.Status.ReservedFor) &&
-		(len(consumers) >= e.pl.consumerLimit(event.before) || !e.pl.inUse(event.after))
+		(len(consumers) >= e.State.ConsumerLimit(event.before) || !e.State.InUse(event.after))
 }
 
 // changesAllocation reports whether the claim is new, or was allocated or deallocated.
@@ -150,7 +158,7 @@ type claimEvent struct {
 }
 
 func newClaimEvent(oldObj, newObj any) claimEvent {
-	before, after := versionsOf[resourceapi.ResourceClaim](oldObj, newObj)
+	before, after := VersionsOf[resourceapi.ResourceClaim](oldObj, newObj)
 	return claimEvent{before: before, after: after}
 }
 

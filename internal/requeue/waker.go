@@ -1,4 +1,4 @@
-package quartermaster
+package requeue
 
 import (
 	"time"
@@ -8,59 +8,60 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// waker gets pods out of the unschedulable ones. What a pod waited for by name (its own
+// Waker gets pods out of the unschedulable ones. What a pod waited for by name (its own
 // claim) has it tried at once. For devices that became free it does not pass over the
 // back-off of the scheduling queue altogether: a pod that was rejected a moment ago may
 // be tried at once, so that no device lies idle, but only so many pods a second. Others
 // wait as long as the queue would have them wait.
-type waker struct {
+type Waker struct {
 	activate func(klog.Logger, map[string]*v1.Pod)
 	logger   klog.Logger
 	atOnce   flowcontrol.PassiveRateLimiter
 	now      func() time.Time
 }
 
-// The first pause after a rejection, and the longest; the defaults of the scheduling
+// initialPause is the first pause after a rejection, and LongestPause the longest; the defaults of the scheduling
 // queue (podInitialBackoffSeconds and podMaxBackoffSeconds), whose settings a plugin
 // does not get to see.
 const (
 	initialPause = time.Second
-	longestPause = 10 * time.Second
+	LongestPause = 10 * time.Second
 )
 
-// How many pods are woken within their pause: in a second, and at once after some time
-// without any.
+// wokenASecond is how many pods are woken within their pause in a second, and WokenAtOnce how
+// many at once after some time without any.
 const (
 	wokenASecond = 100
-	wokenAtOnce  = 100
+	WokenAtOnce  = 100
 )
 
-func newWaker(logger klog.Logger, activate func(klog.Logger, map[string]*v1.Pod)) *waker {
-	return &waker{
+// NewWaker makes one that hands pods to the scheduling queue by activate.
+func NewWaker(logger klog.Logger, activate func(klog.Logger, map[string]*v1.Pod)) *Waker {
+	return &Waker{
 		activate: activate,
 		logger:   logger,
-		atOnce:   flowcontrol.NewTokenBucketPassiveRateLimiter(wokenASecond, wokenAtOnce),
+		atOnce:   flowcontrol.NewTokenBucketPassiveRateLimiter(wokenASecond, WokenAtOnce),
 		now:      time.Now,
 	}
 }
 
-// wake has the pod tried again, provided that it was this plugin that rejected it. If
+// Wake has the pod tried again, provided that it was this plugin that rejected it. If
 // it is just being tried, this is remembered for the case that the plugin rejects it.
-func (w *waker) wake(p *waitingPod) {
+func (w *Waker) Wake(p *Pod) {
 	if p.happened() {
 		w.again(p)
 	}
 }
 
-// wakeAtOnce is wake without any pause.
-func (w *waker) wakeAtOnce(p *waitingPod) {
+// WakeAtOnce is Wake without any pause.
+func (w *Waker) WakeAtOnce(p *Pod) {
 	if p.happened() {
 		w.activateNow(p)
 	}
 }
 
-// wakeAfterPause is wake after what remains of the pod's pause, however few there are.
-func (w *waker) wakeAfterPause(p *waitingPod) {
+// WakeAfterPause is Wake after what remains of the pod's pause, however few there are.
+func (w *Waker) WakeAfterPause(p *Pod) {
 	if !p.happened() {
 		return
 	}
@@ -73,20 +74,25 @@ func (w *waker) wakeAfterPause(p *waitingPod) {
 
 // wakeLater has a pod that is active made active again, should this plugin not be asked about
 // it within the longest pause.
-func (w *waker) wakeLater(p *waitingPod) {
-	p.after(longestPause, func() { w.activateNow(p) })
+func (w *Waker) wakeLater(p *Pod) {
+	p.after(LongestPause, func() { w.activateNow(p) })
 }
 
-// reject notes that the plugin has rejected the pod, and has it tried again if something
+// Reject notes that the plugin has rejected the pod, and has it tried again if something
 // happened in this attempt that may help.
-func (w *waker) reject(p *waitingPod) {
+func (w *Waker) Reject(p *Pod) {
 	if p.reject(w.now()) {
 		w.again(p)
 	}
 }
 
+// Retry has a rejected pod tried again after its pause, whatever happens or does not.
+func (w *Waker) Retry(p *Pod) {
+	p.after(max(0, p.rest(w.now())), func() { w.activateNow(p) })
+}
+
 // again activates the pod, now or later.
-func (w *waker) again(p *waitingPod) {
+func (w *Waker) again(p *Pod) {
 	rest := p.rest(w.now())
 	if rest > 0 && !w.atOnce.TryAccept() {
 		p.after(rest, func() { w.activateNow(p) })
@@ -95,9 +101,9 @@ func (w *waker) again(p *waitingPod) {
 	w.activateNow(p)
 }
 
-func (w *waker) activateNow(p *waitingPod) {
+func (w *Waker) activateNow(p *Pod) {
 	begun := p.attemptsBegun()
-	pod := p.latest()
+	pod := p.Latest()
 	w.activate(w.logger, map[string]*v1.Pod{pod.Namespace + "/" + pod.Name: pod})
 	p.activated(begun)
 }
@@ -105,8 +111,8 @@ func (w *waker) activateNow(p *waitingPod) {
 // pause is how long a pod has to wait after so many rejections.
 func pause(rejections int) time.Duration {
 	d := initialPause
-	for i := 1; i < rejections && d < longestPause; i++ {
+	for i := 1; i < rejections && d < LongestPause; i++ {
 		d *= 2
 	}
-	return min(d, longestPause)
+	return min(d, LongestPause)
 }

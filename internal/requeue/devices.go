@@ -1,4 +1,4 @@
-package quartermaster
+package requeue
 
 import (
 	"cmp"
@@ -13,32 +13,32 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// wakeForDevices wakes the pods that could use any of the devices, which are listed as
-// for couldUse.
-func (pl *Quartermaster) wakeForDevices(devices map[inventory.PoolID][]string) {
-	pl.wakeInterested(devices, "", pl.waker.wake)
+// WakeForDevices wakes the pods that could use any of the devices, which are listed as
+// for CouldUse.
+func (e *Events) WakeForDevices(devices map[inventory.PoolID][]string) {
+	e.wakeInterested(devices, "", e.Waker.Wake)
 }
 
-// wakeForLanded is wakeForDevices for devices that a pod had in flight, and not for that pod.
+// WakeForLanded is WakeForDevices for devices that a pod had in flight, and not for that pod.
 // All others wait for the rest of their pause.
-func (pl *Quartermaster) wakeForLanded(by types.UID, devices map[inventory.PoolID][]string) {
-	pl.wakeInterested(devices, by, pl.waker.wakeAfterPause)
+func (e *Events) WakeForLanded(by types.UID, devices map[inventory.PoolID][]string) {
+	e.wakeInterested(devices, by, e.Waker.WakeAfterPause)
 }
 
 // wakeInterested wakes the pods that could use any of the devices, except one. The scheduling
 // queue would try those with the highest priority first, so these come first if not all may
 // be woken at once.
-func (pl *Quartermaster) wakeInterested(devices map[inventory.PoolID][]string, except types.UID, wake func(*waitingPod)) {
-	var interested []*waitingPod
-	for _, entry := range pl.waiting.all() {
-		_, task := entry.wanted()
+func (e *Events) wakeInterested(devices map[inventory.PoolID][]string, except types.UID, wake func(*Pod)) {
+	var interested []*Pod
+	for _, entry := range e.Pods.All() {
+		_, task := entry.Wanted()
 		switch {
-		case entry.latest().UID == except:
+		case entry.Latest().UID == except:
 		case task == nil:
-			entry.missIfOpen()
-		case !pl.couldUse(task, devices):
+			entry.MissIfOpen()
+		case !e.CouldUse(task, devices):
 		case entry.isActive():
-			pl.waker.wakeLater(entry)
+			e.Waker.wakeLater(entry)
 		default:
 			interested = append(interested, entry)
 		}
@@ -49,51 +49,51 @@ func (pl *Quartermaster) wakeInterested(devices map[inventory.PoolID][]string, e
 	}
 }
 
-// wakeOthersOf wakes the pods that wait for a claim which was in flight for one of them, and
+// WakeOthersOf wakes the pods that wait for a claim which was in flight for one of them, and
 // was not allocated.
-func (pl *Quartermaster) wakeOthersOf(failed types.UID, claim *resourceapi.ResourceClaim) {
-	pods, err := pl.podsUsing(claim.Namespace, claim.Name)
+func (e *Events) WakeOthersOf(failed types.UID, claim *resourceapi.ResourceClaim) {
+	pods, err := e.State.PodsUsing(claim.Namespace, claim.Name)
 	if err != nil {
 		klog.Background().Error(err, "Cannot wake the pods that wait for a claim", "claim", klog.KObj(claim))
 		return
 	}
 	for _, pod := range pods {
-		if entry := pl.waiting.get(pod.UID); entry != nil && pod.UID != failed {
-			pl.waker.wakeAfterPause(entry)
+		if entry := e.Pods.Get(pod.UID); entry != nil && pod.UID != failed {
+			e.Waker.WakeAfterPause(entry)
 		}
 	}
 }
 
-// wakeForSlices is wakeForDevices for devices that were published, changed or withdrawn.
+// wakeForSlices is WakeForDevices for devices that were published, changed or withdrawn.
 // It also wakes the pods that other devices than they could use may have kept from a node;
 // these after their pause, because there may be many such events that do not help.
-func (pl *Quartermaster) wakeForSlices(devices map[inventory.PoolID][]string) {
-	pl.wakeForDevices(devices)
-	for _, entry := range pl.waiting.all() {
-		if _, task := entry.wanted(); entry.sliceHappened() && (task == nil || task.Err() == nil) {
-			pl.waker.wakeAfterPause(entry)
+func (e *Events) wakeForSlices(devices map[inventory.PoolID][]string) {
+	e.WakeForDevices(devices)
+	for _, entry := range e.Pods.All() {
+		if _, task := entry.Wanted(); entry.sliceHappened() && (task == nil || task.Err() == nil) {
+			e.Waker.WakeAfterPause(entry)
 		}
 	}
 }
 
 // byPriority compares pods by priority and, if it is the same, by age.
-func byPriority(a, b *waitingPod) int {
-	one, other := a.latest(), b.latest()
+func byPriority(a, b *Pod) int {
+	one, other := a.Latest(), b.Latest()
 	return cmp.Or(
 		cmp.Compare(corev1helpers.PodPriority(other), corev1helpers.PodPriority(one)),
 		one.CreationTimestamp.Compare(other.CreationTimestamp.Time),
 	)
 }
 
-// couldUse reports whether a task could use any of the given devices, at the best of times.
+// CouldUse reports whether a task could use any of the given devices, at the best of times.
 // They are listed by pool; a pool without names means all its devices, and nil that it is
 // not known which.
-func (pl *Quartermaster) couldUse(task *allocator.Task, devices map[inventory.PoolID][]string) bool {
+func (e *Events) CouldUse(task *allocator.Task, devices map[inventory.PoolID][]string) bool {
 	if devices == nil {
 		return true
 	}
 	for id, names := range devices {
-		if pool := pl.state.inventory.Pool(id); pool != nil && task.Interested(pl.eventContext, pool.Everywhere(), names...) {
+		if pool := e.State.Pool(id); pool != nil && task.Interested(e.Context, pool, names...) {
 			return true
 		}
 	}

@@ -1,4 +1,4 @@
-package quartermaster
+package requeue
 
 import (
 	"fmt"
@@ -11,22 +11,22 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// followSlices wakes the pods that may be helped by what happens to slices and taint
-// rules. Like claimEvents it brings the state up to date first, and does not use the
+// FollowSlices wakes the pods that may be helped by what happens to slices and, if these
+// are in use, taint rules. Like FollowClaims it brings the state up to date first, and does not use the
 // scheduling queue: that tells of an event only pods which wait or are being tried. A pod
 // that is about to be tried could still find a state without the event, if our own
 // handler has not had its turn, and would be put to sleep.
-func (pl *Quartermaster) followSlices(informers resourceinformers.Interface) error {
+func (e *Events) FollowSlices(informers resourceinformers.Interface, withRules bool) error {
 	_, err := informers.ResourceSlices().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { pl.sliceHappened(nil, obj) },
-		UpdateFunc: pl.sliceHappened,
-		DeleteFunc: func(obj any) { pl.sliceHappened(obj, nil) },
+		AddFunc:    func(obj any) { e.SliceHappened(nil, obj) },
+		UpdateFunc: e.SliceHappened,
+		DeleteFunc: func(obj any) { e.SliceHappened(obj, nil) },
 	})
-	if err == nil && pl.state.rules != nil {
+	if err == nil && withRules {
 		// A new rule only takes devices away.
 		_, err = informers.DeviceTaintRules().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-			UpdateFunc: pl.ruleHappened,
-			DeleteFunc: func(obj any) { pl.ruleHappened(obj, nil) },
+			UpdateFunc: e.RuleHappened,
+			DeleteFunc: func(obj any) { e.RuleHappened(obj, nil) },
 		})
 	}
 	if err != nil {
@@ -35,39 +35,39 @@ func (pl *Quartermaster) followSlices(informers resourceinformers.Interface) err
 	return nil
 }
 
-// sliceHappened wakes pods if more than metadata changed. The end of a slice can make a
+// SliceHappened wakes pods if more than metadata changed. The end of a slice can make a
 // pool complete or valid.
-func (pl *Quartermaster) sliceHappened(oldObj, newObj any) {
-	before, after := versionsOf[resourceapi.ResourceSlice](oldObj, newObj)
+func (e *Events) SliceHappened(oldObj, newObj any) {
+	before, after := VersionsOf[resourceapi.ResourceSlice](oldObj, newObj)
 	pools := make(map[inventory.PoolID][]string)
 	for _, slice := range []*resourceapi.ResourceSlice{before, after} {
 		if slice != nil {
-			pl.state.refreshSlice(slice.Name)
+			e.State.RefreshSlice(slice.Name)
 			pools[inventory.PoolID{Driver: slice.Spec.Driver, Name: slice.Spec.Pool.Name}] = nil
 		}
 	}
-	if pl.waiting.empty() {
+	if e.Pods.Empty() {
 		return // Slices are large to compare.
 	}
 	if before == nil || after == nil || !apiequality.Semantic.DeepEqual(&before.Spec, &after.Spec) {
-		pl.wakeForSlices(pools)
+		e.wakeForSlices(pools)
 	}
 }
 
-// ruleHappened wakes the pods that the change or end of a taint rule may help.
-func (pl *Quartermaster) ruleHappened(oldObj, newObj any) {
-	before, after := versionsOf[resourceapi.DeviceTaintRule](oldObj, newObj)
+// RuleHappened wakes the pods that the change or end of a taint rule may help.
+func (e *Events) RuleHappened(oldObj, newObj any) {
+	before, after := VersionsOf[resourceapi.DeviceTaintRule](oldObj, newObj)
 	for _, rule := range []*resourceapi.DeviceTaintRule{before, after} {
 		if rule != nil {
-			pl.state.refreshRule(rule.Name)
+			e.State.RefreshTaintRule(rule.Name)
 		}
 	}
 	if before == nil || after == nil || !apiequality.Semantic.DeepEqual(&before.Spec, &after.Spec) {
-		pl.wakeForDevices(devicesOfRule(before))
+		e.WakeForDevices(devicesOfRule(before))
 	}
 }
 
-// devicesOfRule returns the devices that a rule may apply to, as couldUse takes them.
+// devicesOfRule returns the devices that a rule may apply to, as CouldUse takes them.
 func devicesOfRule(rule *resourceapi.DeviceTaintRule) map[inventory.PoolID][]string {
 	if rule == nil || rule.Spec.DeviceSelector == nil {
 		return nil

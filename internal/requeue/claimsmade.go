@@ -1,4 +1,4 @@
-package quartermaster
+package requeue
 
 import (
 	"sync"
@@ -9,11 +9,13 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 )
 
-// claimsMade follows how far kube-controller-manager has got with making claims from
+// ClaimsMade follows how far kube-controller-manager has got with making claims from
 // templates. It takes pods in the order in which they come, so that a pod's turn is over when
 // claims are made for later ones.
-type claimsMade struct {
+type ClaimsMade struct {
 	pods corelisters.PodLister
+	// delay is how far the controller's order may be from that of the pods.
+	delay time.Duration
 
 	mutex sync.Mutex
 	// latest is when a claim was last seen to be made for pods of some age: by the second in
@@ -21,15 +23,15 @@ type claimsMade struct {
 	latest map[int64]time.Time
 }
 
-// madeMemory is for how long a claim that was made says that others are to come.
-const madeMemory = 2 * gateReportDelay
-
-func newClaimsMade(pods corelisters.PodLister) *claimsMade {
-	return &claimsMade{pods: pods, latest: make(map[int64]time.Time)}
+// NewClaimsMade makes one that looks pods up with the lister. The delay is how far the
+// controller's order may be from that of the pods' creation, and half of the time for which a
+// claim that was made says that others are to come.
+func NewClaimsMade(pods corelisters.PodLister, delay time.Duration) *ClaimsMade {
+	return &ClaimsMade{pods: pods, delay: delay, latest: make(map[int64]time.Time)}
 }
 
 // note is called for each new claim. Those that were not made from a pod's template tell nothing.
-func (m *claimsMade) note(claim *resourceapi.ResourceClaim) {
+func (m *ClaimsMade) note(claim *resourceapi.ResourceClaim) {
 	owner := metav1.GetControllerOfNoCopy(claim)
 	if owner == nil || owner.Kind != "Pod" {
 		return
@@ -42,20 +44,20 @@ func (m *claimsMade) note(claim *resourceapi.ResourceClaim) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	for second, latest := range m.latest {
-		if now.Sub(latest) >= madeMemory {
+		if now.Sub(latest) >= 2*m.delay {
 			delete(m.latest, second)
 		}
 	}
 	m.latest[pod.CreationTimestamp.Unix()] = now
 }
 
-// toCome reports whether claims were made lately for pods which were created before the given
+// ToCome reports whether claims were made lately for pods which were created before the given
 // time, or not long after it, as far as the controller's order is not exact.
-func (m *claimsMade) toCome(created time.Time) bool {
+func (m *ClaimsMade) ToCome(created time.Time) bool {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	for second, latest := range m.latest {
-		if time.Since(latest) < madeMemory && second <= created.Add(gateReportDelay).Unix() {
+		if time.Since(latest) < 2*m.delay && second <= created.Add(m.delay).Unix() {
 			return true
 		}
 	}

@@ -1,4 +1,4 @@
-package quartermaster
+package requeue
 
 import (
 	"context"
@@ -9,28 +9,26 @@ import (
 )
 
 // Whoever may create claims chooses expressions, and a single one can take minutes on
-// the devices of a cluster. What an attempt and what the handling of events may wait
-// for that is bounded, because nothing else goes on meanwhile: no other pod is scheduled,
-// the scheduling queue is locked, no pod is woken.
+// the devices of a cluster. What the handling of events may wait for that is bounded,
+// because nothing else goes on meanwhile: the scheduling queue is locked, no pod is woken.
+// Events may come one right after the other.
 const (
-	attemptBudget = 40 * time.Millisecond
-	// Events may come one right after the other.
 	eventBudget       = 40 * time.Millisecond
 	eventBudgetPeriod = 400 * time.Millisecond
 )
 
-// newEventContext is for all events.
-func newEventContext() context.Context {
+// NewContext returns what Events.Context is, for all events of a profile.
+func NewContext() context.Context {
 	return selector.WithBudget(context.Background(), selector.NewBudget(eventBudget, eventBudgetPeriod))
 }
 
-// awaitVerdict has the pod tried again when what the error says is pending is known.
-func (pl *Quartermaster) awaitVerdict(p *waitingPod, err error) {
+// AwaitVerdict has the pod tried again when what the error says is pending is known.
+func (w *Waker) AwaitVerdict(p *Pod, err error) {
 	var pending *selector.Pending
 	if !errors.As(err, &pending) {
 		return
 	}
-	wake := func() { pl.waker.wake(p) }
+	wake := func() { w.Wake(p) }
 	if !p.await(pending.Work, wake) {
 		wake()
 	}
@@ -38,7 +36,7 @@ func (pl *Quartermaster) awaitVerdict(p *waitingPod, err error) {
 
 // await has the function called when the work is done, or part of it, unless another
 // attempt begins before. It reports false if it is done already.
-func (p *waitingPod) await(work *selector.Work, wake func()) bool {
+func (p *Pod) await(work *selector.Work, wake func()) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if p.verdicts[work] != nil {
@@ -56,9 +54,16 @@ func (p *waitingPod) await(work *selector.Work, wake func()) bool {
 }
 
 // leaveVerdicts needs the mutex.
-func (p *waitingPod) leaveVerdicts() {
+func (p *Pod) leaveVerdicts() {
 	for _, leave := range p.verdicts {
 		leave()
 	}
 	p.verdicts = nil
+}
+
+// Pending returns how many evaluations have the pod tried again when they are done.
+func (p *Pod) Pending() int {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return len(p.verdicts)
 }

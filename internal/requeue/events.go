@@ -1,0 +1,53 @@
+package requeue
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+)
+
+// State is what is known of the cluster, all of it in memory. What an event is about is brought
+// up to date there before any pod is woken, so that the pod finds the event.
+type State interface {
+	// RefreshClaim takes over what the informer's store has of the claim now.
+	RefreshClaim(claim *resourceapi.ResourceClaim)
+	// RefreshSlice and RefreshTaintRule are the same for slices and taint rules, by name.
+	RefreshSlice(name string)
+	RefreshTaintRule(name string)
+	// Pool returns a pool with all its devices, nil if there is no such pool.
+	Pool(id inventory.PoolID) *inventory.NodePool
+	// PodsUsing returns the known pods that use the claim of that name.
+	PodsUsing(namespace, claim string) ([]*v1.Pod, error)
+	// InUse reports whether a pod that is bound uses the claim.
+	InUse(claim *resourceapi.ResourceClaim) bool
+	// ConsumerLimit is how many consumers the claim can have.
+	ConsumerLimit(claim *resourceapi.ResourceClaim) int
+	// MadeForPod returns the UID of the pod for whose extended resources the claim was made, ""
+	// if it is another claim.
+	MadeForPod(claim *resourceapi.ResourceClaim) types.UID
+}
+
+// Events wakes the pods of one profile of the scheduler that an event may help.
+type Events struct {
+	Pods  *Pods
+	Waker *Waker
+	Made  *ClaimsMade
+	State State
+	// Context bounds what may be evaluated to find out whom an event helps, see NewContext.
+	Context context.Context
+}
+
+// VersionsOf returns the object before and after an event, nil if there was none.
+func VersionsOf[T any](oldObj, newObj any) (before, after *T) {
+	if tombstone, ok := oldObj.(cache.DeletedFinalStateUnknown); ok {
+		oldObj = tombstone.Obj
+	}
+	before, _ = oldObj.(*T)
+	after, _ = newObj.(*T)
+	return before, after
+}

@@ -1,0 +1,125 @@
+package requeue
+
+import (
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Pods has the pods that this plugin was asked about and that are not bound:
+// those that it may have to wake when a claim, a slice or a taint rule changes.
+//
+// The scheduling queue could do that. But it asks about each event for each pod that is
+// not in its active part, for whatever reason, and of a thousand pods created at once
+// all wait while two thousand updates of claims go by.
+//
+// It is safe for concurrent use.
+type Pods struct {
+	mutex sync.Mutex
+	pods  map[types.UID]*Pod
+	// exists reports whether a pod is known to wait for a node.
+	exists func(*v1.Pod) bool
+}
+
+// FollowPods makes a registry that forgets pods which are bound or gone. It also tells
+// of all pods that are deleted, or are going to be.
+func FollowPods(pods cache.SharedIndexInformer, ended func(types.UID)) (*Pods, error) {
+	w := &Pods{
+		pods: make(map[types.UID]*Pod),
+		exists: func(pod *v1.Pod) bool {
+			obj, _, _ := pods.GetIndexer().GetByKey(pod.Namespace + "/" + pod.Name)
+			known, _ := obj.(*v1.Pod)
+			return known != nil && known.UID == pod.UID && known.Spec.NodeName == ""
+		},
+	}
+	_, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(before, after any) {
+			old, wasPod := before.(*v1.Pod)
+			pod, isPod := after.(*v1.Pod)
+			if wasPod && (isPod && pod.Spec.NodeName != "" && old.Spec.NodeName == "" || isPod && pod.UID != old.UID) {
+				w.Forget(old.UID)
+			}
+			if wasPod && isPod && (pod.DeletionTimestamp != nil || pod.UID != old.UID) {
+				ended(old.UID)
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = tombstone.Obj
+			}
+			if pod, ok := obj.(*v1.Pod); ok {
+				w.Forget(pod.UID)
+				ended(pod.UID)
+			}
+		},
+	})
+	return w, err
+}
+
+// Begin notes that an attempt to schedule the pod starts.
+func (w *Pods) Begin(pod *v1.Pod) *Pod {
+	w.mutex.Lock()
+	entry := w.pods[pod.UID]
+	if entry == nil {
+		entry = &Pod{pod: pod}
+		w.pods[pod.UID] = entry
+	}
+	w.mutex.Unlock()
+	entry.begin(pod)
+	if !w.exists(pod) {
+		w.Forget(pod.UID) // It was before we began, and so nobody else will do it.
+	}
+	return entry
+}
+
+// Forget ends what is known of a pod, which is not woken any more.
+func (w *Pods) Forget(pod types.UID) {
+	w.mutex.Lock()
+	entry := w.pods[pod]
+	delete(w.pods, pod)
+	w.mutex.Unlock()
+	if entry != nil {
+		entry.stop()
+	}
+}
+
+// Get returns the entry of a pod, nil if there is none.
+func (w *Pods) Get(pod types.UID) *Pod {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return w.pods[pod]
+}
+
+// Begun returns how many attempts to schedule a pod have begun.
+func (w *Pods) Begun(pod types.UID) int {
+	entry := w.Get(pod)
+	if entry == nil {
+		return 0
+	}
+	entry.mutex.Lock()
+	defer entry.mutex.Unlock()
+	return entry.begun
+}
+
+// Empty reports whether no pod waits.
+func (w *Pods) Empty() bool {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return len(w.pods) == 0
+}
+
+// All returns the entries of all pods, in no order.
+func (w *Pods) All() []*Pod {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	entries := make([]*Pod, 0, len(w.pods))
+	for _, entry := range w.pods {
+		entries = append(entries, entry)
+	}
+	return entries
+}
+
+// Exists reports whether the pod is known to wait for a node.
+func (w *Pods) Exists(pod *v1.Pod) bool { return w.exists(pod) }

@@ -1,0 +1,121 @@
+package requeue
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"github.com/quartermaster-dra/quartermaster/test/builder"
+)
+
+// activator notes the pods that are activated.
+type activator struct {
+	mutex     sync.Mutex
+	activated []string
+}
+
+func (a *activator) activate(_ klog.Logger, pods map[string]*v1.Pod) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	for name := range pods {
+		a.activated = append(a.activated, name)
+	}
+}
+
+func (a *activator) names() []string {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	return a.activated
+}
+
+// wakers makes a waker that counts, in a registry that knows all pods.
+func wakers() (*Pods, *Waker, *activator) {
+	a := &activator{}
+	pods := &Pods{pods: make(map[types.UID]*Pod), exists: func(*v1.Pod) bool { return true }}
+	return pods, NewWaker(klog.Background(), a.activate), a
+}
+
+func TestWakeOnlyRejected(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		pods, waker, woken := wakers()
+		p := pods.Begin(builder.Pod("p"))
+		waker.Wake(p)
+		require.Empty(t, woken.names(), "is being tried")
+		waker.Reject(p)
+		require.Equal(t, []string{"default/p"}, woken.names(), "the event came in mid-attempt")
+		waker.Reject(p)
+		require.Len(t, woken.names(), 1, "once for all nodes that reject it")
+		waker.Wake(p)
+		require.Len(t, woken.names(), 2)
+
+		pods.Begin(builder.Pod("p"))
+		waker.Reject(p)
+		require.Len(t, woken.names(), 2, "what happened before the attempt does not count")
+	})
+}
+
+// TestWakeHerd: many events in a row do not keep the queue busy with pods that were
+// rejected a moment ago, and no pod is forgotten.
+func TestWakeHerd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		pods, waker, woken := wakers()
+		p := pods.Begin(builder.Pod("p"))
+		waker.Reject(p)
+		for range 10 * WokenAtOnce {
+			waker.Wake(p)
+		}
+		require.Len(t, woken.names(), WokenAtOnce)
+		waker.WakeAtOnce(p)
+		require.Len(t, woken.names(), WokenAtOnce+1, "its own claim")
+		time.Sleep(initialPause - time.Millisecond)
+		synctest.Wait()
+		require.Len(t, woken.names(), WokenAtOnce+1)
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		require.Len(t, woken.names(), WokenAtOnce+2)
+	})
+}
+
+// TestWakeLaterNotNeeded: a pod that is tried again before its time, or ends, is not
+// woken for what it has seen.
+func TestWakeLaterNotNeeded(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*Pods, *v1.Pod){
+		"tried again": func(pods *Pods, pod *v1.Pod) { pods.Begin(pod) },
+		"gone":        func(pods *Pods, pod *v1.Pod) { pods.Forget(pod.UID) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				pods, waker, woken := wakers()
+				pod := builder.Pod("p")
+				p := pods.Begin(pod)
+				waker.Reject(p)
+				for range WokenAtOnce + 1 {
+					waker.Wake(p)
+				}
+				end(pods, pod)
+				time.Sleep(time.Hour)
+				synctest.Wait()
+				require.Len(t, woken.names(), WokenAtOnce)
+			})
+		})
+	}
+}
+
+func TestPause(t *testing.T) {
+	t.Parallel()
+	for rejections, want := range map[int]time.Duration{
+		0: time.Second, 1: time.Second, 2: 2 * time.Second, 4: 8 * time.Second, 5: 10 * time.Second, 1000000: 10 * time.Second,
+	} {
+		require.Equal(t, want, pause(rejections), "after %d rejections", rejections)
+	}
+}

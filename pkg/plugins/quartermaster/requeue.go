@@ -1,0 +1,74 @@
+package quartermaster
+
+import (
+	"context"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+	"github.com/quartermaster-dra/quartermaster/internal/requeue"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+)
+
+// followEvents has the pods that this plugin has rejected tried again after events that may
+// help them.
+func (pl *Quartermaster) followEvents(ctx context.Context, pods cache.SharedIndexInformer) (err error) {
+	if pl.waiting, err = requeue.FollowPods(pods, pl.devices.Changed.Tell); err != nil {
+		return fmt.Errorf("watch pods: %w", err)
+	}
+	factory := pl.handle.SharedInformerFactory()
+	pl.waker = requeue.NewWaker(klog.FromContext(ctx), pl.handle.Activate)
+	pl.events = &requeue.Events{
+		Pods:    pl.waiting,
+		Waker:   pl.waker,
+		Made:    requeue.NewClaimsMade(factory.Core().V1().Pods().Lister(), gateReportDelay),
+		State:   requeueState{pl},
+		Context: requeue.NewContext(),
+	}
+	if err := pl.events.FollowClaims(ctx, factory.Resource().V1().ResourceClaims().Informer()); err != nil {
+		return err
+	}
+	return pl.events.FollowSlices(factory.Resource().V1(), pl.state.rules != nil)
+}
+
+// requeueState implements requeue.State.
+type requeueState struct{ pl *Quartermaster }
+
+// RefreshClaim implements requeue.State. It also tells the pods that wait for the claim's
+// devices to get ready.
+func (s requeueState) RefreshClaim(claim *resourceapi.ResourceClaim) {
+	s.pl.state.refreshClaim(claim.Namespace + "/" + claim.Name)
+	s.pl.devices.Changed.Tell(claim.UID)
+}
+
+// RefreshSlice implements requeue.State.
+func (s requeueState) RefreshSlice(name string) { s.pl.state.refreshSlice(name) }
+
+// RefreshTaintRule implements requeue.State.
+func (s requeueState) RefreshTaintRule(name string) { s.pl.state.refreshRule(name) }
+
+// Pool implements requeue.State.
+func (s requeueState) Pool(id inventory.PoolID) *inventory.NodePool { return s.pl.state.pool(id) }
+
+// PodsUsing implements requeue.State.
+func (s requeueState) PodsUsing(namespace, claim string) ([]*v1.Pod, error) {
+	return s.pl.podsUsing(namespace, claim)
+}
+
+// InUse implements requeue.State.
+func (s requeueState) InUse(claim *resourceapi.ResourceClaim) bool { return s.pl.inUse(claim) }
+
+// ConsumerLimit implements requeue.State.
+func (s requeueState) ConsumerLimit(claim *resourceapi.ResourceClaim) int {
+	return s.pl.consumerLimit(claim)
+}
+
+// MadeForPod implements requeue.State.
+func (s requeueState) MadeForPod(claim *resourceapi.ResourceClaim) types.UID {
+	return extendedresource.OwnerOf(claim)
+}
