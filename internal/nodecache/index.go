@@ -22,7 +22,7 @@ import (
 // maxTasks is how many different tasks are followed, those asked for last.
 const maxTasks = 64
 
-// Index finds candidates. It is safe for concurrent use.
+// Index finds nodes that can do for a task. It is safe for concurrent use.
 type Index struct {
 	inventory *inventory.Store
 	ledger    *ledger.Ledger

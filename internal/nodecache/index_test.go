@@ -90,7 +90,7 @@ func (c *cluster) task(count int64) *allocator.Task {
 	return c.solver.Prepare([]*resourceapi.ResourceClaim{claim.Obj()})
 }
 
-func (c *cluster) candidates(t *testing.T, count int64) []string {
+func (c *cluster) found(t *testing.T, count int64) []string {
 	t.Helper()
 	answer := c.index.Find(t.Context(), c.task(count))
 	if answer == nil {
@@ -110,35 +110,35 @@ func (c *cluster) candidates(t *testing.T, count int64) []string {
 
 func TestFollowsChanges(t *testing.T) {
 	c := newCluster(3, 2)
-	require.Equal(t, []string{"n0", "n1", "n2"}, c.candidates(t, 2))
+	require.Equal(t, []string{"n0", "n1", "n2"}, c.found(t, 2))
 	c.hold("a", "n1", "gpu-0")
-	require.Equal(t, []string{"n0", "n2"}, c.candidates(t, 2))
-	require.Equal(t, []string{"n0", "n1", "n2"}, c.candidates(t, 1))
+	require.Equal(t, []string{"n0", "n2"}, c.found(t, 2))
+	require.Equal(t, []string{"n0", "n1", "n2"}, c.found(t, 1))
 	c.free("a")
-	require.Equal(t, []string{"n0", "n1", "n2"}, c.candidates(t, 2))
+	require.Equal(t, []string{"n0", "n1", "n2"}, c.found(t, 2))
 	c.publish("n0", 1)
-	require.Equal(t, []string{"n1", "n2"}, c.candidates(t, 2))
+	require.Equal(t, []string{"n1", "n2"}, c.found(t, 2))
 	c.publish("n0", 0)
-	require.Equal(t, []string{"n1", "n2"}, c.candidates(t, 1))
+	require.Equal(t, []string{"n1", "n2"}, c.found(t, 1))
 	c.publish("n3", 2)
-	require.Equal(t, []string{"n1", "n2", "n3"}, c.candidates(t, 2), "a node that nobody knows yet may be as good as any")
+	require.Equal(t, []string{"n1", "n2", "n3"}, c.found(t, 2), "a node that nobody knows yet may be as good as any")
 }
 
 // TestLooksOnlyAtWhatChanged: a node that was not reported is not looked at again.
 func TestLooksOnlyAtWhatChanged(t *testing.T) {
 	c := newCluster(2, 1)
-	require.Equal(t, []string{"n0", "n1"}, c.candidates(t, 1))
+	require.Equal(t, []string{"n0", "n1"}, c.found(t, 1))
 	looked := map[string]int{}
 	c.index = nodecache.New(c.store, c.ledger, func(name string) *v1.Node { looked[name]++; return c.nodes[name] })
-	c.candidates(t, 1)
+	c.found(t, 1)
 	require.Equal(t, map[string]int{"n0": 1, "n1": 1}, looked)
-	c.candidates(t, 1)
+	c.found(t, 1)
 	require.Equal(t, map[string]int{"n0": 1, "n1": 1}, looked)
 	c.hold("a", "n1", "gpu-0")
-	require.Equal(t, []string{"n0"}, c.candidates(t, 1))
+	require.Equal(t, []string{"n0"}, c.found(t, 1))
 	require.Equal(t, map[string]int{"n0": 1, "n1": 2}, looked)
 	c.index.NodeChanged("n0")
-	c.candidates(t, 1)
+	c.found(t, 1)
 	require.Equal(t, map[string]int{"n0": 2, "n1": 2}, looked)
 }
 
@@ -152,15 +152,15 @@ func TestPoolOfSeveralNodes(t *testing.T) {
 	}
 	put("s0", "n0")
 	put("s1", "n1")
-	require.Equal(t, []string{"n0", "n1"}, c.candidates(t, 1))
+	require.Equal(t, []string{"n0", "n1"}, c.found(t, 1))
 	c.store.RefreshSlice("s1", func() *resourceapi.ResourceSlice { return nil })
-	require.Empty(t, c.candidates(t, 1), "the pool is not complete")
+	require.Empty(t, c.found(t, 1), "the pool is not complete")
 	put("s1", "n1")
-	require.Equal(t, []string{"n0", "n1"}, c.candidates(t, 1))
+	require.Equal(t, []string{"n0", "n1"}, c.found(t, 1))
 	put("s1", "n2")
-	require.Equal(t, []string{"n0", "n2"}, c.candidates(t, 1))
+	require.Equal(t, []string{"n0", "n2"}, c.found(t, 1))
 	put("s1", "n0")
-	require.Equal(t, []string{"n0"}, c.candidates(t, 2))
+	require.Equal(t, []string{"n0"}, c.found(t, 2))
 }
 
 func TestSharedPools(t *testing.T) {
@@ -172,7 +172,7 @@ func TestSharedPools(t *testing.T) {
 	}
 
 	c.store.RefreshSlice("shared", func() *resourceapi.ResourceSlice { return nil })
-	require.Equal(t, []string{"n0"}, c.candidates(t, 1))
+	require.Equal(t, []string{"n0"}, c.found(t, 1))
 }
 
 // TestTasksWithoutRequests: what needs no devices can go to nodes that have none, of which
@@ -221,14 +221,14 @@ func TestSameAsLookingEverywhere(t *testing.T) {
 			}
 		}
 		slices.Sort(want)
-		require.Equal(t, want, c.candidates(t, count))
+		require.Equal(t, want, c.found(t, count))
 	}
 }
 
 func TestForgetsTasks(t *testing.T) {
 	c := newCluster(1, 100)
 	for count := range int64(100) {
-		require.Equal(t, []string{"n0"}, c.candidates(t, count+1))
+		require.Equal(t, []string{"n0"}, c.found(t, count+1))
 	}
-	require.Equal(t, []string{"n0"}, c.candidates(t, 1))
+	require.Equal(t, []string{"n0"}, c.found(t, 1))
 }
