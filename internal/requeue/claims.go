@@ -124,7 +124,7 @@ func (e *Events) ClaimMatters(before, after *resourceapi.ResourceClaim) bool {
 // matters reports whether pods that use the claim may be helped. Metadata does not
 // matter but for who owns the claim, nor does the end of the claim: they wait for a new one then. Nor do consumers
 // that come, nor those that go as long as there is room for more and others stay: pods
-// that give way, each of which reserves the claim in vain, would keep each other busy.
+// that yield, each of which reserves the claim in vain, would keep each other busy.
 func (e *Events) matters(event claimEvent) bool {
 	if event.before == nil || event.after == nil {
 		return event.after != nil

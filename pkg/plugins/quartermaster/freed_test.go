@@ -77,9 +77,9 @@ func TestGivenUpWakes(t *testing.T) {
 	})
 }
 
-// TestWriteAndGiveBackWithinRelist: our own write was taken back before the informer heard
+// TestWriteAndReleaseWithinRelist: our own write was rolled back before the informer heard
 // of either. To it, nothing has happened.
-func TestWriteAndGiveBackWithinRelist(t *testing.T) {
+func TestWriteAndReleaseWithinRelist(t *testing.T) {
 	t.Parallel()
 	beforeEvents(t, func(t *testing.T, f *fixture) {
 		f.claimWorld()
