@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimlog"
+	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -197,7 +198,7 @@ const conflictReason = "DeviceConflict"
 func (pl *Quartermaster) consumers(claim *resourceapi.ResourceClaim) []*v1.Pod {
 	var pods []*v1.Pod
 	for _, consumer := range claim.Status.ReservedFor {
-		if isPodGroup(consumer) {
+		if podgroup.Is(consumer) {
 			pods = append(pods, pl.members(claim, consumer.Name)...)
 			continue
 		}

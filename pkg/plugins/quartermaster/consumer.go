@@ -6,9 +6,10 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	schedulingapi "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 	"k8s.io/klog/v2"
+
+	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 )
 
 // consumer is for whom the claim gets reserved: the pod, or the PodGroup that the claim
@@ -25,7 +26,7 @@ func (c *podClaim) consumer(pod *v1.Pod) resourceapi.ResourceClaimConsumerRefere
 // the pod refers to twice belongs to the group if one of the references does. It fails if
 // that cannot be known, or if the claim cannot be used for the moment.
 func (pl *Quartermaster) setGroups(pod *v1.Pod, claims []*podClaim) error {
-	name := podGroupName(pod)
+	name := podgroup.NameOf(pod)
 	if !pl.features.EnableDRAWorkloadResourceClaims || name == "" {
 		return nil
 	}
@@ -38,7 +39,7 @@ func (pl *Quartermaster) setGroups(pod *v1.Pod, claims []*podClaim) error {
 		if err != nil {
 			return err
 		}
-		if !isPodGroup(reference) {
+		if !podgroup.Is(reference) {
 			continue
 		}
 		claimName, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i])
@@ -49,7 +50,7 @@ func (pl *Quartermaster) setGroups(pod *v1.Pod, claims []*podClaim) error {
 			if claimName == nil || podClaim.claim.Name != *claimName {
 				continue
 			}
-			if pl.groups.isUndoing(podClaim.claim.UID) {
+			if pl.groups.IsReleasing(podClaim.claim.UID) {
 				return fmt.Errorf("claim %s of PodGroup %s: %w", klog.KObj(podClaim.claim), name, errUndoing)
 			}
 			podClaim.group = &reference
@@ -58,15 +59,11 @@ func (pl *Quartermaster) setGroups(pod *v1.Pod, claims []*podClaim) error {
 	return nil
 }
 
-func isPodGroup(consumer resourceapi.ResourceClaimConsumerReference) bool {
-	return consumer.APIGroup == schedulingapi.GroupName && consumer.Resource == "podgroups"
-}
-
 // members returns the known pods of a group that use a claim.
 func (pl *Quartermaster) members(claim *resourceapi.ResourceClaim, podGroup string) []*v1.Pod {
 	pods, err := pl.podsUsing(claim.Namespace, claim.Name)
 	if err != nil {
 		return nil // There is no such index; New has made it.
 	}
-	return slices.DeleteFunc(pods, func(pod *v1.Pod) bool { return podGroupName(pod) != podGroup })
+	return slices.DeleteFunc(pods, func(pod *v1.Pod) bool { return podgroup.NameOf(pod) != podGroup })
 }

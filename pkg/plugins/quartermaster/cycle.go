@@ -129,6 +129,15 @@ func (c *cycle) unallocated() []*podClaim {
 	return result
 }
 
+// open returns the claims themselves that the task is for.
+func (c *cycle) open() []*resourceapi.ResourceClaim {
+	var result []*resourceapi.ResourceClaim
+	for _, podClaim := range c.unallocated() {
+		result = append(result, podClaim.claim)
+	}
+	return result
+}
+
 // cycleOf returns the state that PreFilter made. It is nil if PreFilter did not
 // run for this pod, or found nothing to do.
 func cycleOf(cs fwk.CycleState) (*cycle, error) {

@@ -14,5 +14,11 @@
 //	Unreserve    undo Reserve and PreBind                           unreserve.go, carried out by release.go
 //	events       which events may help a pod that did not fit       events.go, hints.go; requeue.go (internal/requeue)
 //
+// What is about one feature has a package of its own, and a file here that ties it in:
+//
+//	devices that get ready late            internal/bindingcondition   bindingconditions.go
+//	extended resources                     internal/extendedresource   extendedresources.go, specialclaim.go
+//	pods that are scheduled together       internal/podgroup           podgroup.go, regroup.go, postfiltergroup.go
+//
 // State that outlives a cycle is in state.go; that of one cycle in cycle.go.
 package quartermaster

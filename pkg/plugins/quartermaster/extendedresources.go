@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/client-go/tools/cache"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -74,11 +73,7 @@ func (pl *Quartermaster) demandExtended(cs fwk.CycleState, c *cycle, pod *v1.Pod
 
 // prepareExtended makes the task of most nodes.
 func (pl *Quartermaster) prepareExtended(c *cycle) *fwk.Status {
-	var open []*resourceapi.ResourceClaim
-	for _, podClaim := range c.unallocated() {
-		open = append(open, podClaim.claim)
-	}
-	c.extended.Prepare(open, pl.solver.Prepare, pl.storesExtended)
+	c.extended.Prepare(c.open(), pl.solver.Prepare, pl.storesExtended)
 	full := c.extended.Full()
 	c.pod.Wants(full.Claims, full.Task)
 	c.pod.WantsExtended(full.Claim, c.leftOver != nil || len(c.extended.Obsolete()) > 0)

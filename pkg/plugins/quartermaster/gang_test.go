@@ -8,15 +8,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
 	schedulingapi "k8s.io/api/scheduling/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -63,7 +62,7 @@ func inGang(t *testing.T, group *schedulingapi.PodGroup, objects []runtime.Objec
 // gangOf turns the gates on.
 func (f *fixture) gangOf(group *schedulingapi.PodGroup) *gang {
 	f.pl.features.EnableGenericWorkload, f.pl.features.EnableDRAWorkloadResourceClaims = true, true
-	f.pl.groups = newGroupClaims()
+	f.pl.groups = podgroup.NewClaims()
 	g := &gang{fixture: f, group: group}
 	f.pl.handle = groupHandle{Handle: f.pl.handle, gang: g}
 	return g
@@ -140,7 +139,7 @@ func (g *gang) try(pods ...*v1.Pod) map[string]string {
 	for i := len(g.attempts) - 1; i >= 0; i-- {
 		g.attempts[i].unreserve(g.nodes[i])
 	}
-	require.Empty(g.t, g.plannedClaims(), "taken back as a whole")
+	require.True(g.t, g.nothingPlanned(), "taken back as a whole")
 	if len(failures) > 0 {
 		_, status := g.pl.PodGroupPostFilter(g.ctx, g.state, groupInfo{gang: g, pods: pods}, nil)
 		want := fwk.Unschedulable
@@ -153,13 +152,10 @@ func (g *gang) try(pods ...*v1.Pod) map[string]string {
 	return failures
 }
 
-func (g *gang) plannedClaims() map[types.UID]*resourceapi.AllocationResult {
+func (g *gang) nothingPlanned() bool {
 	group, err := groupCycleIn(g.state)
 	require.NoError(g.t, err)
-	if group == nil {
-		return nil
-	}
-	return group.planned
+	return group == nil || group.Empty()
 }
 
 func (g *gang) tryPod(pod *v1.Pod) string {
@@ -227,5 +223,5 @@ func (g *gang) schedule(pods ...*v1.Pod) {
 	bound.Wait()
 	g.settle()
 	require.Zero(g.t, g.pl.state.ledger.InFlightCount())
-	require.Empty(g.t, g.pl.groups.claims)
+	require.True(g.t, g.pl.groups.Empty())
 }

@@ -73,7 +73,7 @@ func TestDeviceOfAGroupFails(t *testing.T) {
 		}
 		require.Nil(t, g.claim("c").Status.Allocation)
 		require.Empty(t, g.claim("c").Status.ReservedFor)
-		require.Empty(t, g.pl.groups.claims)
+		require.True(t, g.pl.groups.Empty())
 		require.Zero(t, g.pl.state.ledger.InFlightCount())
 	})
 }

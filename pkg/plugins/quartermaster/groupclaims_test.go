@@ -99,7 +99,7 @@ func TestLastOneGivesTheGroupsClaimBack(t *testing.T) {
 		g.attempts[2].unreserve("n1")
 		require.Nil(t, g.claim("shared").Status.Allocation)
 		require.Empty(t, g.claim("shared").Status.ReservedFor)
-		require.Empty(t, g.pl.groups.claims)
+		require.True(t, g.pl.groups.Empty())
 		require.Zero(t, g.pl.state.ledger.InFlightCount())
 
 		g.settle()
@@ -121,7 +121,7 @@ func TestBoundMemberKeepsTheGroupsClaim(t *testing.T) {
 		g.attempts[2].unreserve("n1")
 		require.Equal(t, []string{"gang"}, consumerNames(g.claim("shared")))
 		require.Equal(t, []string{"n1/gpu-0"}, deviceNames(g.claim("shared")))
-		require.Empty(t, g.pl.groups.claims)
+		require.True(t, g.pl.groups.Empty())
 	})
 }
 

@@ -76,7 +76,7 @@ func TestClaimIsAllocatedBeforeAllAreReserved(t *testing.T) {
 				}
 				require.Equal(t, []string{"n1/gpu-0"}, deviceNames(g.claim("shared")))
 				require.Zero(t, g.pl.state.ledger.InFlightCount())
-				require.Empty(t, g.pl.groups.claims)
+				require.True(t, g.pl.groups.Empty())
 			})
 		})
 	}
@@ -165,6 +165,6 @@ func TestMemberIsDeletedMeanwhile(t *testing.T) {
 			require.ErrorContains(t, g.reserve(i).AsError(), "the pod was deleted")
 		}
 		require.Zero(t, g.pl.state.ledger.InFlightCount())
-		require.Empty(t, g.pl.groups.claims)
+		require.True(t, g.pl.groups.Empty())
 	})
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/bindingcondition"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
@@ -57,7 +58,7 @@ type Quartermaster struct {
 	// resolver is nil if claims say themselves what they ask for.
 	resolver claimResolver
 	// groups is nil unless claims can belong to PodGroups (gate DRAWorkloadResourceClaims).
-	groups *groupClaims
+	groups *podgroup.Claims
 	// attemptBudget bounds what an attempt may wait for selectors to be evaluated, on all
 	// nodes together.
 	attemptBudget time.Duration
@@ -144,7 +145,7 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 	pl.scoring = &extendedresource.Scoring{Claims: handle.SharedDRAManager().ResourceClaims(), Stopping: ctx}
 	pl.devices = pl.newDeviceWaiter()
 	if features.EnableDRAWorkloadResourceClaims {
-		pl.groups = newGroupClaims()
+		pl.groups = podgroup.NewClaims()
 	}
 	if err := podInformer.AddIndexers(cache.Indexers{pl.podsByClaim: claimKeysOfPod}); err != nil {
 		return nil, fmt.Errorf("plugin %s: index pods by their claims: %w", Name, err)

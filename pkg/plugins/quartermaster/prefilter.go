@@ -46,7 +46,7 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 	}
 	if group != nil {
 		c.group, c.uid = group, pod.UID
-		group.members[pod.UID] = c
+		group.SetMember(pod.UID, c)
 	}
 	claims, err := pl.claimsOf(pod)
 	if err != nil {
@@ -144,10 +144,7 @@ func (pl *Quartermaster) prepare(c *cycle) *fwk.Status {
 	if c.extended != nil {
 		return pl.prepareExtended(c)
 	}
-	var claims []*resourceapi.ResourceClaim
-	for _, podClaim := range c.unallocated() {
-		claims = append(claims, podClaim.claim)
-	}
+	claims := c.open()
 	if len(claims) == 0 {
 		c.pod.Wants(nil, nil)
 		return nil

@@ -5,26 +5,20 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
 // regrouping is a plan for all pods of a group that are to be on a node, made because one
-// more of them found no devices there: those before it were given what they would like
-// best, which may be a whole device where halves would do for all of them
-// (kubernetes/kubernetes#138765). The pods stay on the node, only their devices change.
+// more of them found no devices there, see podgroup.PlanTogether. The pods stay on the node, only their devices change.
 type regrouping struct {
 	// members are those whose devices change, in the order in which they were reserved.
 	members []*cycle
 	// plans has what each of the members gets, and the last one what the new pod gets.
 	plans [][]resourceapi.AllocationResult
 }
-
-// maxRegrouped bounds how many claims are planned together.
-const maxRegrouped = 32
 
 // regroup looks for devices for the pod together with those of its group that are to be
 // on the node. It returns nil if there are none, or if that cannot be told.
@@ -36,27 +30,13 @@ func (pl *Quartermaster) regroup(ctx context.Context, c *cycle, node *v1.Node) *
 	if len(r.members) == 0 {
 		return nil
 	}
-	var claims []*resourceapi.ResourceClaim
-	var held []types.UID
-	for _, member := range append(r.members[:len(r.members):len(r.members)], c) {
-		for _, podClaim := range member.unallocated() {
-			claims = append(claims, podClaim.claim)
-			held = append(held, podClaim.claim.UID)
-		}
+	var claims [][]*resourceapi.ResourceClaim
+	for _, member := range r.members {
+		claims = append(claims, member.open())
 	}
-	if len(claims) > maxRegrouped {
+	r.plans = podgroup.PlanTogether(pl.filterContext(ctx, c), pl.solver, pl.site(node), append(claims, c.open()))
+	if r.plans == nil {
 		return nil
-	}
-	site := allocator.Site{Node: node, Pools: pl.state.inventory.OnNode(node), Usage: ledger.Without(pl.state.ledger, held...)}
-	outcome, err := pl.solver.Prepare(claims).Solve(pl.filterContext(ctx, c), site)
-	if err != nil || !outcome.Fits() {
-		return nil
-	}
-	results := outcome.Results
-	for _, member := range append(r.members[:len(r.members):len(r.members)], c) {
-		n := len(member.unallocated())
-		r.plans = append(r.plans, results[:n:n])
-		results = results[n:]
 	}
 	return r
 }
@@ -65,8 +45,8 @@ func (pl *Quartermaster) regroup(ctx context.Context, c *cycle, node *v1.Node) *
 // planned claims nobody else makes use.
 func (pl *Quartermaster) movable(group *groupCycle, node string) []*cycle {
 	var members []*cycle
-	for _, uid := range group.reserved {
-		member := group.members[uid]
+	for _, uid := range group.Reserved() {
+		member := group.Member(uid)
 		if member == nil || member.task == nil || member.extended != nil || member.reservedOn != node {
 			continue // What is needed for extended resources is another thing on each node.
 		}
@@ -93,7 +73,7 @@ func (r *regrouping) carryOut(pl *Quartermaster, group *groupCycle, node string)
 		}
 	}
 	for i, member := range r.members {
-		group.keep(member, node, r.plans[i])
+		member.keepForGroup(group, node, r.plans[i])
 	}
 	return nil
 }

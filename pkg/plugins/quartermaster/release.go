@@ -88,7 +88,7 @@ func (r *release) tryOrTell(ctx context.Context) bool {
 		return false
 	}
 	if r.group != nil {
-		r.pl.groups.released(r.claim.UID)
+		r.pl.groups.Released(r.claim.UID)
 	}
 	return true
 }

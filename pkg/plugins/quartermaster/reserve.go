@@ -58,7 +58,7 @@ func (pl *Quartermaster) Reserve(ctx context.Context, cs fwk.CycleState, pod *v1
 		}
 	}
 	if group != nil {
-		group.keep(c, nodeName, plan)
+		c.keepForGroup(group, nodeName, plan)
 	}
 	return nil
 }

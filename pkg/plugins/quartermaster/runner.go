@@ -94,7 +94,7 @@ func (r *runner) end(ctx context.Context, action commit.Action) {
 	case commit.LeaveGroup:
 		r.leaveGroup(ctx, podClaim, state)
 	case commit.StayInGroup:
-		r.pl.groups.bound(podClaim.claim.UID, r.pod.UID, state, podClaim.allocation())
+		r.pl.groups.Bound(podClaim.claim.UID, r.pod.UID, state, podClaim.allocation())
 	}
 }
 
@@ -201,7 +201,7 @@ func (r *runner) yield(ctx context.Context, claim int) error {
 // use it, it stays as it is for them, and whoever leaves last releases what any of them has
 // written.
 func (r *runner) leaveGroup(ctx context.Context, podClaim *podClaim, state commit.Claim) {
-	state, allocation := r.pl.groups.leave(podClaim.claim.UID, r.pod.UID, state, podClaim.allocation())
+	state, allocation := r.pl.groups.Leave(podClaim.claim.UID, r.pod.UID, state, podClaim.allocation())
 	release := r.pl.newRelease(r.pod, podClaim, state)
 	if release.written == nil {
 		release.written = allocation

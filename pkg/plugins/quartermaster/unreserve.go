@@ -26,7 +26,7 @@ func (pl *Quartermaster) Unreserve(ctx context.Context, cs fwk.CycleState, pod *
 	_ = r.run(ctx, commit.Event{Kind: commit.Unreserved})
 	pl.unreserveClassic(ctx, c, pod)
 	if group != nil {
-		group.forget(pl, c)
+		pl.forgetForGroup(group, c)
 	}
 	c.leaveExtended()
 }

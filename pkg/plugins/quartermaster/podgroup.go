@@ -1,40 +1,24 @@
 package quartermaster
 
 import (
+	"context"
 	"errors"
-	"slices"
+	"fmt"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 )
 
-// groupCycle is what the plugin knows about a PodGroup (KEP-4671) during one attempt to
-// schedule its pods together.
-//
-// The scheduler takes one pod after the other from PreFilter to Reserve, with a state of
-// the group at hand. Then it takes all that back, the last pod first. If the group fits,
-// each pod is reserved once more, now without that state, and bound in a goroutine of its
-// own, so that the first one may be bound before the last one is reserved again. What a
-// pod was given the first time it gets again: others may rely on it.
-//
-// Only the scheduling goroutine touches it.
-type groupCycle struct {
-	// planned are the claims that this attempt has put in flight, by UID: other members
-	// can use what is planned. For everybody else such a claim is being allocated.
-	planned map[types.UID]*resourceapi.AllocationResult
-	// members has the latest state of each pod that PreFilter was asked about.
-	members map[types.UID]*cycle
-	// reserved are the pods that are reserved, in that order.
-	reserved []types.UID
-}
-
-// Clone implements fwk.StateData.
-func (g *groupCycle) Clone() fwk.StateData { return g }
+// groupCycle is what the plugin knows about a PodGroup during one attempt to schedule its pods
+// together.
+type groupCycle = podgroup.Attempt[*cycle]
 
 // groupCycleOf returns the state of the pod's group, nil unless the scheduler is just
 // trying the group as a whole.
@@ -48,7 +32,7 @@ func (pl *Quartermaster) groupCycleOf(cs fwk.CycleState) (*groupCycle, error) {
 	}
 	group, err := groupCycleIn(state)
 	if err == nil && group == nil {
-		group = &groupCycle{planned: make(map[types.UID]*resourceapi.AllocationResult), members: make(map[types.UID]*cycle)}
+		group = podgroup.NewAttempt[*cycle]()
 		state.Write(cycleKey, group)
 	}
 	return group, err
@@ -77,7 +61,7 @@ func (pl *Quartermaster) checkPlanned(result *podClaim, group *groupCycle) *fwk.
 	if inFlight == nil {
 		return nil
 	}
-	if group == nil || group.planned[result.claim.UID] != inFlight {
+	if group == nil || !group.Planned(result.claim.UID, inFlight) {
 		return waiting("claim %s is being allocated for another pod; waiting for that to be done", claimname.Of(result.claim))
 	}
 	result.shared = inFlight
@@ -111,30 +95,28 @@ func (pl *Quartermaster) wantsShared(c *cycle) {
 	}
 }
 
-// keep remembers what was reserved for a pod, so that it gets the same again, and lets
+// keepForGroup remembers what was reserved for a pod, so that it gets the same again, and lets
 // other members of its group use it.
-func (g *groupCycle) keep(c *cycle, node string, plan []resourceapi.AllocationResult) {
+func (c *cycle) keepForGroup(group *groupCycle, node string, plan []resourceapi.AllocationResult) {
 	c.reservedOn = node
-	if !slices.Contains(g.reserved, c.uid) {
-		g.reserved = append(g.reserved, c.uid)
-	}
+	group.Reserve(c.uid)
 	if plan != nil {
 		c.setPlan(node, plan)
 	}
 	for _, podClaim := range c.claims {
 		if podClaim.planned != nil {
-			g.planned[podClaim.claim.UID] = podClaim.planned
+			group.Plan(podClaim.claim.UID, podClaim.planned)
 		}
 	}
 }
 
-// forget is called after the pod's Unreserve: what has no users any more is not planned.
-func (g *groupCycle) forget(pl *Quartermaster, c *cycle) {
+// forgetForGroup is called after the pod's Unreserve: what has no users any more is not planned.
+func (pl *Quartermaster) forgetForGroup(group *groupCycle, c *cycle) {
 	c.reservedOn = ""
-	g.reserved = slices.DeleteFunc(g.reserved, func(uid types.UID) bool { return uid == c.uid })
+	group.Unreserve(c.uid)
 	for _, podClaim := range c.claims {
 		if pl.state.ledger.InFlight(podClaim.claim.UID) == nil {
-			delete(g.planned, podClaim.claim.UID)
+			group.Unplan(podClaim.claim.UID)
 		}
 	}
 }
@@ -149,10 +131,47 @@ func (c *cycle) setPlan(node string, plan []resourceapi.AllocationResult) {
 	c.plans[node] = plan
 }
 
-// podGroupName returns the name of the group that a pod belongs to, "" if it has none.
-func podGroupName(pod *v1.Pod) string {
-	if pod.Spec.SchedulingGroup == nil || pod.Spec.SchedulingGroup.PodGroupName == nil {
-		return ""
+// errUndoing is why a pod cannot use a claim of its group for the moment.
+var errUndoing = errors.New("what an earlier attempt wrote into the claim could not be undone yet; " +
+	"waiting for the API server to accept that")
+
+// reserveShared is what Reserve does besides the pod's own plan: the pod joins those that
+// rely on what was planned for others of its group, and, when the group as a whole is
+// known to fit, those that use the claims of the group.
+func (pl *Quartermaster) reserveShared(cs fwk.CycleState, c *cycle, pod *v1.Pod) *fwk.Status {
+	if pl.features.EnableGenericWorkload && podgroup.NameOf(pod) != "" && !pl.waiting.Exists(pod) {
+		// The scheduler would keep it, and its devices, until the time is up that a gang
+		// gets to become complete: who was deleted before it began to wait is not missed.
+		return failed(errors.New("the pod was deleted or bound while its group was being scheduled"))
 	}
-	return *pod.Spec.SchedulingGroup.PodGroupName
+	for _, podClaim := range c.claims {
+		if podClaim.group != nil && !cs.IsPodGroupSchedulingCycle() && !pl.groups.Join(podClaim.claim.UID, pod.UID) {
+			return failed(fmt.Errorf("reserve claim %s for %s: %w", klog.KObj(podClaim.claim), podClaim.group.Name, errUndoing))
+		}
+		if podClaim.shared == nil {
+			continue
+		}
+		if err := pl.putInFlight(c, pod.UID, podClaim, podClaim.shared); err != nil {
+			return failed(err)
+		}
+		pl.signalInFlight(podClaim)
+	}
+	return nil
+}
+
+// isInUse reports whether a pod that is bound needs the reservation under which the pod
+// has written to the claim.
+func (pl *Quartermaster) isInUse(ctx context.Context, pod *v1.Pod, podClaim *podClaim) (bool, error) {
+	if podClaim.group != nil {
+		return pl.isGroupBound(ctx, pod, podClaim.claim.Name)
+	}
+	return pl.isBound(ctx, pod)
+}
+
+// isGroupBound is isBound for the pods that share a claim of their group: it asks the
+// server whether any of them is on a node.
+func (pl *Quartermaster) isGroupBound(ctx context.Context, pod *v1.Pod, claim string) (bool, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimwriter.UndoTimeout)
+	defer cancel()
+	return podgroup.AnyBound(ctx, pl.handle.ClientSet(), pod, claim)
 }

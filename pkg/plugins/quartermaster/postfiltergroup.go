@@ -7,13 +7,12 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
-	schedulingapi "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/dynamic-resource-allocation/resourceclaim"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 )
 
 // PodGroupPostFilter runs when a group does not fit as a whole (KEP-4671). Like PostFilter
@@ -70,7 +69,7 @@ func (pl *Quartermaster) isTopologyAware(info fwk.PodGroupInfo) bool {
 func (pl *Quartermaster) freeForMembers(ctx context.Context, group *groupCycle, pods []*v1.Pod) (freed []string, stuck bool, err error) {
 	done := sets.New[types.UID]()
 	for _, pod := range pods {
-		c := group.members[pod.UID]
+		c := group.Member(pod.UID)
 		if c == nil {
 			stuck = stuck || len(pod.Spec.ResourceClaims) == 0
 			continue
@@ -106,7 +105,7 @@ func (pl *Quartermaster) freeForMembers(ctx context.Context, group *groupCycle, 
 
 // inUseByGroup reports whether pods that are just being bound use a claim of their group.
 func (pl *Quartermaster) inUseByGroup(podClaim *podClaim) bool {
-	return podClaim.group != nil && pl.groups.inUse(podClaim.claim.UID)
+	return podClaim.group != nil && pl.groups.InUse(podClaim.claim.UID)
 }
 
 // freeOfGroup gives back a claim of the group that is allocated where one of the pods
@@ -122,7 +121,7 @@ func (pl *Quartermaster) freeOfGroup(ctx context.Context, group *groupCycle, inf
 		return nil, nil
 	}
 	for _, pod := range info.GetUnscheduledPods() {
-		c := group.members[pod.UID]
+		c := group.Member(pod.UID)
 		if c == nil {
 			continue
 		}
@@ -137,8 +136,9 @@ func (pl *Quartermaster) freeOfGroup(ctx context.Context, group *groupCycle, inf
 			return []string{klog.KObj(podClaim.claim).String()}, nil
 		}
 	}
-	for _, claim := range pl.reservedForGroup(podGroup) {
-		if pl.takeover.leavesAlone(claim.UID, podGroup.UID, info.GetUnscheduledPods()[0]) {
+	for _, claim := range podgroup.Reserved(podGroup, pl.claim) {
+		// Those in use are just being written to.
+		if pl.groups.InUse(claim.UID) || pl.takeover.leavesAlone(claim.UID, podGroup.UID, info.GetUnscheduledPods()[0]) {
 			continue
 		}
 		returned, err := pl.writer.Release(ctx, claim, podGroup.UID)
@@ -151,27 +151,4 @@ func (pl *Quartermaster) freeOfGroup(ctx context.Context, group *groupCycle, inf
 		freed = append(freed, klog.KObj(claim).String())
 	}
 	return freed, nil
-}
-
-// reservedForGroup returns the claims that belong to the group and are allocated and
-// reserved for it, except those that are just being written to.
-func (pl *Quartermaster) reservedForGroup(podGroup *schedulingapi.PodGroup) []*resourceapi.ResourceClaim {
-	var claims []*resourceapi.ResourceClaim
-	for i := range podGroup.Spec.ResourceClaims {
-		name, mustCheckOwner, err := resourceclaim.NameFromPodGroup(podGroup, &podGroup.Spec.ResourceClaims[i])
-		if err != nil || name == nil {
-			continue // Not made yet.
-		}
-		claim := pl.claim(podGroup.Namespace, *name)
-		if claim == nil || claim.Status.Allocation == nil || pl.groups.inUse(claim.UID) ||
-			mustCheckOwner && resourceclaim.IsForPodGroup(podGroup, claim) != nil {
-			continue
-		}
-		for _, consumer := range claim.Status.ReservedFor {
-			if consumer.UID == podGroup.UID {
-				claims = append(claims, claim)
-			}
-		}
-	}
-	return claims
 }

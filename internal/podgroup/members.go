@@ -1,0 +1,82 @@
+package podgroup
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	schedulingapi "k8s.io/api/scheduling/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+)
+
+// NameOf returns the name of the PodGroup that a pod belongs to, "" if it has none.
+func NameOf(pod *v1.Pod) string {
+	if pod.Spec.SchedulingGroup == nil || pod.Spec.SchedulingGroup.PodGroupName == nil {
+		return ""
+	}
+	return *pod.Spec.SchedulingGroup.PodGroupName
+}
+
+// Is reports whether the consumer of a claim is a PodGroup.
+func Is(consumer resourceapi.ResourceClaimConsumerReference) bool {
+	return consumer.APIGroup == schedulingapi.GroupName && consumer.Resource == "podgroups"
+}
+
+// perPage bounds the answers when members of a group are looked up.
+const perPage = 500
+
+// AnyBound asks the server whether any pod of a pod's group that uses the claim of that name is
+// on a node.
+func AnyBound(ctx context.Context, client kubernetes.Interface, pod *v1.Pod, claim string) (bool, error) {
+	options := metav1.ListOptions{Limit: perPage, FieldSelector: fields.OneTermNotEqualSelector("spec.nodeName", "").String()}
+	for {
+		found, err := client.CoreV1().Pods(pod.Namespace).List(ctx, options)
+		if err != nil {
+			return false, fmt.Errorf("find out whether pods of PodGroup %s/%s have been bound: %w", pod.Namespace, NameOf(pod), err)
+		}
+		for i := range found.Items {
+			if member := &found.Items[i]; member.Spec.NodeName != "" && NameOf(member) == NameOf(pod) && usesClaim(member, claim) {
+				return true, nil
+			}
+		}
+		if options.Continue = found.Continue; options.Continue == "" {
+			return false, nil
+		}
+	}
+}
+
+// usesClaim reports whether a pod refers to a claim of that name.
+func usesClaim(pod *v1.Pod, claim string) bool {
+	return slices.ContainsFunc(pod.Spec.ResourceClaims, func(reference v1.PodResourceClaim) bool {
+		name, _, err := resourceclaim.Name(pod, &reference)
+		return err == nil && name != nil && *name == claim
+	})
+}
+
+// Reserved returns the claims that belong to the group and are allocated and reserved for it.
+// The latest known state of a claim is what the function returns, nil if it does not exist.
+func Reserved(podGroup *schedulingapi.PodGroup, latest func(namespace, name string) *resourceapi.ResourceClaim) []*resourceapi.ResourceClaim {
+	var claims []*resourceapi.ResourceClaim
+	for i := range podGroup.Spec.ResourceClaims {
+		name, mustCheckOwner, err := resourceclaim.NameFromPodGroup(podGroup, &podGroup.Spec.ResourceClaims[i])
+		if err != nil || name == nil {
+			continue // Not made yet.
+		}
+		claim := latest(podGroup.Namespace, *name)
+		if claim == nil || claim.Status.Allocation == nil ||
+			mustCheckOwner && resourceclaim.IsForPodGroup(podGroup, claim) != nil {
+			continue
+		}
+		for _, consumer := range claim.Status.ReservedFor {
+			if consumer.UID == podGroup.UID {
+				claims = append(claims, claim)
+			}
+		}
+	}
+	return claims
+}
