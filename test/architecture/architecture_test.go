@@ -90,6 +90,18 @@ func TestImportsAreThoseOfTheTable(t *testing.T) {
 	}
 }
 
+// What is about one feature is tied to the rest by the plugin alone.
+func TestFeaturesDoNotKnowEachOther(t *testing.T) {
+	actual := imports(t)
+	features := []string{"internal/bindingcondition", "internal/extendedresource", "internal/podgroup", "internal/requeue"}
+	for _, name := range features {
+		require.NotEmpty(t, actual[name], "%s has to be found", name)
+		for _, other := range append(features, "pkg/plugins/quartermaster") {
+			require.NotContains(t, actual[name], other, "imports of %s", name)
+		}
+	}
+}
+
 func TestPurePackagesKnowNoClients(t *testing.T) {
 	forbidden := regexp.MustCompile(`^k8s\.io/(client-go|kubernetes|apiserver|kube-scheduler)/`)
 	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", "./internal/commit", "./internal/bitset", "./pkg/inventory", "./pkg/selector", "./pkg/ledger", "./pkg/allocator")
