@@ -52,6 +52,9 @@ func Full(n int) Set {
 // Has reports whether i is a member.
 func (s Set) Has(i int) bool { return s[i/wordBits]&(1<<(i%wordBits)) != 0 }
 
+// Has is set.Has for a set that may be nil.
+func Has(set Set, i int) bool { return set != nil && set.Has(i) }
+
 // Add makes i a member.
 func (s Set) Add(i int) { s[i/wordBits] |= 1 << (i % wordBits) }
 

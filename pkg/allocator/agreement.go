@@ -1,10 +1,7 @@
 package allocator
 
 import (
-	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 )
 
 // agreement is how many devices requests can have together at most, if nothing else
@@ -13,7 +10,7 @@ import (
 type agreement struct {
 	claims []*claim // those whose requests it looks at
 	// constraint is nil if no more is asked than that no device is used twice.
-	constraint *scopedConstraint
+	constraint *constraint
 	covered    []coveredSlot
 	wanted     int // devices for all covered requests, at least
 }
@@ -29,22 +26,22 @@ type coveredSlot struct {
 
 // survey makes agreements. It looks at the devices for each request only once.
 type survey struct {
-	s    *search
+	q    inquiry
 	seen map[*request][]inspection
 }
 
-func (s *search) survey() *survey { return &survey{s, make(map[*request][]inspection)} }
+func (q inquiry) survey() *survey { return &survey{q, make(map[*request][]inspection)} }
 
 func (n *survey) inspect(r *request) []inspection {
 	if n.seen[r] == nil {
-		n.seen[r] = n.s.inspect(r)
+		n.seen[r] = n.q.inspect(r)
 	}
 	return n.seen[r]
 }
 
 // agreement looks at those requests of claims that are covered. The constraint, if
 // any, must cover them too.
-func (n *survey) agreement(claims []*claim, constraint *scopedConstraint, covers func(*request) bool) *agreement {
+func (n *survey) agreement(claims []*claim, constraint *constraint, covers func(*request) bool) *agreement {
 	a := &agreement{claims: claims, constraint: constraint}
 	for _, c := range claims {
 		for i := range c.slots {
@@ -63,7 +60,7 @@ func (n *survey) coveredSlot(c *claim, slot *slot, covers func(*request) bool) c
 	for _, r := range slot.alternatives {
 		wanted := 0
 		if covers(r) {
-			wanted = n.s.wantedBy(r)
+			wanted = n.q.Wanted(r)
 			covered.alternatives = append(covered.alternatives, n.inspect(r))
 		}
 		if least < 0 || wanted < least {
@@ -94,7 +91,7 @@ func (a *agreement) count(ignored func(Cause) bool) *groupCounts {
 	}
 	for pool, first := range a.covered[0].alternatives[0] {
 		for device := range first.pool.Devices {
-			shared := first.s.shared(location{first.index, device})
+			shared := first.q.CanShare(first.index, device)
 			var all []value
 			for i := range a.covered {
 				offered := a.offered(a.covered[i].alternatives, pool, device, ignored)
@@ -150,16 +147,6 @@ func union(a, b []value) []value {
 	return a
 }
 
-func (v value) String() string {
-	switch v.kind {
-	case intKind:
-		return strconv.FormatInt(v.num, 10)
-	case boolKind:
-		return strconv.FormatBool(v.num == 1)
-	}
-	return v.text
-}
-
 func (a *agreement) requests() string { return requestNames(a.names()) }
 
 func (a *agreement) names() []string {
@@ -168,28 +155,4 @@ func (a *agreement) names() []string {
 		names = append(names, a.covered[i].name)
 	}
 	return names
-}
-
-// join lists names, of which there is at least one, but not too many of them.
-func join(names []string) string {
-	last := len(names) - 1
-	switch {
-	case last == 0:
-		return names[0]
-	case last > namedAtMost:
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:namedAtMost], ", "), len(names)-namedAtMost)
-	}
-	return strings.Join(names[:last], ", ") + " and " + names[last]
-}
-
-// requestNames joins the names of requests.
-func requestNames(names []string) string {
-	switch last := len(names) - 1; {
-	case last < 0:
-		return "no request"
-	case last == 0:
-		return "request " + names[0]
-	default:
-		return "requests " + join(names)
-	}
 }

@@ -1,6 +1,7 @@
 package allocator
 
 import (
+	"strconv"
 	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -93,4 +94,29 @@ func boolValue(v bool) value {
 		return value{kind: boolKind, num: 1}
 	}
 	return value{kind: boolKind}
+}
+
+// String is the value as a text.
+func (v value) String() string {
+	switch v.kind {
+	case intKind:
+		return strconv.FormatInt(v.num, 10)
+	case boolKind:
+		return strconv.FormatBool(v.num == 1)
+	}
+	return v.text
+}
+
+// isKnown reports whether the value is of a type that is known.
+func (v value) isKnown() bool { return v.kind != noKind }
+
+// valueID is a value of an attribute by its number, in a column or for a whole search.
+type valueID int32
+
+// constraintAttribute is the attribute that a constraint is about.
+func constraintAttribute(c *resourceapi.DeviceConstraint) resourceapi.FullyQualifiedName {
+	if c.MatchAttribute != nil {
+		return *c.MatchAttribute
+	}
+	return *c.DistinctAttribute
 }

@@ -6,9 +6,7 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/component-helpers/nodedeclaredfeatures/features/draoptionalnodeoperations"
-	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
 	"github.com/quartermaster-dra/quartermaster/internal/claimname"
@@ -73,10 +71,10 @@ func (s *search) findCandidatesIn(r *request, index int) error {
 		measured = s.toMeasure(r, state, c)
 	}
 	c.usable.AndNot(s.unsupported(s.site.Node, pool))
-	if s.solver.RefuseOfNode {
+	if s.Settings().RefuseOfNode {
 		c.usable.AndNot(pool.OfNode)
 	}
-	if s.solver.Features.DeviceTaints && !pool.Tainted.Empty() {
+	if s.Settings().Features.DeviceTaints && !pool.Tainted.Empty() {
 		for i := range pool.Tainted.All() {
 			if c.usable.Has(i) && !r.tolerates(pool.Devices[i].Taints) {
 				c.usable.Remove(i)
@@ -85,8 +83,8 @@ func (s *search) findCandidatesIn(r *request, index int) error {
 	}
 	s.measure(r, state, measured, c)
 	c.usable.AndNot(state.usage.Exhausted(pool))
-	if s.solver.Policy != nil {
-		c.order = s.solver.Policy.Order(pool, state.usage, c.usable)
+	if s.Settings().Policy != nil {
+		c.order = s.Settings().Policy.Order(pool, state.usage, c.usable)
 	}
 	return nil
 }
@@ -107,12 +105,12 @@ func (c *candidates) exclude(devices bitset.Set) {
 // occupied returns the devices that nobody else can get. Those of which others
 // only have shares are among them if shares are not understood, and with KeepShared also
 // if the device is not offered for sharing any more.
-func (t *Task) occupied(usage *ledger.PoolUsage, pool *inventory.NodePool) bitset.Set {
-	if !t.solver.Features.ConsumableCapacity {
+func (s *search) occupied(usage *ledger.PoolUsage, pool *inventory.NodePool) bitset.Set {
+	if !s.Settings().Features.ConsumableCapacity {
 		return usage.Occupied(pool)
 	}
 	held, shared := usage.Held(pool), usage.Shared(pool)
-	if !t.solver.KeepShared || shared.Empty() {
+	if !s.Settings().KeepShared || shared.Empty() {
 		return held
 	}
 	kept := shared.Clone()
@@ -139,39 +137,16 @@ func (s *search) capacityError(r *request, pool *inventory.NodePool, device int,
 
 // unsupported returns the devices which need a feature that is off, here or on
 // the node; nil if there are none.
-func (t *Task) unsupported(node *v1.Node, pool *inventory.NodePool) bitset.Set {
+func (s *search) unsupported(node *v1.Node, pool *inventory.NodePool) bitset.Set {
 	var set bitset.Set
-	if !t.solver.Features.PartitionableDevices && !pool.Partitions.Empty() {
+	if !s.Settings().Features.PartitionableDevices && !pool.Partitions.Empty() {
 		set = pool.Partitions
 	}
-	if pool.Skipping.Empty() || t.solver.Features.OptionalNodeOperations &&
+	if pool.Skipping.Empty() || s.Settings().Features.OptionalNodeOperations &&
 		slices.Contains(node.Status.DeclaredFeatures, draoptionalnodeoperations.DRAOptionalNodeOperationsFeatureGate) {
 		return set
 	}
 	both := pool.Skipping.Clone()
 	both.Or(set)
 	return both
-}
-
-// tolerates reports whether none of the taints keeps the request from the device.
-// Effects other than NoSchedule and NoExecute are informative (KEP-5055).
-func (r *request) tolerates(taints []resourceapi.DeviceTaint) bool {
-	for _, taint := range taints {
-		switch taint.Effect {
-		case resourceapi.DeviceTaintEffectNoSchedule, resourceapi.DeviceTaintEffectNoExecute:
-			if !r.toleratesTaint(taint) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-func (r *request) toleratesTaint(taint resourceapi.DeviceTaint) bool {
-	for _, toleration := range r.tolerations {
-		if resourceclaim.ToleratesTaint(toleration, taint) {
-			return true
-		}
-	}
-	return false
 }

@@ -9,9 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// amounts are quantities by capacity of a device.
-type amounts map[resourceapi.QualifiedName]resource.Quantity
-
 // consumption is what one allocation of a device takes of its capacities
 // (KEP-5075).
 type consumption struct {
@@ -26,6 +23,12 @@ var (
 	errCapacityNegative = errors.New("the amount would be negative; the driver must publish the device anew")
 )
 
+// rules say how amounts are calculated.
+type rules struct {
+	// fractions is set if amounts can be fractions (DRAFractionalCapacityRange).
+	fractions bool
+}
+
 // consume determines what a request takes of a device's capacities: what it asks
 // for, rounded up as the request policy says, or if it asks for nothing, the
 // policy's default, or else all there is.
@@ -33,7 +36,7 @@ var (
 // An error means that the amount makes no sense for this device; the claim then
 // cannot be allocated at all, because trying every other device first could be
 // used to keep a scheduler busy.
-func (s *Solver) consume(requested *resourceapi.CapacityRequirements, capacities map[resourceapi.QualifiedName]resourceapi.DeviceCapacity) (consumption, error) {
+func (r rules) consume(requested *resourceapi.CapacityRequirements, capacities map[resourceapi.QualifiedName]resourceapi.DeviceCapacity) (consumption, error) {
 	var asked map[resourceapi.QualifiedName]resource.Quantity
 	if requested != nil {
 		asked = requested.Requests
@@ -48,7 +51,7 @@ func (s *Solver) consume(requested *resourceapi.CapacityRequirements, capacities
 		amount := defaultAmount(&capacity)
 		if quantity, found := asked[name]; found {
 			var err error
-			if amount, err = s.roundUp(quantity, capacity.RequestPolicy); err != nil {
+			if amount, err = r.roundUp(quantity, capacity.RequestPolicy); err != nil {
 				return consumption{}, fmt.Errorf("capacity %s, %s asked for: %w", name, quantity.String(), err)
 			}
 		}
@@ -56,7 +59,7 @@ func (s *Solver) consume(requested *resourceapi.CapacityRequirements, capacities
 			return consumption{}, fmt.Errorf("capacity %s, %s: %w", name, amount.String(), errCapacityNegative)
 		}
 		result.amounts[name] = amount
-		if !s.allowed(amount, capacity.RequestPolicy) {
+		if !r.allowed(amount, capacity.RequestPolicy) {
 			result.refused = true
 		}
 	}
@@ -73,12 +76,12 @@ func defaultAmount(capacity *resourceapi.DeviceCapacity) resource.Quantity {
 // roundUp returns the smallest amount that the policy allows and that is not less
 // than what was asked for. If there is none, it returns what was asked for, which
 // allowed then rejects.
-func (s *Solver) roundUp(asked resource.Quantity, policy *resourceapi.CapacityRequestPolicy) (resource.Quantity, error) {
+func (r rules) roundUp(asked resource.Quantity, policy *resourceapi.CapacityRequestPolicy) (resource.Quantity, error) {
 	switch {
 	case policy == nil:
 		return asked.DeepCopy(), nil
 	case policy.ValidRange != nil && policy.ValidRange.Min != nil:
-		return s.roundUpToStep(asked, policy.ValidRange)
+		return r.roundUpToStep(asked, policy.ValidRange)
 	}
 	for _, valid := range policy.ValidValues {
 		if asked.Cmp(valid) <= 0 {
@@ -88,14 +91,14 @@ func (s *Solver) roundUp(asked resource.Quantity, policy *resourceapi.CapacityRe
 	return asked.DeepCopy(), nil
 }
 
-func (s *Solver) roundUpToStep(asked resource.Quantity, valid *resourceapi.CapacityRequestPolicyRange) (resource.Quantity, error) {
+func (r rules) roundUpToStep(asked resource.Quantity, valid *resourceapi.CapacityRequestPolicyRange) (resource.Quantity, error) {
 	if asked.Cmp(*valid.Min) < 0 {
 		return valid.Min.DeepCopy(), nil
 	}
 	if valid.Step == nil {
 		return asked.DeepCopy(), nil
 	}
-	unit := s.unitOf(valid)
+	unit := r.unitOf(valid)
 	from, ok := unit.count(asked)
 	if !ok {
 		return resource.Quantity{}, errCapacityRange
@@ -112,12 +115,12 @@ func (s *Solver) roundUpToStep(asked resource.Quantity, valid *resourceapi.Capac
 }
 
 // allowed reports whether the policy allows an amount. The default always is.
-func (s *Solver) allowed(amount resource.Quantity, policy *resourceapi.CapacityRequestPolicy) bool {
+func (r rules) allowed(amount resource.Quantity, policy *resourceapi.CapacityRequestPolicy) bool {
 	switch {
 	case policy == nil || policy.Default != nil && amount.Cmp(*policy.Default) == 0:
 		return true
 	case policy.ValidRange != nil:
-		return s.inRange(amount, policy.ValidRange)
+		return r.inRange(amount, policy.ValidRange)
 	case len(policy.ValidValues) > 0:
 		for _, valid := range policy.ValidValues {
 			if amount.Cmp(valid) == 0 {
@@ -129,14 +132,14 @@ func (s *Solver) allowed(amount resource.Quantity, policy *resourceapi.CapacityR
 	return true
 }
 
-func (s *Solver) inRange(amount resource.Quantity, valid *resourceapi.CapacityRequestPolicyRange) bool {
+func (r rules) inRange(amount resource.Quantity, valid *resourceapi.CapacityRequestPolicyRange) bool {
 	if valid.Max != nil && amount.Cmp(*valid.Max) > 0 {
 		return false
 	}
 	if valid.Step == nil {
 		return true
 	}
-	unit := s.unitOf(valid)
+	unit := r.unitOf(valid)
 	if unit == milli {
 		if _, ok := unit.count(amount); !ok {
 			return false
@@ -155,8 +158,8 @@ const (
 
 // unitOf returns milli if fractions are supported (DRAFractionalCapacityRange) and
 // all numbers of the range can be expressed in it.
-func (s *Solver) unitOf(valid *resourceapi.CapacityRequestPolicyRange) unit {
-	if !s.Features.FractionalCapacityRange {
+func (r rules) unitOf(valid *resourceapi.CapacityRequestPolicyRange) unit {
+	if !r.fractions {
 		return whole
 	}
 	for _, q := range []*resource.Quantity{valid.Min, valid.Max, valid.Step} {

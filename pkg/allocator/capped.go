@@ -67,7 +67,7 @@ func (s *search) addCappedSet(p *poolState, set int, devices []int) {
 // takeOut removes a device from all rows and returns which they were. Devices that can
 // be shared stay: how many can be had of them is no matter of counters.
 func (f *flow) takeOut(device int, shareable bitset.Set) (users uint64) {
-	if has(shareable, device) {
+	if bitset.Has(shareable, device) {
 		return 0
 	}
 	for i := range f.rows {

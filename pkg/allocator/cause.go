@@ -38,10 +38,6 @@ const (
 	causeCount int = iota
 )
 
-// namedAtMost is how many names a short reason gives of one kind. GPUs that can be
-// partitioned have a counter for each slice of their memory.
-const namedAtMost = 3
-
 // causeWords are the words for a cause: its name, and the predicate for one device
 // and for several.
 var causeWords = [causeCount]struct{ name, singular, plural string }{
@@ -64,20 +60,21 @@ func (c Cause) String() string { return causeWords[c].name }
 
 // endsByItself reports whether the cause is gone once other claims have released
 // what they have.
-func (c Cause) endsByItself() bool { return c >= Held }
+func endsByItself(c Cause) bool { return c >= Held }
 
-func (c Cause) lasts() bool { return !c.endsByItself() }
+// lasts reports whether the cause stays whatever other claims do.
+func lasts(c Cause) bool { return !endsByItself(c) }
 
 // predicate is what the cause says about a number of devices. The names are those
 // of the taints, counters and so on that it is about. Many are not told: each node
 // would have another choice of them.
-func (c Cause) predicate(devices int, names []string) string {
-	words := causeWords[c].plural
+func predicate(c Cause, devices int, names []string) string {
+	text := causeWords[c].plural
 	if devices == 1 {
-		words = causeWords[c].singular
+		text = causeWords[c].singular
 	}
 	if len(names) > 0 && len(names) <= namedAtMost {
-		words += " (" + strings.Join(names, ", ") + ")"
+		text += " (" + strings.Join(names, ", ") + ")"
 	}
-	return words
+	return text
 }

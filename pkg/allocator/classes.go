@@ -3,6 +3,8 @@ package allocator
 import (
 	"encoding/binary"
 	"slices"
+
+	"github.com/quartermaster-dra/quartermaster/internal/bitset"
 )
 
 // tooFew is a cheap bound: there are not as many candidates left as devices are
@@ -78,7 +80,7 @@ func (d *deadClasses) contains(s *search, at location, start cursor) bool {
 // interchangeable reports whether classes say all there is to say. They do not if
 // a request wants all devices and its claim has constraints: breaking a constraint
 // then is an error, so it matters which device is met first.
-func (s *search) interchangeable() bool { return !s.unpruned && !s.allConstrained }
+func (s *search) interchangeable() bool { return !s.unpruned && !s.ConstrainsAll() }
 
 // classNumber returns the number of the class of a device. Devices of one number
 // draw the same amounts, but maybe from different counter sets, see drawAlike.
@@ -106,7 +108,7 @@ func (s *search) classNumber(at location) int {
 // appendSignature encodes everything about a device that the rest of a search can
 // see, except the counter set if there is just one.
 func (s *search) appendSignature(b []byte, at location) []byte {
-	for kind := range s.kinds {
+	for kind := range s.Kinds() {
 		var bits byte
 		if c := &s.table[kind*len(s.pools)+at.pool]; c.usable != nil {
 			if c.usable.Has(at.device) {
@@ -115,7 +117,7 @@ func (s *search) appendSignature(b []byte, at location) []byte {
 			if c.failing.Has(at.device) {
 				bits |= 2
 			}
-			if has(c.wanted, at.device) {
+			if bitset.Has(c.wanted, at.device) {
 				bits |= 4
 			}
 		}

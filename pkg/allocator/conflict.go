@@ -9,53 +9,49 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claimname"
 )
 
-// explainBudget bounds each of the few small searches that tell which claims and
-// constraints are to blame.
-const explainBudget = 2000
-
 // conflict says what is wrong if counting does not tell.
-func (s *search) conflict() finding {
+func (q inquiry) conflict() finding {
 	sure := true // that the claims before this one can be had
-	for i, c := range s.claims {
-		if answer := s.ask(s.apiClaims()[:i+1]...); answer != no {
+	for i, c := range q.Asked().Claims() {
+		if answer := q.ask(q.apiClaims()[:i+1]...); answer != no {
 			sure = sure && answer == yes
 			continue
 		}
 		alone := no
 		if i > 0 {
-			alone = s.ask(c.api)
+			alone = q.ask(c.api)
 		}
 		switch alone {
 		case yes:
-			if found := s.drainedCounters(s.claims[:i+1]); sure && found.text != "" {
+			if found := q.drainedCounters(q.Asked().Claims()[:i+1]); sure && found.text != "" {
 				return found
 			}
 			return finding{text: fmt.Sprintf("claim %s: there are devices for it alone, but not together with those for %s",
-				claimname.Of(c.api), claimNames(s.claims[:i]))}
+				claimname.Of(c.api), claimNames(q.Asked().Claims()[:i]))}
 		case no:
-			if found := s.conflictIn(c); found.text != "" {
+			if found := q.conflictIn(c); found.text != "" {
 				return found
 			}
 		}
 	}
-	return finding{text: s.names() + ": no combination of devices satisfies all requests and constraints"}
+	return finding{text: q.names() + ": no combination of devices satisfies all requests and constraints"}
 }
 
 // conflictIn says why there is no solution for a claim even if it is alone; nothing if
 // that would take too long to find out.
-func (s *search) conflictIn(c *claim) finding {
+func (q inquiry) conflictIn(c *claim) finding {
 	each := yes
 	for i := range c.slots {
 		cut := unconstrained(c)
 		cut.Spec.Devices.Requests = cut.Spec.Devices.Requests[i : i+1]
-		switch s.ask(cut) {
+		switch q.ask(cut) {
 		case no:
-			return s.limited(c, i)
+			return q.limited(c, i)
 		case unknown:
 			each = unknown
 		}
 	}
-	together := s.ask(unconstrained(c))
+	together := q.ask(unconstrained(c))
 	switch {
 	case together == yes && len(c.constraints) > 0:
 		return finding{
@@ -64,7 +60,7 @@ func (s *search) conflictIn(c *claim) finding {
 			detail: func() string { return "without constraints they could be had together" },
 		}
 	case together == no && each == yes:
-		if found := s.drainedCounters([]*claim{c}); found.text != "" {
+		if found := q.drainedCounters([]*claim{c}); found.text != "" {
 			return found
 		}
 		return finding{text: fmt.Sprintf("claim %s: there are devices for each of its requests alone, but not for all of them together",
@@ -76,12 +72,12 @@ func (s *search) conflictIn(c *claim) finding {
 // drainedCounters says that claims, or the requests of a single claim, could each have
 // their devices, but that the counters which these share do not suffice for all;
 // nothing if that is not what is wrong.
-func (s *search) drainedCounters(claims []*claim) finding {
-	have := s.serve(claims)
+func (q inquiry) drainedCounters(claims []*claim) finding {
+	have := q.serve(claims)
 	if have == nil {
 		return finding{}
 	}
-	counters, ok := s.drainedBy(have)
+	counters, ok := q.drainedBy(have)
 	if !ok {
 		return finding{}
 	}
@@ -99,8 +95,8 @@ func (s *search) drainedCounters(claims []*claim) finding {
 // limited says what keeps a request from enough of its devices, each of which it could
 // have: without constraints, counters and compatibility groups are all that devices
 // have in common.
-func (s *search) limited(c *claim, index int) finding {
-	counters, groups := s.sharedCounters(&c.slots[index])
+func (q inquiry) limited(c *claim, index int) finding {
+	counters, groups := q.sharedCounters(&c.slots[index])
 	text := "enough devices match and are free, but too little is left of the counters that they share"
 	if len(counters) > 0 && len(counters) <= namedAtMost {
 		text += " (" + strings.Join(counters, ", ") + ")"
@@ -115,8 +111,8 @@ func (s *search) limited(c *claim, index int) finding {
 			only.slots = c.slots[index : index+1]
 			only.api = c.api.DeepCopy()
 			only.api.Spec.Devices.Requests = only.api.Spec.Devices.Requests[index : index+1]
-			if have := s.serve([]*claim{&only}); have != nil {
-				if drained, ok := s.drainedBy(have); ok {
+			if have := q.serve([]*claim{&only}); have != nil {
+				if drained, ok := q.drainedBy(have); ok {
 					return have.detail(drained)
 				}
 			}
@@ -133,41 +129,21 @@ func unconstrained(c *claim) *resourceapi.ResourceClaim {
 }
 
 func describe(constraints []resourceapi.DeviceConstraint) string {
-	var words []string
+	var parts []string
 	for _, c := range constraints {
 		if c.MatchAttribute != nil {
-			words = append(words, "matchAttribute "+string(*c.MatchAttribute))
+			parts = append(parts, "matchAttribute "+string(*c.MatchAttribute))
 		} else {
-			words = append(words, "distinctAttribute "+string(*c.DistinctAttribute))
+			parts = append(parts, "distinctAttribute "+string(*c.DistinctAttribute))
 		}
 	}
-	return strings.Join(words, " and ")
+	return strings.Join(parts, " and ")
 }
 
-func (s *search) apiClaims() []*resourceapi.ResourceClaim {
-	claims := make([]*resourceapi.ResourceClaim, len(s.claims))
-	for i, c := range s.claims {
+func (q inquiry) apiClaims() []*resourceapi.ResourceClaim {
+	claims := make([]*resourceapi.ResourceClaim, len(q.Asked().Claims()))
+	for i, c := range q.Asked().Claims() {
 		claims[i] = c.api
 	}
 	return claims
-}
-
-// solvability is the answer of a small search. "Do not know" is not "no".
-type solvability int
-
-const (
-	unknown solvability = iota
-	yes
-	no
-)
-
-// ask finds out whether there are devices for claims on the site of the search.
-func (s *search) ask(claims ...*resourceapi.ResourceClaim) solvability {
-	switch outcome := s.attempt(claims...); {
-	case outcome == nil:
-		return unknown
-	case outcome.Fits():
-		return yes
-	}
-	return no
 }

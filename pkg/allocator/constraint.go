@@ -37,30 +37,21 @@ type scopedConstraint struct {
 
 // start prepares a constraint for a search, in the memory of an earlier one.
 func (c *scopedConstraint) start(s *search, claim *claim, api *resourceapi.DeviceConstraint) {
-	c.api, c.claim, c.lists, c.distinct = api, claim, s.solver.Features.ListTypeAttributes, api.MatchAttribute == nil
-	name := api.MatchAttribute
-	if c.distinct {
-		name = api.DistinctAttribute
-	}
-	if c.known == nil || c.name.full != string(*name) {
-		c.name = newAttributeName(*name)
+	c.api, c.claim, c.lists, c.distinct = api, claim, s.Settings().Features.ListTypeAttributes, api.MatchAttribute == nil
+	if name := constraintAttribute(api); c.known == nil || c.name.full != string(name) {
+		c.name = newAttributeName(name)
 		c.known = columnsFor(&c.name)
 	}
 	c.stack, c.ends = c.stack[:0], c.ends[:0]
-	c.numbering.start(s.solver.Evaluator.Memory(), c, s.site.Pools)
+	c.numbering.start(s.Settings().Evaluator.Memory(), c, s.site.Pools)
 	c.used = resized(c.used, len(c.numbering.values))
 }
 
 // coversClaimOf reports whether the constraint is one of the request's claim.
 func (c *scopedConstraint) coversClaimOf(r *request) bool { return c.claim == r.claim }
 
-// appliesTo reports whether the constraint covers a request. It may name the
-// request or only one of its alternatives; naming none means all.
-func (c *scopedConstraint) appliesTo(r *request) bool {
-	requests := c.api.Requests
-	return len(requests) == 0 || slices.Contains(requests, r.reference()) ||
-		r.parent != "" && slices.Contains(requests, r.parent)
-}
+// appliesTo reports whether the constraint covers a request.
+func (c *scopedConstraint) appliesTo(r *request) bool { return r.isCoveredBy(c.api) }
 
 // devices is how many have been added.
 func (c *scopedConstraint) devices() int { return len(c.ends) }
@@ -140,9 +131,6 @@ func (c *scopedConstraint) addDistinct(own []valueID) bool {
 	c.ends = append(c.ends, len(c.stack))
 	return true
 }
-
-// valueID is a value of an attribute by its number.
-type valueID int32
 
 // numbering gives the values of an attribute numbers that are the same in all pools
 // of a search.

@@ -88,7 +88,7 @@ func (s *search) drawAlike(tried, at location, start cursor) bool {
 	}
 	sets := partitionsOf(s.site.Pools[at.pool])
 	first := sets.users[mine][0]
-	if s.solver.Policy != nil || start.pool == at.pool && first < start.rank {
+	if s.Settings().Policy != nil || start.pool == at.pool && first < start.rank {
 		return false
 	}
 	return s.sameState(sets, location{at.pool, other}, location{at.pool, mine})
@@ -107,7 +107,7 @@ func (s *search) sameState(sets *partitions, a, b location) bool {
 			return false
 		}
 	}
-	if !s.solver.Features.CompatibilityGroups {
+	if !s.Settings().Features.CompatibilityGroups {
 		return true
 	}
 	groups, names := s.groupsIn(a.pool), p.pool.Counters.Sets

@@ -65,7 +65,7 @@ func (c *counterSets) sorted() []CounterSet {
 		}
 		slices.SortFunc(use.Claims, func(a, b Drawer) int { return compareClaims(a.Claim, b.Claim) })
 		slices.SortFunc(use.Counters, func(a, b DrainedCounter) int {
-			return cmp.Or(cmp.Compare(a.part(), b.part()), cmp.Compare(a.Name, b.Name))
+			return cmp.Or(cmp.Compare(part(&a), part(&b)), cmp.Compare(a.Name, b.Name))
 		})
 		list = append(list, use.CounterSet)
 	}
@@ -76,7 +76,7 @@ func (c *counterSets) sorted() []CounterSet {
 }
 
 // part is which part of what is needed is left.
-func (c *DrainedCounter) part() float64 {
+func part(c *DrainedCounter) float64 {
 	if needed := c.Needed.AsApproximateFloat64(); needed > 0 {
 		return c.Left.AsApproximateFloat64() / needed
 	}

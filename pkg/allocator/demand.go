@@ -42,7 +42,7 @@ func (s *search) impossible(current demand, c *claim, slot int) bool {
 // satisfied even alone. Requests with alternatives are no demands, because nobody
 // knows which it will be.
 func (s *search) collectDemands(c *claim, slot int) (impossible bool) {
-	for _, next := range s.claims[c.index:] {
+	for _, next := range s.Claims()[c.index:] {
 		for i := range next.slots {
 			if next == c && i <= slot {
 				continue
@@ -161,7 +161,7 @@ func (s *search) canSatisfy(demands []demand, c *scopedConstraint) bool {
 	covered := 0
 	for i := range demands {
 		if r := demands[i].request; c.coversClaimOf(r) && c.appliesTo(r) {
-			if r.derives(c) {
+			if r.derives(c.name.full) {
 				return true // Sees other values than the published ones.
 			}
 			covered++

@@ -18,14 +18,14 @@ func (s *search) valuesFor(r *request, c *scopedConstraint, at location) (own []
 			continue
 		}
 		device := s.device(at)
-		attribute, err := s.solver.Evaluator.Derive(s.ctx, device, derived.Expression)
+		derivedAs, err := s.Settings().Evaluator.Derive(s.ctx, device, derived.Expression)
 		if err != nil {
 			return nil, false, s.derivationError(r, c, at, err)
 		}
-		if attribute == nil {
+		if derivedAs == nil {
 			return nil, false, nil
 		}
-		for _, v := range values(attribute, c.lists) {
+		for _, v := range values(derivedAs, c.lists) {
 			own = append(own, c.numbering.number(v))
 		}
 		return own, true, nil
@@ -47,30 +47,6 @@ func (s *search) derivationError(r *request, c *scopedConstraint, at location, e
 	return newDeviceError(origin, s.site.Pools[at.pool], at.device, err)
 }
 
-// derives reports whether the request derives the attribute of a constraint itself.
-func (r *request) derives(c *scopedConstraint) bool {
-	for _, derived := range r.derived {
-		if string(derived.Name) == c.name.full {
-			return true
-		}
-	}
-	return false
-}
-
-// requestsWithDerived returns the requests and alternatives of the claim that
-// derive attributes of their own.
-func (c *claim) requestsWithDerived() []*request {
-	var result []*request
-	for _, slot := range c.slots {
-		for _, r := range slot.alternatives {
-			if len(r.derived) > 0 {
-				result = append(result, r)
-			}
-		}
-	}
-	return result
-}
-
 // derivationFails reports whether an attribute that a constraint looks at cannot be
 // derived for a device which the search may try. That is an error only if this is not
 // known: if the context ends, or a derivation is Pending.
@@ -79,7 +55,7 @@ func (s *search) derivationFails(c *claim) (bool, error) {
 	fails := false
 	for _, r := range c.requestsWithDerived() {
 		for i := range constraints {
-			if !constraints[i].appliesTo(r) || !r.derives(&constraints[i]) {
+			if !constraints[i].appliesTo(r) || !r.derives(constraints[i].name.full) {
 				continue
 			}
 			failing, err := s.derivationFailsFor(r, &constraints[i])

@@ -13,15 +13,15 @@ import (
 )
 
 // explainRequest looks at all devices for a request.
-func (s *search) explainRequest(r *request) ExplainedRequest {
+func (q inquiry) explainRequest(r *request) ExplainedRequest {
 	e := ExplainedRequest{
 		Request: r.reference(), Class: r.className, All: r.all(), Admin: r.admin,
-		Wanted: s.wantedBy(r), Shortage: s.shortage(r).text,
+		Wanted: q.Wanted(r), Shortage: q.shortage(r).text,
 	}
 	var obstacles [causeCount]obstacleBuilder
 	var failing failures
 	var contended contention
-	pools := s.inspect(r)
+	pools := q.inspect(r)
 	for i := range pools {
 		in := &pools[i]
 		e.Published += len(in.pool.Devices)

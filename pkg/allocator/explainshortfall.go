@@ -78,12 +78,12 @@ func setName(all []CounterSet, set *CounterSet) string {
 
 // text says of which counters too little is left.
 func (c *CounterSet) text() string {
-	var words []string
+	var parts []string
 	for i := range c.Counters {
 		d := &c.Counters[i]
-		words = append(words, fmt.Sprintf("%s (%s needed, %s left)", d.Name, d.Needed.String(), d.Left.String()))
+		parts = append(parts, fmt.Sprintf("%s (%s needed, %s left)", d.Name, d.Needed.String(), d.Left.String()))
 	}
-	return join(words)
+	return join(parts)
 }
 
 func drawersText(all []Drawer) string {
@@ -105,13 +105,13 @@ func (d Drawer) named() bool { return Holder{Claim: d.Claim}.named() }
 func contended(all []Contention) string {
 	var lines []setText
 	for _, set := range setsOfContention(all) {
-		var words []string
+		var parts []string
 		for i := range all {
 			if pool, counter := splitCounter(all[i].Counter); pool == set {
-				words = append(words, all[i].text(counter))
+				parts = append(parts, all[i].text(counter))
 			}
 		}
-		text, name := join(words), set[strings.LastIndex(set, "/")+1:]
+		text, name := join(parts), set[strings.LastIndex(set, "/")+1:]
 		if same := slices.IndexFunc(lines, func(l setText) bool { return l.text == text }); same >= 0 {
 			lines[same].sets = append(lines[same].sets, name)
 		} else {

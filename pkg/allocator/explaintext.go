@@ -91,7 +91,7 @@ func (r *ExplainedRequest) asks() string {
 }
 
 func (w *textWriter) obstacle(o *Obstacle) {
-	text := fmt.Sprintf("%d %s", o.Devices, o.Cause.predicate(o.Devices, nil))
+	text := fmt.Sprintf("%d %s", o.Devices, predicate(o.Cause, o.Devices, nil))
 	if len(o.CounterSets) > 0 {
 		w.line(3, "%s", text)
 		w.counterSets(o.CounterSets)
@@ -131,11 +131,11 @@ func (h Holder) text() string {
 
 // listed joins the first texts and says how many more there are.
 func listed[T any](all []T, more string, text func(T) string) string {
-	var words []string
+	var parts []string
 	for _, one := range all[:min(len(all), listedAtMost)] {
-		words = append(words, text(one))
+		parts = append(parts, text(one))
 	}
-	joined := strings.Join(words, ", ")
+	joined := strings.Join(parts, ", ")
 	if n := len(all) - listedAtMost; n > 0 {
 		joined += fmt.Sprintf(" and %d %s", n, more)
 	}
@@ -178,4 +178,13 @@ func (c *ExplainedConstraint) lists() string {
 	}
 	_, id, _ := strings.Cut(c.Attribute, "/")
 	return "; " + haveLists(c.Lists, id)
+}
+
+// HaveLists says of devices that their value of an attribute is a list that is not understood.
+func haveLists(devices int, attribute string) string {
+	verb := "have"
+	if devices == 1 {
+		verb = "has"
+	}
+	return fmt.Sprintf("%d %s a list as %s, which needs DRAListTypeAttributes", devices, verb, attribute)
 }

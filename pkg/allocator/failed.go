@@ -72,7 +72,7 @@ func (s *search) stateBefore(c *claim, slot int) string {
 func (s *search) goneAs(p *placement) uint64 {
 	const bits = 20
 	var who, what, set uint64
-	if s.admin {
+	if s.HasAdmin() {
 		who = uint64(p.request.claim.index)
 	}
 	if !s.interchangeable() {

@@ -51,10 +51,10 @@ func (s *search) feasible(r *request, slot, missing int, start cursor) bool {
 // begins, unless it has only one request without constraints, of which tooFew says as
 // much.
 func (s *search) hopeless() bool {
-	if len(s.claims) == 0 || s.slotCount < 2 && len(s.constraints) == 0 {
+	if len(s.Claims()) == 0 || s.Slots() < 2 && len(s.constraints) == 0 {
 		return false
 	}
-	return s.impossible(demand{}, s.claims[0], -1)
+	return s.impossible(demand{}, s.Claims()[0], -1)
 }
 
 // flow is the memory of canSupply.

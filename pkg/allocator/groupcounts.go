@@ -47,7 +47,7 @@ func (g *groupCounts) greatest(a *agreement) group {
 	best, bestRank := group{}, 0
 	for _, v := range g.order {
 		one := *g.groups[v]
-		if a.constraint != nil && v.kind == noKind {
+		if a.constraint != nil && !v.isKnown() {
 			one = one.notUnderstood()
 		}
 		rank := 0

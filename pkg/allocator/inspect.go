@@ -17,13 +17,11 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// This file is all that reasons and explanations know about the insides of a search.
-
 // inspection looks at the devices of one pool with the eyes of one request, after
 // the search and one device after the other. It says more than the candidates of
 // the search, and costs more.
 type inspection struct {
-	s       *search
+	q       inquiry
 	request *request
 	index   int // of the pool in the site
 	pool    *inventory.NodePool
@@ -32,6 +30,8 @@ type inspection struct {
 	usable                        bitset.Set
 	selection                     *selector.Selection
 	hidden, unsupported, occupied bitset.Set
+	// constraints are those that cover the request.
+	constraints []constraint
 	// known has the cause for each device that was judged, notJudged for others.
 	known []Cause
 }
@@ -39,28 +39,20 @@ type inspection struct {
 const notJudged Cause = -1
 
 // inspect looks at the pools that can be allocated from.
-func (s *search) inspect(r *request) []inspection {
-	list := make([]inspection, 0, len(s.site.Pools))
-	for i, pool := range s.site.Pools {
+func (q inquiry) inspect(r *request) []inspection {
+	constraints := slices.DeleteFunc(q.constraintsOf(r.claim), func(c constraint) bool { return !c.appliesTo(r) })
+	list := make([]inspection, 0, len(q.Pools()))
+	for i, pool := range q.Pools() {
 		if pool.State != inventory.Complete {
 			continue
 		}
-		usage, found := s.pools[i].usage, s.candidates(r, i)
-		list = append(list, inspection{
-			s: s, request: r, index: i, pool: pool, usage: usage,
-			usable: found.usable, selection: found.selection,
-			hidden: s.hidden(pool), unsupported: s.unsupported(s.site.Node, pool), occupied: s.occupied(usage, pool),
-		})
+		in := inspection{q: q, request: r, index: i, pool: pool, usage: q.Usage(i), constraints: constraints}
+		in.usable, in.selection = q.Candidates(r, i)
+		in.hidden, in.unsupported, in.occupied = q.Excluded(i)
+		list = append(list, in)
 	}
 	return list
 }
-
-// wantedBy is how many devices a request needs. For allocation mode All these are all
-// that match and are not ignored.
-func (s *search) wantedBy(r *request) int { return s.count[r.id] }
-
-// has is Has for a set that may be nil.
-func has(set bitset.Set, device int) bool { return set != nil && set.Has(device) }
 
 // ofClass returns the devices that match the class, whatever the request says.
 func (in *inspection) ofClass() bitset.Set {
@@ -69,7 +61,7 @@ func (in *inspection) ofClass() bitset.Set {
 		return in.selection.Matches
 	}
 	class := selector.NewSet(r.class, r.claim.api, r.reference(), nil)
-	selection, err := in.s.solver.Evaluator.Select(context.WithoutCancel(in.s.ctx), in.pool, class)
+	selection, err := in.q.Asked().Settings().Evaluator.Select(context.WithoutCancel(in.q.Context()), in.pool, class)
 	if err != nil {
 		return in.selection.Matches
 	}
@@ -83,7 +75,7 @@ func (in *inspection) failure(device int) *selector.Error {
 
 // ignores reports whether the device is left out where all devices are wanted.
 func (in *inspection) ignores(device int) bool {
-	return in.request.all() && (!in.pool.Reachable.Has(device) || has(in.hidden, device) ||
+	return in.request.all() && (!in.pool.Reachable.Has(device) || bitset.Has(in.hidden, device) ||
 		in.capacity(device) == TooSmall)
 }
 
@@ -103,9 +95,9 @@ func (in *inspection) judge(device int) Cause {
 	switch {
 	case !in.pool.Reachable.Has(device):
 		return Unreachable
-	case has(in.unsupported, device), has(in.hidden, device):
+	case bitset.Has(in.unsupported, device), bitset.Has(in.hidden, device):
 		return Unsupported
-	case in.s.solver.RefuseOfNode && in.pool.OfNode.Has(device):
+	case in.q.Asked().Settings().RefuseOfNode && in.pool.OfNode.Has(device):
 		return OfNode
 	}
 	capacity := in.capacity(device)
@@ -114,9 +106,9 @@ func (in *inspection) judge(device int) Cause {
 		return TooSmall
 	case in.missingAttribute(device) != "":
 		return AttributeMissing
-	case in.s.solver.Features.DeviceTaints && !in.request.tolerates(in.pool.Devices[device].Taints):
+	case in.q.Asked().Settings().Features.DeviceTaints && !in.request.tolerates(in.pool.Devices[device].Taints):
 		return Tainted
-	case !in.request.admin && has(in.occupied, device):
+	case !in.request.admin && bitset.Has(in.occupied, device):
 		return Held
 	case capacity == Full:
 		return Full
@@ -134,11 +126,11 @@ func (in *inspection) judge(device int) Cause {
 
 // capacity is TooSmall, Full or Available.
 func (in *inspection) capacity(position int) Cause {
-	if in.s.takesWhole(in.request, location{in.index, position}) {
+	if in.q.TakesWhole(in.request, in.index, position) {
 		return Available
 	}
 	device := &in.pool.Devices[position]
-	needed, err := in.s.solver.consume(in.request.capacity, device.Capacity)
+	needed, err := in.q.Asked().Settings().Capacities().consume(in.request.capacity, device.Capacity)
 	switch {
 	case err != nil, needed.refused, !needed.amounts.fit(device):
 		return TooSmall
@@ -151,7 +143,7 @@ func (in *inspection) capacity(position int) Cause {
 // shortCapacities are the capacities of which a device has too little left.
 func (in *inspection) shortCapacities(device *inventory.Device) []shortfall {
 	var list []shortfall
-	needed, err := in.s.solver.consume(in.request.capacity, device.Capacity)
+	needed, err := in.q.Asked().Settings().Capacities().consume(in.request.capacity, device.Capacity)
 	if err != nil {
 		return nil
 	}
@@ -191,7 +183,7 @@ func (in *inspection) unfit(device *inventory.Device, name resourceapi.Qualified
 	if !found {
 		return fmt.Sprintf("%s, which is not published", name)
 	}
-	needed, err := in.s.solver.consume(
+	needed, err := in.q.Asked().Settings().Capacities().consume(
 		&resourceapi.CapacityRequirements{Requests: map[resourceapi.QualifiedName]resource.Quantity{name: asked}},
 		map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{name: published})
 	amount := needed.amounts[name]
@@ -225,26 +217,18 @@ func mostAllowed(policy *resourceapi.CapacityRequestPolicy) *resource.Quantity {
 // joins reports whether the compatibility groups of a device go together with those
 // of the devices in use.
 func (in *inspection) joins(device int) bool {
-	if !in.s.solver.Features.CompatibilityGroups {
+	if !in.q.Asked().Settings().Features.CompatibilityGroups {
 		return true
 	}
-	// The search has given everything back, so this is the state before it.
-	undo, ok := in.s.joinGroups(location{in.index, device})
-	if ok {
-		in.s.compatibility.restore(in.index, undo)
-	}
-	return ok
+	return in.q.Joins(in.index, device)
 }
 
 // missingAttribute names an attribute that a constraint needs and that the device
 // lacks, or has in a form that the constraint does not understand; "" if there is none.
 func (in *inspection) missingAttribute(device int) string {
-	constraints := in.s.constraintsOf(in.request.claim)
-	for i := range constraints {
-		if c := &constraints[i]; c.appliesTo(in.request) {
-			if _, found := in.values(c, device); !found {
-				return c.name.full
-			}
+	for i := range in.constraints {
+		if _, found := in.values(&in.constraints[i], device); !found {
+			return in.constraints[i].name.full
 		}
 	}
 	return ""
@@ -252,16 +236,13 @@ func (in *inspection) missingAttribute(device int) string {
 
 // values are what a constraint sees of a device. found is false if that rules the
 // device out. Without support for lists there may be no values all the same.
-func (in *inspection) values(c *scopedConstraint, device int) (list []value, found bool) {
-	own, found, err := in.s.valuesFor(in.request, c, location{in.index, device})
+func (in *inspection) values(c *constraint, device int) (list []value, found bool) {
+	list, found, err := in.q.Values(in.request, c.index, in.index, device)
 	if err != nil {
 		return nil, true // Not known, which is no reason.
 	}
 	if !found {
 		return nil, false
-	}
-	for _, v := range own {
-		list = append(list, c.numbering.values[v])
 	}
 	return list, len(list) > 0 || !c.lists
 }
@@ -269,18 +250,18 @@ func (in *inspection) values(c *scopedConstraint, device int) (list []value, fou
 // features are the feature gates that a device needs and that are off.
 func (in *inspection) features(device int) []string {
 	var list []string
-	features := in.s.solver.Features
+	features := in.q.Asked().Settings().Features
 	if !features.PartitionableDevices && in.pool.Partitions.Has(device) {
 		list = append(list, "DRAPartitionableDevices")
 	}
-	if has(in.hidden, device) {
+	if bitset.Has(in.hidden, device) {
 		list = append(list, "DRADeviceBindingConditions")
 	}
-	if in.pool.Skipping.Has(device) && has(in.unsupported, device) {
+	if in.pool.Skipping.Has(device) && bitset.Has(in.unsupported, device) {
 		const gate = draoptionalnodeoperations.DRAOptionalNodeOperationsFeatureGate
 		if !features.OptionalNodeOperations {
 			list = append(list, gate)
-		} else if !slices.Contains(in.s.site.Node.Status.DeclaredFeatures, gate) {
+		} else if !slices.Contains(in.q.Node().Status.DeclaredFeatures, gate) {
 			list = append(list, gate+" on the node")
 		}
 	}

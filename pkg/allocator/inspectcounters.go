@@ -36,7 +36,7 @@ func (s *shortfall) by() resource.Quantity {
 // others share it already.
 func (in *inspection) drawsNothing(device int) bool {
 	return !in.pool.Partitions.Has(device) ||
-		in.s.shared(location{in.index, device}) && len(in.usage.Device(in.pool.Devices[device].Name).Shares) > 0
+		in.q.CanShare(in.index, device) && len(in.usage.Device(in.pool.Devices[device].Name).Shares) > 0
 }
 
 // overdrawn reports whether a counter of the pool is below zero. Then nothing can be
@@ -149,16 +149,16 @@ func (c *contention) sorted() []Contention {
 
 // sharedCounters are the counters, without their sets, that the available devices of
 // a request draw on, and whether any of these devices has compatibility groups.
-func (s *search) sharedCounters(slot *slot) (counters []string, groups bool) {
+func (q inquiry) sharedCounters(slot *slot) (counters []string, groups bool) {
 	names := make(map[string]bool)
 	for _, r := range slot.alternatives {
-		for _, in := range s.inspect(r) {
+		for _, in := range q.inspect(r) {
 			for device := range in.selection.Matches.All() {
 				if in.cause(device) != Available {
 					continue
 				}
 				for _, consumption := range in.pool.Devices[device].ConsumesCounters {
-					groups = groups || s.solver.Features.CompatibilityGroups && len(consumption.CompatibilityGroups) > 0
+					groups = groups || q.Asked().Settings().Features.CompatibilityGroups && len(consumption.CompatibilityGroups) > 0
 					for name := range consumption.Counters {
 						names[name] = true
 					}

@@ -23,10 +23,10 @@ type memory struct {
 }
 
 // takeSearch returns a search without any traces of its last use.
-func takeSearch(t *Task, site Site, straight bool) *search {
+func takeSearch(t *task, site Site, straight bool) *search {
 	s := searches.Get().(*search)
-	s.Task, s.site = t, site
-	s.steps, s.unpruned, s.turnedBack, s.prospects = 0, false, false, prospects{}
+	s.task, s.site = t, site
+	s.steps, s.unpruned, s.turnedBack, s.gaveUp, s.prospects = 0, false, false, false, prospects{}
 	s.goesStraight = straight
 	s.sharing, s.compatibility, s.sharable = nil, nil, false
 	s.classes.reset(len(site.Pools))
@@ -38,22 +38,22 @@ func takeSearch(t *Task, site Site, straight bool) *search {
 	}
 	s.memory.words = resized(s.memory.words, words*setsOf(t, straight))
 	s.memory.bits = s.memory.words
-	s.memory.numbers = resized(s.memory.numbers, len(t.requests)+t.slotCount)
-	s.count, s.chosen = s.memory.numbers[:len(t.requests)], s.memory.numbers[len(t.requests):]
-	s.table = resized(s.table, len(t.kinds)*len(site.Pools))
+	s.memory.numbers = resized(s.memory.numbers, len(t.Requests())+t.Slots())
+	s.count, s.chosen = s.memory.numbers[:len(t.Requests())], s.memory.numbers[len(t.Requests()):]
+	s.table = resized(s.table, len(t.Kinds())*len(site.Pools))
 	s.pools = kept(s.pools, len(site.Pools))
-	s.constraints = kept(s.constraints, t.constraintCount)
-	s.placed = emptied(s.placed, len(t.claims))
-	if t.all {
-		s.wanted = emptied(s.wanted, len(t.requests))
+	s.constraints = kept(s.constraints, t.Constraints())
+	s.placed = emptied(s.placed, len(t.Claims()))
+	if t.WantsAll() {
+		s.wanted = emptied(s.wanted, len(t.Requests()))
 	}
-	s.taken.reset(len(t.claims), site.Pools, &s.memory)
+	s.taken.reset(len(t.Claims()), site.Pools, &s.memory)
 	return s
 }
 
 // release lets another search use the memory. The search must not be used any more.
 func (s *search) release() {
-	s.Task, s.site, s.ctx, s.allowance = nil, Site{}, nil, allowance{}
+	s.task, s.site, s.ctx, s.allowance = nil, Site{}, nil, allowance{}
 	clear(s.table)
 	for i := range s.pools {
 		s.pools[i].release()
@@ -63,13 +63,13 @@ func (s *search) release() {
 
 // setsOf is how many sets a search needs of each pool: the candidates of each kind
 // of request, the devices that each claim has taken, and those that all have.
-func setsOf(t *Task, straight bool) int {
-	sets := len(t.kinds) + 1
+func setsOf(t *task, straight bool) int {
+	sets := len(t.Kinds()) + 1
 	if straight {
-		sets += 2 * len(t.kinds) // See selectLater.
+		sets += 2 * len(t.Kinds()) // See selectLater.
 	}
-	if len(t.claims) > 1 {
-		sets += len(t.claims)
+	if len(t.Claims()) > 1 {
+		sets += len(t.Claims())
 	}
 	return sets
 }

@@ -1,6 +1,9 @@
 package allocator
 
-import "github.com/quartermaster-dra/quartermaster/pkg/inventory"
+import (
+	"github.com/quartermaster-dra/quartermaster/internal/bitset"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+)
 
 // placement is a device that was chosen for a request, and what that changed.
 type placement struct {
@@ -28,7 +31,7 @@ const (
 func (s *search) place(r *request, at location) (placing, error) {
 	p := placement{request: r, at: at, shared: s.shared(at)}
 	// A share of a device in use draws nothing more from counters.
-	if has(s.pools[at.pool].pool.Partitions, at.device) && !(p.shared && s.inUse(at)) {
+	if bitset.Has(s.pools[at.pool].pool.Partitions, at.device) && !(p.shared && s.inUse(at)) {
 		if !s.draw(&p) {
 			return notAvailable, nil
 		}
@@ -72,7 +75,7 @@ func (s *search) unplace(r *request) {
 // draw takes what a device needs of counter sets: room for its compatibility
 // groups, and the counters themselves.
 func (s *search) draw(p *placement) bool {
-	if s.solver.Features.CompatibilityGroups {
+	if s.Settings().Features.CompatibilityGroups {
 		undo, ok := s.joinGroups(p.at)
 		if !ok {
 			return false

@@ -37,7 +37,7 @@ type poolState struct {
 }
 
 // start begins a search. A straight one does not look at devices before it meets them.
-func (p *poolState) start(t *Task, pool *inventory.NodePool, usage ledger.View, straight bool) {
+func (p *poolState) start(t *task, pool *inventory.NodePool, usage ledger.View, straight bool) {
 	p.release()
 	p.pool, p.draws, p.blockedAt = pool, 0, 0
 	if straight {
@@ -48,7 +48,7 @@ func (p *poolState) start(t *Task, pool *inventory.NodePool, usage ledger.View, 
 	} else {
 		p.usage = ledger.Fixed(nil).Pool(pool.ID)
 	}
-	p.measuring = t.solver.Features.ConsumableCapacity && pool.State == inventory.Complete
+	p.measuring = t.Settings().Features.ConsumableCapacity && pool.State == inventory.Complete
 	if !p.measuring {
 		return
 	}
@@ -67,7 +67,7 @@ func (p *poolState) measures(device int) bool {
 	if p.known != nil {
 		return p.known.Has(device)
 	}
-	return !plainCapacity(p.pool.Devices[device].Device) || has(p.usage.Shared(p.pool), device)
+	return !plainCapacity(p.pool.Devices[device].Device) || bitset.Has(p.usage.Shared(p.pool), device)
 }
 
 // measured returns the devices that measures is true for.

@@ -8,20 +8,14 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// Reason says in one line why there is no solution: which claim and request, and
-// the cause. It is computed on demand and only after a failed Solve; "" if there is
-// a solution. Numbers and names that differ from node to node without telling the
-// user anything are left out, so that the reasons of many nodes are few. Explain has
-// them.
-func (o *Outcome) Reason() string {
-	s := o.search
-	switch {
-	case s == nil:
-		return ""
-	case o.GaveUp:
-		return s.gaveUp()
+// reasonOf says in one line why a search found nothing: which claim and request, and the
+// cause.
+func reasonOf(facts Facts) string {
+	q := inquiry{facts}
+	if q.GaveUp() {
+		return q.gaveUp()
 	}
-	return s.why().text + s.poolTrouble()
+	return q.why().text + q.poolTrouble()
 }
 
 // finding says what is wrong. The zero value stands for nothing.
@@ -35,12 +29,12 @@ type finding struct {
 
 // why finds what is wrong. What lasts comes before what waiting cures, and what
 // concerns one request before what concerns several together.
-func (s *search) why() finding {
-	alone := s.firstShortage()
+func (q inquiry) why() finding {
+	alone := q.firstShortage()
 	if alone.lasting {
 		return alone
 	}
-	together := s.tooFewTogether()
+	together := q.tooFewTogether()
 	switch {
 	case together.lasting:
 		return together
@@ -49,16 +43,16 @@ func (s *search) why() finding {
 	case together.text != "":
 		return together
 	}
-	return s.conflict()
+	return q.conflict()
 }
 
 // firstShortage is about the first request that cannot be satisfied even if it is
 // alone, and if possible about one that could not be if other claims had nothing.
-func (s *search) firstShortage() finding {
+func (q inquiry) firstShortage() finding {
 	var first finding
-	for _, c := range s.claims {
+	for _, c := range q.Asked().Claims() {
 		for i := range c.slots {
-			found := s.slotShortage(&c.slots[i])
+			found := q.slotShortage(&c.slots[i])
 			if found.text == "" {
 				continue
 			}
@@ -77,26 +71,23 @@ func (s *search) firstShortage() finding {
 // gaveUp is the reason of a search that ran out of its budget, which says nothing
 // about the devices. It tells the budget and not how far the search got with it, which is
 // another number on each node.
-func (s *search) gaveUp() string {
-	used := "after " + plural(s.allowance.most, "step", "steps")
-	if s.allowance.isCommon() {
+func (q inquiry) gaveUp() string {
+	budget, common := q.Budget()
+	used := "after " + plural(budget, "step", "steps")
+	if common {
 		used = "because the searches on all nodes together have used up their steps"
 	}
 	return fmt.Sprintf("%s: gave up looking for devices %s; there may be a solution, "+
-		"and fewer requests or constraints in a claim make it easier to find", s.names(), used)
+		"and fewer requests or constraints in a claim make it easier to find", q.names(), used)
 }
 
-// Brief is Reason for callers that cannot wait for more: it names the claims, and not
-// what is to blame.
-func (o *Outcome) Brief() string {
-	if o.search == nil {
-		return ""
-	}
-	return o.search.names() + ": no devices for this on the node; of nodes like this one, others say why"
+// briefOf names the claims, and not what is to blame.
+func briefOf(facts Facts) string {
+	return inquiry{facts}.names() + ": no devices for this on the node; of nodes like this one, others say why"
 }
 
 // names lists the claims of the task.
-func (s *search) names() string { return claimNames(s.claims) }
+func (q inquiry) names() string { return claimNames(q.Asked().Claims()) }
 
 func claimNames(claims []*claim) string {
 	names := make([]string, len(claims))
@@ -109,14 +100,6 @@ func claimNames(claims []*claim) string {
 	return "claims " + join(names)
 }
 
-// plural is a number with the right form of a noun.
-func plural(n int, one, several string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, several)
-}
-
 // areWanted is the predicate for a number of devices.
 func areWanted(n int) string {
 	if n == 1 {
@@ -126,20 +109,20 @@ func areWanted(n int) string {
 }
 
 // poolTrouble mentions pools that were left out of the search, "" if there are none.
-func (s *search) poolTrouble() string {
+func (q inquiry) poolTrouble() string {
 	updated := func(pool *inventory.NodePool) bool { return pool.State == inventory.Incomplete && len(pool.Off) == 0 }
 	needing := func(pool *inventory.NodePool) bool { return pool.State == inventory.Incomplete && len(pool.Off) > 0 }
 	invalid := func(pool *inventory.NodePool) bool { return pool.State == inventory.Invalid }
-	return s.leftOut(updated, "because its driver is updating it", "because their drivers are updating them") +
-		s.leftOut(needing, "because it needs a feature that is off", "because they need a feature that is off") +
-		s.leftOut(invalid, "as invalid", "as invalid")
+	return q.leftOut(updated, "because its driver is updating it", "because their drivers are updating them") +
+		q.leftOut(needing, "because it needs a feature that is off", "because they need a feature that is off") +
+		q.leftOut(invalid, "as invalid", "as invalid")
 }
 
 // leftOut mentions the pools of a kind. What is wrong with an invalid pool is told
 // of the first, and likewise which features are off.
-func (s *search) leftOut(isMeant func(*inventory.NodePool) bool, itsReason, theirReason string) string {
+func (q inquiry) leftOut(isMeant func(*inventory.NodePool) bool, itsReason, theirReason string) string {
 	count, first := 0, (*inventory.NodePool)(nil)
-	for _, pool := range s.site.Pools {
+	for _, pool := range q.Pools() {
 		if isMeant(pool) {
 			if count++; first == nil {
 				first = pool
@@ -151,7 +134,7 @@ func (s *search) leftOut(isMeant func(*inventory.NodePool) bool, itsReason, thei
 	case count == 0:
 		return ""
 	case count == 1:
-		text = fmt.Sprintf("; %s is left out %s", s.poolName(first), itsReason)
+		text = fmt.Sprintf("; %s is left out %s", q.poolName(first), itsReason)
 	default:
 		text = fmt.Sprintf("; %d of the node's resource pools are left out %s", count, theirReason)
 	}
@@ -166,8 +149,8 @@ func (s *search) leftOut(isMeant func(*inventory.NodePool) bool, itsReason, thei
 
 // poolName names a pool, but not one that is named after the node: each node would
 // have another reason, and the reader knows the node.
-func (s *search) poolName(pool *inventory.NodePool) string {
-	if strings.Contains(pool.ID.Name, s.site.Node.Name) {
+func (q inquiry) poolName(pool *inventory.NodePool) string {
+	if strings.Contains(pool.ID.Name, q.Node().Name) {
 		return "the node's resource pool of driver " + pool.ID.Driver
 	}
 	return "resource pool " + pool.ID.String()

@@ -2,10 +2,12 @@ package allocator
 
 import (
 	"fmt"
+	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
 	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimname"
@@ -67,7 +69,7 @@ func (r *request) reference() string {
 // all reports whether all matching devices are wanted.
 func (r *request) all() bool { return r.mode == resourceapi.DeviceAllocationModeAll }
 
-func (t *Task) newRequest(c *claim, s spec, storage []request) {
+func (t *task) newRequest(c *claim, s spec, storage []request) {
 	r := &storage[len(t.requests)]
 	*r = request{spec: s, id: len(t.requests), claim: c, admin: ptr.Deref(s.adminAccess, false)}
 	t.requests = append(t.requests, r)
@@ -81,7 +83,7 @@ func (t *Task) newRequest(c *claim, s spec, storage []request) {
 
 // setKind finds an earlier request of the same kind, or makes the request the first
 // of its kind.
-func (t *Task) setKind(r *request) {
+func (t *task) setKind(r *request) {
 	for _, first := range t.kinds {
 		if first.sameKind(r) {
 			r.kind = first.kind
@@ -100,8 +102,8 @@ func (r *request) sameKind(other *request) bool {
 }
 
 // resolve checks the request against what the allocator can do and looks up its class.
-func (t *Task) resolve(r *request) error {
-	features := t.solver.Features
+func (t *task) resolve(r *request) error {
+	features := t.settings.Features
 	if !features.ConsumableCapacity && r.capacity != nil {
 		return fmt.Errorf("asks for capacity, but the feature DRAConsumableCapacity is off")
 	}
@@ -119,7 +121,7 @@ func (t *Task) resolve(r *request) error {
 	if r.className == "" {
 		return fmt.Errorf("names no device class; it may use an API that this scheduler does not know")
 	}
-	class, err := t.solver.Classes.Get(r.className)
+	class, err := t.settings.Classes.Get(r.className)
 	if err != nil {
 		if apierrors.IsNotFound(err) {
 			return fmt.Errorf("device class %s does not exist", r.className)
@@ -147,4 +149,45 @@ func sameTolerations(a, b []resourceapi.DeviceToleration) bool {
 
 func sameCapacity(a, b *resourceapi.CapacityRequirements) bool {
 	return a == b || a != nil && b != nil && equality.Semantic.DeepEqual(a, b)
+}
+
+// tolerates reports whether none of the taints keeps the request from the device.
+// Effects other than NoSchedule and NoExecute are informative (KEP-5055).
+func (r *request) tolerates(taints []resourceapi.DeviceTaint) bool {
+	for _, taint := range taints {
+		switch taint.Effect {
+		case resourceapi.DeviceTaintEffectNoSchedule, resourceapi.DeviceTaintEffectNoExecute:
+			if !r.toleratesTaint(taint) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (r *request) toleratesTaint(taint resourceapi.DeviceTaint) bool {
+	for _, toleration := range r.tolerations {
+		if resourceclaim.ToleratesTaint(toleration, taint) {
+			return true
+		}
+	}
+	return false
+}
+
+// derives reports whether the request derives an attribute itself.
+func (r *request) derives(attribute string) bool {
+	for _, derived := range r.derived {
+		if string(derived.Name) == attribute {
+			return true
+		}
+	}
+	return false
+}
+
+// isCoveredBy reports whether a constraint of the claim covers the request. It may name
+// the request or only one of its alternatives; naming none means all.
+func (r *request) isCoveredBy(constraint *resourceapi.DeviceConstraint) bool {
+	requests := constraint.Requests
+	return len(requests) == 0 || slices.Contains(requests, r.reference()) ||
+		r.parent != "" && slices.Contains(requests, r.parent)
 }

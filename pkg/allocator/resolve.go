@@ -9,7 +9,7 @@ import (
 // prepareResolved is prepare for claims that have to be resolved. One that cannot be has
 // no requests and an error. The versions in which claims are resolved do not limit how many
 // devices a claim can have; each request is for one.
-func (s *Solver) prepareResolved(claims []*resourceapi.ResourceClaim) *Task {
+func prepareResolved(s *settings, claims []*resourceapi.ResourceClaim) *task {
 	resolved := slices.Clone(claims)
 	errs := make([]error, len(claims))
 	for i, claim := range claims {
@@ -21,7 +21,7 @@ func (s *Solver) prepareResolved(claims []*resourceapi.ResourceClaim) *Task {
 		}
 		resolved[i] = known
 	}
-	t := s.prepare(resolved)
+	t := prepareAsIs(s, resolved)
 	for i, c := range t.claims {
 		c.err = errs[i]
 		if resolved[i] != claims[i] {

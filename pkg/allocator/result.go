@@ -11,8 +11,8 @@ import (
 
 // results turns the solution into what goes into the status of the claims.
 func (s *search) results() ([]resourceapi.AllocationResult, error) {
-	results := make([]resourceapi.AllocationResult, len(s.claims))
-	for i, c := range s.claims {
+	results := make([]resourceapi.AllocationResult, len(s.Claims()))
+	for i, c := range s.Claims() {
 		devices := make([]resourceapi.DeviceRequestAllocationResult, len(s.placed[i]))
 		for j := range s.placed[i] {
 			s.fillDevice(&devices[j], &s.placed[i][j])
@@ -30,7 +30,7 @@ func (s *search) results() ([]resourceapi.AllocationResult, error) {
 
 // checkResults finds what would keep results from being made, without making them.
 func (s *search) checkResults() ([]resourceapi.AllocationResult, error) {
-	for i, c := range s.claims {
+	for i, c := range s.Claims() {
 		if s.onlyOnThisNode(s.placed[i]) {
 			continue
 		}
@@ -56,7 +56,7 @@ func (s *search) fillDevice(result *resourceapi.DeviceRequestAllocationResult, p
 		result.SkipNodeOperations = device.Slice.Spec.SkipNodeOperations
 	}
 	if p.shared {
-		result.ShareID = ptr.To(s.solver.shareID())
+		result.ShareID = ptr.To(s.Settings().ShareID())
 		if len(p.consumed) > 0 {
 			result.ConsumedCapacity = p.consumed
 		}
@@ -64,10 +64,10 @@ func (s *search) fillDevice(result *resourceapi.DeviceRequestAllocationResult, p
 	if p.request.admin {
 		result.AdminAccess = ptr.To(true)
 	}
-	if s.solver.Features.DeviceBindingAndStatus && device.BindingConditions != nil {
+	if s.Settings().Features.DeviceBindingAndStatus && device.BindingConditions != nil {
 		result.BindingConditions = device.BindingConditions
 	}
-	if s.solver.Features.DeviceBindingAndStatus && device.BindingFailureConditions != nil {
+	if s.Settings().Features.DeviceBindingAndStatus && device.BindingFailureConditions != nil {
 		result.BindingFailureConditions = device.BindingFailureConditions
 	}
 }

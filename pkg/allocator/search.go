@@ -38,7 +38,7 @@ func (c cursor) in(pool int) int {
 
 // search is the state of one depth-first search. It is used by one goroutine.
 type search struct {
-	*Task
+	*task
 	ctx  context.Context
 	site Site
 	// pools are the search's view of the site's pools, by position.
@@ -74,9 +74,11 @@ type search struct {
 	// turnedBack is set when the first choice led nowhere. From then on the search
 	// asks whether there can be a solution at all before it goes deeper.
 	turnedBack bool
-	prospects  prospects
-	classes    classes
-	failed     failedStates
+	// gaveUp is set when the budget has run out.
+	gaveUp    bool
+	prospects prospects
+	classes   classes
+	failed    failedStates
 
 	memory memory
 }
@@ -88,10 +90,10 @@ func (s *search) constraintsOf(c *claim) []scopedConstraint {
 
 // claim finds devices for the claims from index on.
 func (s *search) claim(index int) (bool, error) {
-	if index == len(s.claims) {
+	if index == len(s.Claims()) {
 		return true, nil
 	}
-	return s.slot(s.claims[index], 0)
+	return s.slot(s.Claims()[index], 0)
 }
 
 // slot finds devices for the requests of a claim from index on, and for all

@@ -2,7 +2,6 @@ package allocator
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,7 +24,7 @@ type served struct {
 // serve finds out with small searches how far one gets with the claims, in their order
 // and without their constraints. It is nil if that would take too long, or if
 // everything can be had.
-func (s *search) serve(claims []*claim) *served {
+func (q inquiry) serve(claims []*claim) *served {
 	last := claims[len(claims)-1]
 	var before []*resourceapi.ResourceClaim
 	for _, c := range claims[:len(claims)-1] {
@@ -33,45 +32,45 @@ func (s *search) serve(claims []*claim) *served {
 	}
 	found := &served{}
 	if len(before) > 0 {
-		outcome := s.attempt(before...)
-		if outcome == nil || !outcome.Fits() {
+		results, answer := q.attempt(before...)
+		if answer != yes {
 			return nil
 		}
-		found.results, found.names = outcome.Results, []string{claimNames(claims[:len(claims)-1])}
+		found.results, found.names = results, []string{claimNames(claims[:len(claims)-1])}
 	}
 	for i := range last.slots {
 		cut := unconstrained(last)
 		cut.Spec.Devices.Requests = cut.Spec.Devices.Requests[:i+1]
-		outcome := s.attempt(append(slices.Clone(before), cut)...)
-		switch {
-		case outcome == nil:
+		results, answer := q.attempt(append(slices.Clone(before), cut)...)
+		switch answer {
+		case unknown:
 			return nil
-		case !outcome.Fits():
+		case no:
 			found.next = &last.slots[i]
 			if i > 0 {
 				found.names = append(found.names, requestNames(slotNames(last.slots[:i])))
 			}
-			s.serveSome(found, before, cut)
+			q.serveSome(found, before, cut)
 			return found
 		}
-		found.results = outcome.Results
+		found.results = results
 	}
 	return nil
 }
 
 // serveSome gives the last request of a claim as many devices as possible, but not all.
-func (s *search) serveSome(found *served, before []*resourceapi.ResourceClaim, cut *resourceapi.ResourceClaim) {
+func (q inquiry) serveSome(found *served, before []*resourceapi.ResourceClaim, cut *resourceapi.ResourceClaim) {
 	exactly := cut.Spec.Devices.Requests[len(cut.Spec.Devices.Requests)-1].Exactly
 	if exactly == nil || found.next.alternatives[0].all() {
 		return
 	}
 	for wanted := exactly.Count; int64(found.had)+1 < wanted; found.had++ {
 		exactly.Count = int64(found.had) + 1
-		outcome := s.attempt(append(slices.Clone(before), cut)...)
-		if outcome == nil || !outcome.Fits() {
+		results, answer := q.attempt(append(slices.Clone(before), cut)...)
+		if answer != yes {
 			return
 		}
-		found.results = outcome.Results
+		found.results = results
 	}
 }
 
@@ -83,23 +82,6 @@ func slotNames(slots []slot) []string {
 	return names
 }
 
-// attempt solves claims with a small budget; nil if that is not enough to tell. It does
-// not depend on the search's context, which may have ended by now, nor on a budget that
-// this has in common with others.
-func (s *search) attempt(claims ...*resourceapi.ResourceClaim) *Outcome {
-	small := *s.solver
-	small.StepBudget = explainBudget
-	outcome, err := small.Prepare(claims).Solve(WithSteps(context.WithoutCancel(s.ctx), nil), s.site)
-	if err != nil {
-		return nil
-	}
-	outcome.Release() // Nobody asks it for reasons.
-	if outcome.GaveUp {
-		return nil
-	}
-	return outcome
-}
-
 // drained is a counter of which too little is left when some requests have been served.
 type drained struct {
 	shortfall
@@ -109,13 +91,13 @@ type drained struct {
 
 // drainedBy lists the counters that rule out devices for the next request, those that
 // rule out most first. ok is false if there are devices that it does not rule out.
-func (s *search) drainedBy(have *served) (list []drained, ok bool) {
-	chosen, counters := s.chosenIn(have.results), make(map[string]*drained)
-	left := s.leftAfter(chosen)
+func (q inquiry) drainedBy(have *served) (list []drained, ok bool) {
+	chosen, counters := q.chosenIn(have.results), make(map[string]*drained)
+	left := q.leftAfter(chosen)
 	for _, r := range have.next.alternatives {
-		for _, in := range s.inspect(r) {
+		for _, in := range q.inspect(r) {
 			for device := range in.selection.Matches.All() {
-				if chosen[location{in.index, device}] || in.cause(device) != Available {
+				if chosen[place{in.index, device}] || in.cause(device) != Available {
 					continue
 				}
 				if !in.addDrained(counters, device, left[in.index]) {
@@ -160,17 +142,17 @@ func (in *inspection) addDrained(counters map[string]*drained, device int, left 
 }
 
 // chosenIn are the places of the devices in results.
-func (s *search) chosenIn(results []resourceapi.AllocationResult) map[location]bool {
-	chosen := make(map[location]bool)
+func (q inquiry) chosenIn(results []resourceapi.AllocationResult) map[place]bool {
+	chosen := make(map[place]bool)
 	for i := range results {
 		for _, result := range results[i].Devices.Results {
-			for index, pool := range s.site.Pools {
+			for index, pool := range q.Pools() {
 				if pool.ID.Driver != result.Driver || pool.ID.Name != result.Pool {
 					continue
 				}
 				for device := range pool.Devices {
 					if pool.Devices[device].Name == result.Device {
-						chosen[location{index, device}] = true
+						chosen[place{index, device}] = true
 					}
 				}
 			}
@@ -180,18 +162,18 @@ func (s *search) chosenIn(results []resourceapi.AllocationResult) map[location]b
 }
 
 // leftAfter is what devices leave of the counters, by pool.
-func (s *search) leftAfter(chosen map[location]bool) [][]amount.Amount {
-	left := make([][]amount.Amount, len(s.site.Pools))
-	for index, pool := range s.site.Pools {
+func (q inquiry) leftAfter(chosen map[place]bool) [][]amount.Amount {
+	left := make([][]amount.Amount, len(q.Pools()))
+	for index, pool := range q.Pools() {
 		if pool.Counters != nil {
-			left[index] = slices.Clone(s.pools[index].usage.Remaining(pool).Amounts)
+			left[index] = slices.Clone(q.Usage(index).Remaining(pool).Amounts)
 		}
 	}
 	for at := range chosen {
-		if s.shared(at) && s.inUse(at) {
+		if q.CanShare(at.pool, at.device) && q.InUse(at.pool, at.device) {
 			continue // Its counters are accounted for.
 		}
-		draws := s.site.Pools[at.pool].Counters.Draws(at.device)
+		draws := q.Pools()[at.pool].Counters.Draws(at.device)
 		for i := range draws {
 			draws[i].TakeFrom(left[at.pool])
 		}
@@ -213,17 +195,17 @@ func counterNames(list []drained) []string {
 
 // detail says what is missing of the counters for the next request.
 func (have *served) detail(list []drained) string {
-	var with, words []string
+	var with, parts []string
 	with = append(with, have.names...)
 	if have.had > 0 {
 		with = append(with, plural(have.had, "device", "devices")+" of its own")
 	}
 	for i := range list {
-		if list[i].devices == list[0].devices && len(words) < namedAtMost {
-			words = append(words, fmt.Sprintf("%s (%s needed, at most %s left)", list[i].name, list[i].needed.String(), list[i].left.String()))
+		if list[i].devices == list[0].devices && len(parts) < namedAtMost {
+			parts = append(parts, fmt.Sprintf("%s (%s needed, at most %s left)", list[i].name, list[i].needed.String(), list[i].left.String()))
 		}
 	}
-	text := fmt.Sprintf("request %s is short of %s", have.next.name, join(words))
+	text := fmt.Sprintf("request %s is short of %s", have.next.name, join(parts))
 	if len(with) > 0 {
 		text = "with " + strings.Join(with, " and ") + " served, " + text
 	}

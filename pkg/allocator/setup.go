@@ -10,21 +10,21 @@ import (
 )
 
 // newSearch prepares a search: candidates, counts, constraints.
-func newSearch(ctx context.Context, t *Task, site Site, straight bool) (*search, error) {
+func newSearch(ctx context.Context, t *task, site Site, straight bool) (*search, error) {
 	if ctx.Err() != nil {
 		return nil, interrupted(ctx)
 	}
 	s := takeSearch(t, site, straight)
-	budget := t.solver.StepBudget
-	if budget == 0 {
-		budget = DefaultStepBudget
+	steps := t.Settings().StepBudget
+	if steps == 0 {
+		steps = DefaultStepBudget
 	}
-	s.ctx, s.allowance = ctx, newAllowance(ctx, budget)
+	s.ctx, s.allowance = ctx, newAllowance(ctx, steps)
 	for i, pool := range site.Pools {
 		s.pools[i].start(t, pool, site.Usage, straight)
 		s.sharable = s.sharable || !s.pools[i].shareable.Empty()
 	}
-	for _, c := range t.claims {
+	for _, c := range t.Claims() {
 		if err := s.setUpClaim(c); err != nil {
 			s.release()
 			return nil, err
@@ -79,8 +79,8 @@ func (s *search) setUpClaim(c *claim) error {
 }
 
 func (s *search) findCandidates(r *request) error {
-	s.count[r.id] = int(r.spec.count)
-	first := s.kinds[r.kind] == r
+	s.count[r.id] = int(r.count)
+	first := s.Kinds()[r.kind] == r
 	for i, pool := range s.site.Pools {
 		if pool.State != inventory.Complete {
 			if r.all() {
@@ -117,7 +117,7 @@ func (s *search) addAll(r *request, index int) error {
 	hidden := s.hidden(pool)
 	for device := range pool.Devices {
 		switch {
-		case has(hidden, device):
+		case bitset.Has(hidden, device):
 		case found.selection.Failed.Has(device):
 			return r.wanted.Error(pool, found.selection, device)
 		case found.selection.Matches.Has(device) && pool.Reachable.Has(device):
@@ -137,8 +137,8 @@ func (s *search) addAll(r *request, index int) error {
 
 // hidden returns the devices which, because of a feature that is off, do not count
 // among all devices of a pool; nil if there are none.
-func (t *Task) hidden(pool *inventory.NodePool) bitset.Set {
-	if t.solver.Features.DeviceBindingAndStatus || pool.Conditional.Empty() {
+func (s *search) hidden(pool *inventory.NodePool) bitset.Set {
+	if s.Settings().Features.DeviceBindingAndStatus || pool.Conditional.Empty() {
 		return nil
 	}
 	return pool.Conditional

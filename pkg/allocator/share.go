@@ -1,16 +1,11 @@
 package allocator
 
 import (
-	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
-	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
-	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
 // shared reports whether the device can be allocated several times.
-func (s *search) shared(at location) bool { return has(s.pools[at.pool].shareable, at.device) }
+func (s *search) shared(at location) bool { return bitset.Has(s.pools[at.pool].shareable, at.device) }
 
 // toMeasure returns the candidates of which the capacity decides whether a request
 // can have them, nil if there are none. For allocation mode All it does not decide:
@@ -37,7 +32,7 @@ func (s *search) measure(r *request, p *poolState, devices bitset.Set, c *candid
 
 func (s *search) measureDevice(r *request, p *poolState, i int, c *candidates) {
 	device := &p.pool.Devices[i]
-	needed, err := s.solver.consume(r.capacity, device.Capacity)
+	needed, err := s.Settings().Capacities().consume(r.capacity, device.Capacity)
 	switch {
 	case err != nil:
 		if c.capacityErrors == nil {
@@ -63,7 +58,7 @@ func (s *search) fitsWhole(r *request, at location) (bool, error) {
 		return true, nil
 	}
 	device := s.device(at)
-	needed, err := s.solver.consume(r.capacity, device.Capacity)
+	needed, err := s.Settings().Capacities().consume(r.capacity, device.Capacity)
 	return err == nil && !needed.refused && needed.amounts.fit(device), err
 }
 
@@ -71,50 +66,6 @@ func (s *search) fitsWhole(r *request, at location) (bool, error) {
 func (s *search) takesWhole(r *request, at location) bool {
 	p := &s.pools[at.pool]
 	return !p.measuring || r.capacity == nil && !p.measures(at.device)
-}
-
-// used returns what claims consume of a device's capacities.
-func used(usage *ledger.PoolUsage, device *inventory.Device) amounts {
-	shares := usage.Device(device.Name).Shares
-	if len(shares) == 0 {
-		return nil
-	}
-	sum := make(amounts)
-	for _, share := range shares {
-		sum.add(share.Consumed)
-	}
-	return sum
-}
-
-// fit reports whether the amounts can be taken from a device in addition to what
-// is taken already.
-func (a amounts) fit(device *inventory.Device, taken ...amounts) bool {
-	for name, capacity := range device.Capacity {
-		sum := a[name].DeepCopy()
-		for _, t := range taken {
-			sum.Add(t[name])
-		}
-		if sum.Cmp(capacity.Value) > 0 {
-			return false
-		}
-	}
-	return true
-}
-
-func (a amounts) add(more map[resourceapi.QualifiedName]resource.Quantity) {
-	for name, amount := range more {
-		sum := a[name].DeepCopy()
-		sum.Add(amount)
-		a[name] = sum
-	}
-}
-
-func (a amounts) subtract(less map[resourceapi.QualifiedName]resource.Quantity) {
-	for name, amount := range less {
-		rest := a[name].DeepCopy()
-		rest.Sub(amount)
-		a[name] = rest
-	}
 }
 
 // sharing is what the search itself has taken of devices that can be shared.
@@ -140,7 +91,7 @@ func (s *search) consumption(r *request, at location) consumption {
 		return known
 	}
 	// Errors were found before: by measure, or for allocation mode All by addAll.
-	needed, _ := s.solver.consume(r.capacity, s.device(at).Capacity)
+	needed, _ := s.Settings().Capacities().consume(r.capacity, s.device(at).Capacity)
 	return needed
 }
 

@@ -16,16 +16,16 @@ type shortage struct {
 }
 
 // slotShortage says why a request cannot be satisfied even if it is alone.
-func (s *search) slotShortage(slot *slot) shortage {
+func (q inquiry) slotShortage(slot *slot) shortage {
 	if len(slot.alternatives) == 1 && slot.alternatives[0].parent == "" {
-		return s.shortage(slot.alternatives[0])
+		return q.shortage(slot.alternatives[0])
 	}
 	lasting := true
 	var generals []string
 	byGeneral := make(map[string][]string) // names of alternatives
 	only := make(map[string]string)
 	for _, r := range slot.alternatives {
-		found := s.shortage(r)
+		found := q.shortage(r)
 		if found.text == "" {
 			return shortage{}
 		}
@@ -48,8 +48,8 @@ func (s *search) slotShortage(slot *slot) shortage {
 }
 
 // shortage says why there are too few devices for a request.
-func (s *search) shortage(r *request) shortage {
-	t, wanted := s.tally(r), s.wantedBy(r)
+func (q inquiry) shortage(r *request) shortage {
+	t, wanted := q.tally(r), q.Wanted(r)
 	lasting := func(text string) shortage { return shortage{text, text, true} }
 	switch {
 	case t.published == 0:
@@ -112,11 +112,11 @@ func (t *tally) words(devices int) string {
 
 // wordsIf joins some of the causes.
 func (t *tally) wordsIf(told func(Cause) bool, devices int) string {
-	var words []string
+	var parts []string
 	for _, cause := range t.causes() {
 		if told(cause) {
-			words = append(words, cause.predicate(devices, t.names[cause]))
+			parts = append(parts, predicate(cause, devices, t.names[cause]))
 		}
 	}
-	return strings.Join(words, " or ")
+	return strings.Join(parts, " or ")
 }

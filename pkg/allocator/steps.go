@@ -5,6 +5,11 @@ import (
 	"sync/atomic"
 )
 
+// DefaultStepBudget is how many steps a search may take before it gives up. A step is a
+// device that is tried; asking whether there can be a solution at all counts as ten. It
+// bounds the time that one odd claim can cost on one node to tens of milliseconds.
+const DefaultStepBudget = 100_000
+
 const (
 	// leastShare is how many steps a search gets in any case. Claims without odd
 	// combinations of constraints and counters need one or two for each of their devices.

@@ -13,33 +13,33 @@ var errTurnedBack = errors.New("a straight search does not turn back")
 
 // straight looks for the solution that is found without turning back, where there is
 // one: it takes the first devices that do, and judges no others. It asks for nothing
-// that has to be known of all devices. So it costs least where most is unknown. nil
-// means that the search has to be done in earnest, for which nothing was judged in vain.
-func (t *Task) straight(ctx context.Context, site Site, results resultsOf) (*Outcome, error) {
-	if !t.solver.Gradual || t.solver.Policy != nil || t.all {
-		return nil, nil
+// that has to be known of all devices. So it costs least where most is unknown.
+// Unless done, the search has to be done in earnest, for which nothing was judged in vain.
+func straight(ctx context.Context, t *task, site Site, results resultsOf) (a answer, done bool, err error) {
+	if set := t.Settings(); !set.Gradual || set.Policy != nil || t.WantsAll() {
+		return answer{}, false, nil
 	}
 	search, err := newSearch(ctx, t, site, true)
 	if err != nil {
-		return nil, err
+		return answer{}, false, err
 	}
 	defer search.release()
 	found, err := search.claim(0)
 	switch {
 	case errors.Is(err, errTurnedBack) || errors.Is(err, errBudget) || err == nil && !found:
-		return nil, nil
+		return answer{}, false, nil
 	case err != nil:
-		return nil, err
+		return answer{}, false, err
 	}
-	outcome := &Outcome{Steps: search.steps, found: true}
-	outcome.Results, err = results(search)
-	return outcome, err
+	a = answer{Steps: search.steps, Found: true}
+	a.Results, err = results(search)
+	return a, true, err
 }
 
 // selectAll judges all devices of a pool.
 func (s *search) selectAll(pool *inventory.NodePool, wanted selector.Set) (*selector.Selection, error) {
-	evaluator := s.solver.Evaluator
-	if !s.solver.Gradual {
+	evaluator := s.Settings().Evaluator
+	if !s.Settings().Gradual {
 		return evaluator.Select(s.ctx, pool, wanted)
 	}
 	if known := evaluator.Selected(pool, wanted); known != nil {
@@ -51,10 +51,10 @@ func (s *search) selectAll(pool *inventory.NodePool, wanted selector.Set) (*sele
 // selectLater lets all devices of a pool be candidates of a request until the search
 // meets them. It returns false if all were judged before.
 func (s *search) selectLater(r *request, c *candidates, pool *inventory.NodePool) bool {
-	if !s.goesStraight || s.solver.Evaluator.Selected(pool, r.wanted) != nil {
+	if !s.goesStraight || s.Settings().Evaluator.Selected(pool, r.wanted) != nil {
 		return false
 	}
-	c.gradual = s.solver.Evaluator.Gradually(pool, r.wanted)
+	c.gradual = s.Settings().Evaluator.Gradually(pool, r.wanted)
 	c.open, c.failing = s.memory.bits.New(len(pool.Devices)), s.memory.bits.New(len(pool.Devices))
 	for i := range pool.Devices {
 		c.open.Add(i)

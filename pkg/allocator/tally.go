@@ -13,11 +13,11 @@ type tally struct {
 	names [causeCount][]string
 }
 
-func (s *search) tally(r *request) tally {
+func (q inquiry) tally(r *request) tally {
 	var t tally
-	pools := s.inspect(r)
+	pools := q.inspect(r)
 	for i := range pools {
-		t.add(&pools[i], s.wantedBy(r))
+		t.add(&pools[i], q.Wanted(r))
 	}
 	return t
 }
@@ -87,7 +87,7 @@ func (t *tally) free() int { return t.counts[Available] }
 func (t *tally) lasting() int {
 	n := 0
 	for _, cause := range t.causes() {
-		if cause.lasts() {
+		if lasts(cause) {
 			n += t.counts[cause]
 		}
 	}

@@ -14,11 +14,11 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// Task is a list of claims that are to be allocated together, with everything
+// task is a list of claims that are to be allocated together, with everything
 // resolved that does not depend on the node. It is immutable.
-type Task struct {
-	solver *Solver
-	claims []*claim
+type task struct {
+	settings *settings
+	claims   []*claim
 	// requests are all requests and alternatives, by their id.
 	requests []*request
 	// kinds has the first request of each kind.
@@ -32,40 +32,45 @@ type Task struct {
 	allConstrained bool
 }
 
-// claim is a ResourceClaim of a task.
-type claim struct {
-	index       int
-	api         *resourceapi.ResourceClaim
-	slots       []slot
-	constraints []resourceapi.DeviceConstraint
-	// firstConstraint is how many constraints the claims before this one have.
-	firstConstraint int
-	// most is how many devices it can have: AllocationResultsMaxSize in v1.
-	most int
-	// err is why it is not known what the claim asks for. It has no slots then.
-	err error
-}
+// Settings are those of the solver that the task was made for.
+func (t *task) Settings() *settings { return t.settings }
 
-// slot is a DeviceRequest: alternatives of which exactly one gets devices. A
-// request without firstAvailable is its own only alternative.
-type slot struct {
-	id           int // counts through all claims
-	name         string
-	alternatives []*request
-	err          error // why the request cannot be handled, found before looking at alternatives
-}
+// Claims are those of the task, in their order.
+func (t *task) Claims() []*claim { return t.claims }
 
-// Prepare resolves the claims. It never fails: errors are kept and come out of
-// Err and Solve, where they take the place that they have among the errors which
+// Requests are all requests and alternatives, by their id.
+func (t *task) Requests() []*request { return t.requests }
+
+// Kinds has the first request of each kind, by its number.
+func (t *task) Kinds() []*request { return t.kinds }
+
+// Slots is the number of requests of all claims, each with its alternatives being one.
+func (t *task) Slots() int { return t.slotCount }
+
+// Constraints is the number of constraints of all claims.
+func (t *task) Constraints() int { return t.constraintCount }
+
+// WantsAll reports whether any request has allocation mode All.
+func (t *task) WantsAll() bool { return t.all }
+
+// HasAdmin reports whether any request has admin access.
+func (t *task) HasAdmin() bool { return t.admin }
+
+// ConstrainsAll reports whether the claim of a request with allocation mode All has
+// constraints.
+func (t *task) ConstrainsAll() bool { return t.allConstrained }
+
+// prepare resolves the claims. It never fails: errors are kept and come out of
+// Err and of searches, where they take the place that they have among the errors which
 // only a node can bring to light.
-func (s *Solver) Prepare(claims []*resourceapi.ResourceClaim) *Task {
+func prepare(s *settings, claims []*resourceapi.ResourceClaim) *task {
 	if s.Resolve != nil {
-		return s.prepareResolved(claims)
+		return prepareResolved(s, claims)
 	}
-	return s.prepare(claims)
+	return prepareAsIs(s, claims)
 }
 
-func (s *Solver) prepare(claims []*resourceapi.ResourceClaim) *Task {
+func prepareAsIs(s *settings, claims []*resourceapi.ResourceClaim) *task {
 	slotCount, requestCount := 0, 0
 	for _, api := range claims {
 		slotCount += len(api.Spec.Devices.Requests)
@@ -74,7 +79,7 @@ func (s *Solver) prepare(claims []*resourceapi.ResourceClaim) *Task {
 		}
 	}
 	t, storage, slots, requests := newTask(len(claims), slotCount, requestCount)
-	t.solver = s
+	t.settings = s
 	for index, api := range claims {
 		c := &storage[index]
 		*c = claim{index: index, api: api, constraints: api.Spec.Devices.Constraints, firstConstraint: t.constraintCount, most: resourceapi.AllocationResultsMaxSize}
@@ -92,7 +97,7 @@ func (s *Solver) prepare(claims []*resourceapi.ResourceClaim) *Task {
 // smallTask is the memory of a task with one claim that has one request, which is
 // what most pods have. This runs for every pod, and the time goes into taking memory.
 type smallTask struct {
-	Task
+	task
 	claimPointers   [1]*claim
 	claims          [1]claim
 	slots           [1]slot
@@ -101,15 +106,15 @@ type smallTask struct {
 }
 
 // newTask takes the memory for a task: one piece of each kind.
-func newTask(claims, slots, requests int) (*Task, []claim, []slot, []request) {
+func newTask(claims, slots, requests int) (*task, []claim, []slot, []request) {
 	if claims == 1 && slots == 1 && requests == 1 {
 		m := &smallTask{}
-		m.Task.claims, m.Task.slotCount = m.claimPointers[:], 1
-		m.Task.requests, m.kinds = m.requestPointers[:0:1], m.requestPointers[1:1]
-		return &m.Task, m.claims[:], m.slots[:0], m.requests[:]
+		m.task.claims, m.task.slotCount = m.claimPointers[:], 1
+		m.task.requests, m.kinds = m.requestPointers[:0:1], m.requestPointers[1:1]
+		return &m.task, m.claims[:], m.slots[:0], m.requests[:]
 	}
 	pointers := make([]*request, 2*requests)
-	t := &Task{
+	t := &task{
 		claims: make([]*claim, claims), slotCount: slots,
 		requests: pointers[:0:requests], kinds: pointers[requests:requests],
 	}
@@ -117,7 +122,7 @@ func newTask(claims, slots, requests int) (*Task, []claim, []slot, []request) {
 }
 
 // newSlot resolves a request. New requests take the next place in storage.
-func (t *Task) newSlot(c *claim, id int, api *resourceapi.DeviceRequest, storage []request) slot {
+func (t *task) newSlot(c *claim, id int, api *resourceapi.DeviceRequest, storage []request) slot {
 	result := slot{id: id, name: api.Name}
 	start := len(t.requests)
 	switch {
@@ -126,7 +131,7 @@ func (t *Task) newSlot(c *claim, id int, api *resourceapi.DeviceRequest, storage
 	case len(api.FirstAvailable) == 0:
 		result.err = fmt.Errorf("claim %s, request %s: neither exactly nor firstAvailable is set; "+
 			"the request may use an API that this scheduler does not know", claimname.Of(c.api), api.Name)
-	case !t.solver.Features.PrioritizedList:
+	case !t.settings.Features.PrioritizedList:
 		result.err = fmt.Errorf("claim %s, request %s: has alternatives (firstAvailable), "+
 			"but the feature DRAPrioritizedList is off", claimname.Of(c.api), api.Name)
 	default:
@@ -139,7 +144,7 @@ func (t *Task) newSlot(c *claim, id int, api *resourceapi.DeviceRequest, storage
 }
 
 // Err returns the first problem of the claims that no node can cure, or nil.
-func (t *Task) Err() error {
+func (t *task) Err() error {
 	for _, c := range t.claims {
 		if c.err != nil {
 			return c.err
@@ -163,7 +168,7 @@ func (t *Task) Err() error {
 
 // AppendKey appends a text that is the same for tasks which have the same solutions on
 // every node: the same requests, constraints and classes, for whichever claims.
-func (t *Task) AppendKey(b []byte) []byte {
+func (t *task) AppendKey(b []byte) []byte {
 	for _, c := range t.claims {
 		spec, err := c.api.Spec.Marshal()
 		if err != nil {
@@ -181,11 +186,11 @@ func (t *Task) AppendKey(b []byte) []byte {
 
 // NeedsDevices reports whether any claim asks for devices. A claim may have no requests; it
 // is allocated with nothing, on any node.
-func (t *Task) NeedsDevices() bool { return t.slotCount > 0 }
+func (t *task) NeedsDevices() bool { return t.slotCount > 0 }
 
 // HasAlternatives reports whether any request has alternatives, so that solutions may
 // be better or worse.
-func (t *Task) HasAlternatives() bool {
+func (t *task) HasAlternatives() bool {
 	for _, r := range t.requests {
 		if r.parent != "" {
 			return true
@@ -200,7 +205,7 @@ func (t *Task) HasAlternatives() bool {
 // these count, unless they share counters with others. A request for all devices is
 // interested in every pool that is not complete, because it has to wait for it. If
 // the context ends first, or its budget, the answer is true.
-func (t *Task) Interested(ctx context.Context, pool *inventory.NodePool, devices ...string) bool {
+func (t *task) Interested(ctx context.Context, pool *inventory.NodePool, devices ...string) bool {
 	if !pool.Partitions.Empty() {
 		devices = nil
 	}
@@ -211,7 +216,7 @@ func (t *Task) Interested(ctx context.Context, pool *inventory.NodePool, devices
 		if r.all() && pool.State != inventory.Complete {
 			return true
 		}
-		selection, err := t.solver.Evaluator.Select(ctx, pool, r.wanted)
+		selection, err := t.settings.Evaluator.Select(ctx, pool, r.wanted)
 		if err != nil || mayMatch(pool, selection, devices) {
 			return true
 		}
@@ -240,7 +245,7 @@ func mayMatch(pool *inventory.NodePool, selection *selector.Selection, devices [
 }
 
 // Classes yields the names of the device classes that the task refers to.
-func (t *Task) Classes() iter.Seq[string] {
+func (t *task) Classes() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, r := range t.requests {
 			if !yield(r.className) {
@@ -248,14 +253,4 @@ func (t *Task) Classes() iter.Seq[string] {
 			}
 		}
 	}
-}
-
-func (c *claim) constraintErr() error {
-	for i, constraint := range c.constraints {
-		if constraint.MatchAttribute == nil && constraint.DistinctAttribute == nil {
-			return fmt.Errorf("claim %s, constraint %d: is neither matchAttribute nor distinctAttribute; "+
-				"it may use an API that this scheduler does not know", claimname.Of(c.api), i)
-		}
-	}
-	return nil
 }

@@ -10,9 +10,9 @@ import (
 // tooFewTogether counts what requests ask for together, of each claim and of all, and
 // what each constraint leaves of it. It only finds what rules a solution out, and the
 // first of that which would rule it out even if other claims had nothing, if any.
-func (s *search) tooFewTogether() finding {
+func (q inquiry) tooFewTogether() finding {
 	var first finding
-	for a := range s.survey().agreements {
+	for a := range q.survey().agreements {
 		found := a.tooFew()
 		if found.lasting {
 			return found
@@ -26,20 +26,20 @@ func (s *search) tooFewTogether() finding {
 
 // agreements yields all that can be counted, what concerns fewer requests first.
 func (n *survey) agreements(yield func(*agreement) bool) {
-	for _, c := range n.s.claims {
+	for _, c := range n.q.Asked().Claims() {
 		if len(c.slots) > 1 && !n.countedTogether([]*claim{c}, func(*request) bool { return true }, yield) {
 			return
 		}
-		constraints := n.s.constraintsOf(c)
+		constraints := n.q.constraintsOf(c)
 		for i := range constraints {
 			if !yield(n.agreement([]*claim{c}, &constraints[i], constraints[i].appliesTo)) {
 				return
 			}
 		}
 	}
-	if len(n.s.claims) > 1 {
+	if len(n.q.Asked().Claims()) > 1 {
 		// With admin access nothing is taken away from other claims.
-		n.countedTogether(n.s.claims, func(r *request) bool { return !r.admin }, yield)
+		n.countedTogether(n.q.Asked().Claims(), func(r *request) bool { return !r.admin }, yield)
 	}
 }
 
@@ -48,7 +48,7 @@ func (n *survey) agreements(yield func(*agreement) bool) {
 func (n *survey) countedTogether(claims []*claim, counts func(*request) bool, yield func(*agreement) bool) bool {
 	kinds, classes := kindsAndClasses(claims, counts)
 	for _, kind := range kinds {
-		if !yield(n.agreement(claims, nil, func(r *request) bool { return counts(r) && n.s.within(r, kind) })) {
+		if !yield(n.agreement(claims, nil, func(r *request) bool { return counts(r) && n.q.within(r, kind) })) {
 			return false
 		}
 	}
@@ -84,12 +84,13 @@ func kindsAndClasses(claims []*claim, counts func(*request) bool) (kinds []*requ
 }
 
 // within reports whether all devices that match a request match another one, too.
-func (s *search) within(r, other *request) bool {
+func (q inquiry) within(r, other *request) bool {
 	if r.kind == other.kind {
 		return true
 	}
-	for pool := range s.pools {
-		mine, others := s.candidates(r, pool).selection, s.candidates(other, pool).selection
+	for pool := range q.Pools() {
+		_, mine := q.Candidates(r, pool)
+		_, others := q.Candidates(other, pool)
 		if mine != nil && mine.Matches.LenWithout(others.Matches, 0) > 0 {
 			return false
 		}
@@ -117,8 +118,8 @@ func (a *agreement) tooFew() finding {
 	}
 	text := fmt.Sprintf("%s; %s, but ", a.subject(), matches(matching))
 	t := a.tally()
-	if possible := a.devices(Cause.endsByItself); possible < a.wanted {
-		text += fmt.Sprintf("at most %d could be had, the rest %s", possible, t.wordsIf(Cause.lasts, several))
+	if possible := a.devices(endsByItself); possible < a.wanted {
+		text += fmt.Sprintf("at most %d could be had, the rest %s", possible, t.wordsIf(lasts, several))
 		return finding{text: text, lasting: true, detail: detail}
 	}
 	return finding{text: text + "fewer are free, the rest " + t.words(several), detail: detail}

@@ -13,7 +13,7 @@ func (a *agreement) unsatisfied() finding {
 	if a.enough(&usable) {
 		return finding{}
 	}
-	possible := a.count(Cause.endsByItself).greatest(a)
+	possible := a.count(endsByItself).greatest(a)
 	found := finding{lasting: !a.enough(&possible), detail: func() string { return a.shortOf(&usable) }}
 	var could string
 	switch {
@@ -74,7 +74,7 @@ func (a *agreement) lists() int {
 	n := 0
 	for pool, first := range a.covered[0].alternatives[0] {
 		for device := range first.pool.Devices {
-			if attribute := a.constraint.name.lookup(&first.pool.Devices[device]); attribute == nil || len(listValues(attribute)) == 0 {
+			if published := a.constraint.name.lookup(&first.pool.Devices[device]); published == nil || len(listValues(published)) == 0 {
 				continue
 			}
 			if len(a.offered(a.matchers(), pool, device, reachable)) > 0 {
@@ -94,14 +94,6 @@ func (a *agreement) matchers() [][]inspection {
 	return all
 }
 
-func haveLists(devices int, attribute string) string {
-	verb := "have"
-	if devices == 1 {
-		verb = "has"
-	}
-	return fmt.Sprintf("%d %s a list as %s, which needs DRAListTypeAttributes", devices, verb, attribute)
-}
-
 // lacking has, if no value has enough available devices for each request, the values
 // for which each request lacks devices.
 func (a *agreement) lacking() []LackingRequest {
@@ -113,7 +105,7 @@ func (a *agreement) lacking() []LackingRequest {
 	for i := range a.covered {
 		lacking := LackingRequest{Request: a.covered[i].name}
 		for _, v := range counts.order {
-			if v.kind != noKind && counts.groups[v].bySlot[i] < a.covered[i].wanted {
+			if v.isKnown() && counts.groups[v].bySlot[i] < a.covered[i].wanted {
 				lacking.Values = append(lacking.Values, v.String())
 			}
 		}

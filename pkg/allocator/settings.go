@@ -1,10 +1,44 @@
 package allocator
 
 import (
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/dynamic-resource-allocation/structured"
+
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
+
+// settings are those of a solver. They are the fields of allocator.Solver, which says what each
+// of them does: one is converted to the other.
+type settings struct {
+	Features     structured.Features
+	Classes      structured.DeviceClassLister
+	Evaluator    *selector.Evaluator
+	StepBudget   int
+	Policy       Policy
+	KeepShared   bool
+	Gradual      bool
+	RefuseOfNode bool
+	Resolve      func(*resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error)
+	NewShareID   func() types.UID
+}
+
+// ShareID makes the ID of a share.
+func (s *settings) ShareID() types.UID {
+	if s.NewShareID != nil {
+		return s.NewShareID()
+	}
+	return uuid.NewUUID()
+}
+
+// Capacities are the rules by which amounts of capacities are calculated.
+func (s *settings) Capacities() rules {
+	return rules{s.Features.FractionalCapacityRange}
+}
 
 // Policy decides which of several solutions a search meets first. Without a policy
 // devices are tried in upstream's order. It does not decide whether there is a
@@ -17,42 +51,4 @@ type Policy interface {
 	// candidate for which the claim cannot be allocated at all (a selector fails on it)
 	// is not among candidates; it is met after all others of its pool.
 	Order(pool *inventory.NodePool, usage *ledger.PoolUsage, candidates bitset.Set) []int
-}
-
-// next returns the rank of the next candidate at or after a rank, or -1.
-func (c *candidates) next(from int) int {
-	if c.order != nil {
-		return c.nextInOrder(from)
-	}
-	if c.open != nil {
-		return c.open.Next(from)
-	}
-	usable, failing := c.usable.Next(from), c.failing.Next(from)
-	if usable < 0 || failing >= 0 && failing < usable {
-		return failing
-	}
-	return usable
-}
-
-func (c *candidates) nextInOrder(from int) int {
-	if from < len(c.order) {
-		return from
-	}
-	failing := c.failing.Next(from - len(c.order))
-	if failing < 0 {
-		return -1
-	}
-	return len(c.order) + failing
-}
-
-// device returns the position of the device at a rank. With a policy, failing devices
-// have the ranks after all others.
-func (c *candidates) device(rank int) int {
-	switch {
-	case c.order == nil:
-		return rank
-	case rank < len(c.order):
-		return c.order[rank]
-	}
-	return rank - len(c.order)
 }

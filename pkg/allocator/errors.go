@@ -1,6 +1,8 @@
 package allocator
 
 import (
+	"context"
+	"errors"
 	"fmt"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -31,3 +33,10 @@ func (e *DeviceError) Error() string {
 func (e *DeviceError) WithoutDevice() string { return fmt.Sprintf("%s: %v", e.Origin, e.Err) }
 
 func (e *DeviceError) Unwrap() error { return e.Err }
+
+// ErrInterrupted marks the error of a search whose context ended.
+var ErrInterrupted = errors.New("looking for devices was interrupted")
+
+func interrupted(ctx context.Context) error {
+	return fmt.Errorf("%w: %w", ErrInterrupted, context.Cause(ctx))
+}
