@@ -61,6 +61,8 @@ func TestAgainstModel(t *testing.T) {
 		without := combine(func(x, y bool) bool { return x && !y })
 		for i := range n {
 			require.Equal(t, am[i], a.Has(i))
+			require.Equal(t, am[i], Has(a, i))
+			require.False(t, Has(nil, i))
 			first, _ := slices.BinarySearch(without, i)
 			require.Equal(t, len(without)-first, a.LenWithout(b, i))
 		}

@@ -2,6 +2,9 @@ package allocator
 
 import (
 	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/explain"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/search"
 )
 
 // Outcome is the answer of a search that came to its end, one way or the other.
@@ -23,14 +26,14 @@ type Outcome struct {
 	InvalidPools bool
 
 	found  bool
-	search *search // for Reason, until Release
+	search *search.Search // for Reason, until Release
 }
 
 // Release gives the memory of a search that found nothing back, so that the next one
 // can use it. There are no reasons after that. It is optional.
 func (o *Outcome) Release() {
 	if o.search != nil {
-		o.search.release()
+		o.search.Release()
 		o.search = nil
 	}
 }
@@ -38,7 +41,7 @@ func (o *Outcome) Release() {
 // Fits reports whether a solution was found.
 func (o *Outcome) Fits() bool { return o.found }
 
-func outcomeOf(a answer, err error) (*Outcome, error) {
+func outcomeOf(a search.Answer, err error) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +60,7 @@ func (o *Outcome) Reason() string {
 	if o.search == nil {
 		return ""
 	}
-	return reasonOf(o.search)
+	return explain.Reason(o.search)
 }
 
 // Brief is Reason for callers that cannot wait for more: it names the claims, and not
@@ -66,7 +69,7 @@ func (o *Outcome) Brief() string {
 	if o.search == nil {
 		return ""
 	}
-	return briefOf(o.search)
+	return explain.Brief(o.search)
 }
 
 // Explain says in full why there is no solution, nil if there is one. Like Reason it
@@ -76,5 +79,5 @@ func (o *Outcome) Explain() *Explanation {
 	if o.search == nil {
 		return nil
 	}
-	return explanationOf(o.search)
+	return explain.Explanation(o.search)
 }

@@ -5,6 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/structured"
 
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/budget"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
@@ -23,6 +25,11 @@ var Supported = structured.Features{
 	PartitionableDevices:    true,
 	PrioritizedList:         true,
 }
+
+// DefaultStepBudget is how many steps a search may take before it gives up. A step is a
+// device that is tried; asking whether there can be a solution at all counts as ten. It
+// bounds the time that one odd claim can cost on one node to tens of milliseconds.
+const DefaultStepBudget = budget.Default
 
 // Solver finds devices. It is safe for concurrent use.
 type Solver struct {
@@ -65,3 +72,8 @@ func InventoryOptions(features structured.Features) inventory.Options {
 		CompatibilityGroups:  features.CompatibilityGroups,
 	}
 }
+
+// Policy decides which of several solutions a search meets first. Without a policy devices
+// are tried in upstream's order. Its one method, Order, has the candidates of a pool and
+// returns their positions, best first.
+type Policy = task.Policy

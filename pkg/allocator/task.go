@@ -2,202 +2,55 @@ package allocator
 
 import (
 	"context"
-	"encoding/binary"
-	"fmt"
 	"iter"
-	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/search"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
-	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// task is a list of claims that are to be allocated together, with everything
+// Task is a list of claims that are to be allocated together, with everything
 // resolved that does not depend on the node. It is immutable.
-type task struct {
-	settings *settings
-	claims   []*claim
-	// requests are all requests and alternatives, by their id.
-	requests []*request
-	// kinds has the first request of each kind.
-	kinds []*request
-	// slotCount and constraintCount are the numbers of slots and constraints of all claims.
-	slotCount, constraintCount int
-	// all is set if any request has allocation mode All, admin if any has admin access.
-	all, admin bool
-	// allConstrained is set if the claim of a request with allocation mode All has
-	// constraints.
-	allConstrained bool
-}
+type Task task.Task
 
-// Settings are those of the solver that the task was made for.
-func (t *task) Settings() *settings { return t.settings }
-
-// Claims are those of the task, in their order.
-func (t *task) Claims() []*claim { return t.claims }
-
-// Requests are all requests and alternatives, by their id.
-func (t *task) Requests() []*request { return t.requests }
-
-// Kinds has the first request of each kind, by its number.
-func (t *task) Kinds() []*request { return t.kinds }
-
-// Slots is the number of requests of all claims, each with its alternatives being one.
-func (t *task) Slots() int { return t.slotCount }
-
-// Constraints is the number of constraints of all claims.
-func (t *task) Constraints() int { return t.constraintCount }
-
-// WantsAll reports whether any request has allocation mode All.
-func (t *task) WantsAll() bool { return t.all }
-
-// HasAdmin reports whether any request has admin access.
-func (t *task) HasAdmin() bool { return t.admin }
-
-// ConstrainsAll reports whether the claim of a request with allocation mode All has
-// constraints.
-func (t *task) ConstrainsAll() bool { return t.allConstrained }
-
-// prepare resolves the claims. It never fails: errors are kept and come out of
-// Err and of searches, where they take the place that they have among the errors which
+// Prepare resolves the claims. It never fails: errors are kept and come out of
+// Err and Solve, where they take the place that they have among the errors which
 // only a node can bring to light.
-func prepare(s *settings, claims []*resourceapi.ResourceClaim) *task {
-	if s.Resolve != nil {
-		return prepareResolved(s, claims)
-	}
-	return prepareAsIs(s, claims)
+func (s *Solver) Prepare(claims []*resourceapi.ResourceClaim) *Task {
+	return (*Task)(task.Prepare((*task.Settings)(s), claims))
 }
 
-func prepareAsIs(s *settings, claims []*resourceapi.ResourceClaim) *task {
-	slotCount, requestCount := 0, 0
-	for _, api := range claims {
-		slotCount += len(api.Spec.Devices.Requests)
-		for i := range api.Spec.Devices.Requests {
-			requestCount += max(1, len(api.Spec.Devices.Requests[i].FirstAvailable))
-		}
-	}
-	t, storage, slots, requests := newTask(len(claims), slotCount, requestCount)
-	t.settings = s
-	for index, api := range claims {
-		c := &storage[index]
-		*c = claim{index: index, api: api, constraints: api.Spec.Devices.Constraints, firstConstraint: t.constraintCount, most: resourceapi.AllocationResultsMaxSize}
-		t.constraintCount += len(c.constraints)
-		start := len(slots)
-		for i := range api.Spec.Devices.Requests {
-			slots = append(slots, t.newSlot(c, len(slots), &api.Spec.Devices.Requests[i], requests))
-		}
-		c.slots = slots[start:]
-		t.claims[index] = c
-	}
-	return t
+// Solve looks for devices for all claims of the task at once. Errors mean that
+// the claims cannot be handled as they are, on any node: a class is missing, a
+// selector cannot be evaluated, a feature is off. They are not "does not fit".
+// If the context ends, the error wraps ErrInterrupted and the context's cause. If it has
+// a selector.Budget that does not suffice, the error is a selector.Pending.
+func (t *Task) Solve(ctx context.Context, site Site) (*Outcome, error) {
+	return outcomeOf(search.Solve(ctx, (*task.Task)(t), site))
 }
 
-// smallTask is the memory of a task with one claim that has one request, which is
-// what most pods have. This runs for every pod, and the time goes into taking memory.
-type smallTask struct {
-	task
-	claimPointers   [1]*claim
-	claims          [1]claim
-	slots           [1]slot
-	requestPointers [2]*request
-	requests        [1]request
-}
-
-// newTask takes the memory for a task: one piece of each kind.
-func newTask(claims, slots, requests int) (*task, []claim, []slot, []request) {
-	if claims == 1 && slots == 1 && requests == 1 {
-		m := &smallTask{}
-		m.task.claims, m.task.slotCount = m.claimPointers[:], 1
-		m.task.requests, m.kinds = m.requestPointers[:0:1], m.requestPointers[1:1]
-		return &m.task, m.claims[:], m.slots[:0], m.requests[:]
-	}
-	pointers := make([]*request, 2*requests)
-	t := &task{
-		claims: make([]*claim, claims), slotCount: slots,
-		requests: pointers[:0:requests], kinds: pointers[requests:requests],
-	}
-	return t, make([]claim, claims), make([]slot, 0, slots), make([]request, requests)
-}
-
-// newSlot resolves a request. New requests take the next place in storage.
-func (t *task) newSlot(c *claim, id int, api *resourceapi.DeviceRequest, storage []request) slot {
-	result := slot{id: id, name: api.Name}
-	start := len(t.requests)
-	switch {
-	case api.Exactly != nil:
-		t.newRequest(c, exactSpec(api), storage)
-	case len(api.FirstAvailable) == 0:
-		result.err = fmt.Errorf("claim %s, request %s: neither exactly nor firstAvailable is set; "+
-			"the request may use an API that this scheduler does not know", claimname.Of(c.api), api.Name)
-	case !t.settings.Features.PrioritizedList:
-		result.err = fmt.Errorf("claim %s, request %s: has alternatives (firstAvailable), "+
-			"but the feature DRAPrioritizedList is off", claimname.Of(c.api), api.Name)
-	default:
-		for i := range api.FirstAvailable {
-			t.newRequest(c, alternativeSpec(api, i), storage)
-		}
-	}
-	result.alternatives = t.requests[start:]
-	return result
+// Check is Solve for those who only want to know whether there is a solution. It
+// takes half the time.
+func (t *Task) Check(ctx context.Context, site Site) (*Outcome, error) {
+	return outcomeOf(search.Check(ctx, (*task.Task)(t), site))
 }
 
 // Err returns the first problem of the claims that no node can cure, or nil.
-func (t *task) Err() error {
-	for _, c := range t.claims {
-		if c.err != nil {
-			return c.err
-		}
-		for _, s := range c.slots {
-			if s.err != nil {
-				return s.err
-			}
-			for _, r := range s.alternatives {
-				if r.err != nil {
-					return r.err
-				}
-			}
-		}
-		if err := c.constraintErr(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func (t *Task) Err() error { return (*task.Task)(t).Err() }
 
 // AppendKey appends a text that is the same for tasks which have the same solutions on
 // every node: the same requests, constraints and classes, for whichever claims.
-func (t *task) AppendKey(b []byte) []byte {
-	for _, c := range t.claims {
-		spec, err := c.api.Spec.Marshal()
-		if err != nil {
-			return append(b, c.api.UID...) // Its own, then.
-		}
-		b = append(binary.AppendUvarint(b, uint64(len(spec))), spec...)
-	}
-	for _, r := range t.requests {
-		if r.class != nil {
-			b = append(append(append(b, r.class.UID...), r.class.ResourceVersion...), '/')
-		}
-	}
-	return b
-}
+func (t *Task) AppendKey(b []byte) []byte { return (*task.Task)(t).AppendKey(b) }
 
 // NeedsDevices reports whether any claim asks for devices. A claim may have no requests; it
 // is allocated with nothing, on any node.
-func (t *task) NeedsDevices() bool { return t.slotCount > 0 }
+func (t *Task) NeedsDevices() bool { return (*task.Task)(t).NeedsDevices() }
 
 // HasAlternatives reports whether any request has alternatives, so that solutions may
 // be better or worse.
-func (t *task) HasAlternatives() bool {
-	for _, r := range t.requests {
-		if r.parent != "" {
-			return true
-		}
-	}
-	return false
-}
+func (t *Task) HasAlternatives() bool { return (*task.Task)(t).HasAlternatives() }
 
 // Interested reports whether any request of the task could ever use a device of a
 // pool: it matches, or nobody can say because a selector fails on it. Who holds the
@@ -205,52 +58,20 @@ func (t *task) HasAlternatives() bool {
 // these count, unless they share counters with others. A request for all devices is
 // interested in every pool that is not complete, because it has to wait for it. If
 // the context ends first, or its budget, the answer is true.
-func (t *task) Interested(ctx context.Context, pool *inventory.NodePool, devices ...string) bool {
-	if !pool.Partitions.Empty() {
-		devices = nil
-	}
-	for _, r := range t.requests {
-		if r.err != nil {
-			continue
-		}
-		if r.all() && pool.State != inventory.Complete {
-			return true
-		}
-		selection, err := t.settings.Evaluator.Select(ctx, pool, r.wanted)
-		if err != nil || mayMatch(pool, selection, devices) {
-			return true
-		}
-	}
-	return false
-}
-
-// mayMatch reports whether any of the named devices, or if none is named of all,
-// may match.
-func mayMatch(pool *inventory.NodePool, selection *selector.Selection, devices []string) bool {
-	if len(devices) == 0 {
-		return !selection.Matches.Empty() || !selection.Failed.Empty()
-	}
-	if pool.Unique() { // A large pool is not gone through for each device and pod.
-		return slices.ContainsFunc(devices, func(name string) bool {
-			i, found := pool.Position(name)
-			return found && (selection.Matches.Has(i) || selection.Failed.Has(i))
-		})
-	}
-	for i := range pool.Devices {
-		if slices.Contains(devices, pool.Devices[i].Name) && (selection.Matches.Has(i) || selection.Failed.Has(i)) {
-			return true
-		}
-	}
-	return false
+func (t *Task) Interested(ctx context.Context, pool *inventory.NodePool, devices ...string) bool {
+	return (*task.Task)(t).Interested(ctx, pool, devices...)
 }
 
 // Classes yields the names of the device classes that the task refers to.
-func (t *task) Classes() iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for _, r := range t.requests {
-			if !yield(r.className) {
-				return
-			}
-		}
-	}
-}
+func (t *Task) Classes() iter.Seq[string] { return (*task.Task)(t).Classes() }
+
+// Site is where devices are looked for: a node, the pools that it sees in the order in which
+// they are tried, and a view of what of them is used.
+type Site = search.Site
+
+// ErrInterrupted marks the error of a search whose context ended.
+var ErrInterrupted = search.ErrInterrupted
+
+// DeviceError says that a request cannot be judged because of what one device is like. Errors
+// of selectors are of type selector.Error instead.
+type DeviceError = search.DeviceError

@@ -1,0 +1,208 @@
+// Package capacity calculates what allocations take of the capacities of devices that can be
+// shared (KEP-5075).
+package capacity
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Consumption is what one allocation of a device takes of its capacities
+// (KEP-5075).
+type Consumption struct {
+	Amounts Amounts
+	// Refused is true if the request policies of the device, or a capacity that
+	// it does not have, rule the request out.
+	Refused bool
+}
+
+var (
+	errCapacityRange    = errors.New("the amount cannot be represented with the step of the device's request policy; ask for less")
+	errCapacityNegative = errors.New("the amount would be negative; the driver must publish the device anew")
+)
+
+// Rules say how amounts are calculated.
+type Rules struct {
+	// Fractions is set if amounts can be fractions (DRAFractionalCapacityRange).
+	Fractions bool
+}
+
+// Consume determines what a request takes of a device's capacities: what it asks
+// for, rounded up as the request policy says, or if it asks for nothing, the
+// policy's default, or else all there is.
+//
+// An error means that the amount makes no sense for this device; the claim then
+// cannot be allocated at all, because trying every other device first could be
+// used to keep a scheduler busy.
+func (r Rules) Consume(requested *resourceapi.CapacityRequirements, capacities map[resourceapi.QualifiedName]resourceapi.DeviceCapacity) (Consumption, error) {
+	var asked map[resourceapi.QualifiedName]resource.Quantity
+	if requested != nil {
+		asked = requested.Requests
+	}
+	for name := range asked {
+		if _, found := capacities[name]; !found {
+			return Consumption{Refused: true}, nil
+		}
+	}
+	result := Consumption{Amounts: make(Amounts, len(capacities))}
+	for name, capacity := range capacities {
+		amount := defaultAmount(&capacity)
+		if quantity, found := asked[name]; found {
+			var err error
+			if amount, err = r.roundUp(quantity, capacity.RequestPolicy); err != nil {
+				return Consumption{}, fmt.Errorf("capacity %s, %s asked for: %w", name, quantity.String(), err)
+			}
+		}
+		if amount.Sign() < 0 {
+			return Consumption{}, fmt.Errorf("capacity %s, %s: %w", name, amount.String(), errCapacityNegative)
+		}
+		result.Amounts[name] = amount
+		if !r.allowed(amount, capacity.RequestPolicy) {
+			result.Refused = true
+		}
+	}
+	return result, nil
+}
+
+func defaultAmount(capacity *resourceapi.DeviceCapacity) resource.Quantity {
+	if policy := capacity.RequestPolicy; policy != nil && policy.Default != nil {
+		return policy.Default.DeepCopy()
+	}
+	return capacity.Value.DeepCopy()
+}
+
+// roundUp returns the smallest amount that the policy allows and that is not less
+// than what was asked for. If there is none, it returns what was asked for, which
+// allowed then rejects.
+func (r Rules) roundUp(asked resource.Quantity, policy *resourceapi.CapacityRequestPolicy) (resource.Quantity, error) {
+	switch {
+	case policy == nil:
+		return asked.DeepCopy(), nil
+	case policy.ValidRange != nil && policy.ValidRange.Min != nil:
+		return r.roundUpToStep(asked, policy.ValidRange)
+	}
+	for _, valid := range policy.ValidValues {
+		if asked.Cmp(valid) <= 0 {
+			return valid.DeepCopy(), nil
+		}
+	}
+	return asked.DeepCopy(), nil
+}
+
+func (r Rules) roundUpToStep(asked resource.Quantity, valid *resourceapi.CapacityRequestPolicyRange) (resource.Quantity, error) {
+	if asked.Cmp(*valid.Min) < 0 {
+		return valid.Min.DeepCopy(), nil
+	}
+	if valid.Step == nil {
+		return asked.DeepCopy(), nil
+	}
+	unit := r.unitOf(valid)
+	from, ok := unit.count(asked)
+	if !ok {
+		return resource.Quantity{}, errCapacityRange
+	}
+	lowest, step := unit.value(*valid.Min), unit.value(*valid.Step)
+	steps := (from - lowest) / step
+	if (from-lowest)%step != 0 {
+		steps++
+	}
+	if unit.checksOverflow(lowest) && steps > (math.MaxInt64-lowest)/step {
+		return resource.Quantity{}, errCapacityRange
+	}
+	return unit.quantity(lowest+steps*step, valid.Step.Format), nil
+}
+
+// allowed reports whether the policy allows an amount. The default always is.
+func (r Rules) allowed(amount resource.Quantity, policy *resourceapi.CapacityRequestPolicy) bool {
+	switch {
+	case policy == nil || policy.Default != nil && amount.Cmp(*policy.Default) == 0:
+		return true
+	case policy.ValidRange != nil:
+		return r.inRange(amount, policy.ValidRange)
+	case len(policy.ValidValues) > 0:
+		for _, valid := range policy.ValidValues {
+			if amount.Cmp(valid) == 0 {
+				return true
+			}
+		}
+		return false
+	}
+	return true
+}
+
+func (r Rules) inRange(amount resource.Quantity, valid *resourceapi.CapacityRequestPolicyRange) bool {
+	if valid.Max != nil && amount.Cmp(*valid.Max) > 0 {
+		return false
+	}
+	if valid.Step == nil {
+		return true
+	}
+	unit := r.unitOf(valid)
+	if unit == milli {
+		if _, ok := unit.count(amount); !ok {
+			return false
+		}
+	}
+	return (unit.value(amount)-unit.value(*valid.Min))%unit.value(*valid.Step) == 0
+}
+
+// unit is the unit in which a range is calculated.
+type unit int64
+
+const (
+	whole unit = 1
+	milli unit = 1000
+)
+
+// unitOf returns milli if fractions are supported (DRAFractionalCapacityRange) and
+// all numbers of the range can be expressed in it.
+func (r Rules) unitOf(valid *resourceapi.CapacityRequestPolicyRange) unit {
+	if !r.Fractions {
+		return whole
+	}
+	for _, q := range []*resource.Quantity{valid.Min, valid.Max, valid.Step} {
+		if q == nil {
+			continue
+		}
+		if _, ok := milli.count(*q); !ok {
+			return whole
+		}
+	}
+	if valid.Step.MilliValue() < 1 {
+		return whole
+	}
+	return milli
+}
+
+// value is the quantity in the unit, rounded up.
+func (u unit) value(q resource.Quantity) int64 {
+	if u == milli {
+		return q.MilliValue()
+	}
+	return q.Value()
+}
+
+// count is the quantity in the unit and whether it can be expressed in it without
+// overflow and, for milli, without loss.
+func (u unit) count(q resource.Quantity) (int64, bool) {
+	n := u.value(q)
+	if u == milli {
+		return n, q.Cmp(*resource.NewMilliQuantity(n, q.Format)) == 0
+	}
+	return n, q.CmpInt64(math.MaxInt64) <= 0
+}
+
+// checksOverflow is true unless a negative minimum, which the API does not allow,
+// makes the check itself overflow.
+func (u unit) checksOverflow(lowest int64) bool { return u == milli || lowest >= 0 }
+
+func (u unit) quantity(n int64, format resource.Format) resource.Quantity {
+	if u == milli && n%int64(milli) != 0 {
+		return *resource.NewMilliQuantity(n, format)
+	}
+	return *resource.NewQuantity(n/int64(u), format)
+}

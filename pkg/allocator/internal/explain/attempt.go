@@ -1,0 +1,34 @@
+package explain
+
+import resourceapi "k8s.io/api/resource/v1"
+
+// attemptBudget bounds each of the few small searches that tell which claims and
+// constraints are to blame.
+const attemptBudget = 2000
+
+// solvability is the answer of a small search. "Do not know" is not "no".
+type solvability int
+
+const (
+	unknown solvability = iota
+	yes
+	no
+)
+
+// attempt looks for devices for claims on the site of the search.
+func (q inquiry) attempt(claims ...*resourceapi.ResourceClaim) ([]resourceapi.AllocationResult, solvability) {
+	results, found, known := q.Attempt(attemptBudget, claims...)
+	switch {
+	case !known:
+		return nil, unknown
+	case found:
+		return results, yes
+	}
+	return nil, no
+}
+
+// ask finds out whether there are devices for claims on the site of the search.
+func (q inquiry) ask(claims ...*resourceapi.ResourceClaim) solvability {
+	_, answer := q.attempt(claims...)
+	return answer
+}

@@ -1,0 +1,151 @@
+package explain
+
+import (
+	"fmt"
+	"strings"
+
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/words"
+)
+
+// conflict says what is wrong if counting does not tell.
+func (q inquiry) conflict() finding {
+	sure := true // that the claims before this one can be had
+	for i, c := range q.Asked().Claims() {
+		if answer := q.ask(q.apiClaims()[:i+1]...); answer != no {
+			sure = sure && answer == yes
+			continue
+		}
+		alone := no
+		if i > 0 {
+			alone = q.ask(c.API)
+		}
+		switch alone {
+		case yes:
+			if found := q.drainedCounters(q.Asked().Claims()[:i+1]); sure && found.text != "" {
+				return found
+			}
+			return finding{text: fmt.Sprintf("claim %s: there are devices for it alone, but not together with those for %s",
+				claimname.Of(c.API), claimNames(q.Asked().Claims()[:i]))}
+		case no:
+			if found := q.conflictIn(c); found.text != "" {
+				return found
+			}
+		}
+	}
+	return finding{text: q.names() + ": no combination of devices satisfies all requests and constraints"}
+}
+
+// conflictIn says why there is no solution for a claim even if it is alone; nothing if
+// that would take too long to find out.
+func (q inquiry) conflictIn(c *task.Claim) finding {
+	each := yes
+	for i := range c.Slots {
+		cut := unconstrained(c)
+		cut.Spec.Devices.Requests = cut.Spec.Devices.Requests[i : i+1]
+		switch q.ask(cut) {
+		case no:
+			return q.limited(c, i)
+		case unknown:
+			each = unknown
+		}
+	}
+	together := q.ask(unconstrained(c))
+	switch {
+	case together == yes && len(c.Constraints) > 0:
+		return finding{
+			text: fmt.Sprintf("claim %s: there are enough free devices, but none that together satisfy %s",
+				claimname.Of(c.API), describe(c.Constraints)),
+			detail: func() string { return "without constraints they could be had together" },
+		}
+	case together == no && each == yes:
+		if found := q.drainedCounters([]*task.Claim{c}); found.text != "" {
+			return found
+		}
+		return finding{text: fmt.Sprintf("claim %s: there are devices for each of its requests alone, but not for all of them together",
+			claimname.Of(c.API))}
+	}
+	return finding{}
+}
+
+// drainedCounters says that claims, or the requests of a single claim, could each have
+// their devices, but that the counters which these share do not suffice for all;
+// nothing if that is not what is wrong.
+func (q inquiry) drainedCounters(claims []*task.Claim) finding {
+	have := q.serve(claims)
+	if have == nil {
+		return finding{}
+	}
+	counters, ok := q.drainedBy(have)
+	if !ok {
+		return finding{}
+	}
+	of := "its requests"
+	if len(claims) > 1 {
+		of = "them"
+	}
+	return finding{
+		text: fmt.Sprintf("%s: there are devices for each of %s alone, but the counters that they share do not suffice for all (%s)",
+			claimNames(claims), of, words.Join(counterNames(counters))),
+		detail: func() string { return have.detail(counters) },
+	}
+}
+
+// limited says what keeps a request from enough of its devices, each of which it could
+// have: without constraints, counters and compatibility groups are all that devices
+// have in common.
+func (q inquiry) limited(c *task.Claim, index int) finding {
+	counters, groups := q.sharedCounters(&c.Slots[index])
+	text := "enough devices match and are free, but too little is left of the counters that they share"
+	if len(counters) > 0 && len(counters) <= words.NamedAtMost {
+		text += " (" + strings.Join(counters, ", ") + ")"
+	}
+	if groups {
+		text += ", or their compatibility groups do not go together"
+	}
+	return finding{
+		text: fmt.Sprintf("claim %s, request %s: %s", claimname.Of(c.API), c.Slots[index].Name, text),
+		detail: func() string {
+			only := *c
+			only.Slots = c.Slots[index : index+1]
+			only.API = c.API.DeepCopy()
+			only.API.Spec.Devices.Requests = only.API.Spec.Devices.Requests[index : index+1]
+			if have := q.serve([]*task.Claim{&only}); have != nil {
+				if drained, ok := q.drainedBy(have); ok {
+					return have.detail(drained)
+				}
+			}
+			return ""
+		},
+	}
+}
+
+// unconstrained returns a copy of the claim without its constraints.
+func unconstrained(c *task.Claim) *resourceapi.ResourceClaim {
+	free := c.API.DeepCopy()
+	free.Spec.Devices.Constraints = nil
+	return free
+}
+
+func describe(constraints []resourceapi.DeviceConstraint) string {
+	var parts []string
+	for _, c := range constraints {
+		if c.MatchAttribute != nil {
+			parts = append(parts, "matchAttribute "+string(*c.MatchAttribute))
+		} else {
+			parts = append(parts, "distinctAttribute "+string(*c.DistinctAttribute))
+		}
+	}
+	return strings.Join(parts, " and ")
+}
+
+func (q inquiry) apiClaims() []*resourceapi.ResourceClaim {
+	claims := make([]*resourceapi.ResourceClaim, len(q.Asked().Claims()))
+	for i, c := range q.Asked().Claims() {
+		claims[i] = c.API
+	}
+	return claims
+}

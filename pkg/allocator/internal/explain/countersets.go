@@ -1,0 +1,89 @@
+package explain
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/report"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// counterSets collects the counter sets of which too little is left.
+type counterSets struct{ list []*counterSetUse }
+
+// counterSetUse is a counter set that is being collected.
+type counterSetUse struct {
+	report.CounterSet
+	drawers map[ledger.ClaimRef]map[string]bool
+}
+
+// add counts a counter of which a device has too little, and those that draw on it.
+func (c *counterSets) add(in *inspection, short *shortfall, drawing []string) {
+	set, counter, _ := strings.Cut(short.name, "/")
+	use := c.of(in.pool.ID.String(), set)
+	use.addCounter(report.DrainedCounter{Name: counter, Needed: short.needed, Left: short.left})
+	for _, device := range drawing {
+		for _, claim := range in.users(device) {
+			if use.drawers[claim] == nil {
+				use.drawers[claim] = make(map[string]bool)
+			}
+			use.drawers[claim][device] = true
+		}
+	}
+}
+
+func (c *counterSets) of(pool, set string) *counterSetUse {
+	for _, use := range c.list {
+		if use.Pool == pool && use.Set == set {
+			return use
+		}
+	}
+	use := &counterSetUse{report.CounterSet{Pool: pool, Set: set}, make(map[ledger.ClaimRef]map[string]bool)}
+	c.list = append(c.list, use)
+	return use
+}
+
+// addCounter keeps the least that is needed.
+func (u *counterSetUse) addCounter(counter report.DrainedCounter) {
+	for i := range u.Counters {
+		if known := &u.Counters[i]; known.Name == counter.Name {
+			if isLess(counter.Needed, known.Needed) {
+				known.Needed = counter.Needed
+			}
+			return
+		}
+	}
+	u.Counters = append(u.Counters, counter)
+}
+
+func (c *counterSets) sorted() []report.CounterSet {
+	var list []report.CounterSet
+	for _, use := range c.list {
+		for claim, devices := range use.drawers {
+			use.Claims = append(use.Claims, report.Drawer{Claim: claim, Devices: slices.Sorted(maps.Keys(devices))})
+		}
+		slices.SortFunc(use.Claims, func(a, b report.Drawer) int { return compareClaims(a.Claim, b.Claim) })
+		slices.SortFunc(use.Counters, func(a, b report.DrainedCounter) int {
+			return cmp.Or(cmp.Compare(part(&a), part(&b)), cmp.Compare(a.Name, b.Name))
+		})
+		list = append(list, use.CounterSet)
+	}
+	slices.SortFunc(list, func(a, b report.CounterSet) int {
+		return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Set, b.Set))
+	})
+	return list
+}
+
+// part is which part of what is needed is left.
+func part(c *report.DrainedCounter) float64 {
+	if needed := c.Needed.AsApproximateFloat64(); needed > 0 {
+		return c.Left.AsApproximateFloat64() / needed
+	}
+	return -1 // Overdrawn, and the worst of all.
+}
+
+func compareClaims(a, b ledger.ClaimRef) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+}

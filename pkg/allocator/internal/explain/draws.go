@@ -1,0 +1,172 @@
+package explain
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/report"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+)
+
+// shortfall is an amount of something with a name of which too little is left.
+type shortfall struct {
+	name         string
+	needed, left resource.Quantity
+}
+
+// counter is the name without that of the counter set, which often is another one
+// for each device.
+func (s *shortfall) counter() string {
+	_, counter, _ := strings.Cut(s.name, "/")
+	return counter
+}
+
+// by is how much is missing.
+func (s *shortfall) by() resource.Quantity {
+	by := s.needed.DeepCopy()
+	by.Sub(s.left)
+	return by
+}
+
+// drawsNothing reports whether counters do not matter for a device: it has none, or
+// others share it already.
+func (in *inspection) drawsNothing(device int) bool {
+	return !in.pool.Partitions.Has(device) ||
+		in.q.CanShare(in.index, device) && len(in.usage.Device(in.pool.Devices[device].Name).Shares) > 0
+}
+
+// overdrawn reports whether a counter of the pool is below zero. Then nothing can be
+// had that draws on any.
+func (in *inspection) overdrawn() bool { return in.usage.Remaining(in.pool).Overdrawn }
+
+// shortCounters are the counters, as set/counter, of which too little is left for a
+// device. If the pool is overdrawn, the counters below zero are among them.
+func (in *inspection) shortCounters(device int) []shortfall {
+	var list []shortfall
+	counters, left := in.pool.Counters, in.usage.Remaining(in.pool)
+	for _, draw := range counters.Draws(device) {
+		for number, needed := range draw.All() {
+			if have := left.Amounts[number]; !have.Covers(needed) {
+				list = append(list, in.shortfall(draw.Set, number, needed))
+			}
+		}
+	}
+	if left.Overdrawn && len(list) == 0 {
+		for set := range counters.Sets {
+			for number, end := counters.Range(set); number < end; number++ {
+				if left.Amounts[number].IsNegative() {
+					list = append(list, in.shortfall(set, number, amount.Amount{}))
+				}
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b shortfall) int { return cmp.Compare(a.name, b.name) })
+	return list
+}
+
+// shortfall of a counter, given by its number.
+func (in *inspection) shortfall(set, number int, needed amount.Amount) shortfall {
+	counters := in.pool.Counters
+	return shortfall{counters.Sets[set] + "/" + counters.Names[number],
+		needed.Quantity(counters.Formats[number]), in.left(number)}
+}
+
+// left is what is left of a counter.
+func (in *inspection) left(number int) resource.Quantity {
+	return in.usage.Remaining(in.pool).Amounts[number].Quantity(in.pool.Counters.Formats[number])
+}
+
+// drawing names the devices in use, on whatever node, that draw on a counter, given
+// as set/counter.
+func (in *inspection) drawing(counter string) []string {
+	var list []string
+	add := func(device *inventory.Device) {
+		if in.usage.Uses(device.Name) && drawsOn(device, counter) {
+			list = append(list, device.Name)
+		}
+	}
+	for i := range in.pool.Devices {
+		add(&in.pool.Devices[i])
+	}
+	for device := range in.pool.Elsewhere() {
+		add(device)
+	}
+	return list
+}
+
+func drawsOn(device *inventory.Device, counter string) bool {
+	set, name, _ := strings.Cut(counter, "/")
+	for _, consumption := range device.ConsumesCounters {
+		if _, found := consumption.Counters[name]; found && consumption.CounterSet == set {
+			return true
+		}
+	}
+	return false
+}
+
+// contention adds up what available devices draw on counters, by driver/pool/set/counter.
+type contention map[string]*report.Contention
+
+func (c *contention) add(in *inspection, device int) {
+	if in.drawsNothing(device) {
+		return
+	}
+	if *c == nil {
+		*c = make(contention)
+	}
+	counters := in.pool.Counters
+	for _, draw := range counters.Draws(device) {
+		for number, needed := range draw.All() {
+			counter := in.pool.ID.String() + "/" + counters.Sets[draw.Set] + "/" + counters.Names[number]
+			known := (*c)[counter]
+			if known == nil {
+				known = &report.Contention{Counter: counter, Left: in.left(number)}
+				(*c)[counter] = known
+			}
+			known.Devices++
+			known.Needed.Add(needed.Quantity(counters.Formats[number]))
+		}
+	}
+}
+
+// sorted lists those of which too little is left, most devices first.
+func (c *contention) sorted() []report.Contention {
+	var list []report.Contention
+	for _, one := range *c {
+		if one.Needed.Cmp(one.Left) > 0 {
+			list = append(list, *one)
+		}
+	}
+	slices.SortFunc(list, func(a, b report.Contention) int {
+		return cmp.Or(cmp.Compare(b.Devices, a.Devices), cmp.Compare(a.Counter, b.Counter))
+	})
+	return list
+}
+
+// sharedCounters are the counters, without their sets, that the available devices of
+// a request draw on, and whether any of these devices has compatibility groups.
+func (q inquiry) sharedCounters(slot *task.Slot) (counters []string, groups bool) {
+	names := make(map[string]bool)
+	for _, r := range slot.Alternatives {
+		for _, in := range q.inspect(r) {
+			for device := range in.selection.Matches.All() {
+				if in.cause(device) != report.Available {
+					continue
+				}
+				for _, consumption := range in.pool.Devices[device].ConsumesCounters {
+					groups = groups || q.Asked().Settings().Features.CompatibilityGroups && len(consumption.CompatibilityGroups) > 0
+					for name := range consumption.Counters {
+						names[name] = true
+					}
+				}
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(names)), groups
+}

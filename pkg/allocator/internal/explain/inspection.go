@@ -1,0 +1,303 @@
+package explain
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/component-helpers/nodedeclaredfeatures/features/draoptionalnodeoperations"
+
+	"github.com/quartermaster-dra/quartermaster/internal/bitset"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/attribute"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/capacity"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/report"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
+)
+
+// inspection looks at the devices of one pool with the eyes of one request, after
+// the search and one device after the other. It says more than the candidates of
+// the search, and costs more.
+type inspection struct {
+	q       inquiry
+	request *task.Request
+	index   int // of the pool in the site
+	pool    *inventory.NodePool
+	usage   *ledger.PoolUsage
+	// usable and selection are what the search found.
+	usable                        bitset.Set
+	selection                     *selector.Selection
+	hidden, unsupported, occupied bitset.Set
+	// constraints are those that cover the request.
+	constraints []constraint
+	// known has the cause for each device that was judged, notJudged for others.
+	known []report.Cause
+}
+
+const notJudged report.Cause = -1
+
+// inspect looks at the pools that can be allocated from.
+func (q inquiry) inspect(r *task.Request) []inspection {
+	constraints := slices.DeleteFunc(q.constraintsOf(r.Claim), func(c constraint) bool { return !c.appliesTo(r) })
+	list := make([]inspection, 0, len(q.Pools()))
+	for i, pool := range q.Pools() {
+		if pool.State != inventory.Complete {
+			continue
+		}
+		in := inspection{q: q, request: r, index: i, pool: pool, usage: q.Usage(i), constraints: constraints}
+		in.usable, in.selection = q.Candidates(r, i)
+		in.hidden, in.unsupported, in.occupied = q.Excluded(i)
+		list = append(list, in)
+	}
+	return list
+}
+
+// ofClass returns the devices that match the class, whatever the request says.
+func (in *inspection) ofClass() bitset.Set {
+	r := in.request
+	if len(r.Selectors) == 0 {
+		return in.selection.Matches
+	}
+	class := selector.NewSet(r.Class, r.Claim.API, r.Reference(), nil)
+	selection, err := in.q.Asked().Settings().Evaluator.Select(context.WithoutCancel(in.q.Context()), in.pool, class)
+	if err != nil {
+		return in.selection.Matches
+	}
+	return selection.Matches
+}
+
+// failure says which selector fails on a device, and how.
+func (in *inspection) failure(device int) *selector.Error {
+	return in.request.Wanted.Error(in.pool, in.selection, device)
+}
+
+// ignores reports whether the device is left out where all devices are wanted.
+func (in *inspection) ignores(device int) bool {
+	return in.request.All() && (!in.pool.Reachable.Has(device) || bitset.Has(in.hidden, device) ||
+		in.capacity(device) == report.TooSmall)
+}
+
+// cause says what keeps the request from a device that matches.
+func (in *inspection) cause(device int) report.Cause {
+	if in.known == nil {
+		in.known = slices.Repeat([]report.Cause{notJudged}, len(in.pool.Devices))
+	}
+	if in.known[device] == notJudged {
+		in.known[device] = in.judge(device)
+	}
+	return in.known[device]
+}
+
+// judge asks in the order of the causes.
+func (in *inspection) judge(device int) report.Cause {
+	switch {
+	case !in.pool.Reachable.Has(device):
+		return report.Unreachable
+	case bitset.Has(in.unsupported, device), bitset.Has(in.hidden, device):
+		return report.Unsupported
+	case in.q.Asked().Settings().RefuseOfNode && in.pool.OfNode.Has(device):
+		return report.OfNode
+	}
+	capacity := in.capacity(device)
+	switch {
+	case capacity == report.TooSmall:
+		return report.TooSmall
+	case in.missingAttribute(device) != "":
+		return report.AttributeMissing
+	case in.q.Asked().Settings().Features.DeviceTaints && !in.request.Tolerates(in.pool.Devices[device].Taints):
+		return report.Tainted
+	case !in.request.Admin && bitset.Has(in.occupied, device):
+		return report.Held
+	case capacity == report.Full:
+		return report.Full
+	case in.drawsNothing(device):
+	case in.overdrawn() || len(in.shortCounters(device)) > 0:
+		return report.CounterShort
+	case !in.joins(device):
+		return report.Incompatible
+	}
+	if !in.request.All() && !in.usable.Has(device) {
+		return report.Held // Not any more, but when the search looked at it.
+	}
+	return report.Available
+}
+
+// capacity is TooSmall, Full or Available.
+func (in *inspection) capacity(position int) report.Cause {
+	if in.q.TakesWhole(in.request, in.index, position) {
+		return report.Available
+	}
+	device := &in.pool.Devices[position]
+	needed, err := in.q.Asked().Settings().Capacities().Consume(in.request.Capacity, device.Capacity)
+	switch {
+	case err != nil, needed.Refused, !needed.Amounts.Fit(device):
+		return report.TooSmall
+	case !needed.Amounts.Fit(device, capacity.Used(in.usage, device)):
+		return report.Full
+	}
+	return report.Available
+}
+
+// shortCapacities are the capacities of which a device has too little left.
+func (in *inspection) shortCapacities(device *inventory.Device) []shortfall {
+	var list []shortfall
+	needed, err := in.q.Asked().Settings().Capacities().Consume(in.request.Capacity, device.Capacity)
+	if err != nil {
+		return nil
+	}
+	taken := capacity.Used(in.usage, device)
+	for name, capacity := range device.Capacity {
+		left := capacity.Value.DeepCopy()
+		left.Sub(taken[name])
+		if amount := needed.Amounts[name]; amount.Cmp(left) > 0 {
+			list = append(list, shortfall{string(name), amount, left})
+		}
+	}
+	slices.SortFunc(list, func(a, b shortfall) int { return cmp.Compare(a.name, b.name) })
+	return list
+}
+
+// unfit is a capacity that a device never has in the amount asked for.
+type unfit struct{ name, text string }
+
+// unfitCapacities are those asked for that a device never has, by name.
+func (in *inspection) unfitCapacities(device *inventory.Device) []unfit {
+	if in.request.Capacity == nil {
+		return nil
+	}
+	var list []unfit
+	for name, asked := range in.request.Capacity.Requests {
+		if text := in.unfit(device, name, asked); text != "" {
+			list = append(list, unfit{string(name), text})
+		}
+	}
+	slices.SortFunc(list, func(a, b unfit) int { return cmp.Compare(a.name, b.name) })
+	return list
+}
+
+// unfit says why a device never has a capacity in the amount asked for, "" if it has.
+func (in *inspection) unfit(device *inventory.Device, name resourceapi.QualifiedName, asked resource.Quantity) string {
+	published, found := device.Capacity[name]
+	if !found {
+		return fmt.Sprintf("%s, which is not published", name)
+	}
+	needed, err := in.q.Asked().Settings().Capacities().Consume(
+		&resourceapi.CapacityRequirements{Requests: map[resourceapi.QualifiedName]resource.Quantity{name: asked}},
+		map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{name: published})
+	amount := needed.Amounts[name]
+	switch {
+	case err != nil:
+		return err.Error()
+	case needed.Refused:
+		if most := mostAllowed(published.RequestPolicy); most != nil && amount.Cmp(*most) > 0 {
+			return fmt.Sprintf("%s %s, the request policy allows at most %s", asked.String(), name, most.String())
+		}
+		return fmt.Sprintf("%s %s, which the request policy does not allow", asked.String(), name)
+	case amount.Cmp(published.Value) > 0:
+		return fmt.Sprintf("%s %s, there is %s", asked.String(), name, published.Value.String())
+	}
+	return ""
+}
+
+// mostAllowed is the greatest amount that a policy allows, nil if it sets no limit. The
+// default is allowed in any case, but nobody exceeds a limit with that.
+func mostAllowed(policy *resourceapi.CapacityRequestPolicy) *resource.Quantity {
+	switch {
+	case policy.ValidRange != nil:
+		return policy.ValidRange.Max
+	case len(policy.ValidValues) == 0:
+		return nil
+	}
+	most := slices.MaxFunc(policy.ValidValues, func(a, b resource.Quantity) int { return a.Cmp(b) })
+	return &most
+}
+
+// joins reports whether the compatibility groups of a device go together with those
+// of the devices in use.
+func (in *inspection) joins(device int) bool {
+	if !in.q.Asked().Settings().Features.CompatibilityGroups {
+		return true
+	}
+	return in.q.Joins(in.index, device)
+}
+
+// missingAttribute names an attribute that a constraint needs and that the device
+// lacks, or has in a form that the constraint does not understand; "" if there is none.
+func (in *inspection) missingAttribute(device int) string {
+	for i := range in.constraints {
+		if _, found := in.values(&in.constraints[i], device); !found {
+			return in.constraints[i].name.Full
+		}
+	}
+	return ""
+}
+
+// values are what a constraint sees of a device. found is false if that rules the
+// device out. Without support for lists there may be no values all the same.
+func (in *inspection) values(c *constraint, device int) (list []attribute.Value, found bool) {
+	list, found, err := in.q.Values(in.request, c.index, in.index, device)
+	if err != nil {
+		return nil, true // Not known, which is no reason.
+	}
+	if !found {
+		return nil, false
+	}
+	return list, len(list) > 0 || !c.lists
+}
+
+// features are the feature gates that a device needs and that are off.
+func (in *inspection) features(device int) []string {
+	var list []string
+	features := in.q.Asked().Settings().Features
+	if !features.PartitionableDevices && in.pool.Partitions.Has(device) {
+		list = append(list, "DRAPartitionableDevices")
+	}
+	if bitset.Has(in.hidden, device) {
+		list = append(list, "DRADeviceBindingConditions")
+	}
+	if in.pool.Skipping.Has(device) && bitset.Has(in.unsupported, device) {
+		const gate = draoptionalnodeoperations.DRAOptionalNodeOperationsFeatureGate
+		if !features.OptionalNodeOperations {
+			list = append(list, gate)
+		} else if !slices.Contains(in.q.Node().Status.DeclaredFeatures, gate) {
+			list = append(list, gate+" on the node")
+		}
+	}
+	return list
+}
+
+// ofNode are the resources of the node that a device stands for or needs.
+func (in *inspection) ofNode(device int) []string {
+	var list []string
+	for name := range in.pool.Devices[device].NodeAllocatableResources {
+		list = append(list, string(name))
+	}
+	slices.Sort(list)
+	return list
+}
+
+// taints are those that the request does not tolerate.
+func (in *inspection) taints(device int) []resourceapi.DeviceTaint {
+	return slices.DeleteFunc(slices.Clone(in.pool.Devices[device].Taints), func(taint resourceapi.DeviceTaint) bool {
+		return in.request.Tolerates([]resourceapi.DeviceTaint{taint})
+	})
+}
+
+// users are the claims that have a device or a share of it, each once.
+func (in *inspection) users(device string) []ledger.ClaimRef {
+	usage := in.usage.Device(device)
+	users := make(map[ledger.ClaimRef]bool)
+	for _, holder := range usage.Holders {
+		users[holder] = true
+	}
+	for _, share := range usage.Shares {
+		users[share.Holder] = true
+	}
+	return slices.Collect(maps.Keys(users))
+}

@@ -1,0 +1,159 @@
+package explain
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/words"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+)
+
+// Reason says in one line why a search found nothing: which claim and request, and the
+// cause.
+func Reason(facts Facts) string {
+	q := inquiry{facts}
+	if q.GaveUp() {
+		return q.gaveUp()
+	}
+	return q.why().text + q.poolTrouble()
+}
+
+// finding says what is wrong. The zero value stands for nothing.
+type finding struct {
+	text string
+	// lasting is set if it does not end when other claims release what they have.
+	lasting bool
+	// detail has the numbers of the moment, for an Explanation. It may be nil.
+	detail func() string
+}
+
+// why finds what is wrong. What lasts comes before what waiting cures, and what
+// concerns one request before what concerns several together.
+func (q inquiry) why() finding {
+	alone := q.firstShortage()
+	if alone.lasting {
+		return alone
+	}
+	together := q.tooFewTogether()
+	switch {
+	case together.lasting:
+		return together
+	case alone.text != "":
+		return alone
+	case together.text != "":
+		return together
+	}
+	return q.conflict()
+}
+
+// firstShortage is about the first request that cannot be satisfied even if it is
+// alone, and if possible about one that could not be if other claims had nothing.
+func (q inquiry) firstShortage() finding {
+	var first finding
+	for _, c := range q.Asked().Claims() {
+		for i := range c.Slots {
+			found := q.slotShortage(&c.Slots[i])
+			if found.text == "" {
+				continue
+			}
+			text := fmt.Sprintf("claim %s, request %s: %s", claimname.Of(c.API), c.Slots[i].Name, found.text)
+			if found.lasting {
+				return finding{text: text, lasting: true}
+			}
+			if first.text == "" {
+				first.text = text
+			}
+		}
+	}
+	return first
+}
+
+// gaveUp is the reason of a search that ran out of its budget, which says nothing
+// about the devices. It tells the budget and not how far the search got with it, which is
+// another number on each node.
+func (q inquiry) gaveUp() string {
+	budget, common := q.Budget()
+	used := "after " + words.Plural(budget, "step", "steps")
+	if common {
+		used = "because the searches on all nodes together have used up their steps"
+	}
+	return fmt.Sprintf("%s: gave up looking for devices %s; there may be a solution, "+
+		"and fewer requests or constraints in a claim make it easier to find", q.names(), used)
+}
+
+// Brief names the claims, and not what is to blame.
+func Brief(facts Facts) string {
+	return inquiry{facts}.names() + ": no devices for this on the node; of nodes like this one, others say why"
+}
+
+// names lists the claims of the task.
+func (q inquiry) names() string { return claimNames(q.Asked().Claims()) }
+
+func claimNames(claims []*task.Claim) string {
+	names := make([]string, len(claims))
+	for i, c := range claims {
+		names[i] = claimname.Of(c.API)
+	}
+	if len(names) == 1 {
+		return "claim " + names[0]
+	}
+	return "claims " + words.Join(names)
+}
+
+// areWanted is the predicate for a number of devices.
+func areWanted(n int) string {
+	if n == 1 {
+		return "1 is wanted"
+	}
+	return fmt.Sprintf("%d are wanted", n)
+}
+
+// poolTrouble mentions pools that were left out of the search, "" if there are none.
+func (q inquiry) poolTrouble() string {
+	updated := func(pool *inventory.NodePool) bool { return pool.State == inventory.Incomplete && len(pool.Off) == 0 }
+	needing := func(pool *inventory.NodePool) bool { return pool.State == inventory.Incomplete && len(pool.Off) > 0 }
+	invalid := func(pool *inventory.NodePool) bool { return pool.State == inventory.Invalid }
+	return q.leftOut(updated, "because its driver is updating it", "because their drivers are updating them") +
+		q.leftOut(needing, "because it needs a feature that is off", "because they need a feature that is off") +
+		q.leftOut(invalid, "as invalid", "as invalid")
+}
+
+// leftOut mentions the pools of a kind. What is wrong with an invalid pool is told
+// of the first, and likewise which features are off.
+func (q inquiry) leftOut(isMeant func(*inventory.NodePool) bool, itsReason, theirReason string) string {
+	count, first := 0, (*inventory.NodePool)(nil)
+	for _, pool := range q.Pools() {
+		if isMeant(pool) {
+			if count++; first == nil {
+				first = pool
+			}
+		}
+	}
+	var text string
+	switch {
+	case count == 0:
+		return ""
+	case count == 1:
+		text = fmt.Sprintf("; %s is left out %s", q.poolName(first), itsReason)
+	default:
+		text = fmt.Sprintf("; %d of the node's resource pools are left out %s", count, theirReason)
+	}
+	switch {
+	case first.State == inventory.Invalid:
+		text += " (" + first.Reason + ")"
+	case len(first.Off) > 0:
+		text += " (" + strings.Join(first.Off, ", ") + ")"
+	}
+	return text
+}
+
+// poolName names a pool, but not one that is named after the node: each node would
+// have another reason, and the reader knows the node.
+func (q inquiry) poolName(pool *inventory.NodePool) string {
+	if strings.Contains(pool.ID.Name, q.Node().Name) {
+		return "the node's resource pool of driver " + pool.ID.Driver
+	}
+	return "resource pool " + pool.ID.String()
+}

@@ -1,0 +1,196 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/report"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
+)
+
+// explainRequest looks at all devices for a request.
+func (q inquiry) explainRequest(r *task.Request) report.Request {
+	e := report.Request{
+		Request: r.Reference(), Class: r.ClassName, All: r.All(), Admin: r.Admin,
+		Wanted: q.Wanted(r), Shortage: q.shortage(r).text,
+	}
+	var obstacles [report.CauseCount]obstacleBuilder
+	var failing failures
+	var contended contention
+	pools := q.inspect(r)
+	for i := range pools {
+		in := &pools[i]
+		e.Published += len(in.pool.Devices)
+		e.OfClass += in.ofClass().Len()
+		for device := range in.selection.Failed.All() {
+			failing.add(in.failure(device))
+		}
+		for device := range in.selection.Matches.All() {
+			e.Matching++
+			cause := in.cause(device)
+			obstacles[cause].add(in, device, cause)
+			if cause == report.Available {
+				contended.add(in, device)
+			}
+		}
+	}
+	e.Contended = contended.sorted()
+	e.Available, e.Failing = obstacles[report.Available].devices, failing.sorted()
+	for cause := report.Available + 1; int(cause) < report.CauseCount; cause++ {
+		if b := &obstacles[cause]; b.devices > 0 {
+			e.Obstacles = append(e.Obstacles, report.Obstacle{
+				Cause: cause, Devices: b.devices, Details: b.details.sorted(), Claims: b.holders(), CounterSets: b.sets.sorted(),
+			})
+		}
+	}
+	return e
+}
+
+// failures are ways in which selectors fail, by their text.
+type failures map[string]*report.Failure
+
+// add counts a device.
+func (f *failures) add(err *selector.Error) {
+	if *f == nil {
+		*f = make(failures)
+	}
+	text := err.WithoutDevice()
+	if (*f)[text] == nil {
+		(*f)[text] = &report.Failure{Text: text, Device: err.Device, Slice: err.Slice}
+	}
+	(*f)[text].Devices++
+}
+
+func (f *failures) sorted() []report.Failure {
+	return mostFirst(*f, func(f *report.Failure) int { return f.Devices })
+}
+
+// mostFirst lists what was counted by a text: what has most devices first, otherwise by text.
+func mostFirst[T any](counted map[string]*T, devices func(*T) int) []T {
+	var list []T
+	for _, text := range slices.SortedFunc(maps.Keys(counted), func(a, b string) int {
+		return cmp.Or(cmp.Compare(devices(counted[b]), devices(counted[a])), cmp.Compare(a, b))
+	}) {
+		list = append(list, *counted[text])
+	}
+	return list
+}
+
+// obstacleBuilder collects the devices with one cause.
+type obstacleBuilder struct {
+	devices int
+	details details
+	// claims are by how many devices of which pool each claim is in the way.
+	claims map[ledger.ClaimRef]map[string]bool
+	sets   counterSets
+}
+
+func (b *obstacleBuilder) add(in *inspection, device int, cause report.Cause) {
+	b.devices++
+	published := &in.pool.Devices[device]
+	name := in.pool.ID.String() + "/" + published.Name
+	switch cause {
+	case report.Unsupported:
+		for _, gate := range in.features(device) {
+			b.details.add(gate, nil)
+		}
+	case report.OfNode:
+		for _, resource := range in.ofNode(device) {
+			b.details.add(resource, nil)
+		}
+	case report.TooSmall:
+		for _, unfit := range in.unfitCapacities(published) {
+			b.details.add(unfit.text, nil)
+		}
+	case report.AttributeMissing:
+		b.details.add(in.missingAttribute(device), nil)
+	case report.Tainted:
+		for _, taint := range in.taints(device) {
+			b.details.add(taintText(taint), nil)
+		}
+	case report.Full:
+		for _, short := range in.shortCapacities(published) {
+			b.details.add(short.name, short.of(name))
+		}
+		b.addUsers(in, published.Name)
+	case report.CounterShort:
+		for _, short := range in.shortCounters(device) {
+			b.details.add(in.pool.ID.String()+"/"+short.name, short.of(name))
+			drawing := in.drawing(short.name)
+			b.sets.add(in, &short, drawing)
+			for _, other := range drawing {
+				b.addUsers(in, other)
+			}
+		}
+	case report.Held:
+		b.addUsers(in, published.Name)
+	}
+}
+
+// addUsers blames the claims that have a device or a share of it.
+func (b *obstacleBuilder) addUsers(in *inspection, device string) {
+	if b.claims == nil {
+		b.claims = make(map[ledger.ClaimRef]map[string]bool)
+	}
+	for _, claim := range in.users(device) {
+		if b.claims[claim] == nil {
+			b.claims[claim] = make(map[string]bool)
+		}
+		b.claims[claim][in.pool.ID.String()+"/"+device] = true
+	}
+}
+
+// holders lists the claims, those with most devices first.
+func (b *obstacleBuilder) holders() []report.Holder {
+	var list []report.Holder
+	for claim, devices := range b.claims {
+		list = append(list, report.Holder{Claim: claim, Devices: len(devices)})
+	}
+	slices.SortFunc(list, func(a, b report.Holder) int {
+		return cmp.Or(cmp.Compare(b.Devices, a.Devices), compareClaims(a.Claim, b.Claim))
+	})
+	return list
+}
+
+// taintText is key=value:effect, without the value if there is none.
+func taintText(taint resourceapi.DeviceTaint) string {
+	if taint.Value == "" {
+		return fmt.Sprintf("%s:%s", taint.Key, taint.Effect)
+	}
+	return fmt.Sprintf("%s=%s:%s", taint.Key, taint.Value, taint.Effect)
+}
+
+// details collects details by name.
+type details map[string]*report.Detail
+
+// add counts a device. Of several shortfalls the least is kept, of equal ones the
+// first.
+func (d *details) add(name string, short *report.Shortfall) {
+	if *d == nil {
+		*d = make(details)
+	}
+	known := (*d)[name]
+	if known == nil {
+		known = &report.Detail{Name: name}
+		(*d)[name] = known
+	}
+	known.Devices++
+	if short != nil && (known.Shortfall == nil || short.By.Cmp(known.Shortfall.By) < 0) {
+		known.Shortfall = short
+	}
+}
+
+func (d *details) sorted() []report.Detail {
+	return mostFirst(*d, func(d *report.Detail) int { return d.Devices })
+}
+
+// of is the shortfall as that of a device.
+func (s *shortfall) of(device string) *report.Shortfall {
+	return &report.Shortfall{Device: device, Needed: s.needed, Left: s.left, By: s.by()}
+}

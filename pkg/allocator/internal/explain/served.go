@@ -1,0 +1,218 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/report"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/words"
+)
+
+// served are claims and requests that can be had together, one way to have them, and
+// the request that cannot be had in addition.
+type served struct {
+	next    *task.Slot
+	had     int      // devices that next could have
+	names   []string // of what comes before next: claims, or requests of its own claim
+	results []resourceapi.AllocationResult
+}
+
+// serve finds out with small searches how far one gets with the claims, in their order
+// and without their constraints. It is nil if that would take too long, or if
+// everything can be had.
+func (q inquiry) serve(claims []*task.Claim) *served {
+	last := claims[len(claims)-1]
+	var before []*resourceapi.ResourceClaim
+	for _, c := range claims[:len(claims)-1] {
+		before = append(before, unconstrained(c))
+	}
+	found := &served{}
+	if len(before) > 0 {
+		results, answer := q.attempt(before...)
+		if answer != yes {
+			return nil
+		}
+		found.results, found.names = results, []string{claimNames(claims[:len(claims)-1])}
+	}
+	for i := range last.Slots {
+		cut := unconstrained(last)
+		cut.Spec.Devices.Requests = cut.Spec.Devices.Requests[:i+1]
+		results, answer := q.attempt(append(slices.Clone(before), cut)...)
+		switch answer {
+		case unknown:
+			return nil
+		case no:
+			found.next = &last.Slots[i]
+			if i > 0 {
+				found.names = append(found.names, words.Requests(slotNames(last.Slots[:i])))
+			}
+			q.serveSome(found, before, cut)
+			return found
+		}
+		found.results = results
+	}
+	return nil
+}
+
+// serveSome gives the last request of a claim as many devices as possible, but not all.
+func (q inquiry) serveSome(found *served, before []*resourceapi.ResourceClaim, cut *resourceapi.ResourceClaim) {
+	exactly := cut.Spec.Devices.Requests[len(cut.Spec.Devices.Requests)-1].Exactly
+	if exactly == nil || found.next.Alternatives[0].All() {
+		return
+	}
+	for wanted := exactly.Count; int64(found.had)+1 < wanted; found.had++ {
+		exactly.Count = int64(found.had) + 1
+		results, answer := q.attempt(append(slices.Clone(before), cut)...)
+		if answer != yes {
+			return
+		}
+		found.results = results
+	}
+}
+
+func slotNames(slots []task.Slot) []string {
+	var names []string
+	for i := range slots {
+		names = append(names, slots[i].Name)
+	}
+	return names
+}
+
+// drained is a counter of which too little is left when some requests have been served.
+type drained struct {
+	shortfall
+	// devices is how many devices it rules out, of those that are left.
+	devices int
+}
+
+// drainedBy lists the counters that rule out devices for the next request, those that
+// rule out most first. ok is false if there are devices that it does not rule out.
+func (q inquiry) drainedBy(have *served) (list []drained, ok bool) {
+	chosen, counters := q.chosenIn(have.results), make(map[string]*drained)
+	left := q.leftAfter(chosen)
+	for _, r := range have.next.Alternatives {
+		for _, in := range q.inspect(r) {
+			for device := range in.selection.Matches.All() {
+				if chosen[place{in.index, device}] || in.cause(device) != report.Available {
+					continue
+				}
+				if !in.addDrained(counters, device, left[in.index]) {
+					return nil, false
+				}
+			}
+		}
+	}
+	for _, counter := range counters {
+		list = append(list, *counter)
+	}
+	slices.SortFunc(list, func(a, b drained) int {
+		return cmp.Or(cmp.Compare(b.devices, a.devices), cmp.Compare(a.name, b.name))
+	})
+	return list, len(list) > 0
+}
+
+// addDrained counts a device for the counters that rule it out, and reports whether
+// there are any. Of several shortfalls of a counter the least is kept.
+func (in *inspection) addDrained(counters map[string]*drained, device int, left []amount.Amount) bool {
+	any := false
+	formats := in.pool.Counters
+	for _, draw := range formats.Draws(device) {
+		for number, needed := range draw.All() {
+			if left[number].Covers(needed) {
+				continue
+			}
+			any = true
+			name := formats.Names[number]
+			short := shortfall{name, needed.Quantity(formats.Formats[number]), left[number].Quantity(formats.Formats[number])}
+			switch known := counters[name]; {
+			case known == nil:
+				counters[name] = &drained{short, 1}
+			case isLess(short.by(), known.by()):
+				counters[name] = &drained{short, known.devices + 1}
+			default:
+				known.devices++
+			}
+		}
+	}
+	return any
+}
+
+// chosenIn are the places of the devices in results.
+func (q inquiry) chosenIn(results []resourceapi.AllocationResult) map[place]bool {
+	chosen := make(map[place]bool)
+	for i := range results {
+		for _, result := range results[i].Devices.Results {
+			for index, pool := range q.Pools() {
+				if pool.ID.Driver != result.Driver || pool.ID.Name != result.Pool {
+					continue
+				}
+				for device := range pool.Devices {
+					if pool.Devices[device].Name == result.Device {
+						chosen[place{index, device}] = true
+					}
+				}
+			}
+		}
+	}
+	return chosen
+}
+
+// leftAfter is what devices leave of the counters, by pool.
+func (q inquiry) leftAfter(chosen map[place]bool) [][]amount.Amount {
+	left := make([][]amount.Amount, len(q.Pools()))
+	for index, pool := range q.Pools() {
+		if pool.Counters != nil {
+			left[index] = slices.Clone(q.Usage(index).Remaining(pool).Amounts)
+		}
+	}
+	for at := range chosen {
+		if q.CanShare(at.pool, at.device) && q.InUse(at.pool, at.device) {
+			continue // Its counters are accounted for.
+		}
+		draws := q.Pools()[at.pool].Counters.Draws(at.device)
+		for i := range draws {
+			draws[i].TakeFrom(left[at.pool])
+		}
+	}
+	return left
+}
+
+// counterNames are, without their sets, those that rule out all devices, or else those
+// that rule out most.
+func counterNames(list []drained) []string {
+	var names []string
+	for i := range list {
+		if list[i].devices == list[0].devices {
+			names = append(names, list[i].name)
+		}
+	}
+	return names
+}
+
+// detail says what is missing of the counters for the next request.
+func (have *served) detail(list []drained) string {
+	var with, parts []string
+	with = append(with, have.names...)
+	if have.had > 0 {
+		with = append(with, words.Plural(have.had, "device", "devices")+" of its own")
+	}
+	for i := range list {
+		if list[i].devices == list[0].devices && len(parts) < words.NamedAtMost {
+			parts = append(parts, fmt.Sprintf("%s (%s needed, at most %s left)", list[i].name, list[i].needed.String(), list[i].left.String()))
+		}
+	}
+	text := fmt.Sprintf("request %s is short of %s", have.next.Name, words.Join(parts))
+	if len(with) > 0 {
+		text = "with " + strings.Join(with, " and ") + " served, " + text
+	}
+	return text
+}
+
+func isLess(a, b resource.Quantity) bool { return a.Cmp(b) < 0 }

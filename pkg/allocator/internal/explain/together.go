@@ -1,0 +1,188 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/report"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/words"
+)
+
+// tooFewTogether counts what requests ask for together, of each claim and of all, and
+// what each constraint leaves of it. It only finds what rules a solution out, and the
+// first of that which would rule it out even if other claims had nothing, if any.
+func (q inquiry) tooFewTogether() finding {
+	var first finding
+	for a := range q.survey().agreements {
+		found := a.tooFew()
+		if found.lasting {
+			return found
+		}
+		if first.text == "" {
+			first = found
+		}
+	}
+	return first
+}
+
+// agreements yields all that can be counted, what concerns fewer requests first.
+func (n *survey) agreements(yield func(*agreement) bool) {
+	for _, c := range n.q.Asked().Claims() {
+		if len(c.Slots) > 1 && !n.countedTogether([]*task.Claim{c}, func(*task.Request) bool { return true }, yield) {
+			return
+		}
+		constraints := n.q.constraintsOf(c)
+		for i := range constraints {
+			if !yield(n.agreement([]*task.Claim{c}, &constraints[i], constraints[i].appliesTo)) {
+				return
+			}
+		}
+	}
+	if len(n.q.Asked().Claims()) > 1 {
+		// With admin access nothing is taken away from other claims.
+		n.countedTogether(n.q.Asked().Claims(), func(r *task.Request) bool { return !r.Admin }, yield)
+	}
+}
+
+// countedTogether yields the requests that compete for the devices that one of them
+// matches, those for devices of one class, and all together.
+func (n *survey) countedTogether(claims []*task.Claim, counts func(*task.Request) bool, yield func(*agreement) bool) bool {
+	kinds, classes := kindsAndClasses(claims, counts)
+	for _, kind := range kinds {
+		if !yield(n.agreement(claims, nil, func(r *task.Request) bool { return counts(r) && n.q.within(r, kind) })) {
+			return false
+		}
+	}
+	if len(kinds) < 2 {
+		return true // All requests want the same devices.
+	}
+	for _, class := range classes {
+		if !yield(n.agreement(claims, nil, func(r *task.Request) bool { return counts(r) && r.ClassName == class })) {
+			return false
+		}
+	}
+	return len(classes) < 2 || yield(n.agreement(claims, nil, counts))
+}
+
+// kindsAndClasses has a request of each kind, and the names of the device classes.
+func kindsAndClasses(claims []*task.Claim, counts func(*task.Request) bool) (kinds []*task.Request, classes []string) {
+	for _, c := range claims {
+		for i := range c.Slots {
+			for _, r := range c.Slots[i].Alternatives {
+				if !counts(r) {
+					continue
+				}
+				if !slices.ContainsFunc(kinds, func(k *task.Request) bool { return k.Kind == r.Kind }) {
+					kinds = append(kinds, r)
+				}
+				if !slices.Contains(classes, r.ClassName) {
+					classes = append(classes, r.ClassName)
+				}
+			}
+		}
+	}
+	return kinds, classes
+}
+
+// within reports whether all devices that match a request match another one, too.
+func (q inquiry) within(r, other *task.Request) bool {
+	if r.Kind == other.Kind {
+		return true
+	}
+	for pool := range q.Pools() {
+		_, mine := q.Candidates(r, pool)
+		_, others := q.Candidates(other, pool)
+		if mine != nil && mine.Matches.LenWithout(others.Matches, 0) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// tooFew says that there cannot be enough devices. The number of devices is told if
+// it is that of the node's hardware and not of the moment.
+func (a *agreement) tooFew() finding {
+	if a.constraint != nil {
+		return a.unsatisfied()
+	}
+	usable := a.devices(none)
+	if len(a.covered) < 2 || usable >= a.wanted {
+		return finding{}
+	}
+	matching := a.devices(reachable)
+	detail := func() string {
+		return fmt.Sprintf("together they want %d; %s, %d available", a.wanted, matches(matching), usable)
+	}
+	if matching < a.wanted {
+		text := fmt.Sprintf("%s, %s", a.subject(), matches(matching))
+		return finding{text: text, lasting: true, detail: detail}
+	}
+	text := fmt.Sprintf("%s; %s, but ", a.subject(), matches(matching))
+	t := a.tally()
+	if possible := a.devices(report.EndsByItself); possible < a.wanted {
+		text += fmt.Sprintf("at most %d could be had, the rest %s", possible, t.wordsIf(report.Lasts, several))
+		return finding{text: text, lasting: true, detail: detail}
+	}
+	return finding{text: text + "fewer are free, the rest " + t.words(several), detail: detail}
+}
+
+func matches(n int) string {
+	if n == 1 {
+		return "1 matches"
+	}
+	return fmt.Sprintf("%d match", n)
+}
+
+// tally counts each device once for each request. It is for the causes.
+func (a *agreement) tally() tally {
+	var t tally
+	for i := range a.covered {
+		for _, pools := range a.covered[i].alternatives {
+			for j := range pools {
+				t.add(&pools[j], a.wanted)
+			}
+		}
+	}
+	return t
+}
+
+// subject says who wants how many devices together.
+func (a *agreement) subject() string {
+	return fmt.Sprintf("%s want %s%s together", a.who(), words.Plural(a.wanted, "device", "devices"), a.ofClass())
+}
+
+// who names the requests of one claim, or the claims.
+func (a *agreement) who() string {
+	var claims []*task.Claim
+	for i := range a.covered {
+		if c := a.covered[i].claim; !slices.Contains(claims, c) {
+			claims = append(claims, c)
+		}
+	}
+	switch {
+	case len(claims) == 1:
+		return fmt.Sprintf("claim %s, %s", claimname.Of(claims[0].API), a.requests())
+	case len(claims) == len(a.claims) && len(claims) > words.NamedAtMost:
+		return "the pod's claims"
+	}
+	return claimNames(claims)
+}
+
+// ofClass names the class of the devices if all are of one.
+func (a *agreement) ofClass() string {
+	class := ""
+	for i := range a.covered {
+		for _, pools := range a.covered[i].alternatives {
+			for j := range pools {
+				if name := pools[j].request.ClassName; class == "" || class == name {
+					class = name
+				} else {
+					return ""
+				}
+			}
+		}
+	}
+	return " of class " + class
+}

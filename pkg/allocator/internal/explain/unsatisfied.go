@@ -1,0 +1,120 @@
+package explain
+
+import (
+	"fmt"
+
+	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/attribute"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/report"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/words"
+)
+
+// unsatisfied says that a constraint rules a solution out. The number of devices is
+// told if it is that of the node's hardware and not of the moment.
+func (a *agreement) unsatisfied() finding {
+	usable := a.count(none).greatest(a)
+	if a.enough(&usable) {
+		return finding{}
+	}
+	possible := a.count(report.EndsByItself).greatest(a)
+	found := finding{lasting: !a.enough(&possible), detail: func() string { return a.shortOf(&usable) }}
+	var could string
+	switch {
+	case !found.lasting && a.disjoint(&usable):
+		could = "but no value has enough free devices for each of them"
+	case !found.lasting:
+		could = "but fewer are free"
+	case possible.devices == 0:
+		could = "but none could be had"
+	case a.disjoint(&possible):
+		could = "but no value has enough devices for each of them"
+	default:
+		could = fmt.Sprintf("but at most %d could be had", possible.devices)
+	}
+	found.text = fmt.Sprintf("claim %s, %s: %s, %s", claimname.Of(a.claims[0].API), a.requests(), a.ask(), could)
+	if n := a.lists(); n > 0 {
+		found.text += "; " + report.HaveLists(n, a.constraint.name.ID)
+	}
+	return found
+}
+
+// disjoint reports whether, for the best group of several requests, the number of
+// devices is not what is wrong with it.
+func (a *agreement) disjoint(best *group) bool {
+	return len(a.covered) > 1 && !a.constraint.distinct && !a.servesEach(best)
+}
+
+// ask is what the requests ask for.
+func (a *agreement) ask() string {
+	devices, verb := words.Plural(a.wanted, "device", "devices"), "are"
+	if a.wanted == 1 {
+		verb = "is"
+	}
+	switch {
+	case a.constraint.api.MatchAttribute != nil:
+		return fmt.Sprintf("%s %s wanted that agree on %s (matchAttribute)", devices, verb, a.constraint.name.Full)
+	}
+	return fmt.Sprintf("%s %s wanted that all differ in %s (distinctAttribute)", devices, verb, a.constraint.name.Full)
+}
+
+// shortOf says what is missing at the moment.
+func (a *agreement) shortOf(usable *group) string {
+	name := a.constraint.name.Full
+	switch {
+	case a.constraint.distinct:
+		return fmt.Sprintf("together %d are wanted that differ in %s, and at best %d do", a.wanted, name, usable.devices)
+	case a.disjoint(usable):
+		return fmt.Sprintf("no value of %s has enough of them for each", name)
+	}
+	return fmt.Sprintf("together %d are wanted that agree on %s, and at best %d do", a.wanted, name, usable.devices)
+}
+
+// lists counts the matching devices whose value is a list that is not understood.
+func (a *agreement) lists() int {
+	if a.constraint.lists || len(a.covered) == 0 {
+		return 0
+	}
+	n := 0
+	for pool, first := range a.covered[0].alternatives[0] {
+		for device := range first.pool.Devices {
+			if published := a.constraint.name.Lookup(&first.pool.Devices[device]); published == nil || len(attribute.ListValues(published)) == 0 {
+				continue
+			}
+			if len(a.offered(a.matchers(), pool, device, reachable)) > 0 {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// matchers are all alternatives of all requests.
+func (a *agreement) matchers() [][]inspection {
+	var all [][]inspection
+	for i := range a.covered {
+		all = append(all, a.covered[i].alternatives...)
+	}
+	return all
+}
+
+// lacking has, if no value has enough available devices for each request, the values
+// for which each request lacks devices.
+func (a *agreement) lacking() []report.LackingRequest {
+	counts := a.count(none)
+	if best := counts.greatest(a); len(counts.order) == 0 || !a.disjoint(&best) {
+		return nil
+	}
+	var list []report.LackingRequest
+	for i := range a.covered {
+		lacking := report.LackingRequest{Request: a.covered[i].name}
+		for _, v := range counts.order {
+			if v.IsKnown() && counts.groups[v].bySlot[i] < a.covered[i].wanted {
+				lacking.Values = append(lacking.Values, v.String())
+			}
+		}
+		if lacking.Values != nil {
+			list = append(list, lacking)
+		}
+	}
+	return list
+}

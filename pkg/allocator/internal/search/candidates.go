@@ -1,0 +1,154 @@
+package search
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/nodedeclaredfeatures/features/draoptionalnodeoperations"
+
+	"github.com/quartermaster-dra/quartermaster/internal/bitset"
+	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/capacity"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
+)
+
+// candidates are the devices of one pool as requests of one kind see them. A device
+// is in at most one of the two sets.
+type candidates struct {
+	// usable devices can be tried: they match, the node reaches them, nobody holds
+	// them (unless for admin access), their taints are tolerated and there is enough
+	// left of their counters.
+	usable bitset.Set
+	// failing devices cannot be judged because a selector fails on them or the
+	// capacity asked for makes no sense for them. A search that gets to one of them
+	// must stop with that error, as upstream does.
+	failing   bitset.Set
+	selection *selector.Selection
+	// wanted are, for allocation mode All, the devices that are meant.
+	wanted bitset.Set
+	// order is the policy's: the position by rank; nil if it is the same.
+	order []int
+	// consumptions and capacityErrors are what a look at the capacities gave, by
+	// position (DRAConsumableCapacity).
+	consumptions   map[int]capacity.Consumption
+	capacityErrors map[int]error
+	// open are, in a straight search that has to judge them first, the devices which it
+	// looks at: those that may turn out to be in one of the two sets.
+	open    bitset.Set
+	gradual selector.Gradual
+}
+
+// candidates of a request in a pool.
+func (s *Search) candidates(r *task.Request, pool int) *candidates {
+	return &s.table[r.Kind*len(s.pools)+pool]
+}
+
+// findCandidatesIn determines the candidates of a request in a pool.
+func (s *Search) findCandidatesIn(r *task.Request, index int) error {
+	c, state, pool := s.candidates(r, index), &s.pools[index], s.site.Pools[index]
+	c.usable = s.memory.bits.New(len(pool.Devices))
+	if !s.selectLater(r, c, pool) {
+		selection, err := s.selectAll(pool, r.Wanted)
+		switch {
+		case errors.Is(err, selector.ErrPending):
+			return err
+		case err != nil:
+			return interrupted(s.ctx)
+		}
+		c.failing, c.selection = selection.Failed, selection
+		c.usable.Copy(selection.Matches)
+		c.usable.And(pool.Reachable)
+	}
+	c.exclude(s.hidden(pool))
+	if !r.Admin {
+		c.exclude(s.occupied(state.usage, pool))
+	}
+	var measured bitset.Set
+	if c.open == nil {
+		measured = s.toMeasure(r, state, c)
+	}
+	c.usable.AndNot(s.unsupported(s.site.Node, pool))
+	if s.Settings().RefuseOfNode {
+		c.usable.AndNot(pool.OfNode)
+	}
+	if s.Settings().Features.DeviceTaints && !pool.Tainted.Empty() {
+		for i := range pool.Tainted.All() {
+			if c.usable.Has(i) && !r.Tolerates(pool.Devices[i].Taints) {
+				c.usable.Remove(i)
+			}
+		}
+	}
+	s.measure(r, state, measured, c)
+	c.usable.AndNot(state.usage.Exhausted(pool))
+	if s.Settings().Policy != nil {
+		c.order = s.Settings().Policy.Order(pool, state.usage, c.usable)
+	}
+	return nil
+}
+
+// exclude takes devices out of both sets. The set of failing devices may be shared
+// with the cache, so it is only copied if there is something to take out.
+func (c *candidates) exclude(devices bitset.Set) {
+	c.usable.AndNot(devices)
+	if c.open != nil {
+		c.open.AndNot(devices)
+	}
+	if devices != nil && !c.failing.Empty() {
+		c.failing = c.failing.Clone()
+		c.failing.AndNot(devices)
+	}
+}
+
+// occupied returns the devices that nobody else can get. Those of which others
+// only have shares are among them if shares are not understood, and with KeepShared also
+// if the device is not offered for sharing any more.
+func (s *Search) occupied(usage *ledger.PoolUsage, pool *inventory.NodePool) bitset.Set {
+	if !s.Settings().Features.ConsumableCapacity {
+		return usage.Occupied(pool)
+	}
+	held, shared := usage.Held(pool), usage.Shared(pool)
+	if !s.Settings().KeepShared || shared.Empty() {
+		return held
+	}
+	kept := shared.Clone()
+	kept.AndNot(pool.Shareable)
+	if kept.Empty() {
+		return held
+	}
+	kept.Or(held)
+	return kept
+}
+
+// candidateError is the error of a failing device.
+func (s *Search) candidateError(r *task.Request, at location) error {
+	c, pool := s.candidates(r, at.pool), s.site.Pools[at.pool]
+	if err := c.capacityErrors[at.device]; err != nil {
+		return s.capacityError(r, pool, at.device, err)
+	}
+	return r.Wanted.Error(pool, c.selection, at.device)
+}
+
+func (s *Search) capacityError(r *task.Request, pool *inventory.NodePool, device int, err error) error {
+	return newDeviceError(fmt.Sprintf("claim %s, request %s", claimname.Of(r.Claim.API), r.Reference()), pool, device, err)
+}
+
+// unsupported returns the devices which need a feature that is off, here or on
+// the node; nil if there are none.
+func (s *Search) unsupported(node *v1.Node, pool *inventory.NodePool) bitset.Set {
+	var set bitset.Set
+	if !s.Settings().Features.PartitionableDevices && !pool.Partitions.Empty() {
+		set = pool.Partitions
+	}
+	if pool.Skipping.Empty() || s.Settings().Features.OptionalNodeOperations &&
+		slices.Contains(node.Status.DeclaredFeatures, draoptionalnodeoperations.DRAOptionalNodeOperationsFeatureGate) {
+		return set
+	}
+	both := pool.Skipping.Clone()
+	both.Or(set)
+	return both
+}

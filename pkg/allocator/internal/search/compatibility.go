@@ -1,0 +1,61 @@
+package search
+
+import "github.com/quartermaster-dra/quartermaster/pkg/inventory"
+
+// compatibility is the state of each counter set of each pool. What the search
+// changes is undone with the values that joinGroups returns.
+type compatibility map[int]map[string]inventory.Groups
+
+// joinGroups adds a device to the counter sets that it draws from, all or nothing.
+// undo is what to give to restore.
+func (s *Search) joinGroups(at location) (undo map[string]inventory.Groups, ok bool) {
+	states, device := s.groupsIn(at.pool), s.device(at)
+	undo = make(map[string]inventory.Groups, len(device.ConsumesCounters))
+	for _, consumption := range device.ConsumesCounters {
+		before := states[consumption.CounterSet]
+		after, ok := before.Join(consumption.CompatibilityGroups)
+		if !ok {
+			s.compatibility.restore(at.pool, undo)
+			return nil, false
+		}
+		undo[consumption.CounterSet] = before
+		states[consumption.CounterSet] = after
+	}
+	return undo, true
+}
+
+func (c compatibility) restore(pool int, undo map[string]inventory.Groups) {
+	for set, before := range undo {
+		c[pool][set] = before
+	}
+}
+
+// groupsIn returns the states of a pool, initially those of the devices in use.
+func (s *Search) groupsIn(index int) map[string]inventory.Groups {
+	if states, found := s.compatibility[index]; found {
+		return states
+	}
+	if s.compatibility == nil {
+		s.compatibility = make(compatibility)
+	}
+	states := make(map[string]inventory.Groups)
+	s.compatibility[index] = states
+	pool, usage := s.site.Pools[index], s.pools[index].usage
+	if usage.Len() == 0 || !pool.HasGroups() {
+		return states // Any devices go together.
+	}
+	force := func(device *inventory.Device) {
+		for _, consumption := range device.ConsumesCounters {
+			states[consumption.CounterSet] = states[consumption.CounterSet].Force(consumption.CompatibilityGroups)
+		}
+	}
+	for i := range usage.Occupied(pool).All() {
+		force(&pool.Devices[i])
+	}
+	for device := range pool.Elsewhere() {
+		if usage.Uses(device.Name) {
+			force(device)
+		}
+	}
+	return states
+}

@@ -1,0 +1,260 @@
+package search
+
+import (
+	"github.com/quartermaster-dra/quartermaster/internal/bitset"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/attribute"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
+)
+
+// demand is a request that still needs devices.
+type demand struct {
+	request *task.Request
+	missing int
+	start   cursor // candidates before it are out of the question
+}
+
+// impossible reports whether there cannot be enough devices for what a request is
+// missing (if any is given) and for all requests of its claim after a slot and of all
+// claims after that. Deeper in the search there are never more devices than now.
+func (s *Search) impossible(current demand, c *task.Claim, slot int) bool {
+	if s.unpruned {
+		return false
+	}
+	s.memory.demands = s.memory.demands[:0]
+	if current.request != nil {
+		if !s.addDemand(current) {
+			return false
+		}
+	}
+	if s.collectDemands(c, slot) {
+		return true
+	}
+	demands := s.memory.demands
+	if !s.canSupply(demands, nil, 0) {
+		return true
+	}
+	for i := c.FirstConstraint; i < len(s.constraints); i++ {
+		if !s.canSatisfy(demands, &s.constraints[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// collectDemands lists what is missing after a slot, up to where the search could end
+// with an error: it then has to get there. impossible is true if a request cannot be
+// satisfied even alone. Requests with alternatives are no demands, because nobody
+// knows which it will be.
+func (s *Search) collectDemands(c *task.Claim, slot int) (impossible bool) {
+	for _, next := range s.Claims()[c.Index:] {
+		for i := range next.Slots {
+			if next == c && i <= slot {
+				continue
+			}
+			possible := false
+			for _, r := range next.Slots[i].Alternatives {
+				if s.mayErr(r) {
+					return false
+				}
+				possible = possible || s.possibleAlone(r)
+			}
+			if !possible {
+				return true
+			}
+			if only := next.Slots[i].Alternatives; len(only) == 1 && !s.addDemand(demand{request: only[0], missing: s.count[only[0].ID]}) {
+				return false
+			}
+		}
+	}
+	return false
+}
+
+// addDemand adds a demand unless the search could end with an error for it, or there
+// are too many. With admin access nothing is taken away from others, and for
+// allocation mode All there is no choice: possibleAlone says all there is to say.
+func (s *Search) addDemand(d demand) bool {
+	if s.mayErr(d.request) || len(s.memory.demands) == maxDemands {
+		return false
+	}
+	if !d.request.Admin && !d.request.All() && d.missing > 0 {
+		s.memory.demands = append(s.memory.demands, d)
+	}
+	return true
+}
+
+// mayErr reports whether the search could end with an error when it comes to a request:
+// at a failing device, or because all devices together break a constraint.
+func (s *Search) mayErr(r *task.Request) bool {
+	if r.All() {
+		return len(r.Claim.Constraints) > 0
+	}
+	for pool := range s.pools {
+		failing, taken := s.candidates(r, pool).failing, s.taken.byAny[pool]
+		if r.Admin {
+			taken = nil
+		}
+		if failing.LenWithout(taken, 0) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// possibleAlone reports whether there are enough devices for a request if nothing else
+// were missing any.
+func (s *Search) possibleAlone(r *task.Request) bool {
+	if r.All() {
+		for _, at := range s.wanted[r.ID] {
+			if !s.candidates(r, at.pool).usable.Has(at.device) || s.taken.forRequest(r, at) {
+				return false
+			}
+		}
+		return len(s.wanted[r.ID]) > 0
+	}
+	free := 0
+	for pool := range s.pools {
+		free += s.candidates(r, pool).usable.LenWithout(s.taken.against(r, pool), 0)
+	}
+	return free >= s.count[r.ID]
+}
+
+// available puts the devices of a pool that can meet a demand into the memory of a set.
+func (s *Search) available(into bitset.Set, d *demand, pool int) bitset.Set {
+	into = into.Sized(len(s.site.Pools[pool].Devices))
+	c := s.candidates(d.request, pool)
+	if c.usable == nil || pool < d.start.pool {
+		return into
+	}
+	into.Copy(c.usable)
+	into.AndNot(s.taken.byAny[pool])
+	into.AndNot(s.blocked(pool))
+	switch rank := d.start.in(pool); {
+	case c.order == nil:
+		into.RemoveBefore(rank)
+	default:
+		for _, device := range c.order[:min(rank, len(c.order))] {
+			into.Remove(device)
+		}
+	}
+	return into
+}
+
+// blocked returns the devices of a pool for which too little is left of the counters
+// since the search drew from them; nil if it has not.
+func (s *Search) blocked(pool int) bitset.Set {
+	p := &s.pools[pool]
+	if !p.drawn() {
+		return nil
+	}
+	if p.blockedAt != p.draws {
+		p.blocked = p.blocked.Sized(len(p.pool.Devices))
+		for device := range p.pool.Partitions.All() {
+			at := location{pool, device}
+			if !p.covers(device) && !(s.shared(at) && s.inUse(at)) {
+				p.blocked.Add(device)
+			}
+		}
+		p.blockedAt = p.draws
+	}
+	return p.blocked
+}
+
+// canSatisfy reports whether there are devices for all demands at once that satisfy
+// one constraint.
+func (s *Search) canSatisfy(demands []demand, c *scopedConstraint) bool {
+	covered := 0
+	for i := range demands {
+		if r := demands[i].request; c.coversClaimOf(r) && c.appliesTo(r) {
+			if r.Derives(c.name.Full) {
+				return true // Sees other values than the published ones.
+			}
+			covered++
+		}
+	}
+	switch {
+	case covered == 0 || !c.lists && c.devices() == 0 && c.numbering.hasStrange():
+		return true // A first device may have a value of a type that is not known.
+	case c.distinct:
+		return s.canDiffer(demands, c)
+	}
+	return s.canAgree(demands, c)
+}
+
+// hasStrange reports whether any device has a value of a type that is not known.
+func (n *numbering) hasStrange() bool {
+	for _, column := range n.columns {
+		if column != nil && !column.Strange.Empty() {
+			return true
+		}
+	}
+	return false
+}
+
+// canAgree reports whether there is a value on which all devices of a matchAttribute
+// can agree so that there are enough. Values that too few devices have at all are
+// passed over, because lists can have thousands of values of which hardly any are
+// common.
+func (s *Search) canAgree(demands []demand, c *scopedConstraint) bool {
+	enough := s.agreeing(demands, c)
+	if c.devices() > 0 {
+		for _, v := range c.agreed() {
+			if c.numbering.holders(v) >= enough && s.canSupply(demands, c, v) {
+				return true
+			}
+		}
+		return false
+	}
+	for v := range c.numbering.values {
+		if c.numbering.holders(attribute.ValueID(v)) >= enough && s.canSupply(demands, c, attribute.ValueID(v)) {
+			return true
+		}
+	}
+	return false
+}
+
+// agreeing is how many devices with the same value the demands need at least; one can
+// be enough if it can be allocated several times.
+func (s *Search) agreeing(demands []demand, c *scopedConstraint) int {
+	if s.sharable {
+		return 0
+	}
+	missing := 0
+	for i := range demands {
+		if r := demands[i].request; c.coversClaimOf(r) && c.appliesTo(r) {
+			missing += demands[i].missing
+		}
+	}
+	return missing
+}
+
+// canDiffer reports whether there are as many values left as devices are missing for a
+// distinctAttribute: each device takes at least one of its own.
+func (s *Search) canDiffer(demands []demand, c *scopedConstraint) bool {
+	f := &s.memory.flow
+	s.fillRows(demands, c)
+	rows := f.rows[:0]
+	for _, r := range f.rows {
+		if r.covered {
+			rows = append(rows, r)
+		}
+	}
+	f.rows, f.supplies, f.surplus = rows, f.supplies[:0], 0
+	f.users = resized(f.users, len(c.numbering.values))
+	for pool := range s.pools {
+		s.fillWords(pool, nil, 0)
+		for v := range f.users {
+			having := c.numbering.having(pool, attribute.ValueID(v))
+			for i := range f.rows {
+				if having != nil && f.words[i].Intersects(having) {
+					f.users[v] |= 1 << i
+				}
+			}
+		}
+	}
+	for v, users := range f.users {
+		if users != 0 && (v >= len(c.used) || c.used[v] == 0) {
+			f.addSupply(users, 1)
+		}
+	}
+	return f.satisfiable()
+}

@@ -1,0 +1,94 @@
+package search
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/attribute"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
+)
+
+// valuesFor returns the values that a device has for a constraint, until the next
+// call: of the attribute that the request derives under that name
+// (DRADerivedAttributes), else of what the driver published. found is false if the
+// device does not have the attribute.
+func (s *Search) valuesFor(r *task.Request, c *scopedConstraint, at location) (own []attribute.ValueID, found bool, err error) {
+	for _, derived := range r.Derived {
+		if string(derived.Name) != c.name.Full {
+			continue
+		}
+		device := s.device(at)
+		derivedAs, err := s.Settings().Evaluator.Derive(s.ctx, device, derived.Expression)
+		if err != nil {
+			return nil, false, s.derivationError(r, c, at, err)
+		}
+		if derivedAs == nil {
+			return nil, false, nil
+		}
+		for _, v := range attribute.Values(derivedAs, c.lists) {
+			own = append(own, c.numbering.number(v))
+		}
+		return own, true, nil
+	}
+	own, found = c.numbering.of(at)
+	return own, found, nil
+}
+
+// derivationError says what an error of Derive is about.
+func (s *Search) derivationError(r *task.Request, c *scopedConstraint, at location, err error) error {
+	origin := fmt.Sprintf("claim %s, request %s, derived attribute %s", claimname.Of(r.Claim.API), r.Reference(), c.name.Full)
+	switch {
+	case errors.Is(err, selector.ErrPending):
+		// Without the device, which would make the reason another one on each node.
+		return fmt.Errorf("%s: %w", origin, err)
+	case s.ctx.Err() != nil:
+		return interrupted(s.ctx)
+	}
+	return newDeviceError(origin, s.site.Pools[at.pool], at.device, err)
+}
+
+// derivationFails reports whether an attribute that a constraint looks at cannot be
+// derived for a device which the search may try. That is an error only if this is not
+// known: if the context ends, or a derivation is Pending.
+func (s *Search) derivationFails(c *task.Claim) (bool, error) {
+	constraints := s.constraintsOf(c)
+	fails := false
+	for _, r := range c.RequestsWithDerived() {
+		for i := range constraints {
+			if !constraints[i].appliesTo(r) || !r.Derives(constraints[i].name.Full) {
+				continue
+			}
+			failing, err := s.derivationFailsFor(r, &constraints[i])
+			if err != nil {
+				return false, err
+			}
+			fails = fails || failing
+		}
+	}
+	return fails, nil
+}
+
+// derivationFailsFor asks for the devices of all pools, also if a derivation is Pending, so
+// that it goes on for all of them.
+func (s *Search) derivationFailsFor(r *task.Request, c *scopedConstraint) (fails bool, unknown error) {
+	for pool := range s.pools {
+		candidates := s.candidates(r, pool)
+		if candidates.selection == nil {
+			continue
+		}
+		for device := range candidates.selection.Matches.All() {
+			_, _, err := s.valuesFor(r, c, location{pool, device})
+			switch {
+			case errors.Is(err, ErrInterrupted):
+				return false, err
+			case errors.Is(err, selector.ErrPending):
+				unknown = err
+			case err != nil:
+				fails = true
+			}
+		}
+	}
+	return fails, unknown
+}

@@ -1,0 +1,108 @@
+package search
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
+)
+
+const (
+	// maxFailedStates bounds the memory of a search.
+	maxFailedStates = 10_000
+	// worthRemembering is how many steps it must have taken to find out.
+	worthRemembering = 2
+)
+
+// failedStates are the states from which a search found no solution, so that it need
+// not find that out again when it gets to the same state another way. A state is the
+// request that is next, the devices that are gone, by class, and what the claim's
+// constraints demand of the next device.
+type failedStates struct {
+	states map[string]struct{}
+}
+
+func (f *failedStates) reset() { clear(f.states) }
+
+func (f *failedStates) has(state string) bool {
+	_, found := f.states[state]
+	return found
+}
+
+// add remembers a state. An empty one stands for one that cannot be described.
+func (f *failedStates) add(state string, steps int) {
+	if state == "" || steps < worthRemembering || len(f.states) >= maxFailedStates {
+		return
+	}
+	if f.states == nil {
+		f.states = make(map[string]struct{})
+	}
+	f.states[state] = struct{}{}
+}
+
+// stateBefore describes the state of the search before a request, "" if that is not
+// worth the effort or if shares are part of it: how full a device is depends on more
+// than the class of the devices chosen.
+func (s *Search) stateBefore(c *task.Claim, slot int) string {
+	if !s.turnedBack || len(s.sharing) > 0 || c.Index == 0 && slot == 0 {
+		return ""
+	}
+	gone := s.memory.members[:0]
+	for _, placements := range s.placed {
+		for i := range placements {
+			gone = append(gone, s.goneAs(&placements[i]))
+		}
+	}
+	s.memory.members = gone
+	slices.Sort(gone)
+	b := binary.AppendVarint(s.memory.key[:0], int64(c.Slots[slot].ID))
+	b = binary.AppendVarint(b, int64(len(s.placed[c.Index])))
+	for _, device := range gone {
+		b = binary.AppendUvarint(b, device)
+	}
+	constraints := s.constraintsOf(c)
+	for i := range constraints {
+		b = constraints[i].appendState(append(b, '|'))
+	}
+	s.memory.key = b
+	return string(b)
+}
+
+// goneAs describes a device that was chosen: by its class and counter set if the
+// search does not tell the devices of a class apart, otherwise by its position. Who
+// has it matters with admin access only.
+func (s *Search) goneAs(p *placement) uint64 {
+	const bits = 20
+	var who, what, set uint64
+	if s.HasAdmin() {
+		who = uint64(p.request.Claim.Index)
+	}
+	if !s.interchangeable() {
+		return who<<(2*bits) | uint64(p.at.pool)<<bits | uint64(p.at.device)
+	}
+	// The class must be determined before the key is written: both use the same memory.
+	what = uint64(s.classNumber(p.at))
+	if draws := s.site.Pools[p.at.pool].Counters.Draws(p.at.device); len(draws) == 1 {
+		set = uint64(draws[0].Set)
+	}
+	return who<<(2*bits) | what<<bits | set
+}
+
+// appendState encodes what the constraint demands of the next device.
+func (c *scopedConstraint) appendState(b []byte) []byte {
+	b = binary.AppendVarint(b, int64(min(c.devices(), 1)))
+	if !c.distinct {
+		if c.devices() > 0 {
+			for _, v := range c.agreed() {
+				b = binary.AppendVarint(b, int64(v))
+			}
+		}
+		return b
+	}
+	for v, devices := range c.used {
+		if devices > 0 {
+			b = binary.AppendVarint(b, int64(v))
+		}
+	}
+	return b
+}

@@ -1,0 +1,194 @@
+package search
+
+import (
+	"math/bits"
+
+	"github.com/quartermaster-dra/quartermaster/internal/bitset"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/attribute"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
+)
+
+const (
+	// maxDemands is how many requests a check can look at: a bit each.
+	maxDemands = 64
+	// checkSteps is what a check that found something impossible counts in a search's
+	// budget. It looks at all devices, where a step looks at one.
+	checkSteps = 10
+	// maxPause is the greatest number of steps between two checks.
+	maxPause = 63
+)
+
+// prospects says when a search asks whether there can be a solution. As long as the
+// answer is "yes" and yet it has to turn back, the reason is something else, and it
+// asks less and less often.
+type prospects struct {
+	hopeless  int // how often the answer was no
+	pause     int // in steps
+	nextCheck int // in steps
+}
+
+// cost is what the checks count in the budget.
+func (p *prospects) cost() int { return p.hopeless * checkSteps }
+
+// feasible reports whether all that is missing could still be had if capacity and
+// counters in combination were no concern: for a request that is missing some devices
+// from start on, and for everything after it. It asks this for no constraint, and for
+// each constraint alone. "No" is certain; where none of these things matters, so is
+// "yes".
+func (s *Search) feasible(r *task.Request, slot, missing int, start cursor) bool {
+	if s.steps < s.prospects.nextCheck {
+		return true
+	}
+	if s.impossible(demand{r, missing, start}, r.Claim, slot) {
+		s.prospects.hopeless++
+		s.prospects.pause = 0
+		return false
+	}
+	s.prospects.pause = min(2*s.prospects.pause+1, maxPause)
+	s.prospects.nextCheck = s.steps + s.prospects.pause
+	return true
+}
+
+// hopeless reports whether there cannot be a solution at all. A search asks before it
+// begins, unless it has only one request without constraints, of which tooFew says as
+// much.
+func (s *Search) hopeless() bool {
+	if len(s.Claims()) == 0 || s.Slots() < 2 && len(s.constraints) == 0 {
+		return false
+	}
+	return s.impossible(demand{}, s.Claims()[0], -1)
+}
+
+// flow is the memory of canSupply.
+type flow struct {
+	rows     []row
+	words    []bitset.Set
+	supplies []supply
+	surplus  int      // how many of the supplies cannot be had all at once
+	users    []uint64 // by value
+	matching matching
+	capping  capping
+}
+
+// row is one demand, or several that the same devices can meet.
+type row struct {
+	demand
+	need    int  // of all demands, less what shares can cover
+	covered bool // by the constraint in question
+}
+
+// canSupply reports whether there are devices for all demands at once. If a
+// constraint is given, the requests that it covers only get devices with a value.
+func (s *Search) canSupply(demands []demand, c *scopedConstraint, v attribute.ValueID) bool {
+	f := &s.memory.flow
+	s.fillRows(demands, c)
+	f.supplies, f.surplus = f.supplies[:0], 0
+	for pool := range s.pools {
+		s.fillWords(pool, c, v)
+		if s.turnedBack {
+			s.addCapped(pool)
+		}
+		shareable := s.pools[pool].shareable
+		for word := range s.taken.byAny[pool] {
+			f.addSupplies(word, shareable)
+		}
+	}
+	return f.satisfiable()
+}
+
+// fillRows joins demands that the same devices can meet. With shares it does not,
+// because each request can have its own share of a device.
+func (s *Search) fillRows(demands []demand, c *scopedConstraint) {
+	f := &s.memory.flow
+	f.rows = f.rows[:0]
+next:
+	for _, d := range demands {
+		covered := c != nil && c.coversClaimOf(d.request) && c.appliesTo(d.request)
+		if d.start == (cursor{}) && !s.sharable {
+			for i := range f.rows {
+				r := &f.rows[i]
+				if r.start == (cursor{}) && r.request.Kind == d.request.Kind && r.covered == covered {
+					r.need += d.missing
+					continue next
+				}
+			}
+		}
+		f.rows = append(f.rows, row{d, d.missing, covered})
+	}
+}
+
+// fillWords determines which devices of a pool can meet each row.
+func (s *Search) fillWords(pool int, c *scopedConstraint, v attribute.ValueID) {
+	f, having := &s.memory.flow, bitset.Set(nil)
+	if c != nil {
+		having = c.numbering.having(pool, v)
+	}
+	f.words = kept(f.words, len(f.rows))
+	for i := range f.rows {
+		f.words[i] = s.available(f.words[i], &f.rows[i].demand, pool)
+		switch {
+		case c == nil || !f.rows[i].covered:
+		case having == nil:
+			clear(f.words[i])
+		default:
+			f.words[i].And(having)
+		}
+	}
+}
+
+// addSupplies counts the devices of one word by the rows that they can meet.
+func (f *flow) addSupplies(word int, shareable bitset.Set) {
+	var all uint64
+	for i := range f.rows {
+		if shareable != nil && shareable[word] != 0 {
+			f.rows[i].need -= bits.OnesCount64(f.words[i][word] & shareable[word])
+			f.words[i][word] &^= shareable[word]
+		}
+		all |= f.words[i][word]
+	}
+	for all != 0 {
+		// All devices that can meet the same rows as the first.
+		alike, users := all, uint64(0)
+		first := all & -all
+		for i := range f.rows {
+			if w := f.words[i][word]; w&first != 0 {
+				alike &= w
+				users |= 1 << i
+			} else {
+				alike &^= w
+			}
+		}
+		f.addSupply(users, bits.OnesCount64(alike))
+		all &^= alike
+	}
+}
+
+func (f *flow) addSupply(users uint64, count int) {
+	for i := range f.supplies {
+		if f.supplies[i].users == users {
+			f.supplies[i].count += count
+			return
+		}
+	}
+	f.supplies = append(f.supplies, supply{users, count})
+}
+
+// having returns the devices of a pool with a value, nil if there are none.
+func (n *numbering) having(pool int, v attribute.ValueID) bitset.Set {
+	column := n.columns[pool]
+	if column == nil {
+		return nil
+	}
+	if n.ids[pool] == nil {
+		if int(v) < len(column.Having) {
+			return column.Having[v]
+		}
+		return nil
+	}
+	for local, id := range n.ids[pool] {
+		if id == v {
+			return column.Having[local]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package search
+
+import (
+	"sync"
+
+	"github.com/quartermaster-dra/quartermaster/internal/bitset"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/budget"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
+)
+
+// searches are used again: a search runs for every pod and node, and what it needs
+// is much the same each time.
+var searches = sync.Pool{New: func() any { return new(Search) }}
+
+// memory is what a search keeps from one use to the next besides its own fields.
+type memory struct {
+	words   []uint64
+	bits    bitset.Arena
+	numbers []int
+	sets    []bitset.Set
+	flow    flow
+	demands []demand
+	key     []byte
+	members []uint64
+}
+
+// takeSearch returns a search without any traces of its last use.
+func takeSearch(t *task.Task, site Site, straight bool) *Search {
+	s := searches.Get().(*Search)
+	s.Task, s.site = t, site
+	s.steps, s.unpruned, s.turnedBack, s.gaveUp, s.prospects = 0, false, false, false, prospects{}
+	s.goesStraight = straight
+	s.sharing, s.compatibility, s.sharable = nil, nil, false
+	s.classes.reset(len(site.Pools))
+	s.failed.reset()
+
+	words := 0
+	for _, pool := range site.Pools {
+		words += bitset.Words(len(pool.Devices))
+	}
+	s.memory.words = resized(s.memory.words, words*setsOf(t, straight))
+	s.memory.bits = s.memory.words
+	s.memory.numbers = resized(s.memory.numbers, len(t.Requests())+t.Slots())
+	s.count, s.chosen = s.memory.numbers[:len(t.Requests())], s.memory.numbers[len(t.Requests()):]
+	s.table = resized(s.table, len(t.Kinds())*len(site.Pools))
+	s.pools = kept(s.pools, len(site.Pools))
+	s.constraints = kept(s.constraints, t.Constraints())
+	s.placed = emptied(s.placed, len(t.Claims()))
+	if t.WantsAll() {
+		s.wanted = emptied(s.wanted, len(t.Requests()))
+	}
+	s.taken.reset(len(t.Claims()), site.Pools, &s.memory)
+	return s
+}
+
+// Release lets another search use the memory. The search must not be used any more.
+func (s *Search) Release() {
+	s.Task, s.site, s.ctx, s.allowance = nil, Site{}, nil, budget.Allowance{}
+	clear(s.table)
+	for i := range s.pools {
+		s.pools[i].release()
+	}
+	searches.Put(s)
+}
+
+// setsOf is how many sets a search needs of each pool: the candidates of each kind
+// of request, the devices that each claim has taken, and those that all have.
+func setsOf(t *task.Task, straight bool) int {
+	sets := len(t.Kinds()) + 1
+	if straight {
+		sets += 2 * len(t.Kinds()) // See selectLater.
+	}
+	if len(t.Claims()) > 1 {
+		sets += len(t.Claims())
+	}
+	return sets
+}
+
+// kept returns a list of the given length in the same memory. Its elements are
+// whatever they were.
+func kept[T any](list []T, length int) []T {
+	if cap(list) < length {
+		return append(list[:cap(list)], make([]T, length-cap(list))...)
+	}
+	return list[:length]
+}
+
+// resized is kept with elements that are zero.
+func resized[T any](list []T, length int) []T {
+	list = kept(list, length)
+	clear(list)
+	return list
+}
+
+// emptied is kept for lists, which become empty but keep their memory.
+func emptied[T any](lists [][]T, length int) [][]T {
+	lists = kept(lists, length)
+	for i := range lists {
+		lists[i] = lists[i][:0]
+	}
+	return lists
+}

@@ -1,0 +1,85 @@
+package search
+
+import (
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+)
+
+// nodeSelector returns where the devices of a claim can be used, nil if everywhere.
+// A device that is local to a node, or binds to one when used, fixes the node of
+// the search. Otherwise the selectors of all devices must hold at once.
+func (s *Search) nodeSelector(devices []placement) (*v1.NodeSelector, error) {
+	var joined v1.NodeSelectorTerm
+	for _, p := range devices {
+		device := s.device(p.at)
+		nodeName, selector := device.Slice.Spec.NodeName, device.Slice.Spec.NodeSelector
+		if ptr.Deref(device.Slice.Spec.PerDeviceNodeSelection, false) {
+			nodeName, selector = device.NodeName, device.NodeSelector
+		}
+		if nodeName != nil || ptr.Deref(device.BindsToNode, false) {
+			return onlyNode(s.site.Node.Name), nil
+		}
+		if selector == nil || len(selector.NodeSelectorTerms) == 0 {
+			continue
+		}
+		if n := len(selector.NodeSelectorTerms); n > 1 {
+			return nil, fmt.Errorf("device %s: its node selector has %d terms, but the API allows only one; "+
+				"its driver must publish it anew", device.Name, n)
+		}
+		term := &selector.NodeSelectorTerms[0]
+		joined.MatchFields = addRequirements(joined.MatchFields, term.MatchFields)
+		joined.MatchExpressions = addRequirements(joined.MatchExpressions, term.MatchExpressions)
+	}
+	if len(joined.MatchFields) == 0 && len(joined.MatchExpressions) == 0 {
+		return nil, nil
+	}
+	return &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{joined}}, nil
+}
+
+// onlyOnThisNode reports whether the first device is local to the node, which makes
+// the selector of the claim one that cannot fail.
+func (s *Search) onlyOnThisNode(devices []placement) bool {
+	return len(devices) > 0 && s.device(devices[0].at).Slice.Spec.NodeName != nil
+}
+
+// onlyNode selects a node by name. All parts of the selector share one piece of memory.
+func onlyNode(name string) *v1.NodeSelector {
+	parts := &struct {
+		selector     v1.NodeSelector
+		terms        [1]v1.NodeSelectorTerm
+		requirements [1]v1.NodeSelectorRequirement
+		values       [1]string
+	}{}
+	parts.values[0] = name
+	parts.requirements[0] = v1.NodeSelectorRequirement{Key: "metadata.name", Operator: v1.NodeSelectorOpIn, Values: parts.values[:]}
+	parts.terms[0].MatchFields = parts.requirements[:]
+	parts.selector.NodeSelectorTerms = parts.terms[:]
+	return &parts.selector
+}
+
+// addRequirements appends those requirements that are not there yet.
+func addRequirements(to, from []v1.NodeSelectorRequirement) []v1.NodeSelectorRequirement {
+	for _, requirement := range from {
+		if !slices.ContainsFunc(to, func(r v1.NodeSelectorRequirement) bool { return sameRequirement(r, requirement) }) {
+			to = append(to, requirement)
+		}
+	}
+	return to
+}
+
+// sameRequirement ignores the order of values and repeated ones.
+func sameRequirement(a, b v1.NodeSelectorRequirement) bool {
+	return a.Key == b.Key && a.Operator == b.Operator && includes(a.Values, b.Values) && includes(b.Values, a.Values)
+}
+
+func includes(all, some []string) bool {
+	for _, v := range some {
+		if !slices.Contains(all, v) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,126 @@
+package search
+
+import (
+	"github.com/quartermaster-dra/quartermaster/internal/bitset"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/capacity"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+)
+
+// placement is a device that was chosen for a request, and what that changed.
+type placement struct {
+	request *task.Request
+	at      location
+
+	shared   bool
+	consumed capacity.Amounts            // of a shared device
+	groups   map[string]inventory.Groups // what compatibility.restore needs
+	drawn    bool                        // from counters
+}
+
+// placing is the outcome of place.
+type placing int
+
+const (
+	placedOK placing = iota
+	notAvailable
+	constraintViolated
+)
+
+// place takes a candidate for a request if counters, compatibility groups,
+// constraints and capacity allow it. If they do not, nothing has changed. Errors
+// are those of derived attributes.
+func (s *Search) place(r *task.Request, at location) (placing, error) {
+	p := placement{request: r, at: at, shared: s.shared(at)}
+	// A share of a device in use draws nothing more from counters.
+	if bitset.Has(s.pools[at.pool].pool.Partitions, at.device) && !(p.shared && s.inUse(at)) {
+		if !s.draw(&p) {
+			return notAvailable, nil
+		}
+	}
+	added, err := s.addToConstraints(r, at)
+	if err != nil || !added {
+		s.giveBack(&p)
+		return constraintViolated, err
+	}
+	// For other modes try has asked this before: there, too little capacity comes
+	// before constraints.
+	if r.All() && !s.hasRoom(r, at) {
+		s.removeFromConstraints(r, len(r.Claim.Constraints))
+		s.giveBack(&p)
+		return notAvailable, nil
+	}
+	if p.shared {
+		p.consumed = s.addShare(r, at)
+	} else {
+		s.taken.add(r.Claim.Index, at)
+	}
+	s.placed[r.Claim.Index] = append(s.placed[r.Claim.Index], p)
+	return placedOK, nil
+}
+
+// unplace undoes the last place for the request's claim.
+func (s *Search) unplace(r *task.Request) {
+	c := r.Claim.Index
+	last := len(s.placed[c]) - 1
+	p := s.placed[c][last]
+	s.placed[c] = s.placed[c][:last]
+	if p.shared {
+		s.removeShare(p.at, p.consumed)
+	} else {
+		s.taken.remove(c, p.at)
+	}
+	s.removeFromConstraints(r, len(r.Claim.Constraints))
+	s.giveBack(&p)
+}
+
+// draw takes what a device needs of counter sets: room for its compatibility
+// groups, and the counters themselves.
+func (s *Search) draw(p *placement) bool {
+	if s.Settings().Features.CompatibilityGroups {
+		undo, ok := s.joinGroups(p.at)
+		if !ok {
+			return false
+		}
+		p.groups = undo
+	}
+	p.drawn = s.pools[p.at.pool].draw(p.at.device)
+	if !p.drawn {
+		s.compatibility.restore(p.at.pool, p.groups)
+	}
+	return p.drawn
+}
+
+func (s *Search) giveBack(p *placement) {
+	if p.drawn {
+		s.compatibility.restore(p.at.pool, p.groups)
+		s.pools[p.at.pool].giveBack(p.at.device)
+	}
+}
+
+// addToConstraints adds a device to all constraints that cover the request, or to none.
+func (s *Search) addToConstraints(r *task.Request, at location) (bool, error) {
+	constraints := s.constraintsOf(r.Claim)
+	for i := range constraints {
+		c := &constraints[i]
+		if !c.appliesTo(r) {
+			continue
+		}
+		values, found, err := s.valuesFor(r, c, at)
+		if err != nil || !found || !c.add(values) {
+			s.removeFromConstraints(r, i)
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// removeFromConstraints undoes the adds to the first n constraints.
+func (s *Search) removeFromConstraints(r *task.Request, n int) {
+	constraints := s.constraintsOf(r.Claim)
+	for i := n - 1; i >= 0; i-- {
+		if constraints[i].appliesTo(r) {
+			constraints[i].remove()
+		}
+	}
+}

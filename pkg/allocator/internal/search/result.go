@@ -1,0 +1,79 @@
+package search
+
+import (
+	"fmt"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
+)
+
+// results turns the solution into what goes into the status of the claims.
+func (s *Search) results() ([]resourceapi.AllocationResult, error) {
+	results := make([]resourceapi.AllocationResult, len(s.Claims()))
+	for i, c := range s.Claims() {
+		devices := make([]resourceapi.DeviceRequestAllocationResult, len(s.placed[i]))
+		for j := range s.placed[i] {
+			s.fillDevice(&devices[j], &s.placed[i][j])
+		}
+		nodeSelector, err := s.nodeSelector(s.placed[i])
+		if err != nil {
+			return nil, fmt.Errorf("claim %s: %w", claimname.Of(c.API), err)
+		}
+		results[i].Devices.Results = devices
+		results[i].Devices.Config = s.config(c)
+		results[i].NodeSelector = nodeSelector
+	}
+	return results, nil
+}
+
+// checkResults finds what would keep results from being made, without making them.
+func (s *Search) checkResults() ([]resourceapi.AllocationResult, error) {
+	for i, c := range s.Claims() {
+		if s.onlyOnThisNode(s.placed[i]) {
+			continue
+		}
+		if _, err := s.nodeSelector(s.placed[i]); err != nil {
+			return nil, fmt.Errorf("claim %s: %w", claimname.Of(c.API), err)
+		}
+	}
+	return nil, nil
+}
+
+// fillDevice sets what is known of a device that was chosen. It writes only fields
+// that are not empty: there are many, and most are.
+func (s *Search) fillDevice(result *resourceapi.DeviceRequestAllocationResult, p *placement) {
+	device := s.device(p.at)
+	result.Request = p.request.Reference()
+	result.Driver = device.Slice.Spec.Driver
+	result.Pool = device.Slice.Spec.Pool.Name
+	result.Device = device.Name
+	if p.request.Tolerations != nil {
+		result.Tolerations = p.request.Tolerations
+	}
+	if device.Slice.Spec.SkipNodeOperations != nil {
+		result.SkipNodeOperations = device.Slice.Spec.SkipNodeOperations
+	}
+	if p.shared {
+		result.ShareID = ptr.To(s.Settings().ShareID())
+		if len(p.consumed) > 0 {
+			result.ConsumedCapacity = p.consumed
+		}
+	}
+	if p.request.Admin {
+		result.AdminAccess = ptr.To(true)
+	}
+	if s.Settings().Features.DeviceBindingAndStatus && device.BindingConditions != nil {
+		result.BindingConditions = device.BindingConditions
+	}
+	if s.Settings().Features.DeviceBindingAndStatus && device.BindingFailureConditions != nil {
+		result.BindingFailureConditions = device.BindingFailureConditions
+	}
+}
+
+// selected returns the request or alternative that was chosen for a slot.
+func (s *Search) selected(c *task.Claim, slot int) *task.Request {
+	return c.Slots[slot].Alternatives[s.chosen[c.Slots[slot].ID]]
+}

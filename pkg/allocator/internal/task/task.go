@@ -1,0 +1,258 @@
+// Package task has what is asked for: claims with their requests, alternatives and constraints,
+// resolved as far as that does not depend on a node. It knows nothing of searches.
+package task
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"slices"
+
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
+)
+
+// Task is a list of claims that are to be allocated together, with everything
+// resolved that does not depend on the node. It is immutable: searches only read it.
+type Task struct {
+	settings *Settings
+	claims   []*Claim
+	// requests are all requests and alternatives, by their id.
+	requests []*Request
+	// kinds has the first request of each kind.
+	kinds []*Request
+	// slotCount and constraintCount are the numbers of slots and constraints of all claims.
+	slotCount, constraintCount int
+	// all is set if any request has allocation mode All, admin if any has admin access.
+	all, admin bool
+	// allConstrained is set if the claim of a request with allocation mode All has
+	// constraints.
+	allConstrained bool
+}
+
+// Settings are those of the solver that the task was made for.
+func (t *Task) Settings() *Settings { return t.settings }
+
+// Claims are those of the task, in their order.
+func (t *Task) Claims() []*Claim { return t.claims }
+
+// Requests are all requests and alternatives, by their id.
+func (t *Task) Requests() []*Request { return t.requests }
+
+// Kinds has the first request of each kind, by its number.
+func (t *Task) Kinds() []*Request { return t.kinds }
+
+// Slots is the number of requests of all claims, each with its alternatives being one.
+func (t *Task) Slots() int { return t.slotCount }
+
+// Constraints is the number of constraints of all claims.
+func (t *Task) Constraints() int { return t.constraintCount }
+
+// WantsAll reports whether any request has allocation mode All.
+func (t *Task) WantsAll() bool { return t.all }
+
+// HasAdmin reports whether any request has admin access.
+func (t *Task) HasAdmin() bool { return t.admin }
+
+// ConstrainsAll reports whether the claim of a request with allocation mode All has
+// constraints.
+func (t *Task) ConstrainsAll() bool { return t.allConstrained }
+
+// Prepare resolves the claims. It never fails: errors are kept and come out of
+// Err and of searches, where they take the place that they have among the errors which
+// only a node can bring to light.
+func Prepare(s *Settings, claims []*resourceapi.ResourceClaim) *Task {
+	if s.Resolve != nil {
+		return prepareResolved(s, claims)
+	}
+	return prepareAsIs(s, claims)
+}
+
+func prepareAsIs(s *Settings, claims []*resourceapi.ResourceClaim) *Task {
+	slotCount, requestCount := 0, 0
+	for _, api := range claims {
+		slotCount += len(api.Spec.Devices.Requests)
+		for i := range api.Spec.Devices.Requests {
+			requestCount += max(1, len(api.Spec.Devices.Requests[i].FirstAvailable))
+		}
+	}
+	t, storage, slots, requests := newTask(len(claims), slotCount, requestCount)
+	t.settings = s
+	for index, api := range claims {
+		c := &storage[index]
+		*c = Claim{Index: index, API: api, Constraints: api.Spec.Devices.Constraints, FirstConstraint: t.constraintCount, Most: resourceapi.AllocationResultsMaxSize}
+		t.constraintCount += len(c.Constraints)
+		start := len(slots)
+		for i := range api.Spec.Devices.Requests {
+			slots = append(slots, t.newSlot(c, len(slots), &api.Spec.Devices.Requests[i], requests))
+		}
+		c.Slots = slots[start:]
+		t.claims[index] = c
+	}
+	return t
+}
+
+// smallTask is the memory of a task with one claim that has one request, which is
+// what most pods have. This runs for every pod, and the time goes into taking memory.
+type smallTask struct {
+	Task
+	claimPointers   [1]*Claim
+	claims          [1]Claim
+	slots           [1]Slot
+	requestPointers [2]*Request
+	requests        [1]Request
+}
+
+// newTask takes the memory for a task: one piece of each kind.
+func newTask(claims, slots, requests int) (*Task, []Claim, []Slot, []Request) {
+	if claims == 1 && slots == 1 && requests == 1 {
+		m := &smallTask{}
+		m.Task.claims, m.Task.slotCount = m.claimPointers[:], 1
+		m.Task.requests, m.kinds = m.requestPointers[:0:1], m.requestPointers[1:1]
+		return &m.Task, m.claims[:], m.slots[:0], m.requests[:]
+	}
+	pointers := make([]*Request, 2*requests)
+	t := &Task{
+		claims: make([]*Claim, claims), slotCount: slots,
+		requests: pointers[:0:requests], kinds: pointers[requests:requests],
+	}
+	return t, make([]Claim, claims), make([]Slot, 0, slots), make([]Request, requests)
+}
+
+// newSlot resolves a request. New requests take the next place in storage.
+func (t *Task) newSlot(c *Claim, id int, api *resourceapi.DeviceRequest, storage []Request) Slot {
+	result := Slot{ID: id, Name: api.Name}
+	start := len(t.requests)
+	switch {
+	case api.Exactly != nil:
+		t.newRequest(c, exactSpec(api), storage)
+	case len(api.FirstAvailable) == 0:
+		result.Err = fmt.Errorf("claim %s, request %s: neither exactly nor firstAvailable is set; "+
+			"the request may use an API that this scheduler does not know", claimname.Of(c.API), api.Name)
+	case !t.settings.Features.PrioritizedList:
+		result.Err = fmt.Errorf("claim %s, request %s: has alternatives (firstAvailable), "+
+			"but the feature DRAPrioritizedList is off", claimname.Of(c.API), api.Name)
+	default:
+		for i := range api.FirstAvailable {
+			t.newRequest(c, alternativeSpec(api, i), storage)
+		}
+	}
+	result.Alternatives = t.requests[start:]
+	return result
+}
+
+// Err returns the first problem of the claims that no node can cure, or nil.
+func (t *Task) Err() error {
+	for _, c := range t.claims {
+		if c.Err != nil {
+			return c.Err
+		}
+		for _, s := range c.Slots {
+			if s.Err != nil {
+				return s.Err
+			}
+			for _, r := range s.Alternatives {
+				if r.Err != nil {
+					return r.Err
+				}
+			}
+		}
+		if err := c.ConstraintErr(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AppendKey appends a text that is the same for tasks which have the same solutions on
+// every node: the same requests, constraints and classes, for whichever claims.
+func (t *Task) AppendKey(b []byte) []byte {
+	for _, c := range t.claims {
+		spec, err := c.API.Spec.Marshal()
+		if err != nil {
+			return append(b, c.API.UID...) // Its own, then.
+		}
+		b = append(binary.AppendUvarint(b, uint64(len(spec))), spec...)
+	}
+	for _, r := range t.requests {
+		if r.Class != nil {
+			b = append(append(append(b, r.Class.UID...), r.Class.ResourceVersion...), '/')
+		}
+	}
+	return b
+}
+
+// NeedsDevices reports whether any claim asks for devices. A claim may have no requests; it
+// is allocated with nothing, on any node.
+func (t *Task) NeedsDevices() bool { return t.slotCount > 0 }
+
+// HasAlternatives reports whether any request has alternatives, so that solutions may
+// be better or worse.
+func (t *Task) HasAlternatives() bool {
+	for _, r := range t.requests {
+		if r.Parent != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// Interested reports whether any request of the task could ever use a device of a
+// pool: it matches, or nobody can say because a selector fails on it. Who holds the
+// device and which node reaches it does not matter. If devices are named, only
+// these count, unless they share counters with others. A request for all devices is
+// interested in every pool that is not complete, because it has to wait for it. If
+// the context ends first, or its budget, the answer is true.
+func (t *Task) Interested(ctx context.Context, pool *inventory.NodePool, devices ...string) bool {
+	if !pool.Partitions.Empty() {
+		devices = nil
+	}
+	for _, r := range t.requests {
+		if r.Err != nil {
+			continue
+		}
+		if r.All() && pool.State != inventory.Complete {
+			return true
+		}
+		selection, err := t.settings.Evaluator.Select(ctx, pool, r.Wanted)
+		if err != nil || mayMatch(pool, selection, devices) {
+			return true
+		}
+	}
+	return false
+}
+
+// mayMatch reports whether any of the named devices, or if none is named of all,
+// may match.
+func mayMatch(pool *inventory.NodePool, selection *selector.Selection, devices []string) bool {
+	if len(devices) == 0 {
+		return !selection.Matches.Empty() || !selection.Failed.Empty()
+	}
+	if pool.Unique() { // A large pool is not gone through for each device and pod.
+		return slices.ContainsFunc(devices, func(name string) bool {
+			i, found := pool.Position(name)
+			return found && (selection.Matches.Has(i) || selection.Failed.Has(i))
+		})
+	}
+	for i := range pool.Devices {
+		if slices.Contains(devices, pool.Devices[i].Name) && (selection.Matches.Has(i) || selection.Failed.Has(i)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Classes yields the names of the device classes that the task refers to.
+func (t *Task) Classes() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, r := range t.requests {
+			if !yield(r.ClassName) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,43 @@
+// Package words joins names and numbers to texts for people.
+package words
+
+import (
+	"fmt"
+	"strings"
+)
+
+// NamedAtMost is how many names a short text gives of one kind. GPUs that can be
+// partitioned have a counter for each slice of their memory.
+const NamedAtMost = 3
+
+// Plural is a number with the right form of a noun.
+func Plural(n int, one, several string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, several)
+}
+
+// Join lists names, of which there is at least one, but not too many of them.
+func Join(names []string) string {
+	last := len(names) - 1
+	switch {
+	case last == 0:
+		return names[0]
+	case last > NamedAtMost:
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:NamedAtMost], ", "), len(names)-NamedAtMost)
+	}
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}
+
+// Requests joins the names of requests.
+func Requests(names []string) string {
+	switch last := len(names) - 1; {
+	case last < 0:
+		return "no request"
+	case last == 0:
+		return "request " + names[0]
+	default:
+		return "requests " + Join(names)
+	}
+}
