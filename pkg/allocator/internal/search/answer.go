@@ -53,7 +53,7 @@ func run(ctx context.Context, t *task.Task, site Site, results resultsOf) (Answe
 		return Answer{}, err
 	}
 	found := false
-	if !search.hopeless() {
+	if !search.infeasible() {
 		found, err = search.claim(0)
 	}
 	a := Answer{Steps: search.steps, TurnedBack: search.turnedBack, Found: found}

@@ -22,13 +22,13 @@ const (
 // answer is "yes" and yet it has to turn back, the reason is something else, and it
 // asks less and less often.
 type prospects struct {
-	hopeless  int // how often the answer was no
-	pause     int // in steps
-	nextCheck int // in steps
+	infeasible int // how often the answer was no
+	pause      int // in steps
+	nextCheck  int // in steps
 }
 
 // cost is what the checks count in the budget.
-func (p *prospects) cost() int { return p.hopeless * checkSteps }
+func (p *prospects) cost() int { return p.infeasible * checkSteps }
 
 // feasible reports whether all that is missing could still be had if capacity and
 // counters in combination were no concern: for a request that is missing some devices
@@ -40,7 +40,7 @@ func (s *Search) feasible(r *task.Request, slot, missing int, start cursor) bool
 		return true
 	}
 	if s.impossible(demand{r, missing, start}, r.Claim, slot) {
-		s.prospects.hopeless++
+		s.prospects.infeasible++
 		s.prospects.pause = 0
 		return false
 	}
@@ -49,10 +49,10 @@ func (s *Search) feasible(r *task.Request, slot, missing int, start cursor) bool
 	return true
 }
 
-// hopeless reports whether there cannot be a solution at all. A search asks before it
+// infeasible reports whether there cannot be a solution at all. A search asks before it
 // begins, unless it has only one request without constraints, of which tooFew says as
 // much.
-func (s *Search) hopeless() bool {
+func (s *Search) infeasible() bool {
 	if len(s.Claims()) == 0 || s.Slots() < 2 && len(s.constraints) == 0 {
 		return false
 	}
