@@ -29,6 +29,9 @@ type cycle struct {
 	pod *requeue.Pod
 	// rejected is set once Filter has said no to a node.
 	rejected atomic.Bool
+	// undecided is set once Filter could not say whether a node will do, because an expression
+	// was still being evaluated.
+	undecided atomic.Bool
 	// claims of the pod, each once, in the order of pod.spec.resourceClaims.
 	claims []*podClaim
 	// task allocates the claims for which nothing is decided yet; nil if there are none.

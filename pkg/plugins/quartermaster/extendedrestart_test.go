@@ -161,6 +161,30 @@ func TestLeftOverClaims(t *testing.T) {
 	}
 }
 
+// TestLeftOverClaimWhileEvaluating: as long as it is not known which devices match, it is not
+// known either that a claim which is left over fits nowhere.
+func TestLeftOverClaimWhileEvaluating(t *testing.T) {
+	t.Parallel()
+	pod := gpuPod("p", "1")
+	left := with(extendedresource.NewClaim(pod), func(claim *resourceapi.ResourceClaim) {
+		claim.Spec.Devices.Requests = builder.Claim("", builder.Request("container-0-request-0", "gpu")).Obj().Spec.Devices.Requests
+		claim.Name = "left"
+	})
+	class := servingClass("gpu", gpuResource)
+	class.Spec.Selectors = []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{Expression: `device.attributes["gpu.example.com"].index == 1`}}}
+	inCluster(t, plus(indexed("n0", "n1")[1:], class, left, pod), func(t *testing.T, f *fixture) {
+		f.pl.attemptBudget = 0
+		result := f.schedule(pod)
+		require.Equal(t, "Filter", result.phase)
+		require.Len(t, f.claimsFor(pod.UID), 1)
+		require.Nil(t, f.claimsFor(pod.UID)[0].DeletionTimestamp, result.text())
+		f.settle()
+		require.Contains(t, f.names(), "default/p", "tried again")
+		require.Empty(t, f.schedule(pod).phase)
+		require.Equal(t, "left", f.claimsFor(pod.UID)[0].Name)
+	})
+}
+
 // TestLeftOverClaimOfBoundPod: the pod turns out to be bound, so nothing is deleted.
 func TestLeftOverClaimOfBoundPod(t *testing.T) {
 	t.Parallel()

@@ -129,6 +129,9 @@ func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, task *
 	case isFilterTimeout(ctx, err):
 		return pl.timedOut(ctx, c, node)
 	case err != nil:
+		if errors.Is(err, selector.ErrPending) {
+			c.undecided.Store(true)
+		}
 		pl.waker.AwaitVerdict(c.pod, err)
 		if ctx.Err() == nil && c.pod.HelpedByAnySlice() {
 			pl.waker.WakeAfterPause(c.pod)

@@ -53,13 +53,13 @@ func (pl *Quartermaster) settleSpecial(ctx context.Context, podClaim *podClaim) 
 
 // removeLeftOver deletes what earlier attempts have left of the pod if it fits no node with
 // that: other devices, or what the node itself offers, may do. It returns whether there
-// was anything.
+// was anything. As long as expressions are being evaluated, it is not known where it fits.
 func (pl *Quartermaster) removeLeftOver(ctx context.Context, c *cycle, pod *v1.Pod) (bool, error) {
 	if c.extended == nil {
 		return false, nil
 	}
 	claims := c.extended.Obsolete()
-	if c.leftOver != nil {
+	if c.leftOver != nil && !c.undecided.Load() {
 		claims = append([]*resourceapi.ResourceClaim{c.leftOver.claim}, claims...)
 	}
 	if len(claims) == 0 {
