@@ -22,7 +22,7 @@ const (
 	distrust = 10 * time.Minute
 )
 
-// Contender is a pod of a scheduler that is not known to take part.
+// Contender is a pod of another scheduler.
 type Contender struct {
 	Pod *v1.Pod
 	// Since is when it was first seen to wait.
@@ -39,9 +39,12 @@ type Contender struct {
 	// Decided is set if its scheduler has found a place: it is about to write that. If it was
 	// rejected before, that is not known: it may also wait for others to be preempted.
 	Decided bool
-	// Fresh is set if it was seen to come: what was done for it was done by whoever has its
-	// scheduler's name now.
+	// Fresh is set if it was seen to come, and not there before anything was heard of it: what
+	// was done for it was done by whoever has its scheduler's name now.
 	Fresh bool
+	// TakesPart is set if its scheduler is known to take part in the protocol: it does not
+	// contend with that.
+	TakesPart bool
 }
 
 // Registry has the pods that wait and those that were bound within the last Memory. All
@@ -76,19 +79,12 @@ type entry struct {
 type scheduler struct {
 	// served is set once it has done something to a pod.
 	served bool
-	// witness is the last pod that it has bound, from which more can be learned, from when on
-	// it may be.
-	witness *v1.Pod
-	from    time.Time
-	// ours is set once it was seen to take part, ignored is when it was last seen not to.
+	// ours is set once it was seen to take part, until it is seen not to; ignored is when that
+	// was, the last time.
 	ours    bool
 	ignored time.Time
 	// version is that of the Registry when what is known of its pods last changed with it.
 	version uint64
-}
-
-func (s *scheduler) takesPart(now time.Time) bool {
-	return s.ours && (s.ignored.IsZero() || now.Sub(s.ignored) > distrust)
 }
 
 // New returns an empty Registry. needs reports whether a pod needs devices.
@@ -104,35 +100,23 @@ func (r *Registry) Own(name string) {
 	r.own.Insert(name)
 }
 
-// Learn tells whether a scheduler was seen to take part in the protocol.
+// Learn tells whether a scheduler was seen to take part in the protocol. One that was seen
+// not to is not believed for some time.
 func (r *Registry) Learn(name string, takesPart bool) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	s := r.scheduler(name)
-	s.witness = nil
-	if takesPart {
-		s.ours = true
-	} else {
-		s.ignored = r.clock.Now()
-		r.version++
-		s.version = r.version
-	}
-}
-
-// Witnesses returns the last bound pod of each scheduler, unless Learn was called since. A
-// pod that was bound before anything was heard tells of whoever had the name then. That may
-// be another one now, so that it counts only when there was time to bind one that is seen.
-func (r *Registry) Witnesses() []*v1.Pod {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	now := r.clock.Now()
-	var pods []*v1.Pod
-	for name, s := range r.schedulers {
-		if s.witness != nil && !s.from.After(now) && !r.own.Has(name) {
-			pods = append(pods, s.witness)
+	s, now := r.scheduler(name), r.clock.Now()
+	switch {
+	case !takesPart:
+		s.ignored = now
+		if s.ours {
+			s.ours = false
+			r.version++
+			s.version = r.version
 		}
+	case s.ignored.IsZero() || now.Sub(s.ignored) > distrust:
+		s.ours = true
 	}
-	return pods
 }
 
 // List returns the contenders that are new, or have changed, since the given version of the
@@ -150,9 +134,9 @@ func (r *Registry) List(since uint64) (list []Contender, version uint64) {
 			continue
 		}
 		present.Insert(name)
-		if s := r.scheduler(name); max(e.version, s.version) > since && !s.takesPart(now) && (!e.bound.IsZero() || s.served || now.Sub(e.since) <= Memory) {
+		if s := r.scheduler(name); max(e.version, s.version) > since && (!e.bound.IsZero() || s.served || now.Sub(e.since) <= Memory) {
 			list = append(list, Contender{
-				Pod: e.pod, Since: e.since, Heard: e.heard, Bound: !e.bound.IsZero(), Served: s.served, Fresh: e.fresh,
+				Pod: e.pod, Since: e.since, Heard: e.heard, Bound: !e.bound.IsZero(), Served: s.served, Fresh: e.fresh, TakesPart: s.ours,
 				Rejected: nominee(e.pod) == "" && rejected(e.pod), Decided: nominee(e.pod) != "" && !rejected(e.pod),
 			})
 		}
@@ -170,13 +154,18 @@ func (r *Registry) Heard() time.Time {
 	return r.heard
 }
 
-// Add, Update and Delete take over events. initial is set for what existed at the start.
+// Add, Update and Delete take over events. initial is set for what existed at the start: of a
+// pod that was bound then, nothing is to be learned but that its scheduler has run.
 func (r *Registry) Add(pod *v1.Pod, initial bool) { r.apply(pod, initial) }
 
-// Update is called for a change of a pod.
-func (r *Registry) Update(pod *v1.Pod) { r.apply(pod, false) }
+// Update is called for a change of a pod. One that was bound before anything was heard of it
+// does not begin to count for that.
+func (r *Registry) Update(before, pod *v1.Pod) {
+	r.apply(pod, before.UID == pod.UID && before.Spec.NodeName != "")
+}
 
-// ClaimMade is called for a pod for which a claim was made: it could not contend before.
+// ClaimMade is called for a pod one of whose claims was made, or is not allocated any more: it
+// could not contend for that before.
 func (r *Registry) ClaimMade(uid types.UID) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -190,7 +179,9 @@ func (r *Registry) Delete(uid types.UID) {
 	delete(r.pods, uid)
 }
 
-func (r *Registry) apply(pod *v1.Pod, initial bool) {
+// apply takes over a pod. old is set if it is known from before that it was bound, should it
+// not be among the pods.
+func (r *Registry) apply(pod *v1.Pod, old bool) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	e, now := r.pods[pod.UID], r.clock.Now()
@@ -202,18 +193,19 @@ func (r *Registry) apply(pod *v1.Pod, initial bool) {
 		delete(r.pods, pod.UID)
 		return
 	case e != nil:
-		if bound || nominee(pod) != nominee(e.pod) || rejected(pod) != rejected(e.pod) {
+		bindsNow := bound && e.bound.IsZero()
+		if bindsNow || nominee(pod) != nominee(e.pod) || rejected(pod) != rejected(e.pod) {
 			r.heard, e.heard = now, now
 		}
 		e.pod = pod
-		if bound && e.bound.IsZero() {
+		if bindsNow {
 			e.bound = now
 		}
 	case len(pod.Spec.SchedulingGates) > 0:
 		return
 	case !bound:
-		r.pods[pod.UID] = &entry{pod: pod, since: now, heard: now, fresh: !initial}
-	case !initial:
+		r.pods[pod.UID] = &entry{pod: pod, since: now, heard: now, fresh: !old}
+	case !old:
 		// It was bound before anything was heard of it, or whoever created it has chosen the
 		// node.
 		r.pods[pod.UID] = &entry{pod: pod, since: now, heard: now, bound: now}
@@ -221,11 +213,7 @@ func (r *Registry) apply(pod *v1.Pod, initial bool) {
 		return
 	}
 	r.changed(pod.UID)
-	var from time.Time
-	if initial {
-		from = now.Add(Memory)
-	}
-	if s := r.scheduler(pod.Spec.SchedulerName); s.note(pod, from) {
+	if s := r.scheduler(pod.Spec.SchedulerName); s.note(pod) {
 		s.version = r.version
 	}
 }
@@ -247,15 +235,11 @@ func (r *Registry) scheduler(name string) *scheduler {
 	return s
 }
 
-// note looks for traces of the scheduler on a pod, and reports whether it found the first. If
-// the pod is bound, it is a witness from the given time on.
-func (s *scheduler) note(pod *v1.Pod, from time.Time) bool {
+// note looks for traces of the scheduler on a pod, and reports whether it found the first.
+func (s *scheduler) note(pod *v1.Pod) bool {
 	before := s.served
 	s.served = s.served || pod.Spec.NodeName != "" || nominee(pod) != "" ||
 		slices.ContainsFunc(pod.Status.Conditions, isPodScheduled)
-	if pod.Spec.NodeName != "" && len(pod.Status.ResourceClaimStatuses) > 0 {
-		s.witness, s.from = pod, from
-	}
 	return s.served != before
 }
 

@@ -19,18 +19,30 @@ var start = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 type world struct {
 	*Registry
 	clock *testingclock.FakePassiveClock
+	// latest are the pods as they are, by UID.
+	latest map[types.UID]*v1.Pod
+}
+
+func (w *world) Add(pod *v1.Pod, initial bool) {
+	w.Registry.Add(pod, initial)
+	w.latest[pod.UID] = pod
+}
+
+func (w *world) Update(pod *v1.Pod) {
+	w.Registry.Update(w.latest[pod.UID], pod)
+	w.latest[pod.UID] = pod
 }
 
 func newWorld() *world {
 	clock := testingclock.NewFakePassiveClock(start)
-	w := &world{clock: clock, Registry: New(clock, func(pod *v1.Pod) bool { return len(pod.Spec.ResourceClaims) > 0 })}
+	w := &world{clock: clock, latest: make(map[types.UID]*v1.Pod), Registry: New(clock, func(pod *v1.Pod) bool { return len(pod.Spec.ResourceClaims) > 0 })}
 	w.Own("ours")
 	return w
 }
 
 func (w *world) pass(d time.Duration) { w.clock.SetTime(w.clock.Now().Add(d)) }
 
-// names lists the contenders with what is set of them.
+// names lists those who contend with what is set of them.
 func (w *world) names() []string {
 	contenders, _ := w.List(0)
 	return describe(contenders)
@@ -40,6 +52,9 @@ func (w *world) names() []string {
 func describe(contenders []Contender) []string {
 	names := []string{}
 	for _, c := range contenders {
+		if c.TakesPart {
+			continue
+		}
 		name := c.Pod.Name
 		if c.Served {
 			name += " served"
@@ -157,56 +172,52 @@ func TestHeard(t *testing.T) {
 		w.Update(pod("p", change))
 		require.Equal(t, w.clock.Now(), w.Heard())
 	}
+	w.pass(time.Second)
+	w.Update(pod("p", bound))
+	require.NotEqual(t, w.clock.Now(), w.Heard(), "its kubelet writes, too")
 }
 
 func TestLearn(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
-	w.Add(pod("p"), true)
-	w.Update(pod("p", bound))
 	w.Add(pod("p"), false)
-	require.Len(t, w.Witnesses(), 1)
 	w.Learn("other", true)
-	require.Empty(t, w.Witnesses())
 	require.Empty(t, w.names())
+	require.Len(t, first(w.List(0)), 1, "from whom more can be learned")
 	// It was exchanged for one that does not participate.
 	w.Update(pod("p", bound))
 	w.Add(pod("q"), false)
-	require.Equal(t, "p", w.Witnesses()[0].Name)
 	w.Learn("other", false)
 	require.Equal(t, []string{"p served bound", "q served"}, w.names())
 	w.Learn("other", true)
 	require.Equal(t, []string{"p served bound", "q served"}, w.names(), "somebody may want us to believe that")
 	w.pass(distrust + time.Second)
+	require.Equal(t, []string{"q served"}, w.names(), "what was learned long ago does not come back")
+	w.Learn("other", true)
 	require.Empty(t, w.names(), "it was exchanged once more")
 }
 
 func first(list []Contender, _ uint64) []Contender { return list }
 
-// TestOldWitness: pods that were bound before the start tell who had their scheduler's name
-// then. It may have been exchanged since.
-func TestOldWitness(t *testing.T) {
+// TestOldPods: pods that were bound before the start tell who had their scheduler's name then.
+// They do not contend, and get updates all the same.
+func TestOldPods(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	w.Add(pod("old", bound), true)
-	require.Empty(t, w.Witnesses())
-	w.pass(Memory)
-	require.Equal(t, "old", w.Witnesses()[0].Name, "it has bound nothing since")
-
-	w = newWorld()
-	w.Add(pod("old", bound), true)
 	w.Add(pod("p"), true)
-	w.Add(pod("made bound", bound), false)
-	for _, contender := range first(w.List(0)) {
-		require.False(t, contender.Fresh, contender.Pod.Name)
+	w.pass(24 * time.Hour)
+	for range 3 {
+		w.Update(pod("old", bound))
 	}
-	w.Add(pod("q"), false)
-	require.True(t, slices.ContainsFunc(first(w.List(0)), func(c Contender) bool { return c.Fresh && c.Pod.Name == "q" }))
+	require.Equal(t, []string{"p served"}, w.names())
 	w.Update(pod("p", bound))
-	require.Equal(t, "p", w.Witnesses()[0].Name)
-	w.Learn("other", false)
-	w.pass(Memory)
-	require.Empty(t, w.Witnesses())
+	w.Add(pod("made bound", bound), false)
+	w.Add(pod("q"), false)
+	require.Equal(t, []string{"made bound served bound", "p served bound", "q served"}, w.names())
+	for _, contender := range first(w.List(0)) {
+		require.Equal(t, contender.Pod.Name == "q", contender.Fresh, contender.Pod.Name)
+	}
 }
 
 // TestListSince: whoever has a version of the list need only look at what came after it.
@@ -238,6 +249,8 @@ func TestListSince(t *testing.T) {
 	w.pass(time.Second)
 	w.Learn("other", false)
 	require.Equal(t, []string{"p served bound", "q served", "s served bound"}, changed(), "it was exchanged")
+	w.Learn("other", false)
+	require.Empty(t, changed(), "nothing new")
 	w.Delete("q")
 	require.Empty(t, changed())
 }

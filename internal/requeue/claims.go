@@ -30,8 +30,13 @@ func (e *Events) FollowClaims(ctx context.Context, informer cache.SharedIndexInf
 			klog.FromContext(ctx).Error(err, "Cannot wake the pods that wait for a claim")
 		}
 	}
-	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { happened(nil, obj) },
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, initial bool) {
+			if claim, ok := obj.(*resourceapi.ResourceClaim); ok && !initial {
+				e.Made.note(claim)
+			}
+			happened(nil, obj)
+		},
 		UpdateFunc: happened,
 		DeleteFunc: func(obj any) { happened(obj, nil) },
 	})
@@ -55,9 +60,6 @@ func (e *Events) happened(ctx context.Context, event claimEvent) error {
 	claim := event.latest()
 	if claim != nil {
 		e.State.RefreshClaim(claim)
-	}
-	if claim != nil && event.before == nil && event.after != nil {
-		e.Made.note(claim)
 	}
 	if claim != nil && e.matters(event) {
 		if err := e.wakeUsers(ctx, claim, event.changesAllocation()); err != nil {

@@ -1,6 +1,7 @@
 package requeue
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -21,6 +22,8 @@ type ClaimsMade struct {
 	// latest is when a claim was last seen to be made for pods of some age: by the second in
 	// which these were created.
 	latest map[int64]time.Time
+	// purged is when those were last removed that tell nothing any more.
+	purged time.Time
 }
 
 // NewClaimsMade makes one that looks pods up with the lister. The delay is how far the
@@ -30,10 +33,11 @@ func NewClaimsMade(pods corelisters.PodLister, delay time.Duration) *ClaimsMade 
 	return &ClaimsMade{pods: pods, delay: delay, latest: make(map[int64]time.Time)}
 }
 
-// note is called for each new claim. Those that were not made from a pod's template tell nothing.
+// note is called for each new claim. Those that were not made from a pod's template tell nothing:
+// users' own, and those that schedulers make for extended resources.
 func (m *ClaimsMade) note(claim *resourceapi.ResourceClaim) {
 	owner := metav1.GetControllerOfNoCopy(claim)
-	if owner == nil || owner.Kind != "Pod" {
+	if owner == nil || owner.Kind != "Pod" || claim.Annotations[resourceapi.PodResourceClaimAnnotation] == "" {
 		return
 	}
 	pod, err := m.pods.Pods(claim.Namespace).Get(owner.Name)
@@ -43,10 +47,9 @@ func (m *ClaimsMade) note(claim *resourceapi.ResourceClaim) {
 	now := time.Now()
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	for second, latest := range m.latest {
-		if now.Sub(latest) >= 2*m.delay {
-			delete(m.latest, second)
-		}
+	if now.Sub(m.purged) >= m.delay {
+		maps.DeleteFunc(m.latest, func(_ int64, latest time.Time) bool { return now.Sub(latest) >= 2*m.delay })
+		m.purged = now
 	}
 	m.latest[pod.CreationTimestamp.Unix()] = now
 }

@@ -100,7 +100,7 @@ func (s *clusterState) compete(pl *Quartermaster) error {
 	if err := s.followContenders(factory.Core().V1().Pods().Informer()); err != nil {
 		return err
 	}
-	return s.followTheirClaims(factory.Resource().V1().ResourceClaims().Informer())
+	return s.followTheirClaims(factory.Resource().V1().ResourceClaims().Informer(), pl.podsUsing)
 }
 
 // followContenders has the registry told about pods.
@@ -116,8 +116,8 @@ func (s *clusterState) followContenders(pods cache.SharedIndexInformer) error {
 			if old != nil && pod != nil && old.UID != pod.UID {
 				s.contenders.Delete(old.UID)
 			}
-			if pod != nil {
-				s.contenders.Update(pod)
+			if old != nil && pod != nil {
+				s.contenders.Update(old, pod)
 			}
 		},
 		DeleteFunc: func(obj any) {
@@ -130,25 +130,31 @@ func (s *clusterState) followContenders(pods cache.SharedIndexInformer) error {
 	return err
 }
 
-// followTheirClaims has the registry told when a pod's claim was made: the pod may have been
-// seen before it.
-func (s *clusterState) followTheirClaims(claims cache.SharedIndexInformer) error {
-	registration, err := claims.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) {
-			if claim, ok := obj.(*resourceapi.ResourceClaim); ok {
-				if owner := metav1.GetControllerOfNoCopy(claim); owner != nil && owner.Kind == "Pod" {
-					s.contenders.ClaimMade(owner.UID)
-				}
+// followTheirClaims has the registry told of claims that come to be allocated, after the pods
+// that use them perhaps.
+func (s *clusterState) followTheirClaims(claims cache.SharedIndexInformer, podsUsing func(namespace, claim string) ([]*v1.Pod, error)) error {
+	opened := func(before, after any) {
+		old, claim := requeue.VersionsOf[resourceapi.ResourceClaim](before, after)
+		if claim == nil || old != nil && old.UID == claim.UID && (old.Status.Allocation == nil || claim.Status.Allocation != nil) {
+			return
+		}
+		if pods, err := podsUsing(claim.Namespace, claim.Name); err == nil { // The index exists.
+			for _, pod := range pods {
+				s.contenders.ClaimMade(pod.UID)
 			}
-		},
+		}
+	}
+	registration, err := claims.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { opened(nil, obj) },
+		UpdateFunc: opened,
 	})
 	s.handlers = append(s.handlers, registration)
 	return err
 }
 
-// over reports whether claims of others could use devices of the given pools, as CouldUse
+// competitionFor reports whether claims of others could use devices of the given pools, as CouldUse
 // takes them: whether there are any, now or a moment ago, and what they are about to do.
-func (c *contest) over(pools map[inventory.PoolID][]string, maxAge time.Duration) (some bool, all competition) {
+func (c *contest) competitionFor(pools map[inventory.PoolID][]string, maxAge time.Duration) (some bool, all competition) {
 	for _, contested := range c.view(maxAge).contested {
 		if contested.task == nil || c.pl.events.CouldUse(contested.task, pools) {
 			some = true
@@ -169,7 +175,7 @@ func (c *contest) active() bool {
 }
 
 // view returns how things are, or were no longer ago than maxAge. It may also have what was
-// so a settle time ago at most, but it lacks nothing that there is: whoever misses a contender
+// so a settle time ago at most, but it lacks nothing that there is (but for classes that have changed): whoever misses a contender
 // hands out a device twice, and whoever sees one that is gone waits for nothing.
 func (c *contest) view(maxAge time.Duration) *contestView {
 	c.mutex.Lock()
@@ -196,9 +202,6 @@ func (c *contest) look() *contestView {
 	view := &contestView{taken: time.Now(), contested: make(map[string]contested)}
 	before := c.keys
 	c.keys = make(map[types.UID]string)
-	for _, pod := range c.pl.state.contenders.Witnesses() {
-		c.learn(pod)
-	}
 	c.fill(view, before)
 	view.cost = time.Since(view.taken)
 	return view
@@ -216,16 +219,21 @@ func (c *contest) lookAgain(at *contestView) *contestView {
 // of claims.
 func (c *contest) fill(view *contestView, known map[types.UID]string) {
 	view.added = time.Now()
-	var pods []contenders.Contender
-	pods, view.version = c.pl.state.contenders.List(view.version)
+	pods, version := c.pl.state.contenders.List(view.version)
 	for _, contender := range pods {
-		if contender.Fresh {
-			c.learn(contender.Pod)
+		c.learn(contender)
+	}
+	// Others may have turned out to contend by that.
+	pods, version = c.pl.state.contenders.List(view.version)
+	for _, contender := range pods {
+		if contender.TakesPart {
+			continue
 		}
 		for _, claim := range c.claimsOf(contender) {
 			c.add(view, claim, known[claim.UID], competitionOf(contender, view.added))
 		}
 	}
+	view.version = version
 	for _, announced := range c.pl.state.order.Announced() {
 		claim := c.pl.claim(announced.Namespace, announced.Name)
 		c.add(view, claim, known[announced.UID], competition{active: announced.Since})
@@ -259,7 +267,9 @@ func (c *contest) add(view *contestView, claim *resourceapi.ResourceClaim, key s
 				key = claim.Namespace + "/" + key
 			}
 		}
-		c.keys[claim.UID] = key
+		if claim.Name != "" { // What stands for extended resources depends on classes.
+			c.keys[claim.UID] = key
+		}
 	}
 	entry, found := view.contested[key]
 	if !found && len(view.contested) >= maxContested {
@@ -311,21 +321,41 @@ func (c *contest) claimsOf(contender contenders.Contender) []*resourceapi.Resour
 }
 
 // learn finds out from a pod whether its scheduler takes part in the protocol: by who has
-// allocated a claim that was made for this pod alone and that nobody else uses.
-func (c *contest) learn(pod *v1.Pod) {
-	for _, status := range pod.Status.ResourceClaimStatuses {
-		if status.ResourceClaimName == nil {
+// allocated a claim that is reserved for this pod alone. That it does is believed only of a
+// claim that was made for the pod, which nobody else had allocated for it before.
+func (c *contest) learn(contender contenders.Contender) {
+	pod := contender.Pod
+	for _, name := range claimNames(pod) {
+		claim := c.pl.claim(pod.Namespace, name)
+		if claim == nil || len(claim.Status.ReservedFor) != 1 || claim.Status.ReservedFor[0].UID != pod.UID {
 			continue
 		}
-		claim := c.pl.claim(pod.Namespace, *status.ResourceClaimName)
-		if claim == nil || !metav1.IsControlledBy(claim, pod) ||
-			len(claim.Status.ReservedFor) != 1 || claim.Status.ReservedFor[0].UID != pod.UID {
-			continue
-		}
-		if ours, known := c.pl.state.order.AllocatedBy(claim.UID); known {
-			c.pl.state.contenders.Learn(pod.Spec.SchedulerName, ours)
+		switch ours, known := c.pl.state.order.AllocatedBy(claim.UID); {
+		case known && !ours:
+			c.pl.state.contenders.Learn(pod.Spec.SchedulerName, false)
+		case known && contender.Fresh && metav1.IsControlledBy(claim, pod):
+			c.pl.state.contenders.Learn(pod.Spec.SchedulerName, true)
 		}
 	}
+}
+
+// claimNames are the claims of a pod that are known by name.
+func claimNames(pod *v1.Pod) []string {
+	var names []string
+	for i := range pod.Spec.ResourceClaims {
+		if name := pod.Spec.ResourceClaims[i].ResourceClaimName; name != nil {
+			names = append(names, *name)
+		}
+	}
+	for _, status := range pod.Status.ResourceClaimStatuses {
+		if status.ResourceClaimName != nil {
+			names = append(names, *status.ResourceClaimName)
+		}
+	}
+	if status := pod.Status.ExtendedResourceClaimStatus; status != nil {
+		names = append(names, status.ResourceClaimName)
+	}
+	return names
 }
 
 // earlier returns the earlier one of two times that are not zero.

@@ -25,6 +25,20 @@ func TestContendersSinceADearView(t *testing.T) {
 			after:  func(f *fixture) { f.create(with(gpus("theirs-gpu", 1).Obj(), ownedBy("theirs"))) },
 			want:   2 * settleTime,
 		},
+		"a claim by name is created": {
+			before: func(f *fixture) { f.create(newPod("theirs", of("other"), uses("later"))) },
+			after:  func(f *fixture) { f.create(gpus("later", 1).Obj()) },
+			want:   2 * settleTime,
+		},
+		"a claim is deallocated": {
+			before: func(f *fixture) {
+				f.changeClaim("foreign", theyAllocate("elsewhere", "gpu-0"))
+				f.create(newPod("theirs", of("other"), uses("foreign")))
+				time.Sleep(5 * time.Second)
+			},
+			after: func(f *fixture) { f.changeClaim("foreign", deallocate) },
+			want:  2 * settleTime,
+		},
 		"a pod is nominated": {
 			before: func(f *fixture) { f.create(newPod("theirs", of("other"), uses("rival"), rejectedThere)) },
 			after: func(f *fixture) {

@@ -7,11 +7,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
+
+	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 )
 
 // scheduled returns the pod's PodScheduled condition, nil if it has none.
@@ -90,7 +93,7 @@ func TestGateWaitsWhileClaimsAreMade(t *testing.T) {
 	inCluster(t, []runtime.Object{newPod("p", template("gpu"), justCreated), newPod("other", template("gpu"), justCreated)}, func(t *testing.T, f *fixture) {
 		f.gated("p")
 		for i := range 5 {
-			f.create(with(gpus(fmt.Sprintf("other-%d", i), 1).Obj(), ownedBy("other")))
+			f.create(with(gpus(fmt.Sprintf("other-%d", i), 1).Obj(), ownedBy("other"), calledByPod("gpu")))
 			f.afterDelay()
 			require.Nil(t, scheduled(f.pod("p")), "claims are being made for others")
 		}
@@ -111,7 +114,8 @@ func TestGateTellsWhoWasPassedOver(t *testing.T) {
 			f.afterDelay()
 			name := fmt.Sprintf("later-%d", i)
 			f.create(newPod(name, template("gpu"), justCreated))
-			f.create(with(gpus(name, 1).Obj(), ownedBy(name)))
+			f.create(with(gpus(name, 1).Obj(), ownedBy(name), calledByPod("gpu")))
+			f.create(with(extendedresource.NewClaim(f.pod("p")), func(claim *resourceapi.ResourceClaim) { claim.Name = name + "-extended" }))
 			f.create(gpus(name+"-own", 1).Obj())
 		}
 		require.Equal(t, missingText, scheduled(f.pod("p")).Message)
@@ -124,7 +128,7 @@ func TestGateTellsOfWhatIsNotToCome(t *testing.T) {
 	t.Parallel()
 	thief := newPod("p", template("gpu"), made("gpu", "of-other"), justCreated)
 	inCluster(t, []runtime.Object{thief, newPod("other", template("gpu"), justCreated)}, func(t *testing.T, f *fixture) {
-		f.create(with(gpus("of-other", 1).Obj(), ownedBy("other")))
+		f.create(with(gpus("of-other", 1).Obj(), ownedBy("other"), calledByPod("gpu")))
 		f.settle()
 		f.gated("p")
 		f.afterDelay()

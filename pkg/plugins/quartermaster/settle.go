@@ -47,7 +47,7 @@ type settling struct {
 func (pl *Quartermaster) newSettling(c *cycle) *settling {
 	s := &settling{pl: pl, begin: time.Now(), pools: c.newDevices()}
 	if len(s.pools) > 0 && pl.settles() {
-		s.contested, _ = pl.contest.over(s.pools, 0)
+		s.contested, _ = pl.contest.competitionFor(s.pools, 0)
 		s.contested = s.contested || s.unseen()
 	}
 	return s
@@ -77,7 +77,7 @@ func (s *settling) active() bool {
 	if !s.pl.settles() || len(s.pools) == 0 || waited >= s.pl.maxSettling() {
 		return false
 	}
-	_, others := s.pl.contest.over(s.pools, pollAge)
+	_, others := s.pl.contest.competitionFor(s.pools, pollAge)
 	begun := func(since time.Time) bool { return !since.IsZero() && !since.After(s.begin) }
 	switch {
 	case begun(others.decided):

@@ -98,7 +98,13 @@ func TestWhereToSettle(t *testing.T) {
 		"a pod whose claim does not exist":         {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"), uses("missing"))}},
 		"a pod without claims":                     {pods: []*v1.Pod{newPod("theirs", of("other"))}},
 		"a pod of ours":                            {pods: []*v1.Pod{newPod("theirs", of("default"), uses("rival"))}},
-		"a pod that goes":                          {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"))}, change: func(f *fixture) { f.remove(f.pod("theirs")) }},
+		"a pod bound long ago, updated": {pods: []*v1.Pod{boundTo(newPod("theirs", of("other"), uses("rival")), "n1")}, since: time.Hour, change: func(f *fixture) {
+			f.pl.contest.view(0) // It is forgotten.
+			labelled := f.pod("theirs").DeepCopy()
+			labelled.Labels = map[string]string{"a": "b"}
+			f.replace(labelled)
+		}},
+		"a pod that goes": {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"))}, change: func(f *fixture) { f.remove(f.pod("theirs")) }},
 		"a pod that has been bound": {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"))}, want: settleTime, change: func(f *fixture) {
 			f.changeClaim("rival", theyAllocate("n1", "gpu-1"))
 			f.replace(boundTo(f.pod("theirs"), "n1"))
@@ -242,9 +248,19 @@ func TestWhoTakesPart(t *testing.T) {
 	for name, test := range map[string]struct {
 		allocate func(*fixture)
 		edit     func(*resourceapi.ResourceClaim)
+		then     func(*fixture)
 		want     time.Duration
 	}{
-		"ours":                           {allocate: func(f *fixture) { f.otherInstanceAllocates("made", "n1", "gpu-1") }},
+		"ours": {allocate: func(f *fixture) { f.otherInstanceAllocates("made", "n1", "gpu-1") }},
+		"ours, exchanged since": {
+			allocate: func(f *fixture) { f.otherInstanceAllocates("made", "n1", "gpu-1") },
+			then: func(f *fixture) { // By which no pod has a claim from a template.
+				f.create(newPod("second", of("other"), uses("named")))
+				f.changeClaim("named", theyAllocate("elsewhere", "gpu-0"))
+				f.changeClaim("named", reservedFor("second"))
+			},
+			want: time.Second,
+		},
 		"not ours":                       {allocate: func(f *fixture) { f.changeClaim("made", theyAllocate("n1", "gpu-1")) }, want: time.Second},
 		"a claim that others use, too":   {allocate: func(f *fixture) { f.otherInstanceAllocates("made", "n1", "gpu-1") }, edit: reservedFor("user"), want: time.Second},
 		"a claim that belongs to nobody": {allocate: func(f *fixture) { f.otherInstanceAllocates("made", "n1", "gpu-1") }, edit: func(claim *resourceapi.ResourceClaim) { claim.OwnerReferences = nil }, want: time.Second},
@@ -255,8 +271,10 @@ func TestWhoTakesPart(t *testing.T) {
 			first.Status.ResourceClaimStatuses = []v1.PodResourceClaimStatus{{Name: "gpu", ResourceClaimName: ptr.To("made")}}
 			made := gpus("made", 1).Obj()
 			made.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(first, v1.SchemeGroupVersion.WithKind("Pod"))}
-			inCluster(t, plus(conflictWorld(), first, made), func(t *testing.T, f *fixture) {
+			inCluster(t, plus(conflictWorld(), made, gpus("named", 1).Obj()), func(t *testing.T, f *fixture) {
 				f.pl.args.SettleTime.Duration = time.Second
+				f.create(first)
+				f.settle()
 				test.allocate(f)
 				f.changeClaim("made", reservedFor("first"))
 				if test.edit != nil {
@@ -264,6 +282,11 @@ func TestWhoTakesPart(t *testing.T) {
 				}
 				f.replace(boundTo(f.pod("first"), "n1"))
 				time.Sleep(5 * time.Second)
+				if test.then != nil {
+					f.settle()
+					f.pl.contest.view(0)
+					test.then(f)
+				}
 				f.create(newPod("theirs", of("other"), uses("rival"), rejectedThere))
 				f.settle()
 				start := time.Now()
@@ -276,25 +299,49 @@ func TestWhoTakesPart(t *testing.T) {
 }
 
 // TestWhoTookPart: a scheduler that is exchanged leaves pods behind, which still get updates.
-// They tell nothing of the one that has its name now.
+// They tell nothing of the one that has its name now, however often and however much later.
 func TestWhoTookPart(t *testing.T) {
 	t.Parallel()
-	first := boundTo(newPod("first", of("other"), template("gpu"), made("gpu", "made")), "n1")
-	inCluster(t, plus(conflictWorld(), first, with(gpus("made", 1).Obj(), ownedBy("first"))), func(t *testing.T, f *fixture) {
-		f.pl.args.SettleTime.Duration = time.Second
-		f.otherInstanceAllocates("made", "n1", "gpu-1")
-		f.changeClaim("made", reservedFor("first"))
-		labelled := f.pod("first").DeepCopy()
-		labelled.Labels = map[string]string{"a": "b"}
-		f.replace(labelled)
-		time.Sleep(5 * time.Second)
-		f.create(newPod("theirs", of("other"), uses("rival"), rejectedThere))
-		f.settle()
-		start := time.Now()
-		require.Empty(t, f.schedule(f.pod("p")).phase)
-		require.InDelta(t, 1, time.Since(start).Seconds(), oneStep(time.Second))
-		time.Sleep(time.Minute)
-	})
+	old := boundTo(newPod("first", of("other"), template("gpu"), made("gpu", "made")), "n1")
+	for name, test := range map[string]struct {
+		first  *v1.Pod
+		change func(*fixture)
+		later  time.Duration
+	}{
+		"nothing happens": {first: old},
+		"updates of its pod": {first: old, change: func(f *fixture) {
+			for _, value := range []string{"b", "c", "d"} {
+				labelled := f.pod("first").DeepCopy()
+				labelled.Labels = map[string]string{"a": value}
+				f.replace(labelled)
+				f.settle()
+			}
+		}},
+		"much later": {first: old, later: 2 * time.Minute},
+		"bound by the next one": {first: newPod("first", of("other"), template("gpu"), made("gpu", "made")), change: func(f *fixture) {
+			f.replace(boundTo(f.pod("first"), "n1"))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inCluster(t, plus(conflictWorld(), test.first, with(gpus("made", 1).Obj(), ownedBy("first"))), func(t *testing.T, f *fixture) {
+				f.pl.args.SettleTime.Duration = time.Second
+				f.otherInstanceAllocates("made", "n1", "gpu-1")
+				f.changeClaim("made", reservedFor("first"))
+				f.settle()
+				if test.change != nil {
+					test.change(f)
+				}
+				time.Sleep(5*time.Second + test.later)
+				f.create(newPod("theirs", of("other"), uses("rival"), rejectedThere))
+				f.settle()
+				start := time.Now()
+				require.Empty(t, f.schedule(f.pod("p")).phase)
+				require.InDelta(t, 1, time.Since(start).Seconds(), oneStep(time.Second))
+				time.Sleep(time.Minute)
+			})
+		})
+	}
 }
 
 // TestSettleIsBounded: whatever others do, pods get bound in the end.
