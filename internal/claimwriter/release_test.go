@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func TestGiveBack(t *testing.T) {
+func TestRelease(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]undoCase{
 		"nobody else uses the claim": {
@@ -124,7 +124,7 @@ func TestGiveBack(t *testing.T) {
 	}
 }
 
-func TestGiveBackNeedsToKnowWhat(t *testing.T) {
+func TestReleaseNeedsToKnowWhat(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		claim    *resourceapi.ResourceClaim
@@ -146,7 +146,7 @@ func TestGiveBackNeedsToKnowWhat(t *testing.T) {
 }
 
 // The last consumer of a conflicting allocation clears it, whatever the order.
-func TestGiveBackByAllConsumers(t *testing.T) {
+func TestReleaseByAllConsumers(t *testing.T) {
 	t.Parallel()
 	claim := newClaim(allocated("gpu-0"), reservedFor("me", "other"))
 	s, client := startServer(t, claim)
@@ -160,7 +160,7 @@ func TestGiveBackByAllConsumers(t *testing.T) {
 	require.Empty(t, s.claim.Status.ReservedFor)
 }
 
-func TestGiveBackOutlivesItsContext(t *testing.T) {
+func TestReleaseOutlivesItsContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -73,7 +73,7 @@ func attachFails() scenario.Scenario {
 	second := scenario.NodeName(name, 1)
 	return scenario.Scenario{
 		Name:    name,
-		Shows:   "A device cannot be attached: the claim is given back, and the pod gets a device that is ready meanwhile.",
+		Shows:   "A device cannot be attached: the claim is released, and the pod gets a device that is ready meanwhile.",
 		Cluster: append(scenario.Nodes(name, 2), fabricOf(name, 0, 1)),
 		Steps: []scenario.Step{
 			scenario.Create(

@@ -29,7 +29,7 @@ func sharedNIC() scenario.Scenario {
 	most := workload.Pod("most", "most", onNodesOf(name, claimed("most")))
 	return scenario.Scenario{
 		Name:    name,
-		Shows:   "Pods share the bandwidth of one NIC until it is used up; what one of them gives back, another one gets.",
+		Shows:   "Pods share the bandwidth of one NIC until it is used up; what one of them releases, another one gets.",
 		Cluster: append(scenario.Nodes(name, 1), fleet.LocalSlice(fleet.GPUDriver, scenario.NodeName(name, 0), fleet.SharedNIC(scenario.NodeName(name, 0), 0))),
 		Steps: []scenario.Step{
 			scenario.Create(

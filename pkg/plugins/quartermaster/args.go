@@ -43,7 +43,7 @@ const (
 )
 
 // defaultSettleTime bridges the time between a look at the devices and the write that
-// follows from it, in a non-participating scheduler again.
+// follows from it, in a non-participating scheduler.
 const defaultSettleTime = 500 * time.Millisecond
 
 // defaultTakeoverPause is the API server's default for --request-timeout.

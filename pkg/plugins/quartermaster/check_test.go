@@ -95,7 +95,7 @@ func TestGivingBackFails(t *testing.T) {
 		result := f.schedule(f.pod("p"))
 		require.Equal(t, "PreBind", result.phase)
 		require.ErrorIs(t, result.status.AsError(), errConflict)
-		require.Contains(t, result.text(), "giving it back")
+		require.Contains(t, result.text(), "releasing it")
 		time.Sleep(2 * undoInterval)
 		f.settle()
 		require.Nil(t, f.claim("c").Status.Allocation, "Unreserve has done it")

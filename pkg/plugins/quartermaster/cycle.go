@@ -30,7 +30,7 @@ type cycle struct {
 	// rejected is set once Filter has said no to a node.
 	rejected atomic.Bool
 	// undecided is set once Filter could not say whether a node will do, because an expression
-	// was still being evaluated.
+	// was still being evaluated. The pod is tried again when that is done.
 	undecided atomic.Bool
 	// claims of the pod, each once, in the order of pod.spec.resourceClaims.
 	claims []*podClaim

@@ -210,7 +210,7 @@ func TestRestartWithinAGang(t *testing.T) {
 }
 
 // TestPlanOfOneThatFailsStaysWithTheOthers: reserved for the pods themselves. The first
-// one gives back what it has written; the second one needs the same and writes it again.
+// one releases what it has written; the second one needs the same and writes it again.
 func TestPlanOfOneThatFailsStaysWithTheOthers(t *testing.T) {
 	t.Parallel()
 	_, pods, objects := groupWorld(1, gpus("other", 1).Obj(), newPod("other", uses("other")))

@@ -67,6 +67,20 @@ func TestPodGroupPostFilter(t *testing.T) {
 	}
 }
 
+// TestPodGroupPostFilterWhileEvaluating: the group keeps its claim as long as it is not known
+// whether there are devices for another one of its pods.
+func TestPodGroupPostFilterWhileEvaluating(t *testing.T) {
+	t.Parallel()
+	x := with(gpus("x", 1).Allocated("n1", "other"), onNode("n1"), reservedForGroup)
+	first := newPod("first", member, uses("x"), uses("c"))
+	inGang(t, newPodGroup("x"), plus(indexed("n0", "n1"), x, choosy("1"), first), func(t *testing.T, g *gang) {
+		g.pl.attemptBudget = 0
+		require.NotEmpty(t, g.try(first))
+		require.NotNil(t, g.claim("x").Status.Allocation)
+		require.Empty(t, g.writes)
+	})
+}
+
 // TestPodGroupPostFilterLeavesClaimsOfPodsThatAreBeingBound: a pod that comes late does
 // not fit where the others are going.
 func TestPodGroupPostFilterLeavesClaimsOfPodsThatAreBeingBound(t *testing.T) {

@@ -35,7 +35,7 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 		return nil, fwk.NewStatus(fwk.Success, "devices became free meanwhile; looking again")
 	}
 	for _, podClaim := range c.claims {
-		if podClaim.special != nil || !c.unavailable[podClaim] || !onlyFor(podClaim, pod.UID) {
+		if podClaim.special != nil || !c.inTheWay(podClaim) || !onlyFor(podClaim, pod.UID) {
 			continue
 		}
 		if pl.takeover.foundReserved(podClaim.claim, pod.UID, pod) {
@@ -76,6 +76,12 @@ func (pl *Quartermaster) free(ctx context.Context, claim *resourceapi.ResourceCl
 		pl.state.freed(pl.state.ledger.Observe(freed))
 	}
 	return nil
+}
+
+// inTheWay reports whether the claim is what keeps the pod from nodes. As long as it is not
+// known of a node on which it can be used whether there are devices for the others, it is not.
+func (c *cycle) inTheWay(podClaim *podClaim) bool {
+	return c.unavailable[podClaim] && (podClaim.broken != nil || !c.undecided.Load())
 }
 
 // onlyFor reports whether nobody but the consumer, a pod or a group, uses the claim.

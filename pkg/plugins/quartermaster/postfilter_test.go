@@ -48,6 +48,23 @@ func TestPostFilter(t *testing.T) {
 	}
 }
 
+// TestPostFilterWhileEvaluating: a claim that can be used on one node only stays allocated as
+// long as it is not known whether there are devices for the other claim there.
+func TestPostFilterWhileEvaluating(t *testing.T) {
+	t.Parallel()
+	here := with(gpus("here", 1).Allocated("n1", "other"), onNode("n1"))
+	inCluster(t, plus(indexed("n0", "n1", "n2"), here, choosy("1")), func(t *testing.T, f *fixture) {
+		pod := newPod("p", uses("here"), uses("c"))
+		f.create(pod)
+		f.settle()
+		f.pl.attemptBudget = 0
+		require.Equal(t, "Filter", f.schedule(pod).phase)
+		require.NotNil(t, f.claim("here").Status.Allocation)
+		f.settle()
+		require.Equal(t, "n1", f.schedule(pod).node)
+	})
+}
+
 // TestPostFilterLeadsToAnotherNode: the next attempt finds devices elsewhere.
 func TestPostFilterLeadsToAnotherNode(t *testing.T) {
 	t.Parallel()

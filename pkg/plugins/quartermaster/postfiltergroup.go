@@ -79,7 +79,7 @@ func (pl *Quartermaster) freeForMembers(ctx context.Context, group *groupCycle, 
 			if found = done.Has(podClaim.claim.UID); found {
 				break // Another pod uses it as well.
 			}
-			if found = c.unavailable[podClaim] && podClaim.special == nil && onlyFor(podClaim, pod.UID) &&
+			if found = c.inTheWay(podClaim) && podClaim.special == nil && onlyFor(podClaim, pod.UID) &&
 				!pl.inUseByGroup(podClaim) && !pl.takeover.foundReserved(podClaim.claim, pod.UID, pod); !found {
 				continue
 			}
@@ -98,7 +98,8 @@ func (pl *Quartermaster) freeForMembers(ctx context.Context, group *groupCycle, 
 				freed = append(freed, fmt.Sprintf("that of pod %s for extended resources", pod.Name))
 			}
 		}
-		stuck = stuck || !found
+		// As long as that is being found out, it is not known that the pod fits nowhere.
+		stuck = stuck || !found && !c.undecided.Load()
 	}
 	return freed, stuck, nil
 }
@@ -108,7 +109,7 @@ func (pl *Quartermaster) inUseByGroup(podClaim *podClaim) bool {
 	return podClaim.group != nil && pl.groups.InUse(podClaim.claim.UID)
 }
 
-// freeOfGroup gives back a claim of the group that is allocated where one of the pods
+// freeOfGroup releases a claim of the group that is allocated where one of the pods
 // cannot run, or else all those that are reserved for the group. It does nothing if a pod
 // of the group is on a node or about to be.
 func (pl *Quartermaster) freeOfGroup(ctx context.Context, group *groupCycle, info fwk.PodGroupInfo) (freed []string, err error) {
@@ -126,7 +127,7 @@ func (pl *Quartermaster) freeOfGroup(ctx context.Context, group *groupCycle, inf
 			continue
 		}
 		for _, podClaim := range c.claims {
-			if podClaim.group == nil || !c.unavailable[podClaim] || !onlyFor(podClaim, podGroup.UID) || pl.inUseByGroup(podClaim) ||
+			if podClaim.group == nil || !c.inTheWay(podClaim) || !onlyFor(podClaim, podGroup.UID) || pl.inUseByGroup(podClaim) ||
 				pl.takeover.foundReserved(podClaim.claim, podGroup.UID, pod) {
 				continue
 			}
@@ -143,7 +144,7 @@ func (pl *Quartermaster) freeOfGroup(ctx context.Context, group *groupCycle, inf
 		}
 		returned, err := pl.writer.Release(ctx, claim, podGroup.UID)
 		if err != nil {
-			return freed, fmt.Errorf("give back claim %s of a PodGroup that does not fit: %w", klog.KObj(claim), err)
+			return freed, fmt.Errorf("release claim %s of a PodGroup that does not fit: %w", klog.KObj(claim), err)
 		}
 		if returned != nil {
 			pl.observe(ctx, returned)

@@ -89,9 +89,9 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 	pl.wantsShared(c)
 	cs.Write(cycleKey, c)
 	if c.task != nil {
-		c.known = pl.state.nodes.Find(pl.filterContext(ctx, c), c.task)
+		c.known = pl.state.nodeCache.Find(pl.filterContext(ctx, c), c.task)
 	} else if c.extended != nil && c.extended.Full().Task != nil {
-		c.known = pl.state.nodes.Find(pl.filterContext(ctx, c), c.extended.Full().Task)
+		c.known = pl.state.nodeCache.Find(pl.filterContext(ctx, c), c.extended.Full().Task)
 	}
 	return pl.narrow(c, pod, nodes), nil
 }

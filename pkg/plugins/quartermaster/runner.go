@@ -194,7 +194,7 @@ func (r *runner) yield(ctx context.Context, claim int) error {
 		return nil
 	}
 	to := r.lost[slices.IndexFunc(r.lost, func(l lostClaim) bool { return l.podClaim == podClaim })].to
-	return fmt.Errorf("%w: %s; giving it back: %w", errConflict, to, err)
+	return fmt.Errorf("%w: %s; releasing it: %w", errConflict, to, err)
 }
 
 // leaveGroup ends the use of a claim that is reserved for the pod's group. As long as others

@@ -53,7 +53,7 @@ func (pl *Quartermaster) settleSpecial(ctx context.Context, podClaim *podClaim) 
 
 // removeLeftOver deletes what earlier attempts have left of the pod if it fits no node with
 // that: other devices, or what the node itself offers, may do. It returns whether there
-// was anything. As long as expressions are being evaluated, it is not known where it fits.
+// was anything. As long as that is not known of some node, it stays.
 func (pl *Quartermaster) removeLeftOver(ctx context.Context, c *cycle, pod *v1.Pod) (bool, error) {
 	if c.extended == nil {
 		return false, nil

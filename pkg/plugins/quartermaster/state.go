@@ -54,8 +54,8 @@ type clusterState struct {
 	profiles      []*Quartermaster
 	profilesMutex sync.Mutex
 
-	// nodes is shared by all profiles like the rest.
-	nodes *nodecache.Index
+	// nodeCache is shared by all profiles like the rest.
+	nodeCache *nodecache.Index
 
 	// contenders are the pods of other schedulers that need devices.
 	contenders *contenders.Registry
@@ -168,7 +168,7 @@ func afterEvents(informer cache.SharedIndexInformer, refresh func(key string)) (
 // followNodes tells the node cache about nodes.
 func (s *clusterState) followNodes(factory informers.SharedInformerFactory) error {
 	nodes := factory.Core().V1().Nodes()
-	s.nodes = nodecache.New(s.inventory, s.ledger, func(name string) *v1.Node {
+	s.nodeCache = nodecache.New(s.inventory, s.ledger, func(name string) *v1.Node {
 		node, err := nodes.Lister().Get(name)
 		if err != nil {
 			return nil
@@ -177,7 +177,7 @@ func (s *clusterState) followNodes(factory informers.SharedInformerFactory) erro
 	})
 	changed := func(obj any) {
 		if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
-			s.nodes.NodeChanged(key)
+			s.nodeCache.NodeChanged(key)
 		}
 	}
 	_, err := nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
