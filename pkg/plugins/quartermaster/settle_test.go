@@ -8,8 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
@@ -236,109 +234,6 @@ func TestSettleBesideBacklog(t *testing.T) {
 				require.Equal(t, test.loses, result.phase == "PreBind", result.text())
 				require.Equal(t, !test.loses, f.claim("c").Status.Allocation != nil)
 				time.Sleep(2 * time.Minute)
-			})
-		})
-	}
-}
-
-// TestWhoTakesPart: what other schedulers have written tells which of them look. For those,
-// nobody waits.
-func TestWhoTakesPart(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		allocate func(*fixture)
-		edit     func(*resourceapi.ResourceClaim)
-		then     func(*fixture)
-		want     time.Duration
-	}{
-		"ours": {allocate: func(f *fixture) { f.otherInstanceAllocates("made", "n1", "gpu-1") }},
-		"ours, exchanged since": {
-			allocate: func(f *fixture) { f.otherInstanceAllocates("made", "n1", "gpu-1") },
-			then: func(f *fixture) { // By which no pod has a claim from a template.
-				f.create(newPod("second", of("other"), uses("named")))
-				f.changeClaim("named", theyAllocate("elsewhere", "gpu-0"))
-				f.changeClaim("named", reservedFor("second"))
-			},
-			want: time.Second,
-		},
-		"not ours":                       {allocate: func(f *fixture) { f.changeClaim("made", theyAllocate("n1", "gpu-1")) }, want: time.Second},
-		"a claim that others use, too":   {allocate: func(f *fixture) { f.otherInstanceAllocates("made", "n1", "gpu-1") }, edit: reservedFor("user"), want: time.Second},
-		"a claim that belongs to nobody": {allocate: func(f *fixture) { f.otherInstanceAllocates("made", "n1", "gpu-1") }, edit: func(claim *resourceapi.ResourceClaim) { claim.OwnerReferences = nil }, want: time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			first := newPod("first", of("other"), template("gpu"))
-			first.Status.ResourceClaimStatuses = []v1.PodResourceClaimStatus{{Name: "gpu", ResourceClaimName: ptr.To("made")}}
-			made := gpus("made", 1).Obj()
-			made.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(first, v1.SchemeGroupVersion.WithKind("Pod"))}
-			inCluster(t, plus(conflictWorld(), made, gpus("named", 1).Obj()), func(t *testing.T, f *fixture) {
-				f.pl.args.SettleTime.Duration = time.Second
-				f.create(first)
-				f.settle()
-				test.allocate(f)
-				f.changeClaim("made", reservedFor("first"))
-				if test.edit != nil {
-					f.changeClaim("made", test.edit)
-				}
-				f.replace(boundTo(f.pod("first"), "n1"))
-				time.Sleep(5 * time.Second)
-				if test.then != nil {
-					f.settle()
-					f.pl.contest.view(0)
-					test.then(f)
-				}
-				f.create(newPod("theirs", of("other"), uses("rival"), rejectedThere))
-				f.settle()
-				start := time.Now()
-				require.Empty(t, f.schedule(f.pod("p")).phase)
-				require.InDelta(t, test.want.Seconds(), time.Since(start).Seconds(), oneStep(time.Second))
-				time.Sleep(time.Minute)
-			})
-		})
-	}
-}
-
-// TestWhoTookPart: a scheduler that is exchanged leaves pods behind, which still get updates.
-// They tell nothing of the one that has its name now, however often and however much later.
-func TestWhoTookPart(t *testing.T) {
-	t.Parallel()
-	old := boundTo(newPod("first", of("other"), template("gpu"), made("gpu", "made")), "n1")
-	for name, test := range map[string]struct {
-		first  *v1.Pod
-		change func(*fixture)
-		later  time.Duration
-	}{
-		"nothing happens": {first: old},
-		"updates of its pod": {first: old, change: func(f *fixture) {
-			for _, value := range []string{"b", "c", "d"} {
-				labelled := f.pod("first").DeepCopy()
-				labelled.Labels = map[string]string{"a": value}
-				f.replace(labelled)
-				f.settle()
-			}
-		}},
-		"much later": {first: old, later: 2 * time.Minute},
-		"bound by the next one": {first: newPod("first", of("other"), template("gpu"), made("gpu", "made")), change: func(f *fixture) {
-			f.replace(boundTo(f.pod("first"), "n1"))
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inCluster(t, plus(conflictWorld(), test.first, with(gpus("made", 1).Obj(), ownedBy("first"))), func(t *testing.T, f *fixture) {
-				f.pl.args.SettleTime.Duration = time.Second
-				f.otherInstanceAllocates("made", "n1", "gpu-1")
-				f.changeClaim("made", reservedFor("first"))
-				f.settle()
-				if test.change != nil {
-					test.change(f)
-				}
-				time.Sleep(5*time.Second + test.later)
-				f.create(newPod("theirs", of("other"), uses("rival"), rejectedThere))
-				f.settle()
-				start := time.Now()
-				require.Empty(t, f.schedule(f.pod("p")).phase)
-				require.InDelta(t, 1, time.Since(start).Seconds(), oneStep(time.Second))
-				time.Sleep(time.Minute)
 			})
 		})
 	}
