@@ -298,9 +298,9 @@ func TestBindingIsPreempted(t *testing.T) {
 	})
 }
 
-// TestBindingGivesWay: a scheduler that does not look has allocated the same while the
+// TestBindingYields: a non-participating scheduler has allocated the same while the
 // pod was waiting.
-func TestBindingGivesWay(t *testing.T) {
+func TestBindingYields(t *testing.T) {
 	t.Parallel()
 	inCluster(t, plus(fabricWorld("p"), gpus("rival", 1).Obj()), func(t *testing.T, f *fixture) {
 		p := f.scheduleMeanwhile(f.pod("p"))

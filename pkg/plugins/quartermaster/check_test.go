@@ -83,9 +83,9 @@ func TestLaterClaimOfOursYields(t *testing.T) {
 	})
 }
 
-// TestGivingBackFails: the server is away just when the claim has to be released. The
+// TestReleaseFails: the server is away just when the claim has to be released. The
 // write is undone by Unreserve then.
-func TestGivingBackFails(t *testing.T) {
+func TestReleaseFails(t *testing.T) {
 	t.Parallel()
 	inCluster(t, conflictWorld(), func(t *testing.T, f *fixture) {
 		f.beforeOurs(func() {

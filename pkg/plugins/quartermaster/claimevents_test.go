@@ -9,7 +9,7 @@ import (
 )
 
 // TestConsumersComeAndGo: who waits for a claim that others use is not woken by each of
-// them. It would make a write, give way, and so wake the others.
+// them. It would make a write, yield, and so wake the others.
 func TestConsumersComeAndGo(t *testing.T) {
 	t.Parallel()
 	const limit = resourceapi.ResourceClaimReservedForMaxSize

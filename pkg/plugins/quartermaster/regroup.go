@@ -68,7 +68,7 @@ func (r *regrouping) carryOut(pl *Quartermaster, group *groupCycle, node string)
 	defer func() { pl.state.landed("", freed) }() // Once it is known what the members have instead.
 	for i, member := range r.members {
 		if err := pl.fly(member, r.plans[i]); err != nil {
-			freed = freed.And(r.takeBack(pl, node))
+			freed = freed.And(r.rollBack(pl, node))
 			return failed(err)
 		}
 	}
@@ -88,9 +88,9 @@ func (pl *Quartermaster) fly(member *cycle, plan []resourceapi.AllocationResult)
 	return nil
 }
 
-// takeBack puts the members' plans of before in flight again. What somebody else holds by
+// rollBack puts the members' plans of before in flight again. What somebody else holds by
 // now is missed when the member is reserved for good.
-func (r *regrouping) takeBack(pl *Quartermaster, node string) ledger.Freed {
+func (r *regrouping) rollBack(pl *Quartermaster, node string) ledger.Freed {
 	freed := r.land(pl)
 	for _, member := range r.members {
 		_ = pl.fly(member, member.plans[node])

@@ -57,8 +57,8 @@ func TestFoundReservationIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestOwnReservationIsGivenBackAtOnce: what this process has written it can roll back.
-func TestOwnReservationIsGivenBackAtOnce(t *testing.T) {
+// TestOwnReservationIsReleasedAtOnce: what this process has written it can roll back.
+func TestOwnReservationIsReleasedAtOnce(t *testing.T) {
 	t.Parallel()
 	inCluster(t, conflictWorld(), func(t *testing.T, f *fixture) {
 		f.pl.takeover.pause = defaultTakeoverPause
