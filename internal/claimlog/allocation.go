@@ -29,9 +29,10 @@ type allocation struct {
 	// arrived is when it was heard of, or, of those in the first list, what the server has
 	// recorded.
 	arrived time.Time
-	// foreign is true if no instance of ours wrote the allocation.
-	foreign bool
-	uses    []use
+	// foreign is true if no instance of ours wrote the allocation; listed, if the first list
+	// had it, so that it may be of any time before.
+	foreign, listed bool
+	uses            []use
 }
 
 // use is a device, or a share of one, that a claim has. Access for administrators uses

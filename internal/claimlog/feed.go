@@ -127,7 +127,7 @@ func (o *Order) apply(claim *resourceapi.ResourceClaim, version uint64, written 
 	}
 	o.remove(claim.UID)
 	if a != nil {
-		a.foreign = !by.ours
+		a.foreign, a.listed = !by.ours, o.progress.upTo() == 0
 		o.index.add(a)
 	}
 	return a

@@ -122,6 +122,15 @@ func (o *Order) AllocatedBy(claim types.UID) (ours, known bool) {
 	return a != nil && !a.foreign, a != nil
 }
 
+// AllocatedByOursSince reports whether an instance of ours has allocated the claim since this
+// process began to watch.
+func (o *Order) AllocatedByOursSince(claim types.UID) bool {
+	o.mutex.RLock()
+	defer o.mutex.RUnlock()
+	a := o.index.claims[claim]
+	return a != nil && !a.foreign && !a.listed
+}
+
 // LastForeign returns when an allocation that no instance of ours wrote last arrived, or
 // was announced. Of allocations that existed at the start, the time counts that the API
 // server has recorded.

@@ -39,9 +39,6 @@ type Contender struct {
 	// Decided is set if its scheduler has found a place: it is about to write that. If it was
 	// rejected before, that is not known: it may also wait for others to be preempted.
 	Decided bool
-	// Fresh is set if it was seen to come, and not there before anything was heard of it: what
-	// was done for it was done by whoever has its scheduler's name now.
-	Fresh bool
 	// TakesPart is set if its scheduler is known to take part in the protocol: it does not
 	// contend with that.
 	TakesPart bool
@@ -70,7 +67,6 @@ type entry struct {
 	since time.Time
 	heard time.Time
 	bound time.Time // zero: it waits
-	fresh bool
 	// version is that of the Registry when this last changed.
 	version uint64
 }
@@ -136,7 +132,7 @@ func (r *Registry) List(since uint64) (list []Contender, version uint64) {
 		present.Insert(name)
 		if s := r.scheduler(name); max(e.version, s.version) > since && (!e.bound.IsZero() || s.served || now.Sub(e.since) <= Memory) {
 			list = append(list, Contender{
-				Pod: e.pod, Since: e.since, Heard: e.heard, Bound: !e.bound.IsZero(), Served: s.served, Fresh: e.fresh, TakesPart: s.ours,
+				Pod: e.pod, Since: e.since, Heard: e.heard, Bound: !e.bound.IsZero(), Served: s.served, TakesPart: s.ours,
 				Rejected: nominee(e.pod) == "" && rejected(e.pod), Decided: nominee(e.pod) != "" && !rejected(e.pod),
 			})
 		}
@@ -204,7 +200,7 @@ func (r *Registry) apply(pod *v1.Pod, old bool) {
 	case len(pod.Spec.SchedulingGates) > 0:
 		return
 	case !bound:
-		r.pods[pod.UID] = &entry{pod: pod, since: now, heard: now, fresh: !old}
+		r.pods[pod.UID] = &entry{pod: pod, since: now, heard: now}
 	case !old:
 		// It was bound before anything was heard of it, or whoever created it has chosen the
 		// node.

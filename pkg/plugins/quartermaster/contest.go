@@ -221,7 +221,7 @@ func (c *contest) fill(view *contestView, known map[types.UID]string) {
 	view.added = time.Now()
 	pods, version := c.pl.state.contenders.List(view.version)
 	for _, contender := range pods {
-		c.learn(contender)
+		c.learn(contender.Pod)
 	}
 	// Others may have turned out to contend by that.
 	pods, version = c.pl.state.contenders.List(view.version)
@@ -322,18 +322,19 @@ func (c *contest) claimsOf(contender contenders.Contender) []*resourceapi.Resour
 
 // learn finds out from a pod whether its scheduler takes part in the protocol: by who has
 // allocated a claim that is reserved for this pod alone. That it does is believed only of a
-// claim that was made for the pod, which nobody else had allocated for it before.
-func (c *contest) learn(contender contenders.Contender) {
-	pod := contender.Pod
+// claim that was made for the pod and was seen to be allocated: before that, another scheduler
+// may have had its name.
+func (c *contest) learn(pod *v1.Pod) {
 	for _, name := range claimNames(pod) {
 		claim := c.pl.claim(pod.Namespace, name)
 		if claim == nil || len(claim.Status.ReservedFor) != 1 || claim.Status.ReservedFor[0].UID != pod.UID {
 			continue
 		}
-		switch ours, known := c.pl.state.order.AllocatedBy(claim.UID); {
+		order := c.pl.state.order
+		switch ours, known := order.AllocatedBy(claim.UID); {
 		case known && !ours:
 			c.pl.state.contenders.Learn(pod.Spec.SchedulerName, false)
-		case known && contender.Fresh && metav1.IsControlledBy(claim, pod):
+		case order.AllocatedByOursSince(claim.UID) && metav1.IsControlledBy(claim, pod):
 			c.pl.state.contenders.Learn(pod.Spec.SchedulerName, true)
 		}
 	}
