@@ -219,12 +219,12 @@ func (c *contest) lookAgain(at *contestView) *contestView {
 // of claims.
 func (c *contest) fill(view *contestView, known map[types.UID]string) {
 	view.added = time.Now()
-	pods, version := c.pl.state.contenders.List(view.version)
+	pods, _ := c.pl.state.contenders.List(view.version)
 	for _, contender := range pods {
 		c.learn(contender.Pod)
 	}
 	// Others may have turned out to contend by that.
-	pods, version = c.pl.state.contenders.List(view.version)
+	pods, view.version = c.pl.state.contenders.List(view.version)
 	for _, contender := range pods {
 		if contender.TakesPart {
 			continue
@@ -233,7 +233,6 @@ func (c *contest) fill(view *contestView, known map[types.UID]string) {
 			c.add(view, claim, known[claim.UID], competitionOf(contender, view.added))
 		}
 	}
-	view.version = version
 	for _, announced := range c.pl.state.order.Announced() {
 		claim := c.pl.claim(announced.Namespace, announced.Name)
 		c.add(view, claim, known[announced.UID], competition{active: announced.Since})
