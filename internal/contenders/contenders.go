@@ -97,11 +97,12 @@ func (r *Registry) Own(name string) {
 }
 
 // Learn tells whether a scheduler was seen to take part in the protocol. One that was seen
-// not to is not believed for some time.
-func (r *Registry) Learn(name string, takesPart bool) {
+// not to is not believed for some time. It reports whether that changes who contends.
+func (r *Registry) Learn(name string, takesPart bool) (changed bool) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	s, now := r.scheduler(name), r.clock.Now()
+	before := s.ours
 	switch {
 	case !takesPart:
 		s.ignored = now
@@ -113,6 +114,7 @@ func (r *Registry) Learn(name string, takesPart bool) {
 	case s.ignored.IsZero() || now.Sub(s.ignored) > distrust:
 		s.ours = true
 	}
+	return s.ours != before
 }
 
 // List returns the contenders that are new, or have changed, since the given version of the

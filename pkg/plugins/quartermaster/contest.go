@@ -219,12 +219,15 @@ func (c *contest) lookAgain(at *contestView) *contestView {
 // of claims.
 func (c *contest) fill(view *contestView, known map[types.UID]string) {
 	view.added = time.Now()
-	pods, _ := c.pl.state.contenders.List(view.version)
+	since, changed := view.version, false
+	var pods []contenders.Contender
+	pods, view.version = c.pl.state.contenders.List(since)
 	for _, contender := range pods {
-		c.learn(contender.Pod)
+		changed = c.learn(contender.Pod) || changed
 	}
-	// Others may have turned out to contend by that.
-	pods, view.version = c.pl.state.contenders.List(view.version)
+	if changed {
+		pods, view.version = c.pl.state.contenders.List(since)
+	}
 	for _, contender := range pods {
 		if contender.TakesPart {
 			continue
@@ -322,8 +325,8 @@ func (c *contest) claimsOf(contender contenders.Contender) []*resourceapi.Resour
 // learn finds out from a pod whether its scheduler takes part in the protocol: by who has
 // allocated a claim that is reserved for this pod alone. That it does is believed only of a
 // claim that was made for the pod and was seen to be allocated: before that, another scheduler
-// may have had its name.
-func (c *contest) learn(pod *v1.Pod) {
+// may have had its name. It reports whether that changes who contends.
+func (c *contest) learn(pod *v1.Pod) (changed bool) {
 	for _, name := range claimNames(pod) {
 		claim := c.pl.claim(pod.Namespace, name)
 		if claim == nil || len(claim.Status.ReservedFor) != 1 || claim.Status.ReservedFor[0].UID != pod.UID {
@@ -332,11 +335,12 @@ func (c *contest) learn(pod *v1.Pod) {
 		order := c.pl.state.order
 		switch ours, known := order.AllocatedBy(claim.UID); {
 		case known && !ours:
-			c.pl.state.contenders.Learn(pod.Spec.SchedulerName, false)
+			changed = c.pl.state.contenders.Learn(pod.Spec.SchedulerName, false) || changed
 		case order.AllocatedByOursSince(claim.UID) && metav1.IsControlledBy(claim, pod):
-			c.pl.state.contenders.Learn(pod.Spec.SchedulerName, true)
+			changed = c.pl.state.contenders.Learn(pod.Spec.SchedulerName, true) || changed
 		}
 	}
+	return changed
 }
 
 // claimNames are the claims of a pod that are known by name.
