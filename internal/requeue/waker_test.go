@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
-	"github.com/quartermaster-dra/quartermaster/test/builder"
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 // activator notes the pods that are activated.

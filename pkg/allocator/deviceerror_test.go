@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 
-	b "github.com/quartermaster-dra/quartermaster/test/builder"
+	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 // TestErrorsOfDevices: an error tells which device of which slice it is about, and what is to

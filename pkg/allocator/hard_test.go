@@ -3,7 +3,7 @@ package allocator_test
 import (
 	"fmt"
 
-	b "github.com/quartermaster-dra/quartermaster/test/builder"
+	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 // knapsack makes a cluster in which a number of devices can only be had together if

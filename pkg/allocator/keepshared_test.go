@@ -10,9 +10,9 @@ import (
 	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/utils/ptr"
 
+	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
-	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // TestKeepShared: a driver offers a device for sharing no more, and somebody still has a

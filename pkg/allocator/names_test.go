@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	b "github.com/quartermaster-dra/quartermaster/test/builder"
+	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 // madeFor makes a claim one that was made from a template for a pod, which calls it so.

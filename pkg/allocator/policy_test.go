@@ -9,11 +9,11 @@ import (
 	"k8s.io/dynamic-resource-allocation/structured"
 
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
+	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
-	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // lastFirst is a policy that prefers the devices which others prefer least.

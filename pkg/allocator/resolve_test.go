@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 
-	b "github.com/quartermaster-dra/quartermaster/test/builder"
+	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 // Claims that do not say themselves what they ask for.

@@ -10,7 +10,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/structured"
 	"k8s.io/utils/ptr"
 
-	b "github.com/quartermaster-dra/quartermaster/test/builder"
+	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 // TestWholeResult writes down one result with everything in it.

@@ -11,8 +11,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
-	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 func TestSharedAllocationEndsWithItsLastUser(t *testing.T) {

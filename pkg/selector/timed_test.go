@@ -12,8 +12,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/cel"
 
+	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
-	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // In these tests an expression takes as long as the test says, by the clock of the test.

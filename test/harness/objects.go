@@ -6,9 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
-	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // Numbered makes plain devices "gpu-0", "gpu-1" and so on, whose attribute "index"

@@ -12,10 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
-	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // adminAccessLabel on a namespace permits admin access (KEP-5018).

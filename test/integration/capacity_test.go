@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
-	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // Devices of which several claims have shares (KEP-5075).

@@ -5,8 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
-	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // How many devices a request gets, and of which kind.

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	schedmetrics "k8s.io/kubernetes/pkg/scheduler/metrics"
 
-	"github.com/quartermaster-dra/quartermaster/test/builder"
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 // The scheduler sets up its metrics before it makes plugins.

@@ -10,7 +10,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-base/metrics/testutil"
 
-	"github.com/quartermaster-dra/quartermaster/test/builder"
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 // boundConflict makes two claims of bound pods hold the same device, c first.

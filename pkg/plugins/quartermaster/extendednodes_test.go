@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
-	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // TestNarrowForExtendedResources: in a full cluster, PreFilter names the nodes with

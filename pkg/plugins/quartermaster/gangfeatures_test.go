@@ -12,7 +12,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/bindingcondition"
-	"github.com/quartermaster-dra/quartermaster/test/builder"
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 // TestGangWithExtendedResources: the claims that the scheduler makes for extended resources

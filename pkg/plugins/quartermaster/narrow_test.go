@@ -17,7 +17,7 @@ import (
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	schedulermetrics "k8s.io/kubernetes/pkg/scheduler/metrics"
 
-	"github.com/quartermaster-dra/quartermaster/test/builder"
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 // evictor is a PostFilter plugin as preemption is one: whatever it is asked about costs

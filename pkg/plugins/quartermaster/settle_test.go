@@ -9,7 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/test/builder"
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 // oneStep is the difference that looking only now and then makes.
