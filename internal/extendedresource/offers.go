@@ -1,12 +1,16 @@
 package extendedresource
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/kubernetes/pkg/scheduler/util"
+
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 )
 
 // Offers knows which nodes offer extended resources by device plugin. On all others, the
@@ -15,6 +19,18 @@ type Offers struct {
 	mutex   sync.Mutex
 	nodes   map[v1.ResourceName]sets.Set[string]
 	offered map[string][]v1.ResourceName // by node, sorted
+}
+
+// FollowOffers makes one that is kept up to date.
+func FollowOffers(nodes cache.SharedIndexInformer) (*Offers, error) {
+	offers := NewOffers()
+	_, err := informer.AfterEvents(nodes, func(name string) {
+		offers.Refresh(name, func() *v1.Node { return informer.Object[v1.Node](nodes.GetIndexer(), name) })
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch which nodes offer extended resources: %w", err)
+	}
+	return offers, nil
 }
 
 // NewOffers makes one that knows of no nodes.

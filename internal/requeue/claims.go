@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 )
 
 // FollowClaims wakes the pods that may be helped by what happens to the claims that they
@@ -160,7 +161,7 @@ type claimEvent struct {
 }
 
 func newClaimEvent(oldObj, newObj any) claimEvent {
-	before, after := VersionsOf[resourceapi.ResourceClaim](oldObj, newObj)
+	before, after := informer.Versions[resourceapi.ResourceClaim](oldObj, newObj)
 	return claimEvent{before: before, after: after}
 }
 

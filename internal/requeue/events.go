@@ -6,7 +6,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
@@ -40,14 +39,4 @@ type Events struct {
 	State State
 	// Context bounds what may be evaluated to find out whom an event helps, see NewContext.
 	Context context.Context
-}
-
-// VersionsOf returns the object before and after an event, nil if there was none.
-func VersionsOf[T any](oldObj, newObj any) (before, after *T) {
-	if tombstone, ok := oldObj.(cache.DeletedFinalStateUnknown); ok {
-		oldObj = tombstone.Obj
-	}
-	before, _ = oldObj.(*T)
-	after, _ = newObj.(*T)
-	return before, after
 }

@@ -8,6 +8,7 @@ import (
 	resourceinformers "k8s.io/client-go/informers/resource/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -38,7 +39,7 @@ func (e *Events) FollowSlices(informers resourceinformers.Interface, withRules b
 // SliceHappened wakes pods if more than metadata changed. The end of a slice can make a
 // pool complete or valid.
 func (e *Events) SliceHappened(oldObj, newObj any) {
-	before, after := VersionsOf[resourceapi.ResourceSlice](oldObj, newObj)
+	before, after := informer.Versions[resourceapi.ResourceSlice](oldObj, newObj)
 	pools := make(map[inventory.PoolID][]string)
 	for _, slice := range []*resourceapi.ResourceSlice{before, after} {
 		if slice != nil {
@@ -56,7 +57,7 @@ func (e *Events) SliceHappened(oldObj, newObj any) {
 
 // RuleHappened wakes the pods that the change or end of a taint rule may help.
 func (e *Events) RuleHappened(oldObj, newObj any) {
-	before, after := VersionsOf[resourceapi.DeviceTaintRule](oldObj, newObj)
+	before, after := informer.Versions[resourceapi.DeviceTaintRule](oldObj, newObj)
 	for _, rule := range []*resourceapi.DeviceTaintRule{before, after} {
 		if rule != nil {
 			e.State.RefreshTaintRule(rule.Name)

@@ -201,7 +201,7 @@ func (f *fixture) inFlight() map[types.UID]bool {
 	claims, err := f.client.ResourceV1().ResourceClaims("").List(f.ctx, metav1.ListOptions{})
 	require.NoError(f.t, err)
 	for _, claim := range claims.Items {
-		if f.pl.state.ledger.InFlight(claim.UID) != nil {
+		if f.pl.state.Ledger.InFlight(claim.UID) != nil {
 			found[claim.UID] = true
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	"github.com/quartermaster-dra/quartermaster/internal/bindingcondition"
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 )
 
 // newDeviceWaiter makes what has pods wait for binding conditions (KEP-5007).
@@ -56,7 +57,7 @@ type knownObjects struct{ pl *Quartermaster }
 
 // Pod implements bindingcondition.Cluster.
 func (o knownObjects) Pod(namespace, name string) *v1.Pod {
-	return fromStore[v1.Pod](o.pl.pods, namespace+"/"+name)
+	return informer.Object[v1.Pod](o.pl.pods, namespace+"/"+name)
 }
 
 // Claim implements bindingcondition.Cluster.
@@ -66,11 +67,11 @@ func (o knownObjects) Claim(namespace, name string) *resourceapi.ResourceClaim {
 
 // Listed implements bindingcondition.Cluster.
 func (o knownObjects) Listed(namespace, name string) bool {
-	return fromStore[resourceapi.ResourceClaim](o.pl.state.claims, namespace+"/"+name) != nil
+	return informer.Object[resourceapi.ResourceClaim](o.pl.state.Claims, namespace+"/"+name) != nil
 }
 
 // Allocated implements bindingcondition.Cluster.
-func (o knownObjects) Allocated(claim types.UID) bool { return o.pl.state.order.Allocated(claim) }
+func (o knownObjects) Allocated(claim types.UID) bool { return o.pl.state.Order.Allocated(claim) }
 
 // Reserved implements bindingcondition.Cluster.
 func (o knownObjects) Reserved(claim *resourceapi.ResourceClaim, pod *v1.Pod) bool {

@@ -25,7 +25,7 @@ func TestBindingWaitsForConditions(t *testing.T) {
 		require.Equal(t, []string{broken}, result.BindingFailureConditions)
 		require.NotNil(t, claim.Status.Allocation.AllocationTimestamp)
 		require.Equal(t, []string{"p"}, consumerNames(claim), "nobody else can deallocate it")
-		require.Zero(t, f.pl.state.ledger.InFlightCount(), "it is written")
+		require.Zero(t, f.pl.state.Ledger.InFlightCount(), "it is written")
 		require.Equal(t, []string{"gpu-0"}, f.inUse("n1"))
 		require.Equal(t, []string{"Normal BindingConditionsPending devices on node n1 are not ready: device gpu.example.com/n1/gpu-0 lacks attached"}, f.events())
 

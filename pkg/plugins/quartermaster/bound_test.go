@@ -45,7 +45,7 @@ func TestUnreserveOfBoundPod(t *testing.T) {
 				a.unreserve("n1")
 				require.Equal(t, test.consumers, consumerNames(f.claim("c")))
 				require.Len(t, deviceNames(f.claim("c")), len(test.consumers), "who needs the claim keeps the device")
-				require.Zero(t, f.pl.state.ledger.InFlightCount())
+				require.Zero(t, f.pl.state.Ledger.InFlightCount())
 			})
 		})
 	}
@@ -70,7 +70,7 @@ func TestUnreserveOfPodThatWasBoundBefore(t *testing.T) {
 		require.Equal(t, "PreBind", result.phase)
 		require.ErrorIs(t, result.status.AsError(), claimwriter.ErrAllocatedElsewhere)
 		require.Equal(t, []string{"p"}, consumerNames(f.claim("c")))
-		require.Zero(t, f.pl.state.ledger.InFlightCount())
+		require.Zero(t, f.pl.state.Ledger.InFlightCount())
 		require.Equal(t, []string{"gpu-1"}, f.inUse("n1"))
 	})
 }

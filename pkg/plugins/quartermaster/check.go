@@ -31,7 +31,7 @@ func (pl *Quartermaster) see(ctx context.Context, c *cycle) error {
 	ctx, cancel := context.WithTimeout(ctx, seeTimeout)
 	defer cancel()
 	for _, podClaim := range c.claims {
-		if err := pl.state.order.Await(ctx, podClaim.claim.ResourceVersion); err != nil {
+		if err := pl.state.Order.Await(ctx, podClaim.claim.ResourceVersion); err != nil {
 			return fmt.Errorf("claim %s was allocated and reserved for the pod, but within %s the watch of claims did not show that, "+
 				"so nobody knows whether its devices were allocated twice; trying again (check the connection to the API server): %w",
 				klog.KObj(podClaim.claim), seeTimeout, err)
@@ -68,7 +68,7 @@ func (pl *Quartermaster) judge(ctx context.Context, c *cycle) error {
 // undecided returns why one of the claims cannot be judged.
 func (pl *Quartermaster) undecided(c *cycle) error {
 	for _, podClaim := range c.claims {
-		if err := pl.state.order.Undecided(podClaim.claim.UID); err != nil {
+		if err := pl.state.Order.Undecided(podClaim.claim.UID); err != nil {
 			return err
 		}
 	}
@@ -78,7 +78,7 @@ func (pl *Quartermaster) undecided(c *cycle) error {
 // stillAllocated fails if somebody has removed an allocation since it was written.
 func (pl *Quartermaster) stillAllocated(c *cycle) error {
 	for _, podClaim := range c.claims {
-		if !pl.state.order.Allocated(podClaim.claim.UID) {
+		if !pl.state.Order.Allocated(podClaim.claim.UID) {
 			return fmt.Errorf("claim %s was allocated and reserved for the pod, but somebody has removed the allocation since; trying again",
 				klog.KObj(podClaim.claim))
 		}
@@ -100,7 +100,7 @@ func (l lostClaim) toOurs() bool { return !l.to.Other.Foreign }
 func (pl *Quartermaster) lost(c *cycle, toForeign bool) []lostClaim {
 	var lost []lostClaim
 	for _, podClaim := range c.claims {
-		for _, conflict := range pl.state.order.Conflicts(podClaim.claim.UID) {
+		for _, conflict := range pl.state.Order.Conflicts(podClaim.claim.UID) {
 			if conflict.Lost || toForeign && conflict.Other.Foreign && !pl.inUse(podClaim.claim) {
 				lost = append(lost, lostClaim{podClaim, conflict})
 				break

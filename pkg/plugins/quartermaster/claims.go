@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
 )
 
@@ -94,7 +95,7 @@ func notMadeYet(pod *v1.Pod, podClaim *v1.PodResourceClaim) bool {
 // scheduler's manager knows what was written before the informer does, but may hear
 // late of what others write, so that a pod which is woken by that would miss it.
 func (pl *Quartermaster) claim(namespace, name string) *resourceapi.ResourceClaim {
-	stored := fromStore[resourceapi.ResourceClaim](pl.state.claims, namespace+"/"+name)
+	stored := informer.Object[resourceapi.ResourceClaim](pl.state.Claims, namespace+"/"+name)
 	managed, err := pl.handle.SharedDRAManager().ResourceClaims().Get(namespace, name)
 	if err != nil || managed == nil {
 		return stored
@@ -111,7 +112,7 @@ func (pl *Quartermaster) claim(namespace, name string) *resourceapi.ResourceClai
 // knownClaim returns some state of a claim, nil if it does not exist. It is good for what
 // writes of the scheduler do not change, and only looks up one of the two places.
 func (pl *Quartermaster) knownClaim(namespace, name string) *resourceapi.ResourceClaim {
-	if stored := fromStore[resourceapi.ResourceClaim](pl.state.claims, namespace+"/"+name); stored != nil {
+	if stored := informer.Object[resourceapi.ResourceClaim](pl.state.Claims, namespace+"/"+name); stored != nil {
 		return stored
 	}
 	return pl.claim(namespace, name)

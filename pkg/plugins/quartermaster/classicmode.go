@@ -12,6 +12,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/classic"
 )
 
@@ -228,7 +229,7 @@ func (pl *Quartermaster) contextChanged(before, after *apiversions.PodScheduling
 // contextEnded wakes pods of the namespace unless the pod of the context was bound, which is
 // how most contexts end.
 func (pl *Quartermaster) contextEnded(context *apiversions.PodSchedulingContext) {
-	pod := fromStore[v1.Pod](pl.pods, context.Namespace+"/"+context.Name)
+	pod := informer.Object[v1.Pod](pl.pods, context.Namespace+"/"+context.Name)
 	if pod != nil && metav1.IsControlledBy(context, pod) && pod.Spec.NodeName != "" {
 		return
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimlog"
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -51,7 +52,7 @@ func pairOf(c claimlog.Conflict) claimPair {
 
 // report has the first plugin of the scheduler report conflicts, until the context ends. Only
 // then does the order begin to find any.
-func (s *clusterState) report(pl *Quartermaster, ctx context.Context) {
+func (s *shared) report(pl *Quartermaster, ctx context.Context) {
 	s.profilesMutex.Lock()
 	s.profiles = append(s.profiles, pl)
 	s.profilesMutex.Unlock()
@@ -62,8 +63,8 @@ func (s *clusterState) report(pl *Quartermaster, ctx context.Context) {
 			since:    make(map[claimPair]time.Time),
 			reported: make(map[claimPair]time.Time),
 		}
-		s.order.OnConflict(func(c claimlog.Conflict) { r.found(pairOf(c)) })
-		go s.order.Run(ctx)
+		s.Order.OnConflict(func(c claimlog.Conflict) { r.found(pairOf(c)) })
+		go s.Order.Run(ctx)
 		go func() {
 			<-ctx.Done()
 			r.queue.ShutDown()
@@ -74,7 +75,7 @@ func (s *clusterState) report(pl *Quartermaster, ctx context.Context) {
 }
 
 // allProfiles returns the plugins that share the state.
-func (s *clusterState) allProfiles() []*Quartermaster {
+func (s *shared) allProfiles() []*Quartermaster {
 	s.profilesMutex.Lock()
 	defer s.profilesMutex.Unlock()
 	return slices.Clone(s.profiles)
@@ -82,7 +83,7 @@ func (s *clusterState) allProfiles() []*Quartermaster {
 
 // grace is conflictGrace after claims have settled. It grows while other schedulers get
 // behind with their writes, as the time for which claims settle does.
-func (s *clusterState) grace() time.Duration {
+func (s *shared) grace() time.Duration {
 	var settling time.Duration
 	for _, pl := range s.allProfiles() {
 		settling = max(settling, pl.stillSettling())
@@ -132,7 +133,7 @@ func (r *conflictReporter) run(ctx context.Context) {
 // handle reports the conflict if it has lasted, once, and evicts whom it has to. It
 // returns when to look at it again, 0 if that is not necessary.
 func (r *conflictReporter) handle(ctx context.Context, pair claimPair, since time.Time) (again time.Duration) {
-	for _, conflict := range r.pl.state.order.Conflicts(pair.later) {
+	for _, conflict := range r.pl.state.Order.Conflicts(pair.later) {
 		if pairOf(conflict) != pair {
 			continue
 		}
@@ -143,7 +144,7 @@ func (r *conflictReporter) handle(ctx context.Context, pair claimPair, since tim
 			if left := r.pl.state.grace() - time.Since(since); left > 0 {
 				return left
 			}
-			if r.pl.state.leads() != nil {
+			if r.pl.state.Leads() != nil {
 				return conflictGrace // That is the leader's; this may be the next one.
 			}
 			r.reported[pair] = since
@@ -202,7 +203,7 @@ func (pl *Quartermaster) consumers(claim *resourceapi.ResourceClaim) []*v1.Pod {
 			pods = append(pods, pl.members(claim, consumer.Name)...)
 			continue
 		}
-		pod := fromStore[v1.Pod](pl.pods, claim.Namespace+"/"+consumer.Name)
+		pod := informer.Object[v1.Pod](pl.pods, claim.Namespace+"/"+consumer.Name)
 		if consumer.Resource == "pods" && consumer.APIGroup == "" && pod != nil && pod.UID == consumer.UID {
 			pods = append(pods, pod)
 		}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/contenders"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
-	"github.com/quartermaster-dra/quartermaster/internal/requeue"
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
@@ -84,7 +84,7 @@ func (r *competition) add(other competition) {
 
 // compete gives a profile its view of the contest. The first one makes the registry of other
 // schedulers' pods for all.
-func (s *clusterState) compete(pl *Quartermaster) error {
+func (s *shared) compete(pl *Quartermaster) error {
 	pl.contest = &contest{pl: pl}
 	s.profilesMutex.Lock()
 	defer s.profilesMutex.Unlock()
@@ -104,7 +104,7 @@ func (s *clusterState) compete(pl *Quartermaster) error {
 }
 
 // followContenders has the registry told about pods.
-func (s *clusterState) followContenders(pods cache.SharedIndexInformer) error {
+func (s *shared) followContenders(pods cache.SharedIndexInformer) error {
 	registration, err := pods.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {
 			if pod, ok := obj.(*v1.Pod); ok {
@@ -112,7 +112,7 @@ func (s *clusterState) followContenders(pods cache.SharedIndexInformer) error {
 			}
 		},
 		UpdateFunc: func(before, after any) {
-			old, pod := requeue.VersionsOf[v1.Pod](before, after)
+			old, pod := informer.Versions[v1.Pod](before, after)
 			if old != nil && pod != nil && old.UID != pod.UID {
 				s.contenders.Delete(old.UID)
 			}
@@ -121,20 +121,20 @@ func (s *clusterState) followContenders(pods cache.SharedIndexInformer) error {
 			}
 		},
 		DeleteFunc: func(obj any) {
-			if pod, _ := requeue.VersionsOf[v1.Pod](obj, nil); pod != nil {
+			if pod, _ := informer.Versions[v1.Pod](obj, nil); pod != nil {
 				s.contenders.Delete(pod.UID)
 			}
 		},
 	})
-	s.handlers = append(s.handlers, registration)
+	s.SyncWith(registration)
 	return err
 }
 
 // followTheirClaims has the registry told of claims that come to be allocated, after the pods
 // that use them perhaps.
-func (s *clusterState) followTheirClaims(claims cache.SharedIndexInformer, podsUsing func(namespace, claim string) ([]*v1.Pod, error)) error {
+func (s *shared) followTheirClaims(claims cache.SharedIndexInformer, podsUsing func(namespace, claim string) ([]*v1.Pod, error)) error {
 	opened := func(before, after any) {
-		old, claim := requeue.VersionsOf[resourceapi.ResourceClaim](before, after)
+		old, claim := informer.Versions[resourceapi.ResourceClaim](before, after)
 		if claim == nil || old != nil && old.UID == claim.UID && (old.Status.Allocation == nil || claim.Status.Allocation != nil) {
 			return
 		}
@@ -148,7 +148,7 @@ func (s *clusterState) followTheirClaims(claims cache.SharedIndexInformer, podsU
 		AddFunc:    func(obj any) { opened(nil, obj) },
 		UpdateFunc: opened,
 	})
-	s.handlers = append(s.handlers, registration)
+	s.SyncWith(registration)
 	return err
 }
 
@@ -236,7 +236,7 @@ func (c *contest) fill(view *contestView, known map[types.UID]string) {
 			c.add(view, claim, known[claim.UID], competitionOf(contender, view.added))
 		}
 	}
-	for _, announced := range c.pl.state.order.Announced() {
+	for _, announced := range c.pl.state.Order.Announced() {
 		claim := c.pl.claim(announced.Namespace, announced.Name)
 		c.add(view, claim, known[announced.UID], competition{active: announced.Since})
 	}
@@ -308,7 +308,7 @@ func (c *contest) claimsOf(contender contenders.Contender) []*resourceapi.Resour
 	var open []*resourceapi.ResourceClaim
 	for _, claim := range claims {
 		// The informer may know before our watch does. What counts is who will be found there.
-		if _, allocated := c.pl.state.order.AllocatedBy(claim.UID); contender.Bound || !allocated {
+		if _, allocated := c.pl.state.Order.AllocatedBy(claim.UID); contender.Bound || !allocated {
 			open = append(open, claim)
 		}
 	}
@@ -332,7 +332,7 @@ func (c *contest) learn(pod *v1.Pod) (changed bool) {
 		if claim == nil || len(claim.Status.ReservedFor) != 1 || claim.Status.ReservedFor[0].UID != pod.UID {
 			continue
 		}
-		order := c.pl.state.order
+		order := c.pl.state.Order
 		switch ours, known := order.AllocatedBy(claim.UID); {
 		case known && !ours:
 			changed = c.pl.state.contenders.Learn(pod.Spec.SchedulerName, false) || changed

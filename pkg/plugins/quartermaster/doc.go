@@ -20,5 +20,6 @@
 //	extended resources                     internal/extendedresource   extendedresources.go, specialclaim.go
 //	pods that are scheduled together       internal/podgroup           podgroup.go, regroup.go, postfiltergroup.go
 //
-// State that outlives a cycle is in state.go; that of one cycle in cycle.go.
+// What is known of the cluster is in internal/clusterstate, and all profiles share it, see
+// shared.go. The state of one cycle is in cycle.go.
 package quartermaster

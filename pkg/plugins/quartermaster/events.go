@@ -8,7 +8,7 @@ import (
 
 // EventsToRegister lists the events that may help a pod which this plugin has
 // rejected, other than those of claims, slices and taint rules, and devices that become
-// free: see requeue.Events and clusterState.freed. Each has a hint that says whether it really may help a given pod.
+// free: see requeue.Events and clusterstate.State. Each has a hint that says whether it really may help a given pod.
 //
 // Hints run for every waiting pod and hold up the scheduling queue, so they only
 // use what is in memory and err on the side of waking a pod.

@@ -2,11 +2,9 @@ package quartermaster
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/cache"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
@@ -52,7 +50,7 @@ func (pl *Quartermaster) demandExtended(cs fwk.CycleState, c *cycle, pod *v1.Pod
 		return nil
 	}
 	pl.scoring.Begin()
-	left, err := extendedresource.LeftOver(pod, pl.state.claims, pl.claim)
+	left, err := extendedresource.LeftOver(pod, pl.state.Claims, pl.claim)
 	if err != nil {
 		return failed(err)
 	}
@@ -143,18 +141,6 @@ func (pl *Quartermaster) recordExtended(ctx context.Context, c *cycle, pod *v1.P
 		if err := extendedresource.Record(ctx, pl.handle.ClientSet(), pod, podClaim.claim, c.extended.Chosen().Mappings); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// followOffers keeps what is known of nodes with device plugins up to date.
-func (s *clusterState) followOffers(nodes cache.SharedIndexInformer) error {
-	s.offers = extendedresource.NewOffers()
-	_, err := afterEvents(nodes, func(name string) {
-		s.offers.Refresh(name, func() *v1.Node { return fromStore[v1.Node](nodes.GetIndexer(), name) })
-	})
-	if err != nil {
-		return fmt.Errorf("watch which nodes offer extended resources: %w", err)
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func TestExtendedClaimIsWritten(t *testing.T) {
 			ResourceClaimName: name,
 			RequestMappings:   []v1.ContainerExtendedResourceRequest{{ContainerName: "main", ResourceName: gpuResource, RequestName: "container-0-request-0"}},
 		}, f.pod("p").Status.ExtendedResourceClaimStatus)
-		require.Zero(t, f.pl.state.ledger.InFlightCount())
+		require.Zero(t, f.pl.state.Ledger.InFlightCount())
 		require.ElementsMatch(t, []string{"gpu-0", "gpu-1"}, f.inUse("n1"))
 	})
 }

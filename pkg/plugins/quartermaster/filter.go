@@ -194,7 +194,7 @@ func moreSteps(outcome *allocator.Outcome) string {
 
 // site is what the allocator is to know about a node.
 func (pl *Quartermaster) site(node *v1.Node) allocator.Site {
-	return allocator.Site{Node: node, Pools: pl.state.inventory.OnNode(node), Usage: pl.state.ledger}
+	return allocator.Site{Node: node, Pools: pl.state.Inventory.OnNode(node), Usage: pl.state.Ledger}
 }
 
 // solveError is the status for a node on which the claims could not be judged. It

@@ -69,7 +69,7 @@ func TestGivenUpWakes(t *testing.T) {
 		require.Equal(t, fwk.UnschedulableAndUnresolvable, status.Code())
 		a.unreserve("n1") // Is idempotent.
 		require.Empty(t, f.names())
-		f.pl.endInFlight(failing, &podClaim{claim: f.claim("a"), planned: f.pl.state.ledger.InFlight(f.claim("a").UID)})
+		f.pl.endInFlight(failing, &podClaim{claim: f.claim("a"), planned: f.pl.state.Ledger.InFlight(f.claim("a").UID)})
 		require.Empty(t, f.names(), "who was rejected a moment ago has to wait")
 		time.Sleep(requeue.LongestPause)
 		f.settle()
@@ -88,7 +88,7 @@ func TestWriteAndReleaseWithinRelist(t *testing.T) {
 		f.arrive(waiting, elsewhere, gpus("w", 2).Obj(), gpus("e", 2).Obj())
 		other := version(gpus("other", 1).Obj(), "10")
 		f.arrive(other)
-		f.pl.state.refreshClaim("default/other")
+		f.pl.state.RefreshClaim("default/other")
 
 		f.pl.observe(f.ctx, version(gpus("other", 1).Allocated("n1", "gpu-0"), "11"))
 		f.asProfile(another, func() { f.sleep(elsewhere) })
@@ -107,11 +107,11 @@ func TestGoneWakes(t *testing.T) {
 	t.Parallel()
 	inCluster(t, plus(gpuNodes(1, "n1"), gpus("b", 1).Obj(), newPod("waiting", uses("b"))), func(t *testing.T, f *fixture) {
 		gone := version(gpus("gone", 1).Allocated("n1", "gpu-0"), "11")
-		require.NoError(t, f.pl.state.ledger.AddInFlight(ledger.RefTo(gone), "pod", gone.Status.Allocation))
+		require.NoError(t, f.pl.state.Ledger.AddInFlight(ledger.RefTo(gone), "pod", gone.Status.Allocation))
 		f.pl.observe(f.ctx, gone)
-		f.pl.state.ledger.RemoveInFlight(gone.UID, "pod")
+		f.pl.state.Ledger.RemoveInFlight(gone.UID, "pod")
 		f.sleep(f.pod("waiting"))
-		f.pl.state.freed(f.pl.state.ledger.Gone(gone.UID))
+		f.pl.state.Freed(f.pl.state.Ledger.Gone(gone.UID))
 		require.Contains(t, f.names(), "default/waiting")
 	})
 }

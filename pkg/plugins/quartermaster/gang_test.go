@@ -222,6 +222,6 @@ func (g *gang) schedule(pods ...*v1.Pod) {
 	}
 	bound.Wait()
 	g.settle()
-	require.Zero(g.t, g.pl.state.ledger.InFlightCount())
+	require.Zero(g.t, g.pl.state.Ledger.InFlightCount())
 	require.True(g.t, g.pl.groups.Empty())
 }

@@ -46,7 +46,7 @@ func TestExtendedResourcesOfAGangThatDoesNotFit(t *testing.T) {
 		claims, err := g.client.ResourceV1().ResourceClaims("").List(g.ctx, metav1.ListOptions{})
 		require.NoError(t, err)
 		require.Empty(t, claims.Items)
-		require.Zero(t, g.pl.state.ledger.InFlightCount())
+		require.Zero(t, g.pl.state.Ledger.InFlightCount())
 	})
 }
 
@@ -74,7 +74,7 @@ func TestDeviceOfAGroupFails(t *testing.T) {
 		require.Nil(t, g.claim("c").Status.Allocation)
 		require.Empty(t, g.claim("c").Status.ReservedFor)
 		require.True(t, g.pl.groups.Empty())
-		require.Zero(t, g.pl.state.ledger.InFlightCount())
+		require.Zero(t, g.pl.state.Ledger.InFlightCount())
 	})
 }
 

@@ -100,7 +100,7 @@ func TestLastOneGivesTheGroupsClaimBack(t *testing.T) {
 		require.Nil(t, g.claim("shared").Status.Allocation)
 		require.Empty(t, g.claim("shared").Status.ReservedFor)
 		require.True(t, g.pl.groups.Empty())
-		require.Zero(t, g.pl.state.ledger.InFlightCount())
+		require.Zero(t, g.pl.state.Ledger.InFlightCount())
 
 		g.settle()
 		g.schedule(pods...)
@@ -228,6 +228,6 @@ func TestPlanOfOneThatFailsStaysWithTheOthers(t *testing.T) {
 		require.NoError(t, g.preBind(1).AsError())
 		require.Equal(t, []string{"p1"}, consumerNames(g.claim("shared")))
 		require.Equal(t, []string{"n1/gpu-0"}, deviceNames(g.claim("shared")))
-		require.Zero(t, g.pl.state.ledger.InFlightCount())
+		require.Zero(t, g.pl.state.Ledger.InFlightCount())
 	})
 }

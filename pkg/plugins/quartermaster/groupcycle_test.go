@@ -75,7 +75,7 @@ func TestClaimIsAllocatedBeforeAllAreReserved(t *testing.T) {
 					g.settle()
 				}
 				require.Equal(t, []string{"n1/gpu-0"}, deviceNames(g.claim("shared")))
-				require.Zero(t, g.pl.state.ledger.InFlightCount())
+				require.Zero(t, g.pl.state.Ledger.InFlightCount())
 				require.True(t, g.pl.groups.Empty())
 			})
 		})
@@ -94,7 +94,7 @@ func TestGangThatDoesNotFit(t *testing.T) {
 		require.Contains(t, failures["p2"], "claim default/c")
 		require.Len(t, failures, 2)
 		require.Empty(t, failures[""], "there is nothing to deallocate")
-		require.Zero(t, g.pl.state.ledger.InFlightCount())
+		require.Zero(t, g.pl.state.Ledger.InFlightCount())
 		require.Empty(t, g.writes)
 		require.Equal(t, before, g.names(), "they would not fit now either")
 	})
@@ -109,7 +109,7 @@ func TestIncompatibleNodes(t *testing.T) {
 		failures := g.try(pods...)
 		require.Equal(t, "resourceclaim not available on the node: claim default/shared is being allocated on other nodes for the pod's group", failures["p1"])
 		require.NotContains(t, failures, "p0")
-		require.Zero(t, g.pl.state.ledger.InFlightCount())
+		require.Zero(t, g.pl.state.Ledger.InFlightCount())
 		require.Empty(t, g.writes)
 		require.Nil(t, g.claim("shared").Status.Allocation)
 	})
@@ -164,7 +164,7 @@ func TestMemberIsDeletedMeanwhile(t *testing.T) {
 		for i := range pods {
 			require.ErrorContains(t, g.reserve(i).AsError(), "the pod was deleted")
 		}
-		require.Zero(t, g.pl.state.ledger.InFlightCount())
+		require.Zero(t, g.pl.state.Ledger.InFlightCount())
 		require.True(t, g.pl.groups.Empty())
 	})
 }

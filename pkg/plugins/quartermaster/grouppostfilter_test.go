@@ -55,7 +55,7 @@ func TestPodGroupPostFilter(t *testing.T) {
 				require.NotEmpty(t, failures["p1"])
 				require.Equal(t, test.message, failures[""])
 				require.Equal(t, test.freed, g.claim("x").Status.Allocation == nil)
-				require.Zero(t, g.pl.state.ledger.InFlightCount())
+				require.Zero(t, g.pl.state.Ledger.InFlightCount())
 				switch {
 				case test.unreserved:
 					require.Equal(t, []string{"other"}, consumerNames(g.claim("x")))

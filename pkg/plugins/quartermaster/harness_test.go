@@ -91,7 +91,7 @@ func beforeEvents(t *testing.T, test func(t *testing.T, f *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, startServer(t), "default")
-		f.pl.state.synced.Store(true)
+		f.pl.state.Begin()
 		test(t, f)
 	})
 }
@@ -111,8 +111,8 @@ func newFixture(t *testing.T, s *server, profile string) *fixture {
 		f.settle()
 		f.stop()
 		f.factory.Shutdown()
-		if f.pl != nil && f.pl.state.ledger.InFlightCount() > 0 {
-			t.Errorf("%d allocations are in flight at the end", f.pl.state.ledger.InFlightCount())
+		if f.pl != nil && f.pl.state.Ledger.InFlightCount() > 0 {
+			t.Errorf("%d allocations are in flight at the end", f.pl.state.Ledger.InFlightCount())
 		}
 	})
 	manager := f.newManager()
@@ -125,9 +125,9 @@ func newFixture(t *testing.T, s *server, profile string) *fixture {
 	)
 	require.NoError(t, err)
 	features := feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate)
-	state, err := stateFor(handle, allocatorFeatures(features), features)
+	state, err := sharedBy(handle, features)
 	require.NoError(t, err)
-	state.lease = new(leadership.Lease) // Tests run at once, in one process.
+	state.Lease = new(leadership.Lease) // Tests run at once, in one process.
 	plugin, err := New(f.ctx, nil, handle)
 	require.NoError(t, err)
 	f.pl = plugin.(*Quartermaster)
@@ -157,7 +157,7 @@ func (f *fixture) AddEventHandler(handler cache.ResourceEventHandler) (cache.Res
 func (f *fixture) start() {
 	f.factory.StartWithContext(f.ctx)
 	f.settle()
-	require.NoError(f.t, f.pl.state.waitForSync(f.ctx))
+	require.NoError(f.t, f.pl.state.Sync(f.ctx))
 }
 
 // settle waits until all events have been handled and everybody waits.
@@ -167,8 +167,8 @@ func (f *fixture) settle() { synctest.Wait() }
 // remembered. What the old one had in flight died with it.
 func (f *fixture) restart() *fixture {
 	for uid := range f.inFlight() {
-		for _, user := range f.pl.state.ledger.InFlightUsers(uid) {
-			f.pl.state.ledger.RemoveInFlight(uid, user)
+		for _, user := range f.pl.state.Ledger.InFlightUsers(uid) {
+			f.pl.state.Ledger.RemoveInFlight(uid, user)
 		}
 	}
 	f.stop()

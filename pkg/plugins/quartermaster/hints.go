@@ -77,7 +77,7 @@ func (pl *Quartermaster) mayRunOn(node *v1.Node, pod *v1.Pod, claims []*resource
 		return true
 	}
 	task := pl.solver.Prepare(missing)
-	for _, pool := range pl.state.inventory.OnNode(node) {
+	for _, pool := range pl.state.Inventory.OnNode(node) {
 		if task.Interested(pl.events.Context, pool) {
 			return true
 		}

@@ -112,8 +112,8 @@ func (f *fixture) claimWorld() {
 		builder.NodeSlice("n1", builder.Device("gpu-0").Attr("mem", 40), builder.Device("gpu-1").Attr("mem", 48)).Obj(),
 		builder.Slice("nics").OfDriver("nic.example.com").OnAllNodes().Devices(builder.Devices("nic-0", "nic-1")...).Obj(),
 	)
-	f.pl.state.refreshSlice("n1")
-	f.pl.state.refreshSlice("nics")
+	f.pl.state.RefreshSlice("n1")
+	f.pl.state.RefreshSlice("nics")
 }
 
 // version copies a claim at a resource version. What it has of pool nics gets the
@@ -147,7 +147,7 @@ func TestClaimEvents(t *testing.T) {
 					f.arrive(test.pod)
 					for _, claim := range append(test.others, gpus("holder", 1).Allocated("n1", "gpu-1")) {
 						f.arrive(claim)
-						f.pl.state.refreshClaim(claim.Namespace + "/" + claim.Name)
+						f.pl.state.RefreshClaim(claim.Namespace + "/" + claim.Name)
 					}
 					f.claimWas(test)
 					woken := f.wakesRejected(test, when == "before the event")
@@ -181,9 +181,9 @@ func (f *fixture) claimWas(test claimCase) {
 		return
 	}
 	f.arrive(before)
-	f.pl.state.refreshClaim(before.Namespace + "/" + before.Name)
+	f.pl.state.RefreshClaim(before.Namespace + "/" + before.Name)
 	if test.missed {
-		f.pl.state.ledger.Observe(version(with(before, allocate("n1", "gpu-0")), "11"))
+		f.pl.state.Ledger.Observe(version(with(before, allocate("n1", "gpu-0")), "11"))
 	}
 }
 

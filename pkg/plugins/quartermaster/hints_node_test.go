@@ -47,7 +47,7 @@ func TestClassHints(t *testing.T) {
 				f.create(builder.Node("n1"))
 				slice := gpuSlice(40).Obj()
 				f.arrive(test.claim, slice)
-				f.pl.state.refreshSlice(slice.Name)
+				f.pl.state.RefreshSlice(slice.Name)
 				e := event{resource: fwk.DeviceClass, action: fwk.Update, oldObj: object(test.before), newObj: object(test.after)}
 				if test.before == nil {
 					e.action = fwk.Add
@@ -109,7 +109,7 @@ func TestNodeHints(t *testing.T) {
 			t.Parallel()
 			beforeEvents(t, func(t *testing.T, f *fixture) {
 				f.arrive(builder.Class("gpu", `device.driver == "gpu.example.com"`), extendedClass(), test.claim, test.slice)
-				f.pl.state.refreshSlice(test.slice.Name)
+				f.pl.state.RefreshSlice(test.slice.Name)
 				pod := test.pod
 				if pod == nil {
 					pod = newPod("p", uses("c"))

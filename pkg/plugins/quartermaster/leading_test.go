@@ -21,7 +21,7 @@ func (alwaysGranted) Update(context.Context, resourcelock.LeaderElectionRecord) 
 
 // elected makes the plugin one of several replicas. The function gets or renews the lease.
 func (f *fixture) elected() (lead func()) {
-	lock := f.pl.state.lease.Follow(alwaysGranted{}, leaseDuration)
+	lock := f.pl.state.Lease.Follow(alwaysGranted{}, leaseDuration)
 	return func() {
 		require.NoError(f.t, lock.Update(f.ctx, resourcelock.LeaderElectionRecord{HolderIdentity: "us"}))
 	}

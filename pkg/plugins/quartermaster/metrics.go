@@ -103,7 +103,7 @@ func allInFlight() float64 {
 	defer states.Unlock()
 	n := 0
 	for _, state := range states.byFactory {
-		n += state.ledger.InFlightCount()
+		n += state.Ledger.InFlightCount()
 	}
 	return float64(n)
 }

@@ -41,7 +41,7 @@ func (pl *Quartermaster) checkNodeAllocatable(claim *resourceapi.ResourceClaim) 
 	for i := range claim.Status.Allocation.Devices.Results {
 		result := &claim.Status.Allocation.Devices.Results[i]
 		id := ledger.PoolOf(result)
-		pool := pl.state.pool(id)
+		pool := pl.state.Pool(id)
 		if pool == nil {
 			continue
 		}

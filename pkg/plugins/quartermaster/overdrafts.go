@@ -59,8 +59,8 @@ func (r *overdraftReporter) run(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		r.changed.Insert(r.pl.state.order.TakeChanged()...)
-		if r.pl.state.leads() != nil {
+		r.changed.Insert(r.pl.state.Order.TakeChanged()...)
+		if r.pl.state.Leads() != nil {
 			r.forgetUnused() // Reports are the leader's; this may be the next one.
 			continue
 		}
@@ -79,7 +79,7 @@ func (r *overdraftReporter) run(ctx context.Context) {
 // leads does not gather all that ever were.
 func (r *overdraftReporter) forgetUnused() {
 	for pool := range r.changed {
-		if !r.pl.state.order.Uses(pool) {
+		if !r.pl.state.Order.Uses(pool) {
 			r.changed.Delete(pool)
 		}
 	}
@@ -87,7 +87,7 @@ func (r *overdraftReporter) forgetUnused() {
 
 // look brings what is known of a pool up to date.
 func (r *overdraftReporter) look(ctx context.Context, pool inventory.PoolID) {
-	found, judged := r.pl.state.order.Overdrawn(pool)
+	found, judged := r.pl.state.Order.Overdrawn(pool)
 	if !judged {
 		return // It will have changed when it is complete.
 	}

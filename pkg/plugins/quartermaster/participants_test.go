@@ -105,7 +105,7 @@ func TestWhoTookPart(t *testing.T) {
 			claim = with(claim, ownedBy("first"), reservedFor("first"), allocate("n1", "gpu-1"))
 			inCluster(t, plus(conflictWorld(), test.first, claim), func(t *testing.T, f *fixture) {
 				f.pl.args.SettleTime.Duration = time.Second
-				ours, known := f.pl.state.order.AllocatedBy(claim.UID)
+				ours, known := f.pl.state.Order.AllocatedBy(claim.UID)
 				require.True(t, ours && known)
 				if test.change != nil {
 					test.change(f)

@@ -37,7 +37,7 @@ type Quartermaster struct {
 	writer   *claimwriter.Writer
 	// consumerLimit is how many consumers a claim can have.
 	consumerLimit func(*resourceapi.ResourceClaim) int
-	state         *clusterState
+	state         *shared
 	undoing       *pendingUndos
 	takeover      *takeover
 	narrowing     *narrowing
@@ -104,11 +104,11 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 			"turn the gate on or take the plugin out of the configuration", Name)
 	}
 	supported := allocatorFeatures(features)
-	state, err := stateFor(handle, supported, features)
+	state, err := sharedBy(handle, features)
 	if err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", Name, err)
 	}
-	state.remember(args.CacheSize.Value())
+	state.Memory.Bound(args.CacheSize.Value())
 	warnOfNodeAllocatable(klog.FromContext(ctx), features)
 	podInformer := handle.SharedInformerFactory().Core().V1().Pods().Informer()
 	consumerLimit := apiversions.ConsumerLimit(handle.ClientSet())
@@ -119,14 +119,14 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 		solver: &allocator.Solver{
 			Features:   supported,
 			Classes:    handle.SharedDRAManager().DeviceClasses(),
-			Evaluator:  state.newEvaluator(features),
+			Evaluator:  state.Memory.NewEvaluator(celFeatures(features)),
 			StepBudget: int(*args.StepBudget),
 			KeepShared: true,
 			// What devices take of their node cannot be accounted for from outside kube-scheduler.
 			RefuseOfNode: features.EnableDRANodeAllocatableResources,
 		},
 		writer: claimwriter.New(handle.ClientSet(), claimwriter.WithTimestamp(supported.DeviceBindingAndStatus), claimwriter.WithConsumerLimit(consumerLimit),
-			claimwriter.WithPermission(func() error { return state.lease.Leads() })),
+			claimwriter.WithPermission(func() error { return state.Lease.Leads() })),
 		consumerLimit: consumerLimit,
 		state:         state,
 		undoing:       newPendingUndos(),
@@ -164,6 +164,7 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 	if err := state.compete(pl); err != nil {
 		return nil, fmt.Errorf("plugin %s: watch pods: %w", Name, err)
 	}
+	state.Wakes(pl.events)
 	state.report(pl, ctx)
 	return pl, nil
 }

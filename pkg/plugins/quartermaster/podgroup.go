@@ -57,7 +57,7 @@ func groupCycleIn(state fwk.PodGroupCycleState) (*groupCycle, error) {
 // checkPlanned is checkClaim for a claim without allocation: if one is in flight, only
 // members of the group for which it was planned in this attempt can use the claim.
 func (pl *Quartermaster) checkPlanned(result *podClaim, group *groupCycle) *fwk.Status {
-	inFlight := pl.state.ledger.InFlight(result.claim.UID)
+	inFlight := pl.state.Ledger.InFlight(result.claim.UID)
 	if inFlight == nil {
 		return nil
 	}
@@ -115,7 +115,7 @@ func (pl *Quartermaster) forgetForGroup(group *groupCycle, c *cycle) {
 	c.reservedOn = ""
 	group.Unreserve(c.uid)
 	for _, podClaim := range c.claims {
-		if pl.state.ledger.InFlight(podClaim.claim.UID) == nil {
+		if pl.state.Ledger.InFlight(podClaim.claim.UID) == nil {
 			group.Unplan(podClaim.claim.UID)
 		}
 	}

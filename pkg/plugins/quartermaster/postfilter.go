@@ -73,7 +73,7 @@ func (pl *Quartermaster) free(ctx context.Context, claim *resourceapi.ResourceCl
 		return fmt.Errorf("free the devices of claim %s, which fit no node: %w", klog.KObj(claim), err)
 	}
 	if freed != nil { // Else it is gone, and so is its allocation.
-		pl.state.freed(pl.state.ledger.Observe(freed))
+		pl.state.Freed(pl.state.Ledger.Observe(freed))
 	}
 	return nil
 }

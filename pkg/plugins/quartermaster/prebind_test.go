@@ -120,7 +120,7 @@ func TestPreBindIsKnownAtOnce(t *testing.T) {
 		}
 		slice, class := f.objects("resourceslices", "n1"), f.objects("deviceclasses", "gpu")
 		f.arrive(builder.Node("n1"), slice, class, f.claim("a"), f.claim("b"))
-		f.pl.state.refreshSlice("n1")
+		f.pl.state.RefreshSlice("n1")
 
 		result := f.schedule(newPod("first", uses("a")))
 		require.Empty(t, result.phase, "%v", result.status)
@@ -231,7 +231,7 @@ func TestPreBindSurvives(t *testing.T) {
 			// An earlier, late write of our own looks like this.
 			return []fault{{on: "update/status", before: func() {
 				f.changeClaim("c", func(claim *resourceapi.ResourceClaim) {
-					claim.Status.Allocation = f.pl.state.ledger.InFlight(claim.UID).DeepCopy()
+					claim.Status.Allocation = f.pl.state.Ledger.InFlight(claim.UID).DeepCopy()
 				})
 			}}}
 		},

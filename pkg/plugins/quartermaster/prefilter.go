@@ -56,7 +56,7 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 		noteUnserved(cs, extended)
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
-	if err := pl.state.waitForSync(ctx); err != nil {
+	if err := pl.state.Sync(ctx); err != nil {
 		return nil, failed(err)
 	}
 	if pl.undoing.has(pod.UID) {
@@ -89,9 +89,9 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 	pl.wantsShared(c)
 	cs.Write(cycleKey, c)
 	if c.task != nil {
-		c.known = pl.state.nodeCache.Find(pl.filterContext(ctx, c), c.task)
+		c.known = pl.state.NodeCache.Find(pl.filterContext(ctx, c), c.task)
 	} else if c.extended != nil && c.extended.Full().Task != nil {
-		c.known = pl.state.nodeCache.Find(pl.filterContext(ctx, c), c.extended.Full().Task)
+		c.known = pl.state.NodeCache.Find(pl.filterContext(ctx, c), c.extended.Full().Task)
 	}
 	return pl.narrow(c, pod, nodes), nil
 }

@@ -141,10 +141,10 @@ func TestPreFilterKnowsWhatIsInFlightFromOtherProfiles(t *testing.T) {
 	t.Parallel()
 	inCluster(t, plus(gpuNodes(1, "n1"), gpus("a", 1).Obj()), func(t *testing.T, f *fixture) {
 		other := newProfile(f, "other")
-		require.NoError(t, other.state.ledger.AddInFlight(ledger.RefTo(f.claim("a")), "other-pod", gpus("a", 1).Allocated("n1", "gpu-0").Status.Allocation))
+		require.NoError(t, other.state.Ledger.AddInFlight(ledger.RefTo(f.claim("a")), "other-pod", gpus("a", 1).Allocated("n1", "gpu-0").Status.Allocation))
 		_, status := f.begin(newPod("p", uses("a")))
 		require.Contains(t, status.Message(), "claim default/a is being allocated for another pod")
-		other.state.ledger.RemoveInFlight(f.claim("a").UID, "other-pod")
+		other.state.Ledger.RemoveInFlight(f.claim("a").UID, "other-pod")
 	})
 }
 

@@ -52,7 +52,7 @@ func (pl *Quartermaster) movable(group *groupCycle, node string) []*cycle {
 		}
 		alone := true
 		for _, podClaim := range member.unallocated() {
-			alone = alone && len(pl.state.ledger.InFlightUsers(podClaim.claim.UID)) == 1
+			alone = alone && len(pl.state.Ledger.InFlightUsers(podClaim.claim.UID)) == 1
 		}
 		if alone {
 			members = append(members, member)
@@ -65,7 +65,7 @@ func (pl *Quartermaster) movable(group *groupCycle, node string) []*cycle {
 // reserve the last plan. If something has changed since, everything stays as it was.
 func (r *regrouping) carryOut(pl *Quartermaster, group *groupCycle, node string) *fwk.Status {
 	freed := r.land(pl)
-	defer func() { pl.state.landed("", freed) }() // Once it is known what the members have instead.
+	defer func() { pl.state.Landed("", freed) }() // Once it is known what the members have instead.
 	for i, member := range r.members {
 		if err := pl.fly(member, r.plans[i]); err != nil {
 			freed = freed.And(r.rollBack(pl, node))
@@ -102,7 +102,7 @@ func (r *regrouping) rollBack(pl *Quartermaster, node string) ledger.Freed {
 func (r *regrouping) land(pl *Quartermaster) (freed ledger.Freed) {
 	for _, member := range r.members {
 		for _, podClaim := range member.unallocated() {
-			freed = freed.And(pl.state.ledger.RemoveInFlight(podClaim.claim.UID, member.uid))
+			freed = freed.And(pl.state.Ledger.RemoveInFlight(podClaim.claim.UID, member.uid))
 		}
 	}
 	return freed

@@ -68,7 +68,7 @@ func TestRegroupingHasLimits(t *testing.T) {
 				failures := g.try(test.pods...)
 				require.Contains(t, failures["p2"], test.why)
 				require.NotContains(t, failures, "p1")
-				require.Zero(t, g.pl.state.ledger.InFlightCount())
+				require.Zero(t, g.pl.state.Ledger.InFlightCount())
 			})
 		})
 	}
@@ -89,6 +89,6 @@ func TestRegroupingComesTooLate(t *testing.T) {
 		}
 		failures := g.try(pods...)
 		require.Contains(t, failures["p1"], "but claim default/foreign holds it by now")
-		require.Zero(t, g.pl.state.ledger.InFlightCount())
+		require.Zero(t, g.pl.state.Ledger.InFlightCount())
 	})
 }

@@ -160,7 +160,7 @@ func (r *release) carryOut(ctx context.Context, action commit.ActionKind) (err e
 	case claim != nil:
 		r.pl.observe(ctx, claim)
 	default:
-		r.pl.state.freed(r.pl.state.ledger.Gone(r.claim.UID))
+		r.pl.state.Freed(r.pl.state.Ledger.Gone(r.claim.UID))
 	}
 	return err
 }

@@ -33,7 +33,7 @@ func (pl *Quartermaster) followEvents(ctx context.Context, pods cache.SharedInde
 	if err := pl.events.FollowClaims(ctx, factory.Resource().V1().ResourceClaims().Informer()); err != nil {
 		return err
 	}
-	return pl.events.FollowSlices(factory.Resource().V1(), pl.state.rules != nil)
+	return pl.events.FollowSlices(factory.Resource().V1(), pl.state.HasTaintRules())
 }
 
 // requeueState implements requeue.State.
@@ -42,18 +42,18 @@ type requeueState struct{ pl *Quartermaster }
 // RefreshClaim implements requeue.State. It also tells the pods that wait for the claim's
 // devices to get ready.
 func (s requeueState) RefreshClaim(claim *resourceapi.ResourceClaim) {
-	s.pl.state.refreshClaim(claim.Namespace + "/" + claim.Name)
+	s.pl.state.RefreshClaim(claim.Namespace + "/" + claim.Name)
 	s.pl.devices.Changed.Tell(claim.UID)
 }
 
 // RefreshSlice implements requeue.State.
-func (s requeueState) RefreshSlice(name string) { s.pl.state.refreshSlice(name) }
+func (s requeueState) RefreshSlice(name string) { s.pl.state.RefreshSlice(name) }
 
 // RefreshTaintRule implements requeue.State.
-func (s requeueState) RefreshTaintRule(name string) { s.pl.state.refreshRule(name) }
+func (s requeueState) RefreshTaintRule(name string) { s.pl.state.RefreshTaintRule(name) }
 
 // Pool implements requeue.State.
-func (s requeueState) Pool(id inventory.PoolID) *inventory.NodePool { return s.pl.state.pool(id) }
+func (s requeueState) Pool(id inventory.PoolID) *inventory.NodePool { return s.pl.state.Pool(id) }
 
 // PodsUsing implements requeue.State.
 func (s requeueState) PodsUsing(namespace, claim string) ([]*v1.Pod, error) {

@@ -92,7 +92,7 @@ func (c *cycle) begin() {
 
 // putInFlight keeps the devices that are planned for a claim from others.
 func (pl *Quartermaster) putInFlight(c *cycle, pod types.UID, podClaim *podClaim, plan *resourceapi.AllocationResult) error {
-	if err := pl.state.ledger.AddInFlight(ledger.RefTo(podClaim.claim), pod, plan); err != nil {
+	if err := pl.state.Ledger.AddInFlight(ledger.RefTo(podClaim.claim), pod, plan); err != nil {
 		return err
 	}
 	podClaim.planned = plan

@@ -17,7 +17,7 @@ func poolOfNode(node string) inventory.PoolID {
 // inUse lists the devices of a node's pool that the ledger has as used.
 func (f *fixture) inUse(node string) []string {
 	var names []string
-	for name := range f.pl.state.ledger.Pool(poolOfNode(node)).All() {
+	for name := range f.pl.state.Ledger.Pool(poolOfNode(node)).All() {
 		names = append(names, name)
 	}
 	return names
@@ -36,7 +36,7 @@ func TestReserveConflict(t *testing.T) {
 		require.Equal(t, fwk.Error, status.Code(), "to be tried again soon")
 		require.Equal(t, "the devices on node n1 changed since it was chosen: "+
 			"claim default/b, request gpu: the only device that matches is held by another claim", status.Message())
-		require.Equal(t, 1, f.pl.state.ledger.InFlightCount(), "only that of the first")
+		require.Equal(t, 1, f.pl.state.Ledger.InFlightCount(), "only that of the first")
 
 		require.NoError(t, first.preBind("n1").AsError())
 		require.Empty(t, deviceNames(f.claim("b")))
@@ -54,7 +54,7 @@ func TestReserveConflictInOneOfSeveralClaims(t *testing.T) {
 		f.settle()
 
 		require.Contains(t, a.reserve("n1").Message(), "the devices on node n1 changed since it was chosen")
-		require.Zero(t, f.pl.state.ledger.InFlightCount())
+		require.Zero(t, f.pl.state.Ledger.InFlightCount())
 		require.Equal(t, []string{"gpu-1"}, f.inUse("n1"), "gpu-0 is free again")
 	})
 }
@@ -91,7 +91,7 @@ func TestReserveOnlyUnallocatedClaims(t *testing.T) {
 	inCluster(t, objects, func(t *testing.T, f *fixture) {
 		a := f.mustBegin(newPod("p", uses("a"), uses("b"))).filter()
 		require.NoError(t, a.reserve("n1").AsError())
-		require.Equal(t, 1, f.pl.state.ledger.InFlightCount())
+		require.Equal(t, 1, f.pl.state.Ledger.InFlightCount())
 		require.True(t, f.inFlight()["uid-b"])
 		a.unreserve("n1")
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
 	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
 )
 
 // claimResolver finds out what claims ask for that do not say so themselves, because class
@@ -25,7 +26,7 @@ type claimResolver interface {
 func (pl *Quartermaster) resolveClaims(resolver claimResolver) {
 	pl.resolver = resolver
 	pl.solver.Resolve = resolver.Resolve
-	pl.solver.Evaluator = pl.state.newEvaluator(pl.features, apiversions.NewLanguage(compiledExpressions))
+	pl.solver.Evaluator = pl.state.Memory.NewEvaluator(celFeatures(pl.features), apiversions.NewLanguage(clusterstate.CompiledExpressions))
 	resolver.OnChange(func(concerns func(*resourceapi.ResourceClaim) bool) {
 		for _, entry := range pl.waiting.All() {
 			missing, _ := entry.Wanted()

@@ -165,7 +165,7 @@ func (r *runner) mayBind(ctx context.Context) error {
 	}
 	// The binding is next, and unlike what is written to claims, the server cannot refuse it for
 	// being late.
-	if err := r.pl.state.lease.Leads(); err != nil {
+	if err := r.pl.state.Lease.Leads(); err != nil {
 		return fmt.Errorf("the pod must not be bound by this process: %w", err)
 	}
 	return nil
@@ -211,7 +211,7 @@ func (r *runner) leaveGroup(ctx context.Context, podClaim *podClaim, state commi
 
 // landed ends what is in flight for a claim because the server has it.
 func (pl *Quartermaster) landed(pod *v1.Pod, podClaim *podClaim) {
-	pl.state.freed(pl.state.ledger.RemoveInFlight(podClaim.claim.UID, pod.UID))
+	pl.state.Freed(pl.state.Ledger.RemoveInFlight(podClaim.claim.UID, pod.UID))
 	podClaim.planned = nil
 	pl.signalWritten(podClaim)
 }
@@ -219,8 +219,8 @@ func (pl *Quartermaster) landed(pod *v1.Pod, podClaim *podClaim) {
 // endInFlight takes the plan out of the ledger, and wakes the pods which waited for that: no
 // API event tells them.
 func (pl *Quartermaster) endInFlight(pod *v1.Pod, podClaim *podClaim) {
-	freed := pl.state.ledger.RemoveInFlight(podClaim.claim.UID, pod.UID)
+	freed := pl.state.Ledger.RemoveInFlight(podClaim.claim.UID, pod.UID)
 	podClaim.planned = nil
 	pl.signalGivenUp(podClaim)
-	pl.state.givenUp(pod, podClaim.claim, freed)
+	pl.state.GivenUp(pod, podClaim.claim, freed)
 }

@@ -61,7 +61,7 @@ func (pl *Quartermaster) settles() bool { return pl.args.SettleTime.Duration > 0
 // that no pod waits for.
 func (s *settling) unseen() bool {
 	for pool := range s.pools {
-		if last := s.pl.state.order.ForeignIn(pool); time.Since(last) <= unseenTimes*s.pl.args.SettleTime.Duration {
+		if last := s.pl.state.Order.ForeignIn(pool); time.Since(last) <= unseenTimes*s.pl.args.SettleTime.Duration {
 			return true
 		}
 	}
@@ -83,7 +83,7 @@ func (s *settling) active() bool {
 	case begun(others.decided):
 		return true
 	case begun(others.active):
-		silent := min(waited, time.Since(s.pl.state.order.LastForeign()), time.Since(s.pl.state.contenders.Heard()))
+		silent := min(waited, time.Since(s.pl.state.Order.LastForeign()), time.Since(s.pl.state.contenders.Heard()))
 		return silent < s.pl.settlingTime()
 	default:
 		return begun(others.young) && waited < s.pl.args.SettleTime.Duration
@@ -116,7 +116,7 @@ func (s *settling) wait(ctx context.Context, stage string, atLeast time.Duration
 // writes of others arrive soon after they were decided. If others are behind with their
 // writes, those are late as well that are not to be seen yet.
 func (pl *Quartermaster) settlingTime() time.Duration {
-	return min(pl.args.SettleTime.Duration+delayFactor*pl.state.order.ForeignDelay(), pl.maxSettling())
+	return min(pl.args.SettleTime.Duration+delayFactor*pl.state.Order.ForeignDelay(), pl.maxSettling())
 }
 
 // maxSettling is for how long claims settle at most, before they are written and again after
@@ -132,7 +132,7 @@ func (pl *Quartermaster) stillSettling() time.Duration {
 		return 0
 	case pl.contest.active():
 		return pl.maxSettling()
-	case pl.state.order.ForeignWithin(foreignWindow):
+	case pl.state.Order.ForeignWithin(foreignWindow):
 		return pl.settlingTime()
 	default:
 		return 0
@@ -182,7 +182,7 @@ func (pl *Quartermaster) planLost(c *cycle) *claimlog.Conflict {
 		}
 		claim := podClaim.claim.DeepCopy()
 		claim.Status.Allocation = podClaim.planned
-		if conflict := pl.state.order.CheckPlan(claim); conflict != nil {
+		if conflict := pl.state.Order.CheckPlan(claim); conflict != nil {
 			return conflict
 		}
 	}

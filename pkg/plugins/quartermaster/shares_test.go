@@ -94,7 +94,7 @@ func TestPlansFromOneView(t *testing.T) {
 				require.Equal(t, []string{"n1"}, second.feasible)
 				require.NoError(t, first.reserve("n1").AsError())
 				require.ErrorContains(t, second.reserve("n1").AsError(), test.want)
-				require.Equal(t, 1, f.pl.state.ledger.InFlightCount(), "that of the first")
+				require.Equal(t, 1, f.pl.state.Ledger.InFlightCount(), "that of the first")
 				require.NoError(t, first.preBind("n1").AsError())
 				require.Nil(t, f.claim("b").Status.Allocation)
 			})

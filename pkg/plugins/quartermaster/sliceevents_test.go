@@ -124,7 +124,7 @@ func (f *fixture) rejected(pod *v1.Pod) {
 // sliceIsThere makes a slice known that was there before the event.
 func (f *fixture) sliceIsThere(slice *resourceapi.ResourceSlice) {
 	f.arrive(slice)
-	f.pl.state.refreshSlice(slice.Name)
+	f.pl.state.RefreshSlice(slice.Name)
 }
 
 // sliceChanges brings a slice into its last state in the informer's store only, which is
@@ -217,7 +217,7 @@ func TestFailingDeviceGoesMeanwhile(t *testing.T) {
 		f.leave(failing)
 		f.pl.events.SliceHappened(failing, nil)
 		f.arrive(failing) // Filter has looked before that.
-		f.pl.state.refreshSlice(failing.Name)
+		f.pl.state.RefreshSlice(failing.Name)
 		require.Empty(t, a.filter().feasible)
 		time.Sleep(requeue.LongestPause)
 		synctest.Wait()
@@ -301,7 +301,7 @@ func TestTaintRuleEvents(t *testing.T) {
 				f.create(builder.Node("n1"))
 				f.arrive(builder.Class("gpu"), gpus("c", 1).Obj(), pod, test.before)
 				f.sliceIsThere(gpuSlice(40).Obj())
-				f.pl.state.refreshRule(test.before.Name)
+				f.pl.state.RefreshTaintRule(test.before.Name)
 				require.Equal(t, test.fitted, f.fits(pod))
 				f.rejected(pod)
 				if test.after == nil {

@@ -28,7 +28,7 @@ func (pl *Quartermaster) createSpecial(ctx context.Context, pod *v1.Pod, podClai
 	}
 	created, err := extendedresource.Create(ctx, pl.writer, pod, podClaim.claim)
 	if created != nil {
-		pl.state.ledger.Rename(podClaim.claim.UID, ledger.RefTo(created))
+		pl.state.Ledger.Rename(podClaim.claim.UID, ledger.RefTo(created))
 		podClaim.claim, podClaim.special.created = created, true
 	}
 	return err

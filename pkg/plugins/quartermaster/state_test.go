@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/dynamic-resource-allocation/structured"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/utils/ptr"
 
@@ -133,18 +132,5 @@ func TestStateFollowsEvents(t *testing.T) {
 				require.Contains(t, got, step.want, step.name)
 			}
 		}
-	})
-}
-
-// TestStateWithoutTaintRules: with the feature off there is no informer for the
-// rules, which an API server without that API could not serve.
-func TestStateWithoutTaintRules(t *testing.T) {
-	t.Parallel()
-	beforeEvents(t, func(t *testing.T, f *fixture) {
-		state, err := newClusterState(f.factory, structured.Features{}, false)
-		require.NoError(t, err)
-		require.Nil(t, state.rules)
-		require.Len(t, state.handlers, 2)
-		state.refreshRule("rule")
 	})
 }

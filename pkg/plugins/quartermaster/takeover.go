@@ -41,16 +41,8 @@ type reservation struct{ claim, consumer types.UID }
 
 func (pl *Quartermaster) newTakeover() *takeover {
 	return &takeover{
-		pause: pl.args.TakeoverPause.Duration,
-		since: func() time.Time {
-			if pl.state.lease.Followed() {
-				return pl.state.lease.Since()
-			}
-			if began := pl.state.began.Load(); began != nil {
-				return *began
-			}
-			return time.Now() // It has not begun.
-		},
+		pause:    pl.args.TakeoverPause.Duration,
+		since:    pl.state.LeadsSince,
 		activate: func(pods map[string]*v1.Pod) { pl.handle.Activate(klog.FromContext(pl.stopping), pods) },
 		own:      make(map[reservation]bool),
 		waiting:  make(map[string]*v1.Pod),

@@ -59,7 +59,7 @@ func TestUnreserveAfterPartialPreBind(t *testing.T) {
 		require.Empty(t, consumerNames(f.claim("a")))
 		require.Empty(t, deviceNames(f.claim("b")))
 		require.Empty(t, f.claim("b").Finalizers, "no late write may give the devices to the claim")
-		require.Zero(t, f.pl.state.ledger.InFlightCount())
+		require.Zero(t, f.pl.state.Ledger.InFlightCount())
 		require.NotContains(t, f.writes, "update c", "not touched")
 		require.Empty(t, f.inUse("n1"))
 	})
@@ -92,7 +92,7 @@ func TestUnreserveGoesOn(t *testing.T) {
 				if test.err != nil {
 					require.ErrorIs(t, result.status.AsError(), test.err)
 				}
-				require.Equal(t, 1, f.pl.state.ledger.InFlightCount(), "the fate of the write is not known")
+				require.Equal(t, 1, f.pl.state.Ledger.InFlightCount(), "the fate of the write is not known")
 				other := f.schedule(waiting)
 				require.Contains(t, other.reasons["n1"], "is held by another claim")
 				again := f.schedule(result.pod(f))
@@ -102,7 +102,7 @@ func TestUnreserveGoesOn(t *testing.T) {
 				f.recoverNow()
 				time.Sleep(2 * undoInterval)
 				f.settle()
-				require.Zero(t, f.pl.state.ledger.InFlightCount())
+				require.Zero(t, f.pl.state.Ledger.InFlightCount())
 				require.Empty(t, consumerNames(f.claim("a")))
 				require.Nil(t, f.claim("a").Status.Allocation)
 				require.Contains(t, f.names(), "default/p", "nothing else wakes the pod")
@@ -152,14 +152,14 @@ func TestUnreserveLearnsWhatWasWritten(t *testing.T) {
 			f.create(obj)
 		}
 		f.arrive(builder.Node("n1"), f.objects("resourceslices", "n1"), f.objects("deviceclasses", "gpu"), f.claim("a"))
-		f.pl.state.refreshSlice("n1")
+		f.pl.state.RefreshSlice("n1")
 		f.fail(fault{on: "update/status", applied: true, err: errLost})
 		for range 6 {
 			f.fail(fault{on: "get", err: errLost})
 		}
 		require.Equal(t, "PreBind", f.schedule(newPod("p", uses("a"))).phase)
 		require.Empty(t, f.faults, "the faults did not happen")
-		require.Zero(t, f.pl.state.ledger.InFlightCount())
+		require.Zero(t, f.pl.state.Ledger.InFlightCount())
 		require.Empty(t, f.inUse("n1"), "released")
 		known, err := f.pl.handle.SharedDRAManager().ResourceClaims().Get("default", "a")
 		require.NoError(t, err)

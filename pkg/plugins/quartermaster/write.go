@@ -58,7 +58,7 @@ func explainBind(podClaim *podClaim, err error) error {
 // observe makes the result of a write known here before the informer does: in the
 // ledger, and to all who look at claims through the scheduler's shared manager.
 func (pl *Quartermaster) observe(ctx context.Context, claim *resourceapi.ResourceClaim) {
-	pl.state.freed(pl.state.ledger.Observe(claim))
+	pl.state.Freed(pl.state.Ledger.Observe(claim))
 	if err := pl.handle.SharedDRAManager().ResourceClaims().AssumeClaimAfterAPICall(claim); err != nil {
 		// Not a problem: the informer was faster, or the claim is gone.
 		klog.FromContext(ctx).V(5).Info("Claim not stored in assume cache", "claim", klog.KObj(claim), "err", err)

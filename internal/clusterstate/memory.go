@@ -1,0 +1,52 @@
+package clusterstate
+
+import (
+	"sync"
+
+	"k8s.io/dynamic-resource-allocation/cel"
+
+	"github.com/quartermaster-dra/quartermaster/internal/recall"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
+)
+
+// CompiledExpressions is how many compiled CEL expressions there may be besides those that
+// are remembered within the bound of the memory: as many as in kube-scheduler. They are for
+// the workers that meet a new expression at the same time.
+const CompiledExpressions = 10
+
+// looksShare is the part of the memory, one in so many bytes, that is for what devices look
+// like.
+const looksShare = 64
+
+// Memory is what evaluators remember, within one bound of bytes.
+type Memory struct {
+	findings *recall.Memory
+	looks    *selector.Looks
+
+	mutex sync.Mutex
+	bytes int64
+}
+
+func newMemory() *Memory { return &Memory{findings: recall.New(0), looks: selector.NewLooks(0)} }
+
+// NewEvaluator returns an evaluator for expressions of v1, and of the other languages.
+func (m *Memory) NewEvaluator(features cel.Features, others ...selector.Language) *selector.Evaluator {
+	evaluator := selector.NewEvaluator(cel.NewCache(CompiledExpressions, features), others...)
+	evaluator.RememberIn(m.findings)
+	evaluator.RememberPrograms()
+	evaluator.RememberLooks(m.looks)
+	return evaluator
+}
+
+// Bound has all that is remembered take so many bytes, or as many as before if these are
+// more.
+func (m *Memory) Bound(bytes int64) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	if bytes <= m.bytes {
+		return
+	}
+	m.bytes = bytes
+	m.looks.SetBound(int(bytes / looksShare))
+	m.findings.SetBound(int(bytes - bytes/looksShare))
+}

@@ -1,0 +1,40 @@
+// Package informer has what all need who keep something in step with an informer: an event
+// only says which object to look at, and what counts is the informer's store at that moment.
+package informer
+
+import "k8s.io/client-go/tools/cache"
+
+// Object returns the object in an informer's store, nil if there is none of that key and type.
+func Object[T any](store cache.Store, key string) *T {
+	obj, found, err := store.GetByKey(key)
+	if err != nil || !found {
+		return nil
+	}
+	typed, _ := obj.(*T)
+	return typed
+}
+
+// AfterEvents has an object refreshed, by its key in the informer's store, after each event
+// about it.
+func AfterEvents(informer cache.SharedInformer, refresh func(key string)) (cache.ResourceEventHandlerRegistration, error) {
+	handle := func(obj any) {
+		if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
+			refresh(key)
+		}
+	}
+	return informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    handle,
+		UpdateFunc: func(_, obj any) { handle(obj) },
+		DeleteFunc: handle,
+	})
+}
+
+// Versions returns the object before and after an event, nil if there was none.
+func Versions[T any](oldObj, newObj any) (before, after *T) {
+	if tombstone, ok := oldObj.(cache.DeletedFinalStateUnknown); ok {
+		oldObj = tombstone.Obj
+	}
+	before, _ = oldObj.(*T)
+	after, _ = newObj.(*T)
+	return before, after
+}

@@ -1,0 +1,65 @@
+package quartermaster
+
+import (
+	"sync"
+
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/informers"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/features"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
+
+	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
+	"github.com/quartermaster-dra/quartermaster/internal/contenders"
+	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+)
+
+// shared is what all profiles of a scheduler have in common.
+type shared struct {
+	*clusterstate.State
+
+	// reporting makes one of the profiles report conflicts for all.
+	reporting sync.Once
+	// profiles are the plugins that share the state, profilesMutex guards them.
+	profiles      []*Quartermaster
+	profilesMutex sync.Mutex
+
+	// contenders are the pods of other schedulers that need devices.
+	contenders *contenders.Registry
+
+	// offers is nil without extended resources.
+	offers *extendedresource.Offers
+}
+
+// states has what is shared for each informer factory: a scheduler has one.
+var states = struct {
+	sync.Mutex
+	byFactory map[informers.SharedInformerFactory]*shared
+}{byFactory: make(map[informers.SharedInformerFactory]*shared)}
+
+// sharedBy returns what the profiles with that handle's informers share.
+func sharedBy(handle fwk.Handle, gates feature.Features) (*shared, error) {
+	factory := handle.SharedInformerFactory()
+	states.Lock()
+	defer states.Unlock()
+	if state := states.byFactory[factory]; state != nil {
+		return state, nil
+	}
+	// The gate of the rules is not among the scheduler's plugin features.
+	withRules := gates.EnableDRADeviceTaints && utilfeature.DefaultFeatureGate.Enabled(features.DRADeviceTaintRules)
+	known, err := clusterstate.New(factory, handle.ClientSet(), allocatorFeatures(gates), withRules)
+	if err != nil {
+		return nil, err
+	}
+	state := &shared{State: known}
+	if gates.EnableDRAExtendedResource {
+		if err := extendedresource.IndexClaims(factory.Resource().V1().ResourceClaims().Informer()); err != nil {
+			return nil, err
+		}
+		if state.offers, err = extendedresource.FollowOffers(factory.Core().V1().Nodes().Informer()); err != nil {
+			return nil, err
+		}
+	}
+	states.byFactory[factory] = state
+	return state, nil
+}
