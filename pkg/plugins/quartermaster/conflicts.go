@@ -86,7 +86,7 @@ func (s *shared) allProfiles() []*Quartermaster {
 func (s *shared) grace() time.Duration {
 	var settling time.Duration
 	for _, pl := range s.allProfiles() {
-		settling = max(settling, pl.stillSettling())
+		settling = max(settling, pl.contest.StillSettling())
 	}
 	return conflictGrace + settling
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/contest"
 )
 
 // TestContendersSinceADearView: on a busy machine it can take long to look at all contenders, so
@@ -54,7 +56,7 @@ func TestContendersSinceADearView(t *testing.T) {
 				time.Sleep(2 * time.Minute)
 			},
 			after: func(f *fixture) { f.changeClaim("rival", announce) },
-			want:  2 * maxSettleTimes * settleTime,
+			want:  2 * contest.MaxSettleTimes * settleTime,
 		},
 		"one goes": { // It is waited for until everything is looked at again.
 			before: func(f *fixture) { f.create(rival()) },
@@ -70,7 +72,9 @@ func TestContendersSinceADearView(t *testing.T) {
 					test.before(f)
 				}
 				f.settle()
-				f.pl.contest.view(0).cost = time.Second
+				f.pl.contest.Cost = func(time.Time) time.Duration { return time.Second }
+				f.pl.contest.Look()
+				f.pl.contest.Cost = nil
 				if test.after != nil {
 					test.after(f)
 				}

@@ -94,7 +94,12 @@ func (m *pluginMetrics) eviction(pool inventory.PoolID) {
 
 // observe notes how long a stage took that began at the given time.
 func (m *pluginMetrics) observe(stage string, begin time.Time) {
-	m.waits.WithLabelValues(stage).Observe(time.Since(begin).Seconds())
+	m.waited(stage, time.Since(begin))
+}
+
+// waited notes how long a stage took.
+func (m *pluginMetrics) waited(stage string, duration time.Duration) {
+	m.waits.WithLabelValues(stage).Observe(duration.Seconds())
 }
 
 // allInFlight counts the allocations in flight of all schedulers in this process.

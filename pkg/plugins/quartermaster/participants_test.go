@@ -54,7 +54,7 @@ func TestWhoTakesPart(t *testing.T) {
 				time.Sleep(5 * time.Second)
 				if test.then != nil {
 					f.settle()
-					f.pl.contest.view(0)
+					f.pl.contest.Look()
 					test.then(f)
 				}
 				f.create(newPod("theirs", of("other"), uses("rival"), rejectedThere))

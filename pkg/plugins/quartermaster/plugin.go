@@ -19,6 +19,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
 	"github.com/quartermaster-dra/quartermaster/internal/bindingcondition"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/contest"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
@@ -46,7 +47,7 @@ type Quartermaster struct {
 	waiting       *requeue.Pods
 	waker         *requeue.Waker
 	events        *requeue.Events
-	contest       *contest
+	contest       *contest.Contest
 	// devices has pods wait for binding conditions. They do so only if bindingConditions is
 	// set: with both feature gates.
 	devices           *bindingcondition.Waiter

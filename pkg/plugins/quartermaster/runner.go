@@ -104,7 +104,7 @@ func (r *runner) check(ctx context.Context) (commit.Event, error) {
 	if err := r.pl.judge(ctx, r.cycle); err != nil {
 		return then(commit.Failure, err)
 	}
-	r.lost = r.pl.lost(r.cycle, r.pl.settles())
+	r.lost = r.pl.lost(r.cycle, r.pl.contest.Settles())
 	event := r.verdict(commit.Checked)
 	event.ToOurs = slices.ContainsFunc(r.lost, lostClaim.toOurs)
 	return event, nil
@@ -112,7 +112,7 @@ func (r *runner) check(ctx context.Context) (commit.Event, error) {
 
 // settle waits for late writes of others. What has lost until then stays lost.
 func (r *runner) settle(ctx context.Context) (commit.Event, error) {
-	if r.pl.settles() {
+	if r.pl.contest.Settles() {
 		var err error
 		if r.lost, err = r.pl.settle(ctx, r.cycle, r.lost); err != nil {
 			return then(commit.Failure, err)
@@ -154,7 +154,7 @@ func (r *runner) awaitDevices(ctx context.Context) (commit.Event, error) {
 	case !outcome.Waited:
 		return commit.Event{Kind: commit.GotReady}, nil
 	}
-	r.lost = r.pl.lost(r.cycle, r.pl.settles())
+	r.lost = r.pl.lost(r.cycle, r.pl.contest.Settles())
 	return r.lastLook(commit.GotReady)
 }
 

@@ -10,10 +10,13 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/internal/contest"
 )
 
 // oneStep is the difference that looking only now and then makes.
-func oneStep(settleTime time.Duration) float64 { return 1.1 * (settleTime / settleSteps).Seconds() }
+func oneStep(settleTime time.Duration) float64 {
+	return 1.1 * (settleTime / contest.SettleSteps).Seconds()
+}
 
 // announce is what another scheduler does before it allocates a claim.
 func announce(claim *resourceapi.ResourceClaim) {
@@ -77,13 +80,13 @@ func TestWhereToSettle(t *testing.T) {
 		"allocated by others here, just now":      {change: func(f *fixture) { f.changeClaim("foreign", theyAllocate("n1", "gpu-1")) }, want: settleTime},
 		"allocated by others here, before":        {since: 3 * settleTime, change: func(f *fixture) { f.changeClaim("foreign", theyAllocate("n1", "gpu-1")); time.Sleep(3 * settleTime) }},
 		"a pod just created":                      {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"))}, want: 2 * settleTime},
-		"a pod that nobody looks after":           {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"))}, since: youth + time.Second, want: settleTime},
+		"a pod that nobody looks after":           {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"))}, since: contest.Youth + time.Second, want: settleTime},
 		"a pod that nobody looks after, long ago": {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"))}, since: 2 * time.Minute},
 		"a pod that was rejected":                 {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"), rejectedThere)}, since: time.Hour, want: settleTime},
-		"a pod with a nomination":                 {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"), nominatedThere)}, since: time.Second, want: 2 * maxSettleTimes * settleTime},
+		"a pod with a nomination":                 {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"), nominatedThere)}, since: time.Second, want: 2 * contest.MaxSettleTimes * settleTime},
 		"a pod with a nomination for preemption":  {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"), retriedThere)}, since: time.Second, want: 2 * settleTime},
 		"a pod with a nomination, long ago":       {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"), nominatedThere)}, since: time.Hour, want: settleTime},
-		"a pod that waited long, nominated now": {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"))}, since: time.Hour, want: 2 * maxSettleTimes * settleTime,
+		"a pod that waited long, nominated now": {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"))}, since: time.Hour, want: 2 * contest.MaxSettleTimes * settleTime,
 			change: func(f *fixture) {
 				pod := f.pod("theirs").DeepCopy()
 				nominatedThere(pod)
@@ -97,7 +100,7 @@ func TestWhereToSettle(t *testing.T) {
 		"a pod without claims":                     {pods: []*v1.Pod{newPod("theirs", of("other"))}},
 		"a pod of ours":                            {pods: []*v1.Pod{newPod("theirs", of("default"), uses("rival"))}},
 		"a pod bound long ago, updated": {pods: []*v1.Pod{boundTo(newPod("theirs", of("other"), uses("rival")), "n1")}, since: time.Hour, change: func(f *fixture) {
-			f.pl.contest.view(0) // It is forgotten.
+			f.pl.contest.Look() // It is forgotten.
 			labelled := f.pod("theirs").DeepCopy()
 			labelled.Labels = map[string]string{"a": "b"}
 			f.replace(labelled)
@@ -197,7 +200,7 @@ func TestSettleBesideBacklog(t *testing.T) {
 	const settleTime = time.Second
 	// A delay of 5 s and more is as long as can be, and what is announced is believed for a
 	// minute.
-	const longest, believed = maxSettleTimes * settleTime, time.Minute
+	const longest, believed = contest.MaxSettleTimes * settleTime, time.Minute
 	tests := map[string]struct {
 		announced time.Duration // how long ago rival was announced
 		allocates time.Duration // after which time rival is allocated, 0: never
@@ -258,7 +261,7 @@ func TestSettleIsBounded(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		start := time.Now()
 		require.Empty(t, f.schedule(f.pod("p")).phase)
-		require.InDelta(t, (2 * maxSettleTimes * settleTime).Seconds(), time.Since(start).Seconds(), 4*oneStep(settleTime))
+		require.InDelta(t, (2 * contest.MaxSettleTimes * settleTime).Seconds(), time.Since(start).Seconds(), 4*oneStep(settleTime))
 		time.Sleep(time.Minute)
 	})
 }

@@ -1,0 +1,217 @@
+package contest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/utils/clock"
+
+	"github.com/quartermaster-dra/quartermaster/internal/claimlog"
+	"github.com/quartermaster-dra/quartermaster/internal/contenders"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+)
+
+const settleTime = time.Second
+
+// world is a Cluster in which each pod has one claim, of the same name, for devices of one driver,
+// which the claim's annotation names.
+type world struct {
+	*Contest
+	claims  map[string]*resourceapi.ResourceClaim
+	drivers map[*allocator.Task]string
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{claims: make(map[string]*resourceapi.ResourceClaim), drivers: make(map[*allocator.Task]string)}
+	w.Contest = &Contest{
+		Contenders: contenders.New(clock.RealClock{}, func(*v1.Pod) bool { return true }),
+		Order:      claimlog.New(fake.NewClientset(), func(inventory.PoolID) *inventory.NodePool { return nil }, clock.RealClock{}),
+		Cluster:    w,
+		SettleTime: func() time.Duration { return settleTime },
+	}
+	require.Empty(t, w.view(0).contested)
+	return w
+}
+
+func (w *world) Claim(_, name string) *resourceapi.ResourceClaim { return w.claims[name] }
+
+func (w *world) ClaimsOf(pod *v1.Pod) ([]*resourceapi.ResourceClaim, error) {
+	if claim := w.claims[pod.Name]; claim != nil {
+		return []*resourceapi.ResourceClaim{claim}, nil
+	}
+	return nil, errors.New("there is no claim yet")
+}
+
+func (w *world) ClaimToMake(*v1.Pod) *resourceapi.ResourceClaim { return nil }
+
+func (w *world) AloneInNamespace() bool { return false }
+
+func (w *world) Prepare(claim *resourceapi.ResourceClaim) *allocator.Task {
+	task := (&allocator.Solver{}).Prepare([]*resourceapi.ResourceClaim{{ObjectMeta: claim.ObjectMeta}})
+	w.drivers[task] = claim.Annotations["driver"]
+	return task
+}
+
+func (w *world) CouldUse(task *allocator.Task, pools map[inventory.PoolID][]string) bool {
+	for pool := range pools {
+		if pool.Driver == w.drivers[task] {
+			return true
+		}
+	}
+	return false
+}
+
+// contend adds a pod of another scheduler with a claim for devices of a driver.
+func (w *world) contend(name, driver string, edits ...func(*v1.Pod)) {
+	w.claims[name] = &resourceapi.ResourceClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Annotations: map[string]string{"driver": driver}},
+		Spec:       resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: []resourceapi.DeviceRequest{{Name: driver}}}},
+	}
+	w.wait(name, edits...)
+}
+
+// wait adds a pod of another scheduler whose claim perhaps does not exist.
+func (w *world) wait(name string, edits ...func(*v1.Pod)) {
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("pod-" + name)}, Spec: v1.PodSpec{SchedulerName: "other"}}
+	for _, edit := range edits {
+		edit(pod)
+	}
+	w.Contenders.Add(pod, false)
+}
+
+func rejected(pod *v1.Pod) {
+	pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: v1.PodReasonUnschedulable}}
+}
+
+func nominated(pod *v1.Pod) { pod.Status.NominatedNodeName = "n" }
+
+// allocation is of a device of driver "gpu".
+func allocation() *resourceapi.AllocationResult {
+	return &resourceapi.AllocationResult{Devices: resourceapi.DeviceAllocationResult{
+		Results: []resourceapi.DeviceRequestAllocationResult{{Driver: "gpu", Pool: "n", Device: "gpu-0"}}}}
+}
+
+// TestForHowLongToSettle: where a conflict is possible, and for as long as others are about to
+// allocate something.
+func TestForHowLongToSettle(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change        func(*world)
+		before, after time.Duration
+		contested     bool
+	}{
+		"alone":                  {change: func(*world) {}},
+		"other devices":          {change: func(w *world) { w.contend("theirs", "nic") }},
+		"the claim is not there": {change: func(w *world) { w.wait("theirs") }},
+		"a new pod":              {change: func(w *world) { w.contend("theirs", "gpu") }, before: settleTime, after: settleTime, contested: true},
+		"a pod that nobody looks after": {change: func(w *world) { w.contend("theirs", "gpu"); time.Sleep(Youth + time.Second) },
+			after: settleTime, contested: true},
+		"nothing more is known of it": {change: func(w *world) { w.contend("theirs", "gpu"); time.Sleep(2 * contenders.Memory) }},
+		"a rejected pod":              {change: func(w *world) { w.contend("theirs", "gpu", rejected) }, after: settleTime, contested: true},
+		"a nominated pod": {change: func(w *world) { w.contend("theirs", "gpu", nominated) },
+			before: MaxSettleTimes * settleTime, after: MaxSettleTimes * settleTime, contested: true},
+		"a nominated pod whose scheduler takes part": {change: func(w *world) {
+			w.contend("theirs", "gpu", nominated)
+			w.Contenders.Learn("other", true)
+		}},
+		"off": {change: func(w *world) {
+			w.contend("theirs", "gpu", nominated)
+			w.SettleTime = func() time.Duration { return 0 }
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				test.change(w)
+				waited, err := w.Begin(allocation()).BeforeWrite(t.Context(), func() bool { return false })
+				require.NoError(t, err)
+				require.InDelta(t, test.before.Seconds(), waited.Seconds(), (settleTime / SettleSteps).Seconds())
+				settling := w.Begin(allocation())
+				require.Equal(t, test.contested, settling.Contested())
+				if !test.contested {
+					return
+				}
+				waited, err = settling.AfterWrite(t.Context(), func() {})
+				require.NoError(t, err)
+				require.InDelta(t, test.after.Seconds(), waited.Seconds(), (settleTime / SettleSteps).Seconds())
+			})
+		})
+	}
+}
+
+// TestOldAllocationsDoNotSettle: whoever rests on a view from before has written by now.
+func TestOldAllocationsDoNotSettle(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.contend("theirs", "gpu", rejected)
+		old := allocation()
+		old.AllocationTimestamp = &metav1.Time{Time: time.Now().Add(-2 * allocationAge)}
+		require.False(t, w.Begin(old, nil).Contested())
+		require.True(t, w.Begin(old, nil, allocation()).Contested())
+	})
+}
+
+// TestEndOfAWait: it ends when it is enough, and when the attempt does.
+func TestEndOfAWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.contend("theirs", "gpu", nominated)
+		waited, err := w.Begin(allocation()).BeforeWrite(t.Context(), func() bool { return true })
+		require.NoError(t, err)
+		require.Equal(t, settleTime/SettleSteps, waited)
+
+		gone := errors.New("nobody wants the pod any more")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(gone)
+		_, err = w.Begin(allocation()).AfterWrite(ctx, func() {})
+		require.ErrorIs(t, err, gone)
+	})
+}
+
+// TestManyContestedClaims: those that are too many to look at count as if they could use any device.
+func TestManyContestedClaims(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		for i := range maxContested {
+			w.contend(fmt.Sprint("theirs-", i), fmt.Sprint("nic-", i))
+		}
+		require.Len(t, w.view(0).contested, maxContested)
+		require.False(t, w.Begin(allocation()).Contested())
+		w.contend("one more", "nic")
+		require.Len(t, w.view(0).contested, maxContested+1)
+		require.True(t, w.Begin(allocation()).Contested())
+	})
+}
+
+// TestDearView: what took long to look at is used for some time, with what came since.
+func TestDearView(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.contend("first", "nic")
+		w.Cost = func(time.Time) time.Duration { return 2 * cheapView }
+		taken := w.view(0).taken
+		time.Sleep(viewShare * cheapView)
+		w.contend("second", "gpu")
+		require.Equal(t, taken, w.view(0).taken, "there is no need to look at everything")
+		require.True(t, w.Begin(allocation()).Contested(), "but nobody is missed")
+		require.Len(t, w.latest.contested, 2)
+		time.Sleep(viewShare * cheapView)
+		require.NotEqual(t, taken, w.view(0).taken)
+	})
+}
