@@ -11,6 +11,7 @@ import (
 	"k8s.io/component-base/metrics/testutil"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/internal/conflictreport"
 )
 
 // boundConflict makes two claims of bound pods hold the same device, c first.
@@ -63,14 +64,14 @@ func TestConflictsAreReported(t *testing.T) {
 			objects := plus(conflictWorld(), newPod("q", uses("rival"), podStatus(test.q)))
 			inCluster(t, objects, func(t *testing.T, f *fixture) {
 				f.pl.args.OnConflict = test.policy
-				counter := metrics.conflicts.WithLabelValues(builder.Driver, "n1")
+				counter := conflictreport.Conflicts.WithLabelValues(builder.Driver, "n1")
 				before, err := testutil.GetCounterMetricValue(counter)
 				require.NoError(t, err)
 				f.boundConflict()
 				if test.resolve {
 					f.changeClaim("rival", deallocate)
 				}
-				time.Sleep(2 * conflictGrace)
+				time.Sleep(2 * conflictreport.Grace)
 				f.settle()
 				texts := f.eventTexts()
 				require.Len(t, texts, test.events, "%q", texts)
@@ -101,7 +102,7 @@ func TestNoReportWhileSettling(t *testing.T) {
 		result := f.schedule(f.pod("p"))
 		require.Equal(t, "PreBind", result.phase, result.text())
 		require.ErrorIs(t, result.status.AsError(), errConflict)
-		require.Greater(t, time.Since(start), conflictGrace)
+		require.Greater(t, time.Since(start), conflictreport.Grace)
 		time.Sleep(time.Minute)
 		require.Empty(t, f.eventTexts())
 		require.Empty(t, f.evictions())
@@ -117,12 +118,12 @@ func TestConflictThatComesBack(t *testing.T) {
 			t.Parallel()
 			inCluster(t, plus(conflictWorld(), newPod("q", uses("rival"))), func(t *testing.T, f *fixture) {
 				f.boundConflict()
-				time.Sleep(conflictGrace * 4 / 5)
+				time.Sleep(conflictreport.Grace * 4 / 5)
 				f.changeClaim(anew, deallocate)
 				f.settle()
 				f.changeClaim(anew, allocate("n1", "gpu-0"))
 				f.changeClaim(anew, reservedFor(user))
-				time.Sleep(conflictGrace / 2)
+				time.Sleep(conflictreport.Grace / 2)
 				f.settle()
 				require.Empty(t, f.eventTexts(), "too early")
 				time.Sleep(time.Minute)

@@ -9,6 +9,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 	"k8s.io/klog/v2"
 
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 )
 
@@ -57,6 +58,22 @@ func (pl *Quartermaster) setGroups(pod *v1.Pod, claims []*podClaim) error {
 		}
 	}
 	return nil
+}
+
+// consumers returns the pods for which a claim is reserved, as far as they are known.
+func (pl *Quartermaster) consumers(claim *resourceapi.ResourceClaim) []*v1.Pod {
+	var pods []*v1.Pod
+	for _, consumer := range claim.Status.ReservedFor {
+		if podgroup.Is(consumer) {
+			pods = append(pods, pl.members(claim, consumer.Name)...)
+			continue
+		}
+		pod := informer.Object[v1.Pod](pl.pods, claim.Namespace+"/"+consumer.Name)
+		if consumer.Resource == "pods" && consumer.APIGroup == "" && pod != nil && pod.UID == consumer.UID {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
 }
 
 // members returns the known pods of a group that use a claim.

@@ -17,6 +17,7 @@
 // What is about one feature has a package of its own, and a file here that ties it in:
 //
 //	schedulers that do not take part       internal/contest            contest.go, settle.go
+//	conflicts that nobody resolves         internal/conflictreport     conflicts.go
 //	devices that get ready late            internal/bindingcondition   bindingconditions.go
 //	extended resources                     internal/extendedresource   extendedresources.go, specialclaim.go
 //	pods that are scheduled together       internal/podgroup           podgroup.go, regroup.go, postfiltergroup.go

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
+	"github.com/quartermaster-dra/quartermaster/internal/conflictreport"
 	"github.com/quartermaster-dra/quartermaster/internal/leadership"
 )
 
@@ -48,7 +49,7 @@ func TestStandbyDoesNotReport(t *testing.T) {
 				require.Empty(t, f.evictions())
 				for range 4 {
 					lead()
-					time.Sleep(conflictGrace)
+					time.Sleep(conflictreport.Grace)
 				}
 				f.settle()
 				require.Len(t, f.eventTexts(), 4)

@@ -8,14 +8,12 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimlog"
-	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/internal/conflictreport"
 )
 
 // pluginMetrics are what the plugin tells besides what the scheduler does.
 type pluginMetrics struct {
-	conflicts *k8smetrics.CounterVec
 	rollbacks *k8smetrics.CounterVec
-	evictions *k8smetrics.CounterVec
 	waits     *k8smetrics.HistogramVec
 	inFlight  k8smetrics.GaugeFunc
 	once      sync.Once
@@ -33,18 +31,10 @@ const metricsSubsystem = "quartermaster"
 
 // metrics are those of all profiles of the scheduler.
 var metrics = &pluginMetrics{
-	conflicts: k8smetrics.NewCounterVec(&k8smetrics.CounterOpts{
-		Subsystem: metricsSubsystem, Name: "device_conflicts_total", StabilityLevel: k8smetrics.ALPHA,
-		Help: "Pairs of claims that hold the same device, and claims for which others have left too little of a counter or capacity or no compatibility group, and that did not resolve it by themselves.",
-	}, []string{"driver", "pool"}),
 	rollbacks: k8smetrics.NewCounterVec(&k8smetrics.CounterOpts{
 		Subsystem: metricsSubsystem, Name: "rollbacks_total", StabilityLevel: k8smetrics.ALPHA,
 		Help: "Claims that were rolled back before their pod was bound because a conflicting claim holds the same. allocated_by is who allocated that one: quartermaster or other.",
 	}, []string{"allocated_by"}),
-	evictions: k8smetrics.NewCounterVec(&k8smetrics.CounterOpts{
-		Subsystem: metricsSubsystem, Name: "conflict_evictions_total", StabilityLevel: k8smetrics.ALPHA,
-		Help: "Pods that were evicted because their claim holds what was allocated to another one before.",
-	}, []string{"driver", "pool"}),
 	waits: k8smetrics.NewHistogramVec(&k8smetrics.HistogramOpts{
 		Subsystem: metricsSubsystem, Name: "commit_wait_seconds", StabilityLevel: k8smetrics.ALPHA,
 		Help:    "How long pods wait before they are bound: for writes of non-participating schedulers before their claims are allocated (pre-write-settle), for the watch to show the last write to their claims (watch-catchup), for drivers to publish pools completely by which claims have to be judged (pool-complete; only if they have to wait), and for writes of non-participating schedulers after that (post-write-settle).",
@@ -59,7 +49,7 @@ var metrics = &pluginMetrics{
 // register makes the metrics known to the process, once.
 func (m *pluginMetrics) register() {
 	m.once.Do(func() {
-		legacyregistry.MustRegister(m.conflicts, m.rollbacks, m.evictions, m.waits)
+		legacyregistry.MustRegister(conflictreport.Conflicts, m.rollbacks, conflictreport.Evictions, m.waits)
 		legacyregistry.RawMustRegister(m.inFlight)
 		// So that the series exist before the first event.
 		for _, by := range []string{allocatedByOurs, allocatedByOther} {
@@ -82,14 +72,6 @@ func (m *pluginMetrics) rollback(conflict claimlog.Conflict) {
 		by = allocatedByOther
 	}
 	m.rollbacks.WithLabelValues(by).Inc()
-}
-
-func (m *pluginMetrics) conflict(pool inventory.PoolID) {
-	m.conflicts.WithLabelValues(pool.Driver, pool.Name).Inc()
-}
-
-func (m *pluginMetrics) eviction(pool inventory.PoolID) {
-	m.evictions.WithLabelValues(pool.Driver, pool.Name).Inc()
 }
 
 // observe notes how long a stage took that began at the given time.

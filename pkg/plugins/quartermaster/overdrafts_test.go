@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/internal/conflictreport"
 )
 
 // partitions are the two slices of a pool whose devices cannot all be used at once.
@@ -73,7 +74,7 @@ func TestOverdraftsAreReported(t *testing.T) {
 			inCluster(t, overdrawnWorld(test.slices...), func(t *testing.T, f *fixture) {
 				f.pl.args.OnConflict = EvictOnConflict
 				test.overdraw(f)
-				time.Sleep(2 * conflictGrace)
+				time.Sleep(2 * conflictreport.Grace)
 				f.settle()
 				texts := f.eventTexts()
 				require.Len(t, texts, 4, "both claims and both pods: %q", texts)
@@ -99,7 +100,7 @@ func TestNoReportOfAShortOverdraft(t *testing.T) {
 	counters, devices := partitions()
 	inCluster(t, overdrawnWorld(counters, devices), func(t *testing.T, f *fixture) {
 		f.overdraw()
-		time.Sleep(conflictGrace / 2)
+		time.Sleep(conflictreport.Grace / 2)
 		f.changeClaim("rival", deallocate)
 		time.Sleep(time.Minute)
 		f.settle()
@@ -143,7 +144,7 @@ func TestLoweredCapacity(t *testing.T) {
 		f.replace(lowered)
 		var texts []string
 		for range 10 {
-			time.Sleep(conflictGrace / 2)
+			time.Sleep(conflictreport.Grace / 2)
 			f.settle()
 			texts = append(texts, f.eventTexts()...)
 		}
@@ -152,7 +153,7 @@ func TestLoweredCapacity(t *testing.T) {
 		require.Len(t, f.evictions(), claims-left)
 
 		take(claims)
-		time.Sleep(2 * conflictGrace)
+		time.Sleep(2 * conflictreport.Grace)
 		f.settle()
 		require.Len(t, f.eventTexts(), 2, "of one more, only that one is told")
 	})

@@ -1,4 +1,4 @@
-package quartermaster
+package conflictreport
 
 import (
 	"context"
@@ -15,16 +15,15 @@ import (
 // overdraftLook is the pause between two looks at pools that have changed.
 const overdraftLook = time.Second
 
-// overdraftReporter tells everybody concerned when claims together have more of a counter
-// or a capacity than there is, or devices without a compatibility group in common, and nobody
-// yields. Each claim, and each pod that uses it, gets one event for each thing of which
-// there is too little: if a driver lowers a capacity that a thousand claims share, that is a
-// thousand events and not one for each two of them.
+// overdrafts reports claims that together have more of a counter or a capacity than there is, or
+// devices without a compatibility group in common. Each claim, and each pod that uses it, gets one
+// event for each thing of which there is too little: if a driver lowers a capacity that a thousand
+// claims share, that is a thousand events and not one for each two of them.
 //
 // It looks at pools, and not at each new allocation: a pool may have been incomplete then, and
 // a driver may lower what there is long afterwards.
-type overdraftReporter struct {
-	pl *Quartermaster
+type overdrafts struct {
+	*Reporter
 	// open are the overdrafts of each pool that were there when it was looked at last.
 	open map[inventory.PoolID]map[overdraftKey]*overdraft
 	// changed are the pools to look at, those included that changed while another one led.
@@ -46,11 +45,11 @@ type overdraft struct {
 	told, toEvict, heard sets.Set[uint64]
 }
 
-func newOverdraftReporter(pl *Quartermaster) *overdraftReporter {
-	return &overdraftReporter{pl: pl, open: make(map[inventory.PoolID]map[overdraftKey]*overdraft), changed: sets.New[inventory.PoolID]()}
+func newOverdrafts(r *Reporter) *overdrafts {
+	return &overdrafts{Reporter: r, open: make(map[inventory.PoolID]map[overdraftKey]*overdraft), changed: sets.New[inventory.PoolID]()}
 }
 
-func (r *overdraftReporter) run(ctx context.Context) {
+func (o *overdrafts) run(ctx context.Context) {
 	ticker := time.NewTicker(overdraftLook)
 	defer ticker.Stop()
 	for {
@@ -59,45 +58,45 @@ func (r *overdraftReporter) run(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		r.changed.Insert(r.pl.state.Order.TakeChanged()...)
-		if r.pl.state.Leads() != nil {
-			r.forgetUnused() // Reports are the leader's; this may be the next one.
+		o.changed.Insert(o.Order.TakeChanged()...)
+		if o.Leads() != nil {
+			o.forgetUnused() // Reports are the leader's; this may be the next one.
 			continue
 		}
-		pools := r.changed
-		r.changed = sets.New[inventory.PoolID]()
-		for pool := range r.open {
+		pools := o.changed
+		o.changed = sets.New[inventory.PoolID]()
+		for pool := range o.open {
 			pools.Insert(pool)
 		}
 		for pool := range pools {
-			r.look(ctx, pool)
+			o.look(ctx, pool)
 		}
 	}
 }
 
 // forgetUnused forgets pools in which nothing is allocated, so that a replica that never
 // leads does not gather all that ever were.
-func (r *overdraftReporter) forgetUnused() {
-	for pool := range r.changed {
-		if !r.pl.state.Order.Uses(pool) {
-			r.changed.Delete(pool)
+func (o *overdrafts) forgetUnused() {
+	for pool := range o.changed {
+		if !o.Order.Uses(pool) {
+			o.changed.Delete(pool)
 		}
 	}
 }
 
 // look brings what is known of a pool up to date.
-func (r *overdraftReporter) look(ctx context.Context, pool inventory.PoolID) {
-	found, judged := r.pl.state.Order.Overdrawn(pool)
+func (o *overdrafts) look(ctx context.Context, pool inventory.PoolID) {
+	found, judged := o.Order.Overdrawn(pool)
 	if !judged {
 		return // It will have changed when it is complete.
 	}
-	before := r.open[pool]
-	delete(r.open, pool)
+	before := o.open[pool]
+	delete(o.open, pool)
 	if len(found) == 0 {
 		return
 	}
 	after := make(map[overdraftKey]*overdraft, len(found))
-	r.open[pool] = after
+	o.open[pool] = after
 	for _, f := range found {
 		key := overdraftKey{f.Cause, f.Device, f.Resource}
 		known := before[key]
@@ -106,7 +105,7 @@ func (r *overdraftReporter) look(ctx context.Context, pool inventory.PoolID) {
 		}
 		after[key] = known
 		known.forgetOthers(f)
-		r.handle(ctx, f, known)
+		o.handle(ctx, f, known)
 	}
 }
 
@@ -129,8 +128,8 @@ func (o *overdraft) forgetOthers(found claimlog.Overdraft) {
 
 // handle tells of those for whom there has been too little for long enough, and with them of
 // those that were first, each once. It evicts whom it has to.
-func (r *overdraftReporter) handle(ctx context.Context, found claimlog.Overdraft, known *overdraft) {
-	grace := r.pl.state.grace()
+func (o *overdrafts) handle(ctx context.Context, found claimlog.Overdraft, known *overdraft) {
+	grace := o.grace()
 	lost := false
 	for _, claim := range found.Claims[found.Enough:] {
 		if known.told.Has(claim.ID) || time.Since(known.since[claim.ID]) < grace {
@@ -140,21 +139,21 @@ func (r *overdraftReporter) handle(ctx context.Context, found claimlog.Overdraft
 			klog.FromContext(ctx).Error(nil, found.String(), "driver", found.Pool.Driver, "pool", found.Pool.Name)
 		}
 		lost = true
-		metrics.conflict(found.Pool)
+		count(Conflicts, found.Pool)
 		known.told.Insert(claim.ID)
-		r.pl.tellOfConflict(claim.ClaimRef, found.String())
-		if r.pl.args.OnConflict == EvictOnConflict {
+		o.tell(claim.ClaimRef, found.String())
+		if o.Evicts() {
 			known.toEvict.Insert(claim.ID)
 		}
 	}
 	for _, claim := range found.Claims[:found.Enough] {
 		if lost && !known.heard.Has(claim.ID) {
 			known.heard.Insert(claim.ID)
-			r.pl.tellOfConflict(claim.ClaimRef, found.String())
+			o.tell(claim.ClaimRef, found.String())
 		}
 	}
 	for _, claim := range found.Claims[found.Enough:] {
-		if known.toEvict.Has(claim.ID) && !r.pl.evictUsers(ctx, claim.ClaimRef, found.Pool) {
+		if known.toEvict.Has(claim.ID) && !o.evictUsers(ctx, claim.ClaimRef, found.Pool) {
 			known.toEvict.Delete(claim.ID)
 		}
 	}

@@ -1,4 +1,4 @@
-package quartermaster
+package conflictreport
 
 import (
 	"context"
@@ -22,20 +22,20 @@ var errStarted = errors.New("a container of it has started; somebody has to deci
 // evictUsers evicts the pods that use a claim which has to yield, and tells those that
 // cannot be evicted. It returns whether a pod has changed meanwhile, so that it has to be looked
 // at again.
-func (pl *Quartermaster) evictUsers(ctx context.Context, ref ledger.ClaimRef, pool inventory.PoolID) (again bool) {
-	claim := pl.claim(ref.Namespace, ref.Name)
-	if claim == nil || claim.UID != ref.UID {
+func (r *Reporter) evictUsers(ctx context.Context, ref ledger.ClaimRef, pool inventory.PoolID) (again bool) {
+	claim := r.claim(ref)
+	if claim == nil {
 		return false
 	}
-	for _, pod := range pl.consumers(claim) {
-		err := pl.evict(ctx, pod, claim)
+	for _, pod := range r.Objects.Consumers(claim) {
+		err := r.evict(ctx, pod, claim)
 		switch {
 		case err == nil:
-			metrics.eviction(pool)
+			count(Evictions, pool)
 		case apierrors.IsConflict(err):
 			again = true
 		case !apierrors.IsNotFound(err):
-			pl.handle.EventRecorder().Eventf(pod, claim, v1.EventTypeWarning, conflictReason, "Evicting", "%s", fmt.Sprintf(
+			r.Recorder.Eventf(pod, claim, v1.EventTypeWarning, conflictReason, "Evicting", "%s", fmt.Sprintf(
 				"Claim %s holds what another claim was allocated first, but the pod was not evicted: %v", klog.KObj(claim), err))
 		}
 	}
@@ -45,7 +45,7 @@ func (pl *Quartermaster) evictUsers(ctx context.Context, ref ledger.ClaimRef, po
 // evict evicts a pod of which no container has started. What the kubelet has reported
 // decides, so a container may start while this is looked at. If the pod has changed since
 // we heard of it, the server refuses, and the error says so (409).
-func (pl *Quartermaster) evict(ctx context.Context, pod *v1.Pod, claim *resourceapi.ResourceClaim) error {
+func (r *Reporter) evict(ctx context.Context, pod *v1.Pod, claim *resourceapi.ResourceClaim) error {
 	if pod.DeletionTimestamp != nil {
 		return nil
 	}
@@ -54,7 +54,7 @@ func (pl *Quartermaster) evict(ctx context.Context, pod *v1.Pod, claim *resource
 	}
 	klog.FromContext(ctx).Info("Evicting a pod because its claim holds what another one was allocated first",
 		"pod", klog.KObj(pod), "claim", klog.KObj(claim))
-	return pl.handle.ClientSet().PolicyV1().Evictions(pod.Namespace).Evict(ctx, &policyv1.Eviction{
+	return r.Client.PolicyV1().Evictions(pod.Namespace).Evict(ctx, &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace},
 		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID, ResourceVersion: &pod.ResourceVersion}},
 	})

@@ -1,0 +1,25 @@
+package conflictreport
+
+import (
+	k8smetrics "k8s.io/component-base/metrics"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+)
+
+const metricsSubsystem = "quartermaster"
+
+// Conflicts and Evictions count what was reported and done, by pool. Somebody has to register them.
+var (
+	Conflicts = k8smetrics.NewCounterVec(&k8smetrics.CounterOpts{
+		Subsystem: metricsSubsystem, Name: "device_conflicts_total", StabilityLevel: k8smetrics.ALPHA,
+		Help: "Pairs of claims that hold the same device, and claims for which others have left too little of a counter or capacity or no compatibility group, and that did not resolve it by themselves.",
+	}, []string{"driver", "pool"})
+	Evictions = k8smetrics.NewCounterVec(&k8smetrics.CounterOpts{
+		Subsystem: metricsSubsystem, Name: "conflict_evictions_total", StabilityLevel: k8smetrics.ALPHA,
+		Help: "Pods that were evicted because their claim holds what was allocated to another one before.",
+	}, []string{"driver", "pool"})
+)
+
+func count(counter *k8smetrics.CounterVec, pool inventory.PoolID) {
+	counter.WithLabelValues(pool.Driver, pool.Name).Inc()
+}

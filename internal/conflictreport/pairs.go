@@ -1,0 +1,148 @@
+package conflictreport
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+
+	"github.com/quartermaster-dra/quartermaster/internal/claimlog"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+)
+
+// pairs reports two claims that hold the same device. What more than two claims can have too much of
+// is the matter of overdrafts.
+type pairs struct {
+	*Reporter
+	queue workqueue.TypedDelayingInterface[claimPair]
+	mutex sync.Mutex
+	// since is when each conflict that has not been dealt with was found the last time.
+	since map[claimPair]time.Time
+	// reported are the conflicts, with when they were found, of which everybody has been
+	// told; what remains to be done is to evict a pod. Only the worker uses it.
+	reported map[claimPair]time.Time
+}
+
+// claimPair is a conflict to look at again.
+type claimPair struct {
+	later, other types.UID
+	cause        claimlog.Cause
+	pool         inventory.PoolID
+	device       string
+}
+
+func pairOf(c claimlog.Conflict) claimPair {
+	return claimPair{c.Claim.UID, c.Other.UID, c.Cause, c.Pool, c.Device}
+}
+
+func newPairs(r *Reporter) *pairs {
+	return &pairs{
+		Reporter: r,
+		queue:    workqueue.NewTypedDelayingQueue[claimPair](),
+		since:    make(map[claimPair]time.Time),
+		reported: make(map[claimPair]time.Time),
+	}
+}
+
+func (p *pairs) found(pair claimPair) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.since[pair] = time.Now()
+	p.queue.AddAfter(pair, Grace)
+}
+
+func (p *pairs) foundAt(pair claimPair) time.Time {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.since[pair]
+}
+
+// done forgets a conflict, unless it was found again since then.
+func (p *pairs) done(pair claimPair, since time.Time) {
+	delete(p.reported, pair)
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if p.since[pair].Equal(since) {
+		delete(p.since, pair)
+	}
+}
+
+func (p *pairs) run(ctx context.Context) {
+	for {
+		pair, shutdown := p.queue.Get()
+		if shutdown {
+			return
+		}
+		since := p.foundAt(pair)
+		if again := p.handle(ctx, pair, since); again > 0 {
+			p.queue.AddAfter(pair, again)
+		} else {
+			p.done(pair, since)
+		}
+		p.queue.Done(pair)
+	}
+}
+
+// handle reports the conflict if it has lasted, once, and evicts whom it has to. It
+// returns when to look at it again, 0 if that is not necessary.
+func (p *pairs) handle(ctx context.Context, pair claimPair, since time.Time) (again time.Duration) {
+	for _, conflict := range p.Order.Conflicts(pair.later) {
+		if pairOf(conflict) != pair {
+			continue
+		}
+		if conflict.Relation == claimlog.Later && p.foundFromOther(pair) {
+			return 0 // The other claim has been allocated anew, which was found as well.
+		}
+		if !p.reported[pair].Equal(since) {
+			if left := p.grace() - time.Since(since); left > 0 {
+				return left
+			}
+			if p.Leads() != nil {
+				return Grace // That is the leader's; this may be the next one.
+			}
+			p.reported[pair] = since
+			p.report(ctx, conflict)
+		}
+		if p.Evicts() && p.evictLater(ctx, conflict) {
+			return Grace
+		}
+		return 0
+	}
+	return 0
+}
+
+// foundFromOther reports whether a conflict of the two claims was found with the other one as
+// the later one.
+func (p *pairs) foundFromOther(pair claimPair) bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	for known := range p.since {
+		if known.later == pair.other && known.other == pair.later && known.cause == pair.cause && known.pool == pair.pool {
+			return true
+		}
+	}
+	return false
+}
+
+// report tells about a conflict.
+func (p *pairs) report(ctx context.Context, c claimlog.Conflict) {
+	count(Conflicts, c.Pool)
+	message := "Two claims hold the same: " + c.String()
+	klog.FromContext(ctx).Error(nil, message, "driver", c.Pool.Driver, "pool", c.Pool.Name, "device", c.Device)
+	p.tell(c.Claim.ClaimRef, message)
+	p.tell(c.Other.ClaimRef, message)
+}
+
+// evictLater evicts the pods of the claim that was allocated later, or, if nobody knows
+// which one that is, of the one that the watch delivered last. It returns whether a pod
+// has changed meanwhile, so that it has to be looked at again.
+func (p *pairs) evictLater(ctx context.Context, c claimlog.Conflict) (again bool) {
+	later := c.Claim
+	if c.Relation == claimlog.Later {
+		later = c.Other
+	}
+	return p.evictUsers(ctx, later.ClaimRef, c.Pool)
+}
