@@ -9,13 +9,14 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	"github.com/quartermaster-dra/quartermaster/internal/bindingcondition"
-	"github.com/quartermaster-dra/quartermaster/internal/informer"
+	"github.com/quartermaster-dra/quartermaster/internal/claimlog"
+	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
 )
 
 // newDeviceWaiter makes what has pods wait for binding conditions (KEP-5007).
 func (pl *Quartermaster) newDeviceWaiter() *bindingcondition.Waiter {
 	waiter := &bindingcondition.Waiter{
-		Cluster:  knownObjects{pl},
+		Cluster:  knownObjects{pl.claims, pl.state.Order},
 		Stopping: pl.stopping,
 		Recorder: pl.handle.EventRecorder(),
 		Profile:  pl.handle.ProfileName(),
@@ -53,27 +54,15 @@ func (pl *Quartermaster) brokenBinding(claim *resourceapi.ResourceClaim) error {
 }
 
 // knownObjects implements bindingcondition.Cluster.
-type knownObjects struct{ pl *Quartermaster }
-
-// Pod implements bindingcondition.Cluster.
-func (o knownObjects) Pod(namespace, name string) *v1.Pod {
-	return informer.Object[v1.Pod](o.pl.pods, namespace+"/"+name)
-}
-
-// Claim implements bindingcondition.Cluster.
-func (o knownObjects) Claim(namespace, name string) *resourceapi.ResourceClaim {
-	return o.pl.claim(namespace, name)
-}
-
-// Listed implements bindingcondition.Cluster.
-func (o knownObjects) Listed(namespace, name string) bool {
-	return informer.Object[resourceapi.ResourceClaim](o.pl.state.Claims, namespace+"/"+name) != nil
+type knownObjects struct {
+	*podclaims.Claims
+	order *claimlog.Order
 }
 
 // Allocated implements bindingcondition.Cluster.
-func (o knownObjects) Allocated(claim types.UID) bool { return o.pl.state.Order.Allocated(claim) }
+func (o knownObjects) Allocated(claim types.UID) bool { return o.order.Allocated(claim) }
 
 // Reserved implements bindingcondition.Cluster.
 func (o knownObjects) Reserved(claim *resourceapi.ResourceClaim, pod *v1.Pod) bool {
-	return resourceclaim.IsReservedForPod(pod, claim, o.pl.features.EnableDRAWorkloadResourceClaims)
+	return resourceclaim.IsReservedForPod(pod, claim, o.OfGroups)
 }

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimlog"
@@ -101,18 +99,13 @@ func (pl *Quartermaster) lost(c *cycle, toForeign bool) []lostClaim {
 	var lost []lostClaim
 	for _, podClaim := range c.claims {
 		for _, conflict := range pl.state.Order.Conflicts(podClaim.claim.UID) {
-			if conflict.Lost || toForeign && conflict.Other.Foreign && !pl.inUse(podClaim.claim) {
+			if conflict.Lost || toForeign && conflict.Other.Foreign && !pl.claims.InUse(podClaim.claim) {
 				lost = append(lost, lostClaim{podClaim, conflict})
 				break
 			}
 		}
 	}
 	return lost
-}
-
-// inUse reports whether a pod that is known to be bound has reserved the claim.
-func (pl *Quartermaster) inUse(claim *resourceapi.ResourceClaim) bool {
-	return slices.ContainsFunc(pl.consumers(claim), func(pod *v1.Pod) bool { return pod.Spec.NodeName != "" })
 }
 
 // addLost adds claims that are not in the list.

@@ -63,8 +63,8 @@ func TestMembersAreNotLookedUpForEachWriteToTheirClaim(t *testing.T) {
 		before := with(gpus("c", 1).Allocated("n1", "gpu-0"), reserved)
 		after := with(gpus("c", 1).Allocated("n1", "gpu-0"), reserved)
 		after.ResourceVersion = "2"
-		pods := &askedIndexer{Indexer: f.pl.pods}
-		f.pl.pods = pods
+		pods := &askedIndexer{Indexer: f.pl.claims.Pods}
+		f.pl.claims.Pods = pods
 		require.False(t, f.pl.events.ClaimMatters(before, after))
 		require.Zero(t, pods.asked)
 

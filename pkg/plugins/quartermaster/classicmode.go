@@ -12,7 +12,6 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
-	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/classic"
 )
 
@@ -161,7 +160,7 @@ func (pl *Quartermaster) freeClassic(c *cycle, pod *v1.Pod) *fwk.Status {
 // another pod. Of pods with the same node, the claim is the oldest one's: if each left it
 // to the others, nobody would ever free it.
 func (pl *Quartermaster) isForAnother(claim *classic.Claim, pod *v1.Pod) bool {
-	users, err := pl.podsUsing(claim.Object.Namespace, claim.Object.Name)
+	users, err := pl.claims.Users(claim.Object.Namespace, claim.Object.Name)
 	if err != nil {
 		return false // There is no such index; New has made it.
 	}
@@ -229,7 +228,7 @@ func (pl *Quartermaster) contextChanged(before, after *apiversions.PodScheduling
 // contextEnded wakes pods of the namespace unless the pod of the context was bound, which is
 // how most contexts end.
 func (pl *Quartermaster) contextEnded(context *apiversions.PodSchedulingContext) {
-	pod := informer.Object[v1.Pod](pl.pods, context.Namespace+"/"+context.Name)
+	pod := pl.claims.Pod(context.Namespace, context.Name)
 	if pod != nil && metav1.IsControlledBy(context, pod) && pod.Spec.NodeName != "" {
 		return
 	}
@@ -243,7 +242,7 @@ func (pl *Quartermaster) contextEnded(context *apiversions.PodSchedulingContext)
 // pendingReferences are the names under which the pod has claims that controllers have not
 // allocated yet. It is not known if not all claims are there.
 func (pl *Quartermaster) pendingReferences(pod *v1.Pod) (pending []string, known bool) {
-	claims, err := pl.claimsOf(pod)
+	claims, err := pl.claims.Of(pod)
 	if err != nil {
 		return nil, false
 	}
@@ -279,7 +278,7 @@ func (pl *Quartermaster) dependsOnAlphaClass(pod *v1.Pod, class string) bool {
 	if pl.classic == nil {
 		return false
 	}
-	claims, err := pl.claimsOf(pod)
+	claims, err := pl.claims.Of(pod)
 	if err != nil {
 		return false
 	}

@@ -5,9 +5,6 @@ import (
 	"slices"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
-
 	"github.com/quartermaster-dra/quartermaster/internal/conflictreport"
 )
 
@@ -20,7 +17,7 @@ func (s *shared) report(pl *Quartermaster, ctx context.Context) {
 	s.reporting.Do(func() {
 		reporter := &conflictreport.Reporter{
 			Order:    s.Order,
-			Objects:  reportedObjects{pl},
+			Objects:  pl.claims,
 			Leads:    s.Leads,
 			Settling: s.settling,
 			Evicts:   func() bool { return pl.args.OnConflict == EvictOnConflict },
@@ -42,17 +39,4 @@ func (s *shared) settling() time.Duration {
 		settling = max(settling, pl.contest.StillSettling())
 	}
 	return settling
-}
-
-// reportedObjects implements conflictreport.Objects.
-type reportedObjects struct{ pl *Quartermaster }
-
-// Claim implements conflictreport.Objects.
-func (o reportedObjects) Claim(namespace, name string) *resourceapi.ResourceClaim {
-	return o.pl.claim(namespace, name)
-}
-
-// Consumers implements conflictreport.Objects.
-func (o reportedObjects) Consumers(claim *resourceapi.ResourceClaim) []*v1.Pod {
-	return o.pl.consumers(claim)
 }

@@ -2,14 +2,12 @@ package quartermaster
 
 import (
 	"fmt"
-	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 	"k8s.io/klog/v2"
 
-	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 )
 
@@ -58,29 +56,4 @@ func (pl *Quartermaster) setGroups(pod *v1.Pod, claims []*podClaim) error {
 		}
 	}
 	return nil
-}
-
-// consumers returns the pods for which a claim is reserved, as far as they are known.
-func (pl *Quartermaster) consumers(claim *resourceapi.ResourceClaim) []*v1.Pod {
-	var pods []*v1.Pod
-	for _, consumer := range claim.Status.ReservedFor {
-		if podgroup.Is(consumer) {
-			pods = append(pods, pl.members(claim, consumer.Name)...)
-			continue
-		}
-		pod := informer.Object[v1.Pod](pl.pods, claim.Namespace+"/"+consumer.Name)
-		if consumer.Resource == "pods" && consumer.APIGroup == "" && pod != nil && pod.UID == consumer.UID {
-			pods = append(pods, pod)
-		}
-	}
-	return pods
-}
-
-// members returns the known pods of a group that use a claim.
-func (pl *Quartermaster) members(claim *resourceapi.ResourceClaim, podGroup string) []*v1.Pod {
-	pods, err := pl.podsUsing(claim.Namespace, claim.Name)
-	if err != nil {
-		return nil // There is no such index; New has made it.
-	}
-	return slices.DeleteFunc(pods, func(pod *v1.Pod) bool { return podgroup.NameOf(pod) != podGroup })
 }

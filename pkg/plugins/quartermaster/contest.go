@@ -36,7 +36,7 @@ func (s *shared) compete(pl *Quartermaster) error {
 	}
 	factory := pl.handle.SharedInformerFactory()
 	registrations, err := contest.Follow(s.contenders, factory.Core().V1().Pods().Informer(),
-		factory.Resource().V1().ResourceClaims().Informer(), pl.podsUsing)
+		factory.Resource().V1().ResourceClaims().Informer(), pl.claims.Users)
 	for _, registration := range registrations {
 		s.SyncWith(registration)
 	}
@@ -54,12 +54,12 @@ type contestedCluster struct{ pl *Quartermaster }
 
 // Claim implements contest.Cluster.
 func (c contestedCluster) Claim(namespace, name string) *resourceapi.ResourceClaim {
-	return c.pl.claim(namespace, name)
+	return c.pl.claims.Claim(namespace, name)
 }
 
 // ClaimsOf implements contest.Cluster.
 func (c contestedCluster) ClaimsOf(pod *v1.Pod) ([]*resourceapi.ResourceClaim, error) {
-	return c.pl.claimsOf(pod)
+	return c.pl.claims.Of(pod)
 }
 
 // ClaimToMake implements contest.Cluster.

@@ -3,7 +3,7 @@
 //
 // There is one file an extension point; none holds an algorithm:
 //
-//	PreEnqueue   are all claims there?                              preenqueue.go
+//	PreEnqueue   are all claims there?                              preenqueue.go (internal/podclaims, internal/gate)
 //	PreFilter    resolve the claims into a task                     prefilter.go
 //	Filter       look for devices on one node (pkg/allocator)       filter.go
 //	PostFilter   free an allocation that fits no node               postfilter.go

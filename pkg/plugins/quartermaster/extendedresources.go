@@ -50,7 +50,7 @@ func (pl *Quartermaster) demandExtended(cs fwk.CycleState, c *cycle, pod *v1.Pod
 		return nil
 	}
 	pl.scoring.Begin()
-	left, err := extendedresource.LeftOver(pod, pl.state.Claims, pl.claim)
+	left, err := extendedresource.LeftOver(pod, pl.state.Claims, pl.claims.Claim)
 	if err != nil {
 		return failed(err)
 	}

@@ -61,7 +61,7 @@ func inGang(t *testing.T, group *schedulingapi.PodGroup, objects []runtime.Objec
 
 // gangOf turns the gates on.
 func (f *fixture) gangOf(group *schedulingapi.PodGroup) *gang {
-	f.pl.features.EnableGenericWorkload, f.pl.features.EnableDRAWorkloadResourceClaims = true, true
+	f.pl.features.EnableGenericWorkload, f.pl.features.EnableDRAWorkloadResourceClaims, f.pl.claims.OfGroups = true, true, true
 	f.pl.groups = podgroup.NewClaims()
 	g := &gang{fixture: f, group: group}
 	f.pl.handle = groupHandle{Handle: f.pl.handle, gang: g}

@@ -8,13 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+	"github.com/quartermaster-dra/quartermaster/internal/gate"
 )
 
 // scheduled returns the pod's PodScheduled condition, nil if it has none.
@@ -46,16 +45,9 @@ func (f *fixture) gated(name string) {
 	require.True(f.t, status.IsRejected(), "%v", status)
 }
 
-// size is how many pods are going to be looked at.
-func (g *gateReporter) size() int {
-	g.mutex.Lock()
-	defer g.mutex.Unlock()
-	return len(g.pending)
-}
-
 // afterDelay lets the time pass that a claim may be missing.
 func (f *fixture) afterDelay() {
-	time.Sleep(gateReportDelay)
+	time.Sleep(gate.Delay)
 	f.settle()
 }
 
@@ -193,54 +185,15 @@ func TestGateReportsTheLatestReason(t *testing.T) {
 	})
 }
 
-func TestGateKeepsQuiet(t *testing.T) {
-	t.Parallel()
-	tests := map[string]func(f *fixture){
-		"claim turned up": func(f *fixture) { f.create(gpus("c", 1).Obj()) },
-		"pod gone":        func(f *fixture) { f.remove(f.pod("p")) },
-		"pod being deleted": func(f *fixture) {
-			pod := f.pod("p")
-			pod.DeletionTimestamp, pod.Finalizers = &pod.CreationTimestamp, []string{"example.com/keep"}
-			f.replace(pod)
-		},
-		"pod bound by another scheduler": func(f *fixture) {
-			pod := f.pod("p")
-			pod.Spec.NodeName = "n1"
-			f.replace(pod)
-		},
-	}
-	for name, meanwhile := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inCluster(t, []runtime.Object{newPod("p", uses("c"))}, func(t *testing.T, f *fixture) {
-				f.gated("p")
-				f.gated("p")
-				require.Equal(t, 1, f.pl.gate.size())
-				meanwhile(f)
-				f.afterDelay()
-				require.Zero(t, f.pl.gate.size(), "nobody looks at it again by itself")
-				require.Empty(t, f.recorded())
-				for _, action := range f.client.Actions() {
-					require.NotEqual(t, "patch", action.GetVerb(), "the status of the pod was changed")
-				}
-			})
-		})
-	}
-}
-
-func TestGateTriesAgain(t *testing.T) {
+func TestGateKeepsQuietIfTheClaimTurnsUp(t *testing.T) {
 	t.Parallel()
 	inCluster(t, []runtime.Object{newPod("p", uses("c"))}, func(t *testing.T, f *fixture) {
-		failures := 3
-		f.client.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
-			failures--
-			return failures >= 0, nil, apierrors.NewForbidden(podsResource.GroupResource(), "p", errLost)
-		})
 		f.gated("p")
+		f.create(gpus("c", 1).Obj())
 		f.afterDelay()
-		time.Sleep(time.Second)
-		f.settle()
-		require.NotNil(t, scheduled(f.pod("p")))
-		require.Len(t, f.recorded(), 1, "reported once")
+		require.Empty(t, f.recorded())
+		for _, action := range f.client.Actions() {
+			require.NotEqual(t, "patch", action.GetVerb(), "the status of the pod was changed")
+		}
 	})
 }

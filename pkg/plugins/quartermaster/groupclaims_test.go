@@ -65,7 +65,7 @@ func TestClaimMadeForGroup(t *testing.T) {
 		g.schedule(pods...)
 		require.Equal(t, []resourceapi.ResourceClaimConsumerReference{groupReservation}, g.claim("generated").Status.ReservedFor)
 
-		g.pl.features.EnableDRAWorkloadResourceClaims = false
+		g.pl.features.EnableDRAWorkloadResourceClaims, g.pl.claims.OfGroups = false, false
 		require.Contains(t, g.pl.PreEnqueue(g.ctx, pods[0]).Message(), "Pod is not owner")
 	})
 }

@@ -131,7 +131,7 @@ func newFixture(t *testing.T, s *server, profile string) *fixture {
 	plugin, err := New(f.ctx, nil, handle)
 	require.NoError(t, err)
 	f.pl = plugin.(*Quartermaster)
-	f.pl.takeover.pause = 0 // Tests that are about it set it.
+	f.pl.takeover.Duration = 0 // Tests that are about it set it.
 	return f
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
 )
 
 // isSchedulableAfterClassChange wakes the pods with a claim that refers to the class,
@@ -31,7 +32,7 @@ func (pl *Quartermaster) isSchedulableAfterClassChange(_ klog.Logger, pod *v1.Po
 	if err != nil {
 		return fwk.QueueSkip, nil
 	}
-	for name := range pl.solver.Prepare(unallocated(claims)).Classes() {
+	for name := range pl.solver.Prepare(podclaims.Unallocated(claims)).Classes() {
 		if name == class.Name {
 			return fwk.Queue, nil
 		}
@@ -53,7 +54,7 @@ func (pl *Quartermaster) isSchedulableAfterNodeChange(_ klog.Logger, pod *v1.Pod
 		apiequality.Semantic.DeepEqual(old.Status.DeclaredFeatures, node.Status.DeclaredFeatures) {
 		return fwk.QueueSkip, nil // Only the allocatable resources changed.
 	}
-	claims, err := pl.claimsOf(pod)
+	claims, err := pl.claims.Of(pod)
 	if err != nil {
 		return fwk.QueueSkip, nil
 	}
@@ -72,7 +73,7 @@ func (pl *Quartermaster) mayRunOn(node *v1.Node, pod *v1.Pod, claims []*resource
 			return false
 		}
 	}
-	missing := unallocated(claims)
+	missing := podclaims.Unallocated(claims)
 	if len(missing) == 0 {
 		return true
 	}
@@ -85,26 +86,16 @@ func (pl *Quartermaster) mayRunOn(node *v1.Node, pod *v1.Pod, claims []*resource
 	return false
 }
 
-func unallocated(claims []*resourceapi.ResourceClaim) []*resourceapi.ResourceClaim {
-	var result []*resourceapi.ResourceClaim
-	for _, claim := range claims {
-		if claim.Status.Allocation == nil {
-			result = append(result, claim)
-		}
-	}
-	return result
-}
-
 // isSchedulableAfterTargetPodUpdate wakes a pod whose claims are all there now.
 func (pl *Quartermaster) isSchedulableAfterTargetPodUpdate(_ klog.Logger, _ *v1.Pod, _, newObj any) (fwk.QueueingHint, error) {
 	pod, ok := newObj.(*v1.Pod)
-	return hint(!ok || pl.checkClaims(pod) == nil)
+	return hint(!ok || pl.claims.Check(pod) == nil)
 }
 
 // claimsWanted is claimsOf with the claim that would be made for the pod's extended
 // resources, as of the latest attempt.
 func (pl *Quartermaster) claimsWanted(pod *v1.Pod) ([]*resourceapi.ResourceClaim, error) {
-	claims, err := pl.claimsOf(pod)
+	claims, err := pl.claims.Of(pod)
 	if err != nil || !pl.features.EnableDRAExtendedResource {
 		return claims, err
 	}

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	corelisters "k8s.io/client-go/listers/core/v1"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/dynamic-resource-allocation/structured"
 	"k8s.io/klog/v2"
@@ -21,8 +21,11 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/contest"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+	"github.com/quartermaster-dra/quartermaster/internal/gate"
+	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
+	"github.com/quartermaster-dra/quartermaster/internal/takeover"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
@@ -40,10 +43,10 @@ type Quartermaster struct {
 	consumerLimit func(*resourceapi.ResourceClaim) int
 	state         *shared
 	undoing       *pendingUndos
-	takeover      *takeover
+	takeover      *takeover.Pause
 	narrowing     *narrowing
 	scoring       *extendedresource.Scoring
-	gate          *gateReporter
+	gate          *gate.Reporter
 	waiting       *requeue.Pods
 	waker         *requeue.Waker
 	events        *requeue.Events
@@ -66,13 +69,9 @@ type Quartermaster struct {
 	// storesExtended reports whether the API server may store what is written about
 	// extended resources.
 	storesExtended func() bool
-	// noClaims tells why the API server has no claims at all, nil if it may have some.
-	noClaims func() error
-
-	nodes corelisters.NodeLister
-	// podsByClaim finds pods by "namespace/name" of a claim.
-	pods        cache.Indexer
-	podsByClaim string
+	// claims knows the claims of pods.
+	claims *podclaims.Claims
+	nodes  corelisters.NodeLister
 }
 
 var (
@@ -133,23 +132,28 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 		undoing:       newPendingUndos(),
 		narrowing:     &narrowing{handle: handle},
 		nodes:         handle.SharedInformerFactory().Core().V1().Nodes().Lister(),
-		pods:          podInformer.GetIndexer(),
 		attemptBudget: attemptBudget,
-		podsByClaim:   "quartermasterPodsByClaim-" + handle.ProfileName(),
 
-		storesExtended:    func() bool { return apiversions.StoresExtendedResources(handle.ClientSet()) },
-		noClaims:          apiversions.NoClaims(handle.ClientSet()),
+		storesExtended: func() bool { return apiversions.StoresExtendedResources(handle.ClientSet()) },
+		claims: &podclaims.Claims{
+			Stored:   state.Claims,
+			Tracked:  handle.SharedDRAManager().ResourceClaims(),
+			OfGroups: features.EnableDRAWorkloadResourceClaims,
+			Absent:   apiversions.NoClaims(handle.ClientSet()),
+		},
 		bindingConditions: supported.DeviceBindingAndStatus,
 		stopping:          ctx,
 	}
-	pl.takeover = pl.newTakeover()
+	pl.takeover = takeover.New(args.TakeoverPause.Duration, state.LeadsSince, func(pods map[string]*v1.Pod) {
+		handle.Activate(klog.FromContext(ctx), pods)
+	})
 	pl.scoring = &extendedresource.Scoring{Claims: handle.SharedDRAManager().ResourceClaims(), Stopping: ctx}
 	pl.devices = pl.newDeviceWaiter()
 	if features.EnableDRAWorkloadResourceClaims {
 		pl.groups = podgroup.NewClaims()
 	}
-	if err := podInformer.AddIndexers(cache.Indexers{pl.podsByClaim: claimKeysOfPod}); err != nil {
-		return nil, fmt.Errorf("plugin %s: index pods by their claims: %w", Name, err)
+	if err := pl.claims.IndexPods(podInformer, "quartermasterPodsByClaim-"+handle.ProfileName()); err != nil {
+		return nil, fmt.Errorf("plugin %s: %w", Name, err)
 	}
 	if err = pl.followEvents(ctx, podInformer); err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", Name, err)
@@ -160,8 +164,8 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 	if resolver := apiversions.ResolverOf(handle.ClientSet()); resolver != nil {
 		pl.resolveClaims(resolver)
 	}
-	pl.gate = newGateReporter(handle, pl.checkClaims, pl.events.Made.ToCome, pl.waiting.Begun)
-	go pl.gate.run(ctx)
+	pl.gate = gate.New(handle, pl.claims.Check, pl.events.Made.ToCome, pl.waiting.Begun)
+	go pl.gate.Run(ctx)
 	if err := state.compete(pl); err != nil {
 		return nil, fmt.Errorf("plugin %s: watch pods: %w", Name, err)
 	}

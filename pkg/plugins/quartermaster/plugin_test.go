@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	v1 "k8s.io/api/core/v1"
 )
 
 func TestPendingUndos(t *testing.T) {
@@ -19,15 +18,4 @@ func TestPendingUndos(t *testing.T) {
 	undos.end("p")
 	require.False(t, undos.has("p"))
 	require.Empty(t, undos.claims)
-}
-
-func TestClaimKeysOfPod(t *testing.T) {
-	t.Parallel()
-	pod := newPod("p", uses("a"), uses("a"), template("gpu"), made("gpu", "p-gpu"), template("nic"), template("none"), made("none", ""))
-	keys, err := claimKeysOfPod(pod)
-	require.NoError(t, err)
-	require.ElementsMatch(t, []string{"default/a", "default/p-gpu"}, keys)
-	keys, err = claimKeysOfPod(&v1.Node{})
-	require.NoError(t, err)
-	require.Empty(t, keys)
 }

@@ -38,8 +38,8 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 		if podClaim.special != nil || !c.inTheWay(podClaim) || !onlyFor(podClaim, pod.UID) {
 			continue
 		}
-		if pl.takeover.foundReserved(podClaim.claim, pod.UID, pod) {
-			return nil, pl.takeover.leftAlone("claim " + klog.KObj(podClaim.claim).String())
+		if pl.takeover.FoundReserved(podClaim.claim, pod.UID, pod) {
+			return nil, fwk.NewStatus(fwk.Success, pl.takeover.Message("claim "+klog.KObj(podClaim.claim).String()))
 		}
 		if err := pl.free(ctx, podClaim.claim, pod.UID); err != nil {
 			return nil, failed(err)
@@ -60,8 +60,8 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 	if removed {
 		return nil, fwk.NewStatus(fwk.Success, "the claim that an earlier attempt made for extended resources was deleted")
 	}
-	if pl.takeover.keeps(pod) {
-		return nil, pl.takeover.leftAlone("a claim")
+	if pl.takeover.Keeps(pod) {
+		return nil, fwk.NewStatus(fwk.Success, pl.takeover.Message("a claim"))
 	}
 	return nil, fwk.NewStatus(fwk.Unschedulable)
 }

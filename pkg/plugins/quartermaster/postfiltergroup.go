@@ -48,7 +48,7 @@ func (pl *Quartermaster) PodGroupPostFilter(ctx context.Context, state fwk.PodGr
 		freed = append(freed, ofGroup...)
 	}
 	if len(freed) == 0 {
-		if slices.ContainsFunc(info.GetUnscheduledPods(), pl.takeover.keeps) {
+		if slices.ContainsFunc(info.GetUnscheduledPods(), pl.takeover.Keeps) {
 			return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "what another process reserved for the group is left alone for now: it may have sent bindings")
 		}
 		return nil, nothing
@@ -80,7 +80,7 @@ func (pl *Quartermaster) freeForMembers(ctx context.Context, group *groupCycle, 
 				break // Another pod uses it as well.
 			}
 			if found = c.inTheWay(podClaim) && podClaim.special == nil && onlyFor(podClaim, pod.UID) &&
-				!pl.inUseByGroup(podClaim) && !pl.takeover.foundReserved(podClaim.claim, pod.UID, pod); !found {
+				!pl.inUseByGroup(podClaim) && !pl.takeover.FoundReserved(podClaim.claim, pod.UID, pod); !found {
 				continue
 			}
 			done.Insert(podClaim.claim.UID)
@@ -128,7 +128,7 @@ func (pl *Quartermaster) freeOfGroup(ctx context.Context, group *groupCycle, inf
 		}
 		for _, podClaim := range c.claims {
 			if podClaim.group == nil || !c.inTheWay(podClaim) || !onlyFor(podClaim, podGroup.UID) || pl.inUseByGroup(podClaim) ||
-				pl.takeover.foundReserved(podClaim.claim, podGroup.UID, pod) {
+				pl.takeover.FoundReserved(podClaim.claim, podGroup.UID, pod) {
 				continue
 			}
 			if err := pl.free(ctx, podClaim.claim, podGroup.UID); err != nil {
@@ -137,9 +137,9 @@ func (pl *Quartermaster) freeOfGroup(ctx context.Context, group *groupCycle, inf
 			return []string{klog.KObj(podClaim.claim).String()}, nil
 		}
 	}
-	for _, claim := range podgroup.Reserved(podGroup, pl.claim) {
+	for _, claim := range podgroup.Reserved(podGroup, pl.claims.Claim) {
 		// Those in use are just being written to.
-		if pl.groups.InUse(claim.UID) || pl.takeover.leavesAlone(claim.UID, podGroup.UID, info.GetUnscheduledPods()[0]) {
+		if pl.groups.InUse(claim.UID) || pl.takeover.LeavesAlone(claim.UID, podGroup.UID, info.GetUnscheduledPods()[0]) {
 			continue
 		}
 		returned, err := pl.writer.Release(ctx, claim, podGroup.UID)

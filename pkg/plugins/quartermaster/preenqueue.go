@@ -9,13 +9,13 @@ import (
 
 // PreEnqueue keeps a pod out of the queue as long as its claims are not there. For
 // most pods with templates that is the normal state for a moment, so no reason
-// is reported at once; see gateReporter.
+// is reported at once; see package gate.
 func (pl *Quartermaster) PreEnqueue(_ context.Context, pod *v1.Pod) *fwk.Status {
 	if entry := pl.waiting.Get(pod.UID); entry != nil {
 		entry.Queue() // First, so that a claim which is made from now on is not missed.
 	}
-	if err := pl.checkClaims(pod); err != nil {
-		pl.gate.add(pod)
+	if err := pl.claims.Check(pod); err != nil {
+		pl.gate.Add(pod)
 		return waitingFor(err)
 	}
 	return nil

@@ -91,7 +91,7 @@ func TestPreEnqueue(t *testing.T) {
 func TestPreEnqueueWithoutClaimAPI(t *testing.T) {
 	t.Parallel()
 	inCluster(t, gpuNodes(1, "n1"), func(t *testing.T, f *fixture) {
-		f.pl.noClaims = func() error { return errors.New("the API is off; turn it on") }
+		f.pl.claims.Absent = func() error { return errors.New("the API is off; turn it on") }
 		for name, pod := range map[string]*v1.Pod{
 			"named claim":             newPod("p", uses("c")),
 			"template, not made":      newPod("p", template("gpu")),

@@ -48,7 +48,7 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 		c.group, c.uid = group, pod.UID
 		group.SetMember(pod.UID, c)
 	}
-	claims, err := pl.claimsOf(pod)
+	claims, err := pl.claims.Of(pod)
 	if err != nil {
 		return nil, waiting("%v", err)
 	}

@@ -125,9 +125,9 @@ func (r *release) ask(ctx context.Context) (commit.ClaimEvent, error) {
 		return commit.NotDone, err
 	case used:
 		return commit.InUse, nil
-	case r.pl.takeover.leavesAlone(r.claim.UID, r.consumer(r.pod).UID, r.pod):
+	case r.pl.takeover.LeavesAlone(r.claim.UID, r.consumer(r.pod).UID, r.pod):
 		klog.FromContext(ctx).Info("Leaving a claim reserved for now: another process may have sent the pod's binding",
-			"claim", klog.KObj(r.claim), "pod", klog.KObj(r.pod), "until", r.pl.takeover.left())
+			"claim", klog.KObj(r.claim), "pod", klog.KObj(r.pod), "until", r.pl.takeover.Left())
 		return commit.InUse, nil
 	default:
 		return commit.NotInUse, nil

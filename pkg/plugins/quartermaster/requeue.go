@@ -11,6 +11,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+	"github.com/quartermaster-dra/quartermaster/internal/gate"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
@@ -26,7 +27,7 @@ func (pl *Quartermaster) followEvents(ctx context.Context, pods cache.SharedInde
 	pl.events = &requeue.Events{
 		Pods:    pl.waiting,
 		Waker:   pl.waker,
-		Made:    requeue.NewClaimsMade(factory.Core().V1().Pods().Lister(), gateReportDelay),
+		Made:    requeue.NewClaimsMade(factory.Core().V1().Pods().Lister(), gate.Delay),
 		State:   requeueState{pl},
 		Context: requeue.NewContext(),
 	}
@@ -57,11 +58,11 @@ func (s requeueState) Pool(id inventory.PoolID) *inventory.NodePool { return s.p
 
 // PodsUsing implements requeue.State.
 func (s requeueState) PodsUsing(namespace, claim string) ([]*v1.Pod, error) {
-	return s.pl.podsUsing(namespace, claim)
+	return s.pl.claims.Users(namespace, claim)
 }
 
 // InUse implements requeue.State.
-func (s requeueState) InUse(claim *resourceapi.ResourceClaim) bool { return s.pl.inUse(claim) }
+func (s requeueState) InUse(claim *resourceapi.ResourceClaim) bool { return s.pl.claims.InUse(claim) }
 
 // ConsumerLimit implements requeue.State.
 func (s requeueState) ConsumerLimit(claim *resourceapi.ResourceClaim) int {

@@ -32,7 +32,7 @@ func (pl *Quartermaster) SignPod(_ context.Context, pod *v1.Pod) ([]fwk.SignFrag
 			return nil, notSigned("claim %s may be used by other pods", pod.Spec.ResourceClaims[i].Name)
 		}
 	}
-	claims, err := pl.claimsOf(pod)
+	claims, err := pl.claims.Of(pod)
 	if err != nil {
 		return nil, notSigned("%v", err)
 	}

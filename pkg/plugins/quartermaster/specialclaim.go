@@ -70,7 +70,7 @@ func (pl *Quartermaster) removeLeftOver(ctx context.Context, c *cycle, pod *v1.P
 		return false, err
 	}
 	for _, claim := range claims {
-		if pl.takeover.foundReserved(claim, pod.UID, pod) {
+		if pl.takeover.FoundReserved(claim, pod.UID, pod) {
 			return false, nil
 		}
 		left, err := pl.writer.Remove(ctx, claim, pod.UID)

@@ -12,7 +12,7 @@ import (
 // takesOver restarts the scheduler, with the pause of a real one.
 func (f *fixture) takesOver() *fixture {
 	again := f.restart()
-	again.pl.takeover.pause = defaultTakeoverPause
+	again.pl.takeover.Duration = defaultTakeoverPause
 	return again
 }
 
@@ -61,7 +61,7 @@ func TestFoundReservationIsLeftAlone(t *testing.T) {
 func TestOwnReservationIsReleasedAtOnce(t *testing.T) {
 	t.Parallel()
 	inCluster(t, conflictWorld(), func(t *testing.T, f *fixture) {
-		f.pl.takeover.pause = defaultTakeoverPause
+		f.pl.takeover.Duration = defaultTakeoverPause
 		f.beforeOurs(func() { f.otherInstanceAllocates("rival", "n1", "gpu-0") })
 		require.Equal(t, "PreBind", f.schedule(f.pod("p")).phase)
 		require.Nil(t, f.claim("c").Status.Allocation)
@@ -75,7 +75,7 @@ func TestFoundReservationThatFitsNoNode(t *testing.T) {
 	objects := plus(gpuNodes(1, "n1"), newPod("p", uses("c")),
 		with(gpus("c", 1).Obj(), allocate("gone", "gpu-0"), onNode("gone"), reservedFor("p")), builder.Node("n2"))
 	inCluster(t, objects, func(t *testing.T, f *fixture) {
-		f.pl.takeover.pause = defaultTakeoverPause
+		f.pl.takeover.Duration = defaultTakeoverPause
 		result := f.schedule(f.pod("p"))
 		require.Equal(t, "Filter", result.phase)
 		require.Contains(t, result.text(), "claim default/c was reserved for the pod by another process")

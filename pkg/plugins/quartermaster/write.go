@@ -23,7 +23,7 @@ func (pl *Quartermaster) write(ctx context.Context, pod *v1.Pod, podClaim *podCl
 	if err != nil {
 		return explainBind(podClaim, err)
 	}
-	pl.takeover.made(before, claim, consumer.UID)
+	pl.takeover.Made(before, claim, consumer.UID)
 	pl.observe(ctx, claim)
 	podClaim.claim = claim
 	return nil
@@ -36,7 +36,7 @@ func (pl *Quartermaster) write(ctx context.Context, pod *v1.Pod, podClaim *podCl
 // is returned.
 func (pl *Quartermaster) upToDate(podClaim *podClaim) *resourceapi.ResourceClaim {
 	seen := podClaim.claim
-	latest := pl.claim(seen.Namespace, seen.Name)
+	latest := pl.claims.Claim(seen.Namespace, seen.Name)
 	if latest == nil || latest.UID != seen.UID {
 		return seen
 	}

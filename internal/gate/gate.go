@@ -1,4 +1,7 @@
-package quartermaster
+// Package gate tells users why a pod does not get into the scheduling queue. The scheduler
+// itself keeps what PreEnqueue says to itself, so a pod whose template does not exist would be
+// stuck for no stated reason.
+package gate
 
 import (
 	"context"
@@ -14,37 +17,34 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/pkg/scheduler/util"
+
+	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
 )
 
 const (
-	// gateReportDelay is how long a pod may lack a claim before that counts as worth
+	// Delay is how long a pod may lack a claim before that counts as worth
 	// telling. Claims from templates usually exist after some milliseconds.
-	gateReportDelay = 3 * time.Second
-	// gatePatience is how long a pod may lack a claim from a template while claims are being
+	Delay = 3 * time.Second
+	// patience is how long a pod may lack a claim from a template while claims are being
 	// made for pods that came before it. Of thousands of pods created at once, the last ones wait for minutes;
 	// telling each of them why would only make it worse.
-	gatePatience = 2 * time.Minute
+	patience = 2 * time.Minute
 )
 
-// gateReporter tells the users of a pod why it does not get into the scheduling
-// queue. The scheduler itself keeps what PreEnqueue says to itself, so a pod whose
-// template does not exist would be stuck for no stated reason.
+// Reporter looks at pods that were kept out for some time, and tells why.
 //
 // It also has a pod tried that nothing is missing for any more, should that be news to the
 // queue: PreEnqueue is asked about the pod as it was when its attempt failed, and no event
 // comes any more of what changed in between.
 //
 // Replicas that wait to become leader report as well; they say the same.
-type gateReporter struct {
+type Reporter struct {
 	handle fwk.Handle
 	pods   corelisters.PodLister
 	check  func(*v1.Pod) error
-	// toCome reports whether the claims of pods that were created at the given time are still
-	// being made.
 	toCome func(time.Time) bool
-	// begun returns how many attempts to schedule a pod have begun.
-	begun func(types.UID) int
-	queue workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	begun  func(types.UID) int
+	queue  workqueue.TypedRateLimitingInterface[types.NamespacedName]
 
 	// pending are the pods that are going to be looked at. The scheduling queue may ask about
 	// a pod a thousand times before that, and the workqueue is expensive to ask. For each, it
@@ -53,8 +53,11 @@ type gateReporter struct {
 	pending map[types.NamespacedName]int
 }
 
-func newGateReporter(handle fwk.Handle, check func(*v1.Pod) error, toCome func(time.Time) bool, begun func(types.UID) int) *gateReporter {
-	return &gateReporter{
+// New makes a Reporter. check returns what a pod lacks, nil if nothing; toCome reports whether
+// the claims of pods that were created at the given time are still being made, and begun
+// returns how many attempts to schedule a pod have begun.
+func New(handle fwk.Handle, check func(*v1.Pod) error, toCome func(time.Time) bool, begun func(types.UID) int) *Reporter {
+	return &Reporter{
 		handle:  handle,
 		pods:    handle.SharedInformerFactory().Core().V1().Pods().Lister(),
 		check:   check,
@@ -65,16 +68,16 @@ func newGateReporter(handle fwk.Handle, check func(*v1.Pod) error, toCome func(t
 	}
 }
 
-// add remembers a pod to look at again later.
-func (g *gateReporter) add(pod *v1.Pod) {
+// Add remembers a pod that was kept out, to look at it again later.
+func (g *Reporter) Add(pod *v1.Pod) {
 	key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 	if !g.expect(key, g.begun(pod.UID)) {
-		g.queue.AddAfter(key, gateReportDelay)
+		g.queue.AddAfter(key, Delay)
 	}
 }
 
 // expect notes that a pod is going to be looked at, and reports whether it was already.
-func (g *gateReporter) expect(key types.NamespacedName, begun int) (already bool) {
+func (g *Reporter) expect(key types.NamespacedName, begun int) (already bool) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	_, already = g.pending[key]
@@ -83,7 +86,7 @@ func (g *gateReporter) expect(key types.NamespacedName, begun int) (already bool
 }
 
 // next waits for a pod to look at. Whoever adds it from now on has it looked at once more.
-func (g *gateReporter) next() (key types.NamespacedName, begun int, shutdown bool) {
+func (g *Reporter) next() (key types.NamespacedName, begun int, shutdown bool) {
 	key, shutdown = g.queue.Get()
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
@@ -92,8 +95,8 @@ func (g *gateReporter) next() (key types.NamespacedName, begun int, shutdown boo
 	return key, begun, shutdown
 }
 
-// run reports until the context ends.
-func (g *gateReporter) run(ctx context.Context) {
+// Run reports until the context ends.
+func (g *Reporter) Run(ctx context.Context) {
 	go func() {
 		<-ctx.Done()
 		g.queue.ShutDown()
@@ -116,7 +119,7 @@ func (g *gateReporter) run(ctx context.Context) {
 
 // report sets the pod's PodScheduled condition if a claim is still missing. If none is, the
 // pod is tried, unless that was done since it was kept out.
-func (g *gateReporter) report(ctx context.Context, key types.NamespacedName, begun int) error {
+func (g *Reporter) report(ctx context.Context, key types.NamespacedName, begun int) error {
 	pod, err := g.pods.Pods(key.Namespace).Get(key.Name)
 	if err != nil || pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil {
 		return nil // Gone or not waiting any more.
@@ -128,8 +131,8 @@ func (g *gateReporter) report(ctx context.Context, key types.NamespacedName, beg
 		}
 		return nil
 	}
-	if created := pod.CreationTimestamp.Time; errors.As(missing, new(notMade)) && g.toCome(created) && time.Since(created) < gatePatience {
-		g.add(pod)
+	if created := pod.CreationTimestamp.Time; errors.As(missing, new(podclaims.NotMade)) && g.toCome(created) && time.Since(created) < patience {
+		g.Add(pod)
 		return nil
 	}
 	status := pod.Status.DeepCopy()

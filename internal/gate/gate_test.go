@@ -1,0 +1,107 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/events"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
+)
+
+// scheduler is what a Reporter needs of one.
+type scheduler struct {
+	fwk.Handle
+	client   *fake.Clientset
+	factory  informers.SharedInformerFactory
+	recorder *events.FakeRecorder
+}
+
+func (s *scheduler) ClientSet() kubernetes.Interface                        { return s.client }
+func (s *scheduler) SharedInformerFactory() informers.SharedInformerFactory { return s.factory }
+func (s *scheduler) EventRecorder() events.EventRecorderLogger              { return s.recorder }
+
+// size is how many pods are going to be looked at.
+func (g *Reporter) size() int {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	return len(g.pending)
+}
+
+// kept runs a test with a pod that was kept out twice because of what is missing.
+func kept(t *testing.T, missing *error, test func(t *testing.T, s *scheduler, g *Reporter, pods func(*v1.Pod))) {
+	synctest.Test(t, func(t *testing.T) {
+		pod := builder.Pod("p")
+		s := &scheduler{client: fake.NewClientset(pod), recorder: events.NewFakeRecorder(10)}
+		s.factory = informers.NewSharedInformerFactory(s.client, 0)
+		store := s.factory.Core().V1().Pods().Informer().GetIndexer()
+		require.NoError(t, store.Add(pod))
+		g := New(s, func(*v1.Pod) error { return *missing }, func(time.Time) bool { return false }, func(types.UID) int { return 0 })
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		go g.Run(ctx)
+		g.Add(pod)
+		g.Add(pod)
+		require.Equal(t, 1, g.size())
+		test(t, s, g, func(pod *v1.Pod) {
+			if pod == nil {
+				require.NoError(t, store.Replace(nil, ""))
+			} else {
+				require.NoError(t, store.Update(pod))
+			}
+		})
+	})
+}
+
+func TestKeepsQuiet(t *testing.T) {
+	t.Parallel()
+	for name, meanwhile := range map[string]func(*v1.Pod) *v1.Pod{
+		"pod gone":                       func(*v1.Pod) *v1.Pod { return nil },
+		"pod being deleted":              func(pod *v1.Pod) *v1.Pod { pod.DeletionTimestamp = &pod.CreationTimestamp; return pod },
+		"pod bound by another scheduler": func(pod *v1.Pod) *v1.Pod { pod.Spec.NodeName = "n1"; return pod },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			missing := errors.New("claim c does not exist")
+			kept(t, &missing, func(t *testing.T, s *scheduler, g *Reporter, now func(*v1.Pod)) {
+				now(meanwhile(builder.Pod("p")))
+				time.Sleep(Delay)
+				synctest.Wait()
+				require.Zero(t, g.size(), "nobody looks at it again by itself")
+				require.Empty(t, s.recorder.Events)
+				require.Empty(t, s.client.Actions(), "the status of the pod was changed")
+			})
+		})
+	}
+}
+
+func TestTriesAgain(t *testing.T) {
+	t.Parallel()
+	missing := errors.New("claim c does not exist")
+	kept(t, &missing, func(t *testing.T, s *scheduler, _ *Reporter, _ func(*v1.Pod)) {
+		failures := 3
+		s.client.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+			failures--
+			return failures >= 0, nil, apierrors.NewForbidden(v1.Resource("pods"), "p", errors.New("not now"))
+		})
+		time.Sleep(Delay + time.Second)
+		synctest.Wait()
+		require.Len(t, s.recorder.Events, 1, "reported once")
+		pod, err := s.client.Tracker().Get(v1.SchemeGroupVersion.WithResource("pods"), "default", "p")
+		require.NoError(t, err)
+		require.Equal(t, missing.Error(), pod.(*v1.Pod).Status.Conditions[0].Message)
+	})
+}

@@ -1,0 +1,3 @@
+// Package podclaims knows which claims a pod uses, which pods use a claim, and why a pod
+// cannot be scheduled with its claims as they are. Everything is looked up in memory.
+package podclaims

@@ -1,0 +1,91 @@
+package podclaims
+
+import (
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
+	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
+)
+
+// IndexPods has pods found by their claims, by an index of that name. It has to be called
+// before the informer runs.
+func (c *Claims) IndexPods(pods cache.SharedIndexInformer, index string) error {
+	c.Pods, c.index = pods.GetIndexer(), index
+	if err := pods.AddIndexers(cache.Indexers{index: keysOf}); err != nil {
+		return fmt.Errorf("index pods by their claims: %w", err)
+	}
+	return nil
+}
+
+// keysOf returns "namespace/name" of the claims that a pod uses.
+func keysOf(obj any) ([]string, error) {
+	pod, ok := obj.(*v1.Pod)
+	if !ok {
+		return nil, nil
+	}
+	keys := sets.New[string]()
+	for i := range pod.Spec.ResourceClaims {
+		name, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i])
+		if err == nil && name != nil {
+			keys.Insert(pod.Namespace + "/" + *name)
+		}
+	}
+	return keys.UnsortedList(), nil
+}
+
+// Pod returns a pod, nil if it is not known.
+func (c *Claims) Pod(namespace, name string) *v1.Pod {
+	return informer.Object[v1.Pod](c.Pods, namespace+"/"+name)
+}
+
+// Users returns the known pods that use a claim. It fails if there is no index.
+func (c *Claims) Users(namespace, claim string) ([]*v1.Pod, error) {
+	objs, err := c.Pods.ByIndex(c.index, namespace+"/"+claim)
+	if err != nil {
+		return nil, fmt.Errorf("look up the pods that use claim %s/%s: %w", namespace, claim, err)
+	}
+	var pods []*v1.Pod
+	for _, obj := range objs {
+		if pod, ok := obj.(*v1.Pod); ok {
+			pods = append(pods, pod)
+		}
+	}
+	return pods, nil
+}
+
+// Consumers returns the pods for which a claim is reserved, as far as they are known.
+func (c *Claims) Consumers(claim *resourceapi.ResourceClaim) []*v1.Pod {
+	var pods []*v1.Pod
+	for _, consumer := range claim.Status.ReservedFor {
+		if podgroup.Is(consumer) {
+			pods = append(pods, c.members(claim, consumer.Name)...)
+			continue
+		}
+		pod := c.Pod(claim.Namespace, consumer.Name)
+		if consumer.Resource == "pods" && consumer.APIGroup == "" && pod != nil && pod.UID == consumer.UID {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+// members returns the known pods of a group that use a claim.
+func (c *Claims) members(claim *resourceapi.ResourceClaim, podGroup string) []*v1.Pod {
+	pods, err := c.Users(claim.Namespace, claim.Name)
+	if err != nil {
+		return nil // There is no such index; IndexPods makes it.
+	}
+	return slices.DeleteFunc(pods, func(pod *v1.Pod) bool { return podgroup.NameOf(pod) != podGroup })
+}
+
+// InUse reports whether a pod that is known to be bound has reserved the claim.
+func (c *Claims) InUse(claim *resourceapi.ResourceClaim) bool {
+	return slices.ContainsFunc(c.Consumers(claim), func(pod *v1.Pod) bool { return pod.Spec.NodeName != "" })
+}
