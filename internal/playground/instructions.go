@@ -5,9 +5,9 @@ import (
 	"io"
 	"text/template"
 
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 )
 
 //go:embed instructions.txt
@@ -19,7 +19,7 @@ var instructions = template.Must(template.New("instructions").Parse(instructions
 func writeInstructions(out io.Writer, kubeconfig string, hardware UpFleet) error {
 	return instructions.Execute(out, map[string]any{
 		"Kubeconfig":    kubeconfig,
-		"SchedulerName": workload.SchedulerName,
+		"SchedulerName": builder.SchedulerName,
 		"Class":         fleet.GPUDriver,
 		"Driver":        fleet.GPUDriver,
 		"Node":          scenario.NodeName(upNodePool, 0),

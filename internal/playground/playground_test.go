@@ -44,8 +44,8 @@ func TestUpFleet(t *testing.T) {
 func TestHardwareTitle(t *testing.T) {
 	t.Parallel()
 	s := scenario.Scenario{Cluster: append(scenario.Nodes("a", 3),
-		fleet.LocalSlice("d", "a-0", fleet.PlainGPUs("a-0", 0, 8)...),
-		fleet.AllNodesSlice("d", "p", fleet.Licenses("x", 2)...))}
+		fleet.LocalSlice("d", "a-0", fleet.PlainGPUs("a-0", 0, 8)...).Obj(),
+		fleet.Slice("d", "p", fleet.Licenses("x", 2)...).OnAllNodes().Obj())}
 	require.Equal(t, "3 simulated nodes and 10 devices in 2 resource slices", hardwareTitle([]scenario.Scenario{s}))
 }
 

@@ -9,9 +9,9 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 )
 
 // upNodePool is the node pool of the cluster of Up.
@@ -36,10 +36,10 @@ func (f UpFleet) Validate() error {
 
 // objects returns the nodes, their slices, and the class of their devices.
 func (f UpFleet) objects() []runtime.Object {
-	objects := append(scenario.Nodes(upNodePool, f.Nodes), workload.DriverClass(fleet.GPUDriver))
+	objects := append(scenario.Nodes(upNodePool, f.Nodes), builder.DriverClass(fleet.GPUDriver))
 	for index := range f.Nodes {
 		node := scenario.NodeName(upNodePool, index)
-		objects = append(objects, fleet.LocalSlice(fleet.GPUDriver, node, fleet.PlainGPUs(node, 0, f.DevicesPerNode)...))
+		objects = append(objects, fleet.LocalSlice(fleet.GPUDriver, node, fleet.PlainGPUs(node, 0, f.DevicesPerNode)...).Obj())
 	}
 	return objects
 }

@@ -52,7 +52,8 @@ func (g *generator) addConfig(claim *b.ClaimBuilder, names []string) {
 		for range g.Intn(3) {
 			some = append(some, names[g.Intn(len(names))])
 		}
-		claim.Config(fmt.Sprintf("driver-%d", i), some...)
+		driver := fmt.Sprintf("driver-%d", i)
+		claim.Config(driver, parametersFor(driver), some...)
 	}
 }
 

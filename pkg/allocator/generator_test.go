@@ -107,7 +107,7 @@ func (g *generator) start() {
 	}
 	for _, name := range []string{"any", "small"} {
 		if g.oneIn(3) {
-			g.s.classes[name].Spec.Config = b.ConfiguredClass(name, "driver-"+name, "driver-2").Spec.Config
+			g.s.classes[name].Spec.Config = configuredClass(name, "driver-"+name, "driver-2").Spec.Config
 		}
 	}
 	if g.oneIn(2) {

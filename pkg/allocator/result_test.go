@@ -15,8 +15,8 @@ import (
 
 // TestWholeResult writes down one result with everything in it.
 func TestWholeResult(t *testing.T) {
-	c := nodeWith(0, tainted(1, gpus(1))...).withClasses(b.ConfiguredClass("configured", "driver-a"))
-	claim := b.Claim("gpus", b.Request("gpu", "configured").Tolerate("broken").Admin()).Config("driver-b", "gpu")
+	c := nodeWith(0, tainted(1, gpus(1))...).withClasses(configuredClass("configured", "driver-a"))
+	claim := b.Claim("gpus", b.Request("gpu", "configured").Tolerate("broken").Admin()).Config("driver-b", parametersFor("driver-b"), "gpu")
 	require.Equal(t, []resourceapi.AllocationResult{{
 		Devices: resourceapi.DeviceAllocationResult{
 			Results: []resourceapi.DeviceRequestAllocationResult{{
@@ -32,9 +32,21 @@ func TestWholeResult(t *testing.T) {
 	}}, c.mustFit(t, claim))
 }
 
-// configFor is the configuration for a driver as the builder makes it.
+// parametersFor are parameters for a driver that no other one has.
+func parametersFor(driver string) string { return `{"for":"` + driver + `"}` }
+
+// configFor is the configuration with parametersFor a driver.
 func configFor(driver string) resourceapi.DeviceConfiguration {
-	return b.ConfiguredClass("", driver).Spec.Config[0].DeviceConfiguration
+	return b.Opaque(driver, parametersFor(driver))
+}
+
+// configuredClass makes a class with parametersFor each of the drivers.
+func configuredClass(name string, drivers ...string) *resourceapi.DeviceClass {
+	class := b.Class(name)
+	for _, driver := range drivers {
+		b.WithConfig(class, driver, parametersFor(driver))
+	}
+	return class
 }
 
 // pinned selects one node by its name.
@@ -54,7 +66,7 @@ func configs(result resourceapi.AllocationResult) []string {
 }
 
 func TestConfig(t *testing.T) {
-	one, two := b.ConfiguredClass("one", "a", "b"), b.ConfiguredClass("two", "c")
+	one, two := configuredClass("one", "a", "b"), configuredClass("two", "c")
 	either := func() *b.RequestBuilder {
 		return b.FirstAvailable("either", b.Request("first", "one").Count(9), b.Request("second", "two"))
 	}
@@ -76,7 +88,7 @@ func TestConfig(t *testing.T) {
 			[]string{"FromClass a [x y]", "FromClass b [x y]"},
 		},
 		"classes in the order of the requests, then the claim": {
-			b.Claim("c", b.Request("x", "two"), b.Request("y", "one")).Config("own", "y"),
+			b.Claim("c", b.Request("x", "two"), b.Request("y", "one")).Config("own", parametersFor("own"), "y"),
 			[]string{"FromClass c [x]", "FromClass a [y]", "FromClass b [y]", "FromClaim own [y]"},
 		},
 		"the class of the chosen alternative": {
@@ -84,27 +96,27 @@ func TestConfig(t *testing.T) {
 			[]string{"FromClass c [either/second]"},
 		},
 		"of the claim for all": {
-			b.Claim("c", b.Request("x", "gpu"), b.Request("y", "gpu")).Config("own"),
+			b.Claim("c", b.Request("x", "gpu"), b.Request("y", "gpu")).Config("own", parametersFor("own")),
 			[]string{"FromClaim own []"},
 		},
 		"of the claim for each by name is for all": {
-			b.Claim("c", b.Request("x", "gpu"), b.Request("y", "gpu")).Config("own", "y", "x"),
+			b.Claim("c", b.Request("x", "gpu"), b.Request("y", "gpu")).Config("own", parametersFor("own"), "y", "x"),
 			[]string{"FromClaim own []"},
 		},
 		"of the claim for the request with alternatives": {
-			b.Claim("c", either(), b.Request("y", "gpu")).Config("own", "either"),
+			b.Claim("c", either(), b.Request("y", "gpu")).Config("own", parametersFor("own"), "either"),
 			[]string{"FromClass c [either/second]", "FromClaim own [either]"},
 		},
 		"of the claim for the chosen alternative": {
-			b.Claim("c", either(), b.Request("y", "gpu")).Config("own", "either/second"),
+			b.Claim("c", either(), b.Request("y", "gpu")).Config("own", parametersFor("own"), "either/second"),
 			[]string{"FromClass c [either/second]", "FromClaim own [either/second]"},
 		},
 		"of the claim for an alternative that is not chosen": {
-			b.Claim("c", either(), b.Request("y", "gpu")).Config("own", "either/first"),
+			b.Claim("c", either(), b.Request("y", "gpu")).Config("own", parametersFor("own"), "either/first"),
 			[]string{"FromClass c [either/second]"},
 		},
 		"of the claim for both alternatives and a request": {
-			b.Claim("c", either(), b.Request("y", "gpu")).Config("own", "either/first", "either/second", "y"),
+			b.Claim("c", either(), b.Request("y", "gpu")).Config("own", parametersFor("own"), "either/first", "either/second", "y"),
 			[]string{"FromClass c [either/second]", "FromClaim own []"},
 		},
 	}

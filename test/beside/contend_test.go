@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
 	"github.com/quartermaster-dra/quartermaster/test/checker"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
@@ -157,7 +158,7 @@ func (b *board) createPartsPods() {
 				continue
 			}
 			for i, side := range sides {
-				pod := b.Pod(fmt.Sprintf("run-%d-%s-%s-%02d", b.played, kind, side, number), harness.FromTemplate(kindFor(kind, side)))
+				pod := b.Pod(fmt.Sprintf("run-%d-%s-%s-%02d", b.played, kind, side, number), builder.FromTemplate(kindFor(kind, side)))
 				pod.Spec.SchedulerName = b.profiles[i]
 				pods = append(pods, pod)
 			}

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 	"github.com/quartermaster-dra/quartermaster/manifests"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
@@ -96,9 +96,9 @@ func (b *board) createHandoverPods(part int) {
 	b.CreatePods(fmt.Sprintf("own-%d", part), ownClaims)
 	for claim := range sharedClaims {
 		name := fmt.Sprintf("shared-%d-%d", part, claim)
-		b.Create(harness.One(name, b.Want(1)))
+		b.Create(builder.Claim(name, b.Want(1)).Obj())
 		for pod := range sharers {
-			b.Create(b.Pod(fmt.Sprintf("%s-%d", name, pod), harness.Uses(name)))
+			b.Create(b.Pod(fmt.Sprintf("%s-%d", name, pod), builder.Uses(name)))
 		}
 	}
 }
@@ -117,7 +117,7 @@ func newHandover(t *testing.T) *board {
 	for node := range handoverNodes {
 		b.Devices(node, harness.Numbered(handoverDevices)...)
 	}
-	b.Create(workload.Template("one", workload.Request("gpu", b.Want(1))))
+	b.Create(builder.Claim("one", b.Want(1)).Template())
 	return b
 }
 

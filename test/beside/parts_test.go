@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 )
 
 // What nodes have of which several claims use a part each. Two claims that collide need not
@@ -77,9 +76,11 @@ func newPartsBoard(t *testing.T, name string) *board {
 }
 
 func (b *board) partTemplate(name string, capacity map[string]string) *resourceapi.ResourceClaimTemplate {
-	devices := b.Want(1, fmt.Sprintf("%s == %q", b.Attribute("for"), name))
-	devices.Capacity = capacity
-	return workload.Template(name, workload.Request("part", devices))
+	part := b.Want(1, fmt.Sprintf("%s == %q", b.Attribute("for"), name)).Named("part")
+	for name, amount := range capacity {
+		part.Capacity(name, amount)
+	}
+	return builder.Claim(name, part).Template()
 }
 
 // wholesOf are the slices of a node. Each whole is a pool, called after the node, the kind and

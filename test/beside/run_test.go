@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -41,7 +41,7 @@ func newBoard(t *testing.T, name string) *board {
 	for node := range nodes {
 		b.Devices(node, harness.Numbered(devicesPerNode)...)
 	}
-	b.Create(workload.Template("one", workload.Request("gpu", b.Want(1))))
+	b.Create(builder.Claim("one", b.Want(1)).Template())
 	return b
 }
 
@@ -83,7 +83,7 @@ func (b *board) play(created func()) figures {
 func (b *board) introduce() {
 	b.T.Helper()
 	for _, profile := range b.profiles {
-		pod := b.Pod("hello-"+profile, harness.FromTemplate("one"))
+		pod := b.Pod("hello-"+profile, builder.FromTemplate("one"))
 		pod.Spec.SchedulerName = profile
 		b.Create(pod)
 	}
@@ -104,7 +104,7 @@ func (b *board) createPods() {
 	for first := range createAtATime {
 		creators.Go(func() {
 			for i := first; i < pods; i += createAtATime {
-				pod := b.Pod(fmt.Sprintf("run-%d-%03d", b.played, i), harness.FromTemplate("one"))
+				pod := b.Pod(fmt.Sprintf("run-%d-%03d", b.played, i), builder.FromTemplate("one"))
 				pod.Spec.SchedulerName = b.profiles[i%len(b.profiles)]
 				errs[i] = b.Cluster.Objects.Create(b.T.Context(), b.Name, pod)
 			}

@@ -70,7 +70,7 @@ func (s alpha2) claimAndPod(name, class, reference string) {
 		reference = `, "parametersRef": ` + reference
 	}
 	put[v1alpha2.ResourceClaim](s, "resourceclaims", name, fmt.Sprintf(`{"spec": {"resourceClassName": %q%s}}`, class, reference))
-	s.Create(s.Pod(name, harness.Uses(name)))
+	s.Create(s.Pod(name, builder.Uses(name)))
 }
 
 const (
@@ -147,7 +147,7 @@ func TestV1alpha2OtherScheduler(t *testing.T) {
 		SetHeader("Content-Type", runtime.ContentTypeJSON).Body([]byte(parameters)).Do(t.Context()).Error())
 	s.claimAndPod("ours", s.Name, fmt.Sprintf(direct, "odd"))
 	s.Running("ours")
-	other := s.Pod("other", harness.Uses("ours"))
+	other := s.Pod("other", builder.Uses("ours"))
 	other.Spec.SchedulerName = "another"
 	s.Create(other)
 	patch("ours", fmt.Sprintf(`"reservedFor": [{"resource": "pods", "name": "other", "uid": %q}]`, s.LivePod("other").UID))
@@ -159,7 +159,7 @@ func TestV1alpha2OtherScheduler(t *testing.T) {
 		"availableOnNodes": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [%[2]q]}]}]},
 		"resourceHandles": [{"driverName": %[1]q, "structuredData": {"nodeName": %[2]q, "vendorClassParameters": null, "vendorClaimParameters": {"z": 1.50, "a": "<b>"},
 			"results": [{"vendorRequestParameters": null, "namedResources": {"name": "gpu-1"}}]}}]}`, s.Driver, s.Node(0)))
-	s.Create(s.Pod("user", harness.Uses("theirs")))
+	s.Create(s.Pod("user", builder.Uses("theirs")))
 	s.Running("user")
 	s.claimAndPod("last", s.Name, "")
 	s.Running("last")
@@ -268,10 +268,10 @@ func TestV1alpha2Defaults(t *testing.T) {
 	var users []string
 	for i := 1; i < v1alpha2.MaxConsumers; i++ {
 		users = append(users, fmt.Sprintf("user-%02d", i))
-		s.Create(s.Pod(users[len(users)-1], harness.Uses("shared")))
+		s.Create(s.Pod(users[len(users)-1], builder.Uses("shared")))
 	}
 	s.Running(users...)
-	s.Create(s.Pod("too-many", harness.Uses("shared")))
+	s.Create(s.Pod("too-many", builder.Uses("shared")))
 	s.Waiting("too-many", "claim "+s.Name+"/shared is reserved for 32 pods, which is the limit")
 	s.DeletePod(users[0])
 	s.RunningSoon("too-many")
@@ -284,7 +284,7 @@ func TestV1alpha2NotShareable(t *testing.T) {
 	s.claimParameters("one", fmt.Sprintf(`{"driverRequests": [{"driverName": %q, "requests": [{"namedResources": {"selector": "true"}}]}]}`, s.Driver))
 	s.claimAndPod("first", s.Name, fmt.Sprintf(direct, "one"))
 	s.Running("first")
-	s.Create(s.Pod("second", harness.Uses("first")))
+	s.Create(s.Pod("second", builder.Uses("first")))
 	s.Waiting("second", "claim "+s.Name+"/first is reserved for 1 pods, which is the limit")
 	s.DeletePod("first")
 	s.RunningSoon("second")
@@ -304,7 +304,7 @@ func TestV1alpha2SuitableNodes(t *testing.T) {
 	s.Running("anywhere")
 	require.Equal(t, s.Node(1), s.LivePod("anywhere").Spec.NodeName)
 	put[v1alpha2.ResourceClaim](s, "resourceclaims", "elsewhere", fmt.Sprintf(`{"spec": {"resourceClassName": %q}}`, class))
-	s.Create(s.PodOnNode("elsewhere", 0, harness.Uses("elsewhere")))
+	s.Create(s.PodOnNode("elsewhere", 0, builder.Uses("elsewhere")))
 	s.Waiting("elsewhere", "claim "+s.Name+"/elsewhere: the node is not among the suitableNodes of its class")
 	s.LabelNode(0, "example.com/gpus", s.Name)
 	s.RunningSoon("elsewhere")
@@ -333,14 +333,14 @@ func TestV1alpha2Deallocation(t *testing.T) {
 		})
 	}
 	allocate("stuck", "gpu-0")
-	s.Create(s.PodOnNode("elsewhere", 1, harness.Uses("stuck")))
+	s.Create(s.PodOnNode("elsewhere", 1, builder.Uses("stuck")))
 	s.RunningSoon("elsewhere")
 	require.Equal(t, []string{s.Node(1) + "/gpu-0"}, s.DeviceNames("elsewhere"))
 
 	allocate("unwanted", "gpu-1")
 	_, err := s.untyped("resourceclaims").Patch(t.Context(), "unwanted", types.MergePatchType, []byte(`{"status": {"deallocationRequested": true}}`), metav1.PatchOptions{}, "status")
 	require.NoError(t, err)
-	s.Create(s.PodOnNode("user", 0, harness.Uses("unwanted")))
+	s.Create(s.PodOnNode("user", 0, builder.Uses("unwanted")))
 	s.RunningSoon("user")
 	require.Equal(t, []string{s.Node(0) + "/gpu-0"}, s.DeviceNames("user"))
 	require.NotContains(t, s.stored("unwanted"), "deallocationRequested")

@@ -18,7 +18,6 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/v1alpha3"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -49,7 +48,7 @@ func TestSuitableNodesAreForControllers(t *testing.T) {
 		"apiVersion": "resource.k8s.io/v1alpha3", "kind": "DeviceClass",
 		"metadata": map[string]any{"name": picky},
 		"spec": map[string]any{
-			"selectors": []any{map[string]any{"cel": map[string]any{"expression": workload.OfDriver(s.Driver)}}},
+			"selectors": []any{map[string]any{"cel": map[string]any{"expression": builder.OfDriver(s.Driver)}}},
 			"suitableNodes": map[string]any{"nodeSelectorTerms": []any{map[string]any{"matchExpressions": []any{
 				map[string]any{"key": "example.com/nobody", "operator": "Exists"},
 			}}}},
@@ -61,7 +60,7 @@ func TestSuitableNodesAreForControllers(t *testing.T) {
 	require.NoError(t, err)
 	require.NotNil(t, apiversions.AlphaClassOf(class).SuitableNodes, "this has to be a server that keeps the field")
 
-	s.ClaimAndPod("user", workload.Devices{Class: picky, Count: 1})
+	s.ClaimAndPod("user", builder.Request("gpu", picky))
 	s.Running("user")
 	require.Equal(t, []string{s.Node(0) + "/gpu-0"}, s.DeviceNames("user"))
 }
@@ -73,7 +72,7 @@ func TestDeallocationRequested(t *testing.T) {
 	onlyV1alpha3(t)
 	s := newSpace(t, "requested", 1)
 	s.Devices(0, harness.Numbered(2)...)
-	s.Create(harness.One("old", s.Want(1)))
+	s.Create(builder.Claim("old", s.Want(1)).Obj())
 	s.Protect("old")
 	s.UpdateClaimStatus("old", func(c *resourceapi.ResourceClaim) {
 		c.Status.Allocation = &resourceapi.AllocationResult{
@@ -87,7 +86,7 @@ func TestDeallocationRequested(t *testing.T) {
 	_, err := claims.Patch(t.Context(), "old", types.MergePatchType, []byte(`{"status":{"deallocationRequested":true}}`), metav1.PatchOptions{}, "status")
 	require.NoError(t, err)
 	require.True(t, apiversions.AlphaClaimOf(s.LiveClaim("old")).DeallocationRequested, "this has to be a server that keeps the field")
-	s.Create(s.Pod("user", harness.Uses("old")))
+	s.Create(s.Pod("user", builder.Uses("old")))
 	s.RunningSoon("user")
 	require.Equal(t, []string{s.Node(0) + "/gpu-0"}, s.DeviceNames("user"), "the first one, as for a claim that was never allocated")
 	require.False(t, apiversions.AlphaClaimOf(s.LiveClaim("old")).DeallocationRequested)
@@ -99,15 +98,15 @@ func TestConsumerLimit(t *testing.T) {
 	onlyV1alpha3(t)
 	s := newSpace(t, "limit", 1)
 	s.Devices(0, harness.Numbered(1)...)
-	s.Create(harness.One("shared", s.Want(1)))
+	s.Create(builder.Claim("shared", s.Want(1)).Obj())
 	var consumers []string
 	for i := range v1alpha3.MaxConsumers {
 		name := fmt.Sprintf("user-%02d", i)
 		consumers = append(consumers, name)
-		s.Create(s.Pod(name, harness.Uses("shared")))
+		s.Create(s.Pod(name, builder.Uses("shared")))
 	}
 	s.Running(consumers...)
-	s.Create(s.Pod("late", harness.Uses("shared")))
+	s.Create(s.Pod("late", builder.Uses("shared")))
 	s.Waiting("late", "claim "+s.Name+"/shared is reserved for 32 pods, which is the limit")
 	s.DeletePod(consumers[7])
 	s.RunningSoon("late")
@@ -121,8 +120,7 @@ func TestAdminAccess(t *testing.T) {
 	onlyV1alpha3(t)
 	s := newSpace(t, "admin", 1)
 	s.Devices(0, harness.Numbered(1)...)
-	admin := s.WantAll()
-	admin.Admin = true
+	admin := s.WantAll().Admin()
 	s.ClaimAndPod("monitor", admin)
 	s.Running("monitor")
 	s.ClaimAndPod("user", s.Want(1))
@@ -141,10 +139,10 @@ func TestParametersStayAsTheyAre(t *testing.T) {
 	s := newSpace(t, "parameters", 1)
 	s.Devices(0, harness.Numbered(1)...)
 	const parameters = `{"z":1.50,"a":{"y":"<&>","b":10000000000000000001}}`
-	s.Create(workload.Claim("shared", workload.Request("gpu", s.Want(1)), workload.Config(s.Driver, parameters)))
-	s.Create(s.Pod("first", harness.Uses("shared")))
+	s.Create(builder.Claim("shared", s.Want(1)).Config(s.Driver, parameters).Obj())
+	s.Create(s.Pod("first", builder.Uses("shared")))
 	s.Running("first")
-	s.Create(s.Pod("second", harness.Uses("shared")))
+	s.Create(s.Pod("second", builder.Uses("shared")))
 	s.Running("first", "second")
 	claim := s.LiveClaim("shared")
 	require.Len(t, claim.Status.ReservedFor, 2)
@@ -184,7 +182,7 @@ func TestParametersWithWhiteSpace(t *testing.T) {
 		s.Driver, s.Node(0), opaque))
 	for _, claim := range []string{"ours", "foreign"} {
 		for _, pod := range []string{claim + "-first", claim + "-second"} {
-			s.Create(s.Pod(pod, harness.Uses(claim)))
+			s.Create(s.Pod(pod, builder.Uses(claim)))
 			s.Running(pod)
 		}
 		require.Len(t, s.LiveClaim(claim).Status.ReservedFor, 2)

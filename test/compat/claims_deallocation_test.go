@@ -7,6 +7,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -21,7 +22,7 @@ func TestDeallocationOnRequest(t *testing.T) {
 	s.Devices(0, harness.Numbered(2)...)
 	s.ClaimAndPod("first", s.Want(1))
 	s.Running("first")
-	s.Create(harness.One("shared", s.Want(1)))
+	s.Create(builder.Claim("shared", s.Want(1)).Obj())
 	s.Protect("shared")
 	allocation := s.LiveClaim("first").Status.Allocation
 	allocation.Devices.Results[0].Device = "gpu-1"
@@ -32,7 +33,7 @@ func TestDeallocationOnRequest(t *testing.T) {
 	require.True(t, apiversions.AlphaClaimOf(s.LiveClaim("shared")).DeallocationRequested)
 	s.DeletePod("first") // Its device is the first one that is free.
 	s.EventuallyFree("first")
-	s.Create(s.Pod("second", harness.Uses("shared")))
+	s.Create(s.Pod("second", builder.Uses("shared")))
 	s.RunningSoon("second")
 	require.False(t, apiversions.AlphaClaimOf(s.LiveClaim("shared")).DeallocationRequested)
 	require.Equal(t, []string{s.Node(0) + "/gpu-0"}, s.DeviceNames("second"))

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -29,7 +30,7 @@ func TestConsumersOfEachVersion(t *testing.T) {
 	s := newSpace(t, "consumers", 1)
 	limit := tested.consumerLimit()
 	s.Devices(0, harness.Numbered(1)...)
-	s.Create(harness.One("shared", s.Want(1)), s.Pod("first", harness.Uses("shared")))
+	s.Create(builder.Claim("shared", s.Want(1)).Obj(), s.Pod("first", builder.Uses("shared")))
 	s.Running("first")
 	// Pods would have to exist. Nobody looks after others.
 	s.UpdateClaimStatus("shared", func(claim *resourceapi.ResourceClaim) {
@@ -40,7 +41,7 @@ func TestConsumersOfEachVersion(t *testing.T) {
 			})
 		}
 	})
-	s.Create(s.Pod("late", harness.Uses("shared")))
+	s.Create(s.Pod("late", builder.Uses("shared")))
 	s.Waiting("late", fmt.Sprintf("claim %s/shared is reserved for %d pods, which is the limit", s.Name, limit))
 	s.UpdateClaimStatus("shared", func(claim *resourceapi.ResourceClaim) {
 		claim.Status.ReservedFor = claim.Status.ReservedFor[:limit-1]

@@ -9,7 +9,6 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -41,7 +40,7 @@ func TestFromTemplate(t *testing.T) {
 	for node := range 2 {
 		s.Devices(node, harness.Numbered(3)...)
 	}
-	s.Create(workload.Template("one", workload.Request("gpu", s.Want(1))))
+	s.Create(builder.Claim("one", s.Want(1)).Template())
 	s.CreatePods("user", 8)
 	// In use, and waiting.
 	running := s.RunningAndWaiting(6, 2)
@@ -58,9 +57,9 @@ func TestSharedByPods(t *testing.T) {
 	s.Devices(0, harness.Numbered(1)...)
 	s.Devices(1, harness.Numbered(1)...)
 	consumers := []string{"first", "second", "third"}
-	s.Create(harness.One("shared", s.Want(1)))
+	s.Create(builder.Claim("shared", s.Want(1)).Obj())
 	for _, name := range consumers {
-		s.Create(s.Pod(name, harness.Uses("shared")))
+		s.Create(s.Pod(name, builder.Uses("shared")))
 	}
 	s.Running(consumers...)
 	require.Len(t, s.LiveClaim("shared").Status.ReservedFor, len(consumers))
@@ -69,7 +68,7 @@ func TestSharedByPods(t *testing.T) {
 		used = 1
 	}
 	// It is on one node, until nobody is left there.
-	s.Create(s.PodOnNode("elsewhere", 1-used, harness.Uses("shared")))
+	s.Create(s.PodOnNode("elsewhere", 1-used, builder.Uses("shared")))
 	s.Waiting("elsewhere", "claim "+s.Name+"/shared", "allocated on other nodes")
 	for _, name := range consumers {
 		s.DeletePod(name)
@@ -99,9 +98,9 @@ func TestMissingClass(t *testing.T) {
 	s := newSpace(t, "class", 1)
 	s.Devices(0, harness.Numbered(1)...)
 	late := s.Name + "-late"
-	s.ClaimAndPod("late", workload.Devices{Class: late, Count: 1})
+	s.ClaimAndPod("late", builder.Request("gpu", late))
 	s.Waiting("late", "claim "+s.Name+"/late", " class "+late+" does not exist")
-	s.Create(workload.Class(late, workload.OfDriver(s.Driver)))
+	s.Create(builder.Class(late, builder.OfDriver(s.Driver)))
 	s.RunningSoon("late")
 }
 
@@ -114,8 +113,8 @@ func TestConstraint(t *testing.T) {
 		device.Attr("rail", []string{"a", "b", "c", "b"}[i])
 	}
 	s.Devices(0, devices...)
-	s.Create(workload.Claim("pair", workload.Request("gpu", s.Want(2)), workload.MatchAttribute(s.Driver+"/rail")),
-		s.Pod("pair", harness.Uses("pair")))
+	s.Create(builder.Claim("pair", s.Want(2)).Match(s.Driver+"/rail").Obj(),
+		s.Pod("pair", builder.Uses("pair")))
 	s.Running("pair")
 	require.Equal(t, []string{s.Node(0) + "/gpu-1", s.Node(0) + "/gpu-3"}, s.DeviceNames("pair"))
 }
@@ -130,12 +129,12 @@ func TestNodeSelectors(t *testing.T) {
 		s.AddNode(i, map[string]string{rack: s.Name})
 	}
 	s.Create(builder.Slice(s.Name).OfDriver(s.Driver).OnLabeled(rack, s.Name).Devices(harness.Numbered(3)...).Obj())
-	s.Create(harness.One("shared", s.Want(2)), s.PodOnNode("first", 1, harness.Uses("shared")), s.PodOnNode("second", 2, harness.Uses("shared")))
+	s.Create(builder.Claim("shared", s.Want(2)).Obj(), s.PodOnNode("first", 1, builder.Uses("shared")), s.PodOnNode("second", 2, builder.Uses("shared")))
 	s.Running("first", "second")
 	require.Empty(t, cmp.Diff(builder.NodeSelector(rack, s.Name), s.LiveClaim("shared").Status.Allocation.NodeSelector))
-	s.Create(s.PodOnNode("third", 0, harness.Uses("shared")))
+	s.Create(s.PodOnNode("third", 0, builder.Uses("shared")))
 	s.Waiting("third", "claim "+s.Name+"/shared", "allocated on other nodes")
-	s.Create(harness.One("out-of-reach", s.Want(1)), s.PodOnNode("fourth", 0, harness.Uses("out-of-reach")))
+	s.Create(builder.Claim("out-of-reach", s.Want(1)).Obj(), s.PodOnNode("fourth", 0, builder.Uses("out-of-reach")))
 	s.Waiting("fourth", "claim "+s.Name+"/out-of-reach")
 	s.ClaimAndPod("anywhere", s.Want(1))
 	s.Running("anywhere")
@@ -159,7 +158,7 @@ func TestDeallocation(t *testing.T) {
 	s := newSpace(t, "deallocation", 2)
 	s.Devices(0, harness.Numbered(1)...)
 	s.Devices(1, harness.Numbered(1)...)
-	s.Create(harness.One("stuck", s.Want(1)))
+	s.Create(builder.Claim("stuck", s.Want(1)).Obj())
 	s.Protect("stuck")
 	s.UpdateClaimStatus("stuck", func(c *resourceapi.ResourceClaim) {
 		c.Status.Allocation = &resourceapi.AllocationResult{
@@ -169,7 +168,7 @@ func TestDeallocation(t *testing.T) {
 			NodeSelector: builder.NodeSelector("kubernetes.io/hostname", s.Node(0)),
 		}
 	})
-	s.Create(s.PodOnNode("elsewhere", 1, harness.Uses("stuck")))
+	s.Create(s.PodOnNode("elsewhere", 1, builder.Uses("stuck")))
 	s.RunningSoon("elsewhere")
 	require.Equal(t, []string{s.Node(1) + "/gpu-0"}, s.DeviceNames("elsewhere"))
 }
@@ -180,8 +179,8 @@ func TestDeviceStatusStays(t *testing.T) {
 	notInV1alpha2(t, "status.devices")
 	s := newSpace(t, "devices", 1)
 	s.Devices(0, harness.Numbered(1)...)
-	s.Create(workload.Claim("shared", workload.Request("gpu", s.Want(1)), workload.Config(s.Driver, `{"speed":"high"}`)))
-	s.Create(s.Pod("first", harness.Uses("shared")))
+	s.Create(builder.Claim("shared", s.Want(1)).Config(s.Driver, `{"speed":"high"}`).Obj())
+	s.Create(s.Pod("first", builder.Uses("shared")))
 	s.Running("first")
 	require.JSONEq(t, `{"speed":"high"}`, string(s.LiveClaim("shared").Status.Allocation.Devices.Config[0].Opaque.Parameters.Raw))
 	network := &resourceapi.NetworkDeviceData{InterfaceName: "net-7"}
@@ -191,7 +190,7 @@ func TestDeviceStatusStays(t *testing.T) {
 	if len(s.LiveClaim("shared").Status.Devices) == 0 {
 		t.Skip("this server does not keep status.devices: DRAResourceClaimDeviceStatus is alpha there")
 	}
-	s.Create(s.Pod("second", harness.Uses("shared")))
+	s.Create(s.Pod("second", builder.Uses("shared")))
 	s.Running("first", "second")
 	require.Equal(t, network, s.LiveClaim("shared").Status.Devices[0].NetworkData)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/classic"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -19,7 +19,7 @@ func TestClassicUnsuitableNodes(t *testing.T) {
 	s := newClassicSpace(t, "c-unsuitable", 3)
 	d := newDriver(s, "one", places(0, 0, 1))
 	d.createClaim("gpu")
-	s.Create(s.Pod("user", harness.Uses("gpu")))
+	s.Create(s.Pod("user", builder.Uses("gpu")))
 	s.Running("user")
 	require.Equal(t, s.Node(2), s.LivePod("user").Spec.NodeName)
 	claim := s.LiveClaim("gpu")
@@ -28,10 +28,10 @@ func TestClassicUnsuitableNodes(t *testing.T) {
 	d.contextGone("user")
 
 	d.createClaim("more")
-	s.Create(s.Pod("waiting", harness.Uses("more")))
+	s.Create(s.Pod("waiting", builder.Uses("more")))
 	s.Waiting("waiting", "claim "+s.Name+"/more", "cannot be allocated for this node, says its driver")
 	s.DeletePod("user")
-	s.Delete(workload.Claim("gpu"))
+	s.Delete(builder.Claim("gpu").Obj())
 	s.Running("waiting")
 	require.Equal(t, s.Node(2), s.LivePod("waiting").Spec.NodeName)
 }
@@ -69,10 +69,10 @@ func TestClassicConsumerLimit(t *testing.T) {
 	var names []string
 	for i := range classic.ReservedForMaxSize {
 		names = append(names, fmt.Sprintf("user-%02d", i))
-		s.Create(s.Pod(names[i], harness.Uses("shared")))
+		s.Create(s.Pod(names[i], builder.Uses("shared")))
 	}
 	s.Running(names...)
-	s.Create(s.Pod("late", harness.Uses("shared")))
+	s.Create(s.Pod("late", builder.Uses("shared")))
 	s.Waiting("late", "claim "+s.Name+"/shared is reserved for 32 pods, which is the limit")
 	s.DeletePod(names[7])
 	s.RunningSoon("late")
@@ -84,7 +84,7 @@ func TestClassicTwoDrivers(t *testing.T) {
 	s := newClassicSpace(t, "c-drivers", 4)
 	newDriver(s, "one", places(1, 0, 1, 0)).createClaim("first")
 	newDriver(s, "two", places(0, 1, 1, 0), reserves).createClaim("second")
-	s.Create(s.Pod("user", harness.Uses("first", "second")))
+	s.Create(s.Pod("user", builder.Uses("first", "second")))
 	s.Running("user")
 	require.Equal(t, s.Node(2), s.LivePod("user").Spec.NodeName)
 }
@@ -96,7 +96,7 @@ func TestClassicTwoClaims(t *testing.T) {
 	d := newDriver(s, "one", places(1, 1, 2))
 	d.createClaim("first")
 	d.createClaim("second")
-	s.Create(s.Pod("user", harness.Uses("first", "second")))
+	s.Create(s.Pod("user", builder.Uses("first", "second")))
 	s.Running("user")
 	require.Equal(t, s.Node(2), s.LivePod("user").Spec.NodeName)
 }
@@ -108,9 +108,9 @@ func TestClassicSuitableNodes(t *testing.T) {
 	d := newDriver(s, "one", places(5, 5))
 	d.createClass(map[string]string{nodeKey: s.Node(1)})
 	d.createClaim("gpu")
-	s.Create(s.PodOnNode("elsewhere", 0, harness.Uses("gpu")))
+	s.Create(s.PodOnNode("elsewhere", 0, builder.Uses("gpu")))
 	s.Waiting("elsewhere", "claim "+s.Name+"/gpu: class "+d.class+" is not for this node")
-	s.Create(s.Pod("user", harness.Uses("gpu")))
+	s.Create(s.Pod("user", builder.Uses("gpu")))
 	s.Running("user")
 	require.Equal(t, s.Node(1), s.LivePod("user").Spec.NodeName)
 }
@@ -121,7 +121,7 @@ func TestClassicMissingClass(t *testing.T) {
 	s := newClassicSpace(t, "c-class", 1)
 	d := newDriver(s, "one", places(1), classless)
 	d.createClaim("gpu")
-	s.Create(s.Pod("user", harness.Uses("gpu")))
+	s.Create(s.Pod("user", builder.Uses("gpu")))
 	kind := "device class "
 	if tested.claims == apiversions.V1alpha2 {
 		kind = "resource class "
@@ -137,13 +137,13 @@ func TestClassicShared(t *testing.T) {
 	s := newClassicSpace(t, "c-shared", 2)
 	d := newDriver(s, "one", places(1, 1))
 	d.createClaim("shared")
-	s.Create(s.PodOnNode("first", 1, harness.Uses("shared")))
+	s.Create(s.PodOnNode("first", 1, builder.Uses("shared")))
 	s.Running("first")
-	s.Create(s.Pod("second", harness.Uses("shared")), s.Pod("third", harness.Uses("shared")))
+	s.Create(s.Pod("second", builder.Uses("shared")), s.Pod("third", builder.Uses("shared")))
 	s.Running("first", "second", "third")
 	require.Equal(t, s.Node(1), s.LivePod("third").Spec.NodeName)
 	require.Len(t, s.LiveClaim("shared").Status.ReservedFor, 3)
-	s.Create(s.PodOnNode("elsewhere", 0, harness.Uses("shared")))
+	s.Create(s.PodOnNode("elsewhere", 0, builder.Uses("shared")))
 	s.Waiting("elsewhere", "claim "+s.Name+"/shared is allocated on other nodes")
 	for _, name := range []string{"first", "second", "third"} {
 		s.DeletePod(name)
@@ -159,9 +159,9 @@ func TestClassicExclusive(t *testing.T) {
 	}
 	s := newClassicSpace(t, "c-exclusive", 1)
 	newDriver(s, "one", places(1), exclusive).createClaim("gpu")
-	s.Create(s.Pod("first", harness.Uses("gpu")))
+	s.Create(s.Pod("first", builder.Uses("gpu")))
 	s.Running("first")
-	s.Create(s.Pod("second", harness.Uses("gpu")))
+	s.Create(s.Pod("second", builder.Uses("gpu")))
 	s.Waiting("second", "claim "+s.Name+"/gpu is in use by first and cannot be shared")
 	s.DeletePod("first")
 	s.RunningSoon("second")
@@ -178,12 +178,12 @@ func TestClassicImmediate(t *testing.T) {
 	d := newDriver(s, "one", places(0, 1))
 	d.halt()
 	d.createClaimOf("now", "Immediate")
-	s.Create(s.Pod("user", harness.Uses("now")))
+	s.Create(s.Pod("user", builder.Uses("now")))
 	s.Waiting("user", "claim "+s.Name+"/now is not allocated", "allocationMode Immediate")
 	d.start()
 	s.RunningSoon("user")
 	require.Equal(t, s.Node(1), s.LivePod("user").Spec.NodeName)
-	s.Create(s.PodOnNode("elsewhere", 0, harness.Uses("now")))
+	s.Create(s.PodOnNode("elsewhere", 0, builder.Uses("now")))
 	s.DeletePod("user")
 	s.Waiting("elsewhere", "claim "+s.Name+"/now is allocated on other nodes")
 }
@@ -195,7 +195,7 @@ func TestClassicBlockedClaim(t *testing.T) {
 	d := newDriver(s, "one", places(1, 1))
 	d.createClaim("stuck")
 	require.NoError(t, d.allocate(t.Context(), d.claim("stuck"), s.Node(0), nil))
-	s.Create(s.PodOnNode("elsewhere", 1, harness.Uses("stuck")))
+	s.Create(s.PodOnNode("elsewhere", 1, builder.Uses("stuck")))
 	s.Running("elsewhere")
 	require.Equal(t, s.Node(1), allocatedNode(d.claim("stuck")))
 }
@@ -208,7 +208,7 @@ func TestClassicBesideStructured(t *testing.T) {
 	s.Devices(1, harness.Numbered(1)...)
 	s.Devices(2, harness.Numbered(1)...)
 	newDriver(s, "one", places(1, 0, 1)).createClaim("theirs")
-	s.Create(harness.One("ours", s.Want(1)), s.Pod("user", harness.Uses("theirs", "ours")))
+	s.Create(builder.Claim("ours", s.Want(1)).Obj(), s.Pod("user", builder.Uses("theirs", "ours")))
 	s.Running("user")
 	require.Equal(t, s.Node(2), s.LivePod("user").Spec.NodeName)
 	require.Equal(t, 1, s.NothingLeaked(), "the device of the other node is free")

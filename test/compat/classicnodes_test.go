@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -33,7 +34,7 @@ func TestClassicManyNodes(t *testing.T) {
 	contexts, err := d.resource("podschedulingcontexts").Watch(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	defer contexts.Stop()
-	s.Create(s.Pod("user", harness.Uses("gpu")))
+	s.Create(s.Pod("user", builder.Uses("gpu")))
 	s.Running("user")
 	require.Contains(t, []string{s.Node(3), s.Node(nodes - 3)}, s.LivePod("user").Spec.NodeName)
 

@@ -9,7 +9,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
-	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
 // What a driver has stored with an allocation stays as it is, to the letter: the server
@@ -21,7 +20,7 @@ func TestClassicParametersKeepTheirText(t *testing.T) {
 	d := newDriver(s, "one", places(1))
 	d.halt()
 	d.createClaim("gpu")
-	s.Create(s.Pod("first", harness.Uses("gpu")))
+	s.Create(s.Pod("first", builder.Uses("gpu")))
 	require.Equal(t, s.Node(0), d.asked("first").Spec.SelectedNode)
 
 	client, err := kubernetes.NewForConfig(cluster.ControlPlane.AdminConfig())
@@ -38,7 +37,7 @@ func TestClassicParametersKeepTheirText(t *testing.T) {
 	require.NoError(t, client.ResourceV1().RESTClient().Put().AbsPath(path, "status").
 		SetHeader("Content-Type", "application/json").Body([]byte(body)).Do(t.Context()).Error())
 	s.RunningSoon("first")
-	s.Create(s.Pod("second", harness.Uses("gpu")))
+	s.Create(s.Pod("second", builder.Uses("gpu")))
 	s.Running("first", "second")
 
 	stored, err := client.ResourceV1().RESTClient().Get().AbsPath(path).SetHeader("Accept", "application/json").DoRaw(t.Context())

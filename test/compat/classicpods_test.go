@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -32,9 +33,9 @@ func TestPodsKeepTheirReferences(t *testing.T) {
 	require.NoError(t, err)
 	defer events.Stop()
 
-	s.Create(withCPUs(s.Pod("victim", harness.FromTemplate("one")), "20", ""))
+	s.Create(withCPUs(s.Pod("victim", builder.FromTemplate("one")), "20", ""))
 	s.Running("victim")
-	s.Create(withCPUs(s.Pod("urgent", harness.Uses("gpu")), "20", priority))
+	s.Create(withCPUs(s.Pod("urgent", builder.Uses("gpu")), "20", priority))
 	s.Gone("victim")
 	s.Running("urgent")
 

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -18,7 +19,7 @@ func TestClassicDriverRestarts(t *testing.T) {
 	d := newDriver(s, "one", places(0, 1))
 	d.halt()
 	d.createClaim("gpu")
-	s.Create(s.Pod("user", harness.Uses("gpu")))
+	s.Create(s.Pod("user", builder.Uses("gpu")))
 	require.Equal(t, []string{s.Node(0), s.Node(1)}, d.asked("user").Spec.PotentialNodes)
 	s.Waiting("user", "waiting for the driver of claim "+s.Name+"/gpu")
 	d.start()
@@ -37,7 +38,7 @@ func TestClassicSchedulerRestarts(t *testing.T) {
 	one.createClaim("first")
 	two.createClaim("second")
 	scheduler := s.StartScheduler(harness.SchedulerOptions{})
-	s.Create(s.Pod("user", harness.Uses("first", "second")))
+	s.Create(s.Pod("user", builder.Uses("first", "second")))
 	before := one.asked("user")
 	require.Empty(t, before.Spec.SelectedNode)
 	require.NoError(t, scheduler.Kill())
@@ -63,11 +64,11 @@ func TestClassicPodDeleted(t *testing.T) {
 	d := newDriver(s, "one", places(1))
 	d.halt()
 	d.createClaim("gpu")
-	s.Create(s.Pod("user", harness.Uses("gpu")))
+	s.Create(s.Pod("user", builder.Uses("gpu")))
 	first := d.asked("user")
 	s.DeletePod("user")
 	s.Gone("user")
-	s.Create(s.Pod("user", harness.Uses("gpu")))
+	s.Create(s.Pod("user", builder.Uses("gpu")))
 	s.Eventually("have a context of the second pod", func(ctx context.Context) error {
 		found, err := d.context(ctx, "user")
 		if err == nil && (found == nil || found.UID == first.UID) {
@@ -77,7 +78,7 @@ func TestClassicPodDeleted(t *testing.T) {
 	})
 	s.DeletePod("user")
 	d.contextGone("user")
-	s.Create(s.Pod("last", harness.Uses("gpu")))
+	s.Create(s.Pod("last", builder.Uses("gpu")))
 	d.asked("last")
 	d.start()
 	s.RunningSoon("last")
@@ -90,7 +91,7 @@ func TestClassicContextDeleted(t *testing.T) {
 	d := newDriver(s, "one", places(0, 1))
 	d.halt()
 	d.createClaim("gpu")
-	s.Create(s.Pod("user", harness.Uses("gpu")))
+	s.Create(s.Pod("user", builder.Uses("gpu")))
 	first := d.asked("user")
 	s.Waiting("user", "waiting for the driver of claim "+s.Name+"/gpu")
 	require.NoError(t, d.resource("podschedulingcontexts").Delete(t.Context(), "user", metav1.DeleteOptions{}))

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -38,7 +39,7 @@ func TestDiscoveryComesLate(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, "discovery", 1)
 	s.Devices(0, harness.Numbered(1)...)
-	s.Create(harness.One("one", s.Want(1)))
+	s.Create(builder.Claim("one", s.Want(1)).Obj())
 	var off atomic.Bool
 	off.Store(true)
 	config := cluster.ControlPlane.AdminConfig()

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -24,14 +24,14 @@ func TestAlternatives(t *testing.T) {
 	notInV1alpha2(t, "requests in claims")
 	s := newSpace(t, "alternatives", 1)
 	s.Devices(0, harness.Numbered(2)...)
-	claim := workload.Claim("either", workload.FirstAvailable("gpu",
-		workload.Alternative{Name: "many", Devices: s.Want(3)}, workload.Alternative{Name: "few", Devices: s.Want(2)}))
+	claim := builder.Claim("either", builder.FirstAvailable("gpu",
+		s.Want(3).Named("many"), s.Want(2).Named("few"))).Obj()
 	if !tested.alternatives {
 		_, err := cluster.Client.ResourceV1().ResourceClaims(s.Name).Create(t.Context(), claim, metav1.CreateOptions{})
 		require.True(t, apierrors.IsInvalid(err), "the server drops the alternatives, and then there is no request left: %v", err)
 		return
 	}
-	s.Create(claim, s.Pod("either", harness.Uses("either")))
+	s.Create(claim, s.Pod("either", builder.Uses("either")))
 	s.Running("either")
 	require.Len(t, s.Results("either"), 2)
 	require.Equal(t, "gpu/few", s.Results("either")[0].Request)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -25,7 +25,7 @@ func TestKilledInMidFlight(t *testing.T) {
 	for node := range nodes {
 		s.Devices(node, harness.Numbered(devicesPerNode)...)
 	}
-	s.Create(workload.Template("one", workload.Request("gpu", s.Want(1))))
+	s.Create(builder.Claim("one", s.Want(1)).Template())
 	scheduler := s.StartScheduler(harness.SchedulerOptions{QPS: requestsPerSecond})
 	for wave := range waves {
 		before := s.Bound()
@@ -55,7 +55,7 @@ func TestSideBySide(t *testing.T) {
 	for node := range nodes {
 		s.Devices(node, harness.Numbered(devicesPerNode)...)
 	}
-	s.Create(workload.Template("one", workload.Request("gpu", s.Want(1))))
+	s.Create(builder.Claim("one", s.Want(1)).Template())
 	var schedulers []*harness.Scheduler
 	for i := range 2 {
 		s.Profile = fmt.Sprintf("%s-%d", s.Name, i)
@@ -64,7 +64,7 @@ func TestSideBySide(t *testing.T) {
 	for i := range pods {
 		name := fmt.Sprintf("user-%02d", i)
 		s.Profile = fmt.Sprintf("%s-%d", s.Name, i%2)
-		s.Create(s.Pod(name, harness.FromTemplate("one")))
+		s.Create(s.Pod(name, builder.FromTemplate("one")))
 		if i < len(schedulers) {
 			s.Running(name) // From what each allocates first, the other one learns that it looks.
 		}

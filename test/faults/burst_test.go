@@ -12,7 +12,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -50,7 +50,7 @@ func newSpace(t *testing.T, name string, nodes int) *harness.Space {
 }
 
 func template(s *harness.Space) *resourceapi.ResourceClaimTemplate {
-	return workload.Template("one", workload.Request("gpu", s.Want(1)))
+	return builder.Claim("one", s.Want(1)).Template()
 }
 
 // sharedName is the name of a claim that several pods share.
@@ -62,9 +62,9 @@ func startBurst(s *harness.Space, round int) {
 	s.CreatePods(fmt.Sprintf("early-%d", round), templatePods**scale)
 	for claim := range sharedClaims * *scale {
 		name := sharedName(round, claim)
-		s.Create(harness.One(name, s.Want(1)))
+		s.Create(builder.Claim(name, s.Want(1)).Obj())
 		for pod := range podsPerClaim {
-			s.Create(s.Pod(fmt.Sprintf("%s-user-%d", name, pod), harness.Uses(name)))
+			s.Create(s.Pod(fmt.Sprintf("%s-user-%d", name, pod), builder.Uses(name)))
 		}
 	}
 	s.CreatePods(fmt.Sprintf("late-%d", round), latePods**scale)
@@ -165,7 +165,7 @@ func clearPods(s *harness.Space, round int) {
 		s.DeletePod(pod.Name)
 	}
 	for claim := range sharedClaims * *scale {
-		s.Delete(harness.One(sharedName(round, claim), s.Want(1)))
+		s.Delete(builder.Claim(sharedName(round, claim), s.Want(1)).Obj())
 	}
 	for _, pod := range pods {
 		s.Gone(pod.Name)

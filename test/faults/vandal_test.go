@@ -17,8 +17,8 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 	"k8s.io/utils/ptr"
 
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -112,15 +112,9 @@ func (v *vandal) replacePod(victim *corev1.Pod) bool {
 		return false
 	}
 	require.NoError(v.T, err)
-	var uses []workload.Use
-	for _, claim := range victim.Spec.ResourceClaims {
-		uses = append(uses, workload.Use{
-			As: claim.Name, Claim: ptr.Deref(claim.ResourceClaimName, ""), Template: ptr.Deref(claim.ResourceClaimTemplateName, ""),
-		})
-	}
 	v.pods++
 	kind, _, _ := strings.Cut(victim.Name, "-new-")
-	v.Create(v.Pod(fmt.Sprintf("%s-new-%03d", kind, v.pods), uses))
+	v.Create(v.Pod(fmt.Sprintf("%s-new-%03d", kind, v.pods), victim.Spec.ResourceClaims))
 	return true
 }
 
@@ -151,7 +145,7 @@ func (v *vandal) hitClaim() bool {
 // putBackClaim creates a claim that has been deleted, as soon as it is gone: one that
 // is in use stays until it is not.
 func (v *vandal) putBackClaim(name string) {
-	err := cluster.Objects.Create(v.T.Context(), v.Name, harness.One(name, v.Want(1)))
+	err := cluster.Objects.Create(v.T.Context(), v.Name, builder.Claim(name, v.Want(1)).Obj())
 	if apierrors.IsAlreadyExists(err) {
 		v.later(func() { v.putBackClaim(name) })
 		return
@@ -166,7 +160,7 @@ func (v *vandal) hitTemplate() bool {
 }
 
 func (v *vandal) hitClass() bool {
-	class := workload.Class(v.Name, workload.OfDriver(v.Driver))
+	class := builder.Class(v.Name, builder.OfDriver(v.Driver))
 	v.Delete(class)
 	v.later(func() { v.Create(class) })
 	return true

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -20,8 +19,8 @@ import (
 func TestClaimLivesAsLongAsItsGroup(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, "lives", 1, 2)
-	s.Create(harness.One("of-group", s.Want(1)), harness.One("of-pods", s.Want(1)), group("gang", 0, harness.Uses("of-group")...))
-	uses := harness.Uses("of-pods", "of-group")
+	s.Create(builder.Claim("of-group", s.Want(1)).Obj(), builder.Claim("of-pods", s.Want(1)).Obj(), group("gang", 0, builder.Uses("of-group")...))
+	uses := builder.Uses("of-pods", "of-group")
 	s.createMember("gang", s.Pod("first", uses))
 	s.Running("first")
 	s.createMember("gang", s.Pod("second", uses))
@@ -36,7 +35,7 @@ func TestClaimLivesAsLongAsItsGroup(t *testing.T) {
 	require.Equal(t, []string{"podgroups/gang"}, s.consumers("of-group"))
 
 	// A pod that comes now gets the same device.
-	s.createMember("gang", s.Pod("third", harness.Uses("of-group")))
+	s.createMember("gang", s.Pod("third", builder.Uses("of-group")))
 	s.Running("third")
 	require.Equal(t, []string{device}, s.DeviceNames("third"))
 	s.DeletePod("third")
@@ -51,8 +50,8 @@ func TestClaimLivesAsLongAsItsGroup(t *testing.T) {
 func TestClaimFromTemplate(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, "template", 2, 1)
-	use := harness.FromTemplate("one")
-	s.Create(workload.Template("one", workload.Request("gpu", s.Want(1))), group("gang", 3, use...))
+	use := builder.FromTemplate("one")
+	s.Create(builder.Claim("one", s.Want(1)).Template(), group("gang", 3, use...))
 	pods := s.createMembers("gang", 3, use)
 	s.Running(pods...)
 	claim := s.Claims(pods[0])[0]
@@ -78,8 +77,8 @@ func TestClaimFromTemplate(t *testing.T) {
 func TestOwnClaims(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, "own", 3, 4)
-	s.Create(workload.Template("two", workload.Request("gpu", s.Want(2))), group("gang", 6))
-	pods := s.createMembers("gang", 6, harness.FromTemplate("two"))
+	s.Create(builder.Claim("two", s.Want(2)).Template(), group("gang", 6))
+	pods := s.createMembers("gang", 6, builder.FromTemplate("two"))
 	s.Running(pods...)
 	require.Zero(t, s.NothingLeaked())
 }
@@ -89,8 +88,8 @@ func TestOwnClaims(t *testing.T) {
 func TestGangWaitsForDevices(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, "waits", 1, 4)
-	s.Create(workload.Template("one", workload.Request("gpu", s.Want(1))), harness.One("shared", s.Want(1)), group("gang", 4, harness.Uses("shared")...))
-	uses := append(harness.FromTemplate("one"), harness.Uses("shared")...)
+	s.Create(builder.Claim("one", s.Want(1)).Template(), builder.Claim("shared", s.Want(1)).Obj(), group("gang", 4, builder.Uses("shared")...))
+	uses := append(builder.FromTemplate("one"), builder.Uses("shared")...)
 	pods := s.createMembers("gang", 4, uses)
 	for _, pod := range pods {
 		s.Waiting(pod)
@@ -118,11 +117,11 @@ func TestPartsOfDevices(t *testing.T) {
 				builder.Device("half-1").Attr("size", "half").Consumes("memory", "size", "1"),
 			).InPool(pool, 1, 2).Modify(rename(pool+"-devices")).Obj())
 	}
-	size := func(name string) workload.Alternative {
-		return workload.Alternative{Name: name, Devices: s.Want(1, fmt.Sprintf("%s == %q", s.Attribute("size"), name))}
+	size := func(name string) *builder.RequestBuilder {
+		return s.Want(1, fmt.Sprintf("%s == %q", s.Attribute("size"), name)).Named(name)
 	}
-	s.Create(workload.Template("part", workload.FirstAvailable("gpu", size("whole"), size("half"))), group("gang", 4))
-	pods := s.createMembers("gang", 4, harness.FromTemplate("part"))
+	s.Create(builder.Claim("part", builder.FirstAvailable("gpu", size("whole"), size("half"))).Template(), group("gang", 4))
+	pods := s.createMembers("gang", 4, builder.FromTemplate("part"))
 	s.Running(pods...)
 	for _, pod := range pods {
 		require.Contains(t, s.DeviceNames(pod)[0], "/half-")
@@ -139,11 +138,11 @@ func rename(name string) func(*resourceapi.ResourceSlice) {
 func TestLeftovers(t *testing.T) {
 	t.Parallel()
 	s := newOwnSpace(t, "leftovers", 2, 2)
-	s.Create(harness.One("shared", s.Want(1)), group("gang", 2, harness.Uses("shared")...))
+	s.Create(builder.Claim("shared", s.Want(1)).Obj(), group("gang", 2, builder.Uses("shared")...))
 	reservation := resourceapi.ResourceClaimConsumerReference{APIGroup: "scheduling.k8s.io", Resource: "podgroups", Name: "gang", UID: s.podGroup("gang").UID}
 	s.allocateOn("shared", 0, "gpu-1", reservation)
 	for _, name := range []string{"a", "b"} {
-		s.createMember("gang", s.PodOnNode(name, 1, harness.Uses("shared")))
+		s.createMember("gang", s.PodOnNode(name, 1, builder.Uses("shared")))
 	}
 	s.startScheduler(harness.SchedulerOptions{})
 	s.Running("a", "b")

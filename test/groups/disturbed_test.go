@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -18,14 +18,14 @@ func TestRapidGangs(t *testing.T) {
 	t.Parallel()
 	const gangs, podsPerGang, nodes, devices = 12, 4, 4, 7
 	s := newSpace(t, "rapid", nodes, devices)
-	s.Create(workload.Template("one", workload.Request("gpu", s.Want(1))))
+	s.Create(builder.Claim("one", s.Want(1)).Template())
 	var names []string
 	for i := range gangs {
 		names = append(names, fmt.Sprintf("gang-%02d", i))
 		s.Create(group(names[i], podsPerGang))
 	}
 	for _, gang := range names {
-		s.createMembers(gang, podsPerGang, harness.FromTemplate("one"))
+		s.createMembers(gang, podsPerGang, builder.FromTemplate("one"))
 	}
 	const fits = nodes * devices / podsPerGang
 	s.Eventually(fmt.Sprintf("run %d of %d gangs", fits, gangs), func(context.Context) error {
@@ -52,15 +52,15 @@ func TestKilledWithinAGang(t *testing.T) {
 	t.Parallel()
 	const gangs, podsPerGang = 6, 8
 	s := newOwnSpace(t, "killed", 2, gangs*(podsPerGang+1)/2+podsPerGang)
-	s.Create(workload.Template("one", workload.Request("gpu", s.Want(1))))
+	s.Create(builder.Claim("one", s.Want(1)).Template())
 	// The limit of requests per second keeps it from being done before it is killed.
 	scheduler := s.startScheduler(harness.SchedulerOptions{QPS: 40})
 	var pods []string
 	for i := range gangs {
 		gang := fmt.Sprintf("gang-%d", i)
-		s.Create(harness.One(gang, s.Want(1)), group(gang, podsPerGang, harness.Uses(gang)...))
+		s.Create(builder.Claim(gang, s.Want(1)).Obj(), group(gang, podsPerGang, builder.Uses(gang)...))
 		before := s.Allocated()
-		pods = append(pods, s.createMembers(gang, podsPerGang, append(harness.FromTemplate("one"), harness.Uses(gang)...))...)
+		pods = append(pods, s.createMembers(gang, podsPerGang, append(builder.FromTemplate("one"), builder.Uses(gang)...))...)
 		// From the first claim to the last binding: each time somewhere else.
 		s.Eventually("allocate the first claims of a gang", func(context.Context) error {
 			if allocated := s.Allocated(); allocated < before+i {
@@ -89,9 +89,9 @@ func TestDeletedWithinAGang(t *testing.T) {
 			t.Parallel()
 			for round := range 4 {
 				s := newSpace(t, fmt.Sprintf("deleted-%t-%d", groupToo, round), 1, devices)
-				s.Create(workload.Template("one", workload.Request("gpu", s.Want(1))), harness.One("shared", s.Want(1)),
-					group("gang", pods-1, harness.Uses("shared")...))
-				members := s.createMembers("gang", pods, append(harness.FromTemplate("one"), harness.Uses("shared")...))
+				s.Create(builder.Claim("one", s.Want(1)).Template(), builder.Claim("shared", s.Want(1)).Obj(),
+					group("gang", pods-1, builder.Uses("shared")...))
+				members := s.createMembers("gang", pods, append(builder.FromTemplate("one"), builder.Uses("shared")...))
 				s.Eventually("allocate claims of the gang", func(context.Context) error {
 					if s.Allocated() < round {
 						return fmt.Errorf("%d are allocated", s.Allocated())

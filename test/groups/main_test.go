@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 	"github.com/quartermaster-dra/quartermaster/test/controlplane"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
@@ -83,7 +82,7 @@ func (s *space) startScheduler(options harness.SchedulerOptions) *harness.Schedu
 
 // group makes a PodGroup of which so many pods have to fit together; with 0, each for
 // itself. The claims belong to it.
-func group(name string, minCount int32, claims ...workload.Use) *schedulingapi.PodGroup {
+func group(name string, minCount int32, claims ...corev1.PodResourceClaim) *schedulingapi.PodGroup {
 	group := &schedulingapi.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if minCount > 0 {
 		group.Spec.SchedulingPolicy.Gang = &schedulingapi.GangSchedulingPolicy{MinCount: minCount}
@@ -91,14 +90,7 @@ func group(name string, minCount int32, claims ...workload.Use) *schedulingapi.P
 		group.Spec.SchedulingPolicy.Basic = &schedulingapi.BasicSchedulingPolicy{}
 	}
 	for _, use := range claims {
-		claim := schedulingapi.PodGroupResourceClaim{Name: use.As}
-		if use.Claim != "" {
-			claim.ResourceClaimName = &use.Claim
-		}
-		if use.Template != "" {
-			claim.ResourceClaimTemplateName = &use.Template
-		}
-		group.Spec.ResourceClaims = append(group.Spec.ResourceClaims, claim)
+		group.Spec.ResourceClaims = append(group.Spec.ResourceClaims, schedulingapi.PodGroupResourceClaim(use))
 	}
 	return group
 }
@@ -112,7 +104,7 @@ func join(name string, pods ...*corev1.Pod) []*corev1.Pod {
 }
 
 // createMembers creates pods of a group that use the same claims, and returns their names.
-func (s *space) createMembers(group string, count int, uses []workload.Use) []string {
+func (s *space) createMembers(group string, count int, uses []corev1.PodResourceClaim) []string {
 	s.T.Helper()
 	var names []string
 	for i := range count {

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -36,12 +35,12 @@ func TestSharedClaim(t *testing.T) {
 			t.Run(title, func(t *testing.T) {
 				t.Parallel()
 				s := newSpace(t, "shared-"+title, 2, 1)
-				uses := harness.Uses("shared")
+				uses := builder.Uses("shared")
 				claims := uses
 				if !ofGroup {
 					claims = nil
 				}
-				s.Create(harness.One("shared", s.Want(1)), group("gang", test.minCount, claims...))
+				s.Create(builder.Claim("shared", s.Want(1)).Obj(), group("gang", test.minCount, claims...))
 				pods := s.createMembers("gang", test.pods, uses)
 				s.Running(pods...)
 				if ofGroup {
@@ -64,9 +63,9 @@ func TestSharedClaim(t *testing.T) {
 func TestIncompatibleNodes(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, "incompatible", 2, 1)
-	s.Create(harness.One("shared", s.Want(1)), group("gang", 2))
-	s.createMember("gang", s.PodOnNode("here", 0, harness.Uses("shared")))
-	s.createMember("gang", s.PodOnNode("there", 1, harness.Uses("shared")))
+	s.Create(builder.Claim("shared", s.Want(1)).Obj(), group("gang", 2))
+	s.createMember("gang", s.PodOnNode("here", 0, builder.Uses("shared")))
+	s.createMember("gang", s.PodOnNode("there", 1, builder.Uses("shared")))
 	s.Waiting("there", "claim "+s.Name+"/shared is being allocated on other nodes for the pod's group")
 	s.Waiting("here", "pod group is unschedulable")
 	claim := s.LiveClaim("shared")
@@ -89,11 +88,11 @@ func TestSharedAndOwnClaims(t *testing.T) {
 	}
 	s.Create(builder.Slice(s.Name + "-network").OfDriver(s.Driver).OnAllNodes().Devices(builder.Device("net").Attr("kind", "network")).Obj())
 	s.Create(
-		harness.One("network", s.Want(1, s.Attribute("kind")+` == "network"`)),
-		workload.Template("gpu", workload.Request("gpu", s.Want(1, s.Attribute("kind")+` == "gpu"`))),
-		group("gang", 4, harness.Uses("network")...),
+		builder.Claim("network", s.Want(1, s.Attribute("kind")+` == "network"`)).Obj(),
+		builder.Claim("gpu", s.Want(1, s.Attribute("kind")+` == "gpu"`)).Template(),
+		group("gang", 4, builder.Uses("network")...),
 	)
-	uses := append(harness.Uses("network"), harness.FromTemplate("gpu")...)
+	uses := append(builder.Uses("network"), builder.FromTemplate("gpu")...)
 	pods := s.createMembers("gang", 4, uses)
 	s.Running(pods...)
 	require.Equal(t, []string{"podgroups/gang"}, s.consumers("network"))

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 // CreatePods creates many pods at the same time, each with a claim from the
@@ -22,7 +24,7 @@ func (s *Space) CreatePods(prefix string, count int) {
 	for first := range atATime {
 		creators.Go(func() {
 			for i := first; i < count; i += atATime {
-				pod := s.Pod(fmt.Sprintf("%s-%03d", prefix, i), FromTemplate("one"))
+				pod := s.Pod(fmt.Sprintf("%s-%03d", prefix, i), builder.FromTemplate("one"))
 				errs[i] = s.Cluster.create(s.T.Context(), s.Name, pod)
 			}
 		})

@@ -17,7 +17,7 @@
 //	s := cluster.NewSpace(t, "burst", "", 4)
 //	s.AddDevices(8)
 //	scheduler := s.StartScheduler(harness.SchedulerOptions{})
-//	s.Create(workload.Template("one", workload.Request("gpu", s.Want(1))))
+//	s.Create(builder.Claim("one", s.Want(1)).Template())
 //	s.CreatePods("pod", 32)
 //	s.RunningAndWaiting(32, 0)
 //	s.NothingLeaked()

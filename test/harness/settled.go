@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartermaster-dra/quartermaster/test/checker"
+
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 // lateness is by how much one informer may be behind another.
@@ -85,7 +87,7 @@ func (s *Space) NothingLeaked() int {
 	s.CheckSettled()
 	for _, name := range fillers {
 		s.DeletePod(name)
-		s.Delete(One(name, s.Want(1)))
+		s.Delete(builder.Claim(name, s.Want(1)).Obj())
 	}
 	for _, name := range fillers {
 		s.Gone(name)

@@ -15,7 +15,6 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 )
 
 // adminAccessLabel on a namespace permits admin access (KEP-5018).
@@ -46,7 +45,7 @@ type Space struct {
 func (c *Cluster) NewSpace(t *testing.T, name, profile string, nodes int) *Space {
 	t.Helper()
 	s := c.NewBareSpace(t, name, profile, nodes)
-	s.Create(workload.Class(s.Name, workload.OfDriver(s.Driver)))
+	s.Create(builder.Class(s.Name, builder.OfDriver(s.Driver)))
 	return s
 }
 

@@ -20,7 +20,6 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -152,7 +151,7 @@ func (in *input) sendCostly(name string, devices int) []string {
 // podFor creates a pod that uses a claim.
 func (in *input) podFor(name string, claim *resourceapi.ResourceClaim) string {
 	in.space.T.Helper()
-	pod := in.space.PodOn(name, map[string]string{fleet.NodePoolLabel: in.space.Name}, []workload.Use{{As: "hostile", Claim: claim.Name}})
+	pod := in.space.PodOn(name, map[string]string{fleet.NodePoolLabel: in.space.Name}, []corev1.PodResourceClaim{{Name: "hostile", ResourceClaimName: &claim.Name}})
 	pod.Spec.TerminationGracePeriodSeconds = ptr.To[int64](0)
 	in.space.Create(pod)
 	return name

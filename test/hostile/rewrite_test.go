@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -55,7 +54,7 @@ type rewriter struct {
 
 func newRewriter(space *harness.Space, slices int) *rewriter {
 	d := &rewriter{space: space, driver: fmt.Sprintf("rewrites-%d.%s", slices, space.Driver)}
-	d.class = workload.Class(fmt.Sprintf("%s-rewritten-%d", space.Name, slices), workload.OfDriver(d.driver))
+	d.class = builder.Class(fmt.Sprintf("%s-rewritten-%d", space.Name, slices), builder.OfDriver(d.driver))
 	space.Create(d.class)
 	for i := range slices {
 		name := fmt.Sprintf("%s-rewritten-%d-%d", space.Name, slices, i)
@@ -69,8 +68,8 @@ func newRewriter(space *harness.Space, slices int) *rewriter {
 	// These wait for what never comes, so that each rewrite is of interest to somebody.
 	for i := range 10 {
 		name := fmt.Sprintf("waits-%d-%d", slices, i)
-		devices := workload.Devices{Class: d.class.Name, Count: 1, Where: []string{fmt.Sprintf("device.attributes[%q].version == -1", d.driver)}}
-		space.Create(harness.One(name, devices), space.Pod(name, harness.Uses(name)))
+		devices := builder.Request("gpu", d.class.Name).Where(fmt.Sprintf("device.attributes[%q].version == -1", d.driver))
+		space.Create(builder.Claim(name, devices).Obj(), space.Pod(name, builder.Uses(name)))
 		d.waits = append(d.waits, name)
 	}
 	return d
@@ -132,7 +131,7 @@ func (d *rewriter) remove(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, pod.Spec.NodeName)
 		d.space.DeletePod(name)
-		d.space.Delete(harness.One(name, workload.Devices{Class: d.class.Name}))
+		d.space.Delete(builder.Claim(name, builder.Request("gpu", d.class.Name)).Obj())
 	}
 	for _, slice := range d.slices {
 		d.space.Delete(slice)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -116,7 +117,7 @@ func (s *stream) one(name string) error {
 	s.mutex.Lock()
 	s.bound[name] = bound
 	s.mutex.Unlock()
-	claim, pod := harness.One(name, s.space.Want(1)), s.space.Pod(name, harness.Uses(name))
+	claim, pod := builder.Claim(name, s.space.Want(1)).Obj(), s.space.Pod(name, builder.Uses(name))
 	pod.Spec.TerminationGracePeriodSeconds = new(int64)
 	for _, object := range []runtime.Object{claim, pod} {
 		if err := cluster.Objects.Create(ctx, s.space.Name, object); err != nil {

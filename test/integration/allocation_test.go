@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 // What is written, and when it is rolled back.
@@ -31,15 +31,12 @@ func testCompleteResult(t *testing.T) {
 	devices[0].Taint(sick, noSchedule)
 	s.Devices(0, devices...)
 	configured := s.Name + "-configured"
-	s.Create(workload.WithConfig(workload.Class(configured, workload.OfDriver(s.Driver)), s.Driver, `{"from":"class"}`))
-	tolerant := s.tolerant(noSchedule)
-	tolerant.Class = configured
-	s.Create(workload.Claim("full",
-		workload.Request("first", tolerant),
-		workload.Request("second", s.Want(1)),
-		workload.Config(s.Driver, `{"from":"claim"}`, "second"),
-		workload.Config(s.Driver, `{"for":"all"}`),
-	), s.Pod("full", uses("full")))
+	s.Create(builder.WithConfig(builder.Class(configured, builder.OfDriver(s.Driver)), s.Driver, `{"from":"class"}`))
+	s.Create(builder.Claim("full",
+		builder.Request("first", configured).Tolerate(sick, noSchedule),
+		s.Want(1).Named("second")).
+		Config(s.Driver, `{"from":"claim"}`, "second").
+		Config(s.Driver, `{"for":"all"}`).Obj(), s.Pod("full", builder.Uses("full")))
 	s.Running("full")
 
 	claim := s.LiveClaim("full")
@@ -54,7 +51,7 @@ func testCompleteResult(t *testing.T) {
 		Devices: resourceapi.DeviceAllocationResult{
 			Results: []resourceapi.DeviceRequestAllocationResult{
 				{Request: "first", Driver: s.Driver, Pool: s.Node(0), Device: "gpu-0",
-					Tolerations: []resourceapi.DeviceToleration{workload.Tolerate(sick, noSchedule)}},
+					Tolerations: []resourceapi.DeviceToleration{builder.Toleration(sick, noSchedule)}},
 				{Request: "second", Driver: s.Driver, Pool: s.Node(0), Device: "gpu-1"},
 			},
 			Config: []resourceapi.DeviceAllocationConfiguration{
@@ -76,9 +73,7 @@ func testAdminAccess(t *testing.T) {
 	s.Devices(0, numbered(2)...)
 	s.ClaimAndPod("user", s.Want(1))
 	s.Running("user")
-	all := s.WantAll()
-	all.Admin = true
-	s.ClaimAndPod("monitor", all)
+	s.ClaimAndPod("monitor", s.WantAll().Admin())
 	s.Running("monitor")
 	results := s.Results("monitor")
 	require.Len(t, results, 2)
@@ -113,13 +108,13 @@ func testDeallocation(t *testing.T) {
 	s := newSpace(t, "deallocation", 2)
 	s.Devices(0, numbered(1)...)
 	s.Devices(1, numbered(1)...)
-	s.Create(one("stuck", s.Want(1)))
+	s.Create(builder.Claim("stuck", s.Want(1)).Obj())
 	s.allocateOn("stuck", 0, "gpu-0")
-	s.Create(s.PodOnNode("elsewhere", 1, uses("stuck")))
+	s.Create(s.PodOnNode("elsewhere", 1, builder.Uses("stuck")))
 	s.RunningSoon("elsewhere")
 	require.Equal(t, []string{s.Node(1) + "/gpu-0"}, s.DeviceNames("elsewhere"))
 	// The device that was released is free.
-	s.Create(one("next", s.Want(1)), s.PodOnNode("next", 0, uses("next")))
+	s.Create(builder.Claim("next", s.Want(1)).Obj(), s.PodOnNode("next", 0, builder.Uses("next")))
 	s.Running("next")
 }
 
@@ -127,9 +122,9 @@ func testNoDeallocation(t *testing.T) {
 	s := newSpace(t, "nodeallocation", 2)
 	s.Devices(0, numbered(1)...)
 	s.Devices(1, numbered(1)...)
-	s.Create(one("used", s.Want(1)))
+	s.Create(builder.Claim("used", s.Want(1)).Obj())
 	s.allocateOn("used", 0, "gpu-0", foreignConsumer("somebody"))
-	s.Create(s.PodOnNode("elsewhere", 1, uses("used")))
+	s.Create(s.PodOnNode("elsewhere", 1, builder.Uses("used")))
 	s.Waiting("elsewhere", "claim "+s.Name+"/used", "allocated on other nodes")
 	require.NotNil(t, s.LiveClaim("used").Status.Allocation)
 	// Once nobody uses it any more, it can move.
@@ -143,9 +138,9 @@ func testReuse(t *testing.T) {
 	s := newSpace(t, "reuse", 2)
 	s.Devices(0, numbered(2)...)
 	s.Devices(1, numbered(2)...)
-	s.Create(one("chosen", s.Want(1)))
+	s.Create(builder.Claim("chosen", s.Want(1)).Obj())
 	s.allocateOn("chosen", 1, "gpu-1")
-	s.Create(s.Pod("user", uses("chosen")))
+	s.Create(s.Pod("user", builder.Uses("chosen")))
 	s.Running("user")
 	require.Equal(t, []string{s.Node(1) + "/gpu-1"}, s.DeviceNames("user"))
 }

@@ -197,7 +197,7 @@ func testBindsToNode(t *testing.T) {
 	devices := gated("fpga-0")
 	devices[0].BindsToNode()
 	s.Create(builder.Slice(s.Name).OfDriver(s.Driver).OnAllNodes().Devices(devices...).Obj())
-	s.Create(one("claim", s.Want(1)), s.PodOnNode("pod", 1, uses("claim")))
+	s.Create(builder.Claim("claim", s.Want(1)).Obj(), s.PodOnNode("pod", 1, builder.Uses("claim")))
 	s.holds("claim", s.Name+"/fpga-0")
 	require.Equal(t, onlyOn(s.Node(1)), s.LiveClaim("claim").Status.Allocation.NodeSelector)
 	s.reports("claim", attached)
@@ -207,7 +207,7 @@ func testBindsToNode(t *testing.T) {
 func testBindingOfSharedClaim(t *testing.T) {
 	s := newSpace(t, "gated-shared", 1)
 	s.gatedSlice(0, "gpu-9")
-	s.Create(one("shared", s.Want(1)), s.Pod("p", uses("shared")), s.Pod("q", uses("shared")))
+	s.Create(builder.Claim("shared", s.Want(1)).Obj(), s.Pod("p", builder.Uses("shared")), s.Pod("q", builder.Uses("shared")))
 	s.reservedFor("shared", 2)
 	s.notBound("p", "q")
 	s.reports("shared", attached)
@@ -230,7 +230,7 @@ func (s *space) reservedFor(claim string, count int) {
 func testBindingFailureOfSharedClaim(t *testing.T) {
 	s := newSpace(t, "gated-shared-fails", 1)
 	s.gatedSlice(0, "gpu-9")
-	s.Create(one("shared", s.Want(1)), s.Pod("p", uses("shared")), s.Pod("q", uses("shared")))
+	s.Create(builder.Claim("shared", s.Want(1)).Obj(), s.Pod("p", builder.Uses("shared")), s.Pod("q", builder.Uses("shared")))
 	s.reservedFor("shared", 2)
 	s.Devices(0, builder.Devices("gpu-0")...)
 	s.reports("shared", broken)
@@ -242,11 +242,11 @@ func testBindingFailureOfSharedClaim(t *testing.T) {
 func testJoinedWhenReady(t *testing.T) {
 	s := newSpace(t, "gated-ready", 1)
 	s.gatedSlice(0, "gpu-9")
-	s.Create(one("shared", s.Want(1)), s.Pod("p", uses("shared")))
+	s.Create(builder.Claim("shared", s.Want(1)).Obj(), s.Pod("p", builder.Uses("shared")))
 	s.holds("shared", s.gatedPool(0)+"/gpu-9")
 	s.reports("shared", attached)
 	s.RunningSoon("p")
-	s.Create(s.Pod("q", uses("shared")))
+	s.Create(s.Pod("q", builder.Uses("shared")))
 	s.Running("q")
 }
 
@@ -255,12 +255,12 @@ func testJoinedWhenReady(t *testing.T) {
 func testJoinedWhenFailed(t *testing.T) {
 	s := newSpace(t, "gated-failed", 1)
 	s.gatedSlice(0, "gpu-9")
-	s.Create(one("shared", s.Want(1)), s.Pod("p", uses("shared")))
+	s.Create(builder.Claim("shared", s.Want(1)).Obj(), s.Pod("p", builder.Uses("shared")))
 	s.holds("shared", s.gatedPool(0)+"/gpu-9")
 	s.reports("shared", attached)
 	s.RunningSoon("p")
 	s.reports("shared", broken)
-	s.Create(s.Pod("q", uses("shared")))
+	s.Create(s.Pod("q", builder.Uses("shared")))
 	s.Waiting("q", "device binding failed", "claim "+s.Name+"/shared", "broken is true: said the driver")
 	require.NotNil(t, s.LiveClaim("shared").Status.Allocation)
 	s.Devices(0, builder.Devices("gpu-0")...)
@@ -274,9 +274,9 @@ func testBindingOfOneOfSeveralClaims(t *testing.T) {
 	s.Devices(0, builder.Devices("gpu-0")...)
 	s.gatedSlice(0, "gpu-8", "gpu-9")
 	for _, claim := range []string{"a", "b", "c"} {
-		s.Create(one(claim, s.Want(1)))
+		s.Create(builder.Claim(claim, s.Want(1)).Obj())
 	}
-	s.Create(s.Pod("p", uses("a", "b", "c")))
+	s.Create(s.Pod("p", builder.Uses("a", "b", "c")))
 	s.holds("b", s.gatedPool(0)+"/gpu-8")
 	s.holds("c", s.gatedPool(0)+"/gpu-9")
 	s.reports("c", attached)

@@ -28,18 +28,18 @@ func TestPreemptedWhileWaiting(t *testing.T) {
 	require.NoError(t, err)
 	s.gatedSlice(0, "gpu-9")
 	large := func(name string) *corev1.Pod {
-		pod := s.Pod(name, uses(name))
+		pod := s.Pod(name, builder.Uses(name))
 		pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20")}
 		return pod
 	}
-	s.Create(one("victim", s.Want(1, s.Attribute(late))), large("victim"))
+	s.Create(builder.Claim("victim", s.Want(1, s.Attribute(late))).Obj(), large("victim"))
 	s.holds("victim", s.gatedPool(0)+"/gpu-9")
 	s.announced("victim")
 
 	s.Devices(0, builder.Device("gpu-0").Attr(late, false))
 	urgent := large("urgent")
 	urgent.Spec.PriorityClassName = class.Name
-	s.Create(one("urgent", s.Want(1)), urgent)
+	s.Create(builder.Claim("urgent", s.Want(1)).Obj(), urgent)
 	s.RunningSoon("urgent")
 	s.EventuallyFree("victim")
 	s.notBound("victim")
@@ -56,7 +56,7 @@ func TestAllocatedWithoutTime(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, "gated-untimed", 1)
 	s.gatedSlice(0, "gpu-9")
-	s.Create(one("untimed", s.Want(1)))
+	s.Create(builder.Claim("untimed", s.Want(1)).Obj())
 	s.allocateGated("untimed", "gpu-9")
 
 	claim := s.LiveClaim("untimed")
@@ -65,7 +65,7 @@ func TestAllocatedWithoutTime(t *testing.T) {
 	_, err := s.Cluster.Client.ResourceV1().ResourceClaims(s.Name).UpdateStatus(t.Context(), claim, metav1.UpdateOptions{})
 	require.True(t, apierrors.IsInvalid(err), "the allocation is immutable, but the server says: %v", err)
 
-	s.Create(s.Pod("p", uses("untimed")))
+	s.Create(s.Pod("p", builder.Uses("untimed")))
 	s.announced("p")
 	s.notBound("p")
 	s.reports("untimed", attached)

@@ -10,7 +10,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 )
 
 // Devices of which several claims have shares (KEP-5075).
@@ -40,10 +39,10 @@ func nic(name, amount string, policy *resourceapi.CapacityRequestPolicy) *builde
 }
 
 // wantShare asks for a share of one device; "" leaves the amount to the device.
-func (s *space) wantShare(amount string) workload.Devices {
+func (s *space) wantShare(amount string) *builder.RequestBuilder {
 	devices := s.Want(1)
 	if amount != "" {
-		devices.Capacity = map[string]string{bandwidth: amount}
+		devices.Capacity(bandwidth, amount)
 	}
 	return devices
 }
@@ -69,7 +68,7 @@ func (s *space) shares(pod string) map[string][]string {
 func testCapacityUsedUp(t *testing.T) {
 	s := newSpace(t, "capacity", 1)
 	s.Devices(0, nic("nic-0", "10G", nil), nic("nic-1", "10G", nil))
-	s.Create(workload.Template("one", workload.Request("gpu", s.wantShare("3G"))))
+	s.Create(builder.Claim("one", s.wantShare("3G")).Template())
 	s.CreatePods("three", 8)
 	s.Eventually("have six shares in use", s.runningOf("three", 6))
 	s.Eventually("have the rest wait", s.waitingOf("three", 2, "too little capacity left (bandwidth)"))
@@ -116,9 +115,7 @@ func testRequestPolicies(t *testing.T) {
 		{"steps", "6", "7"},
 	} {
 		name := fmt.Sprintf("asks-%d", i)
-		devices := s.wantShare(test.asked)
-		devices.Where = []string{fmt.Sprintf("%s == %q", s.Attribute("kind"), test.kind)}
-		s.ClaimAndPod(name, devices)
+		s.ClaimAndPod(name, s.wantShare(test.asked).Where(fmt.Sprintf("%s == %q", s.Attribute("kind"), test.kind)))
 		s.Running(name)
 		require.Equal(t, map[string][]string{test.kind: {test.want}}, s.shares(name), "%s asks for %q", test.kind, test.asked)
 	}
@@ -132,9 +129,7 @@ func testRefusedAmounts(t *testing.T) {
 	}))
 	s.ClaimAndPod("too-much", s.wantShare("5G"))
 	s.Waiting("too-much", "claim "+s.Name+"/too-much", "request gpu", "lacks the capacity asked for (bandwidth)")
-	other := s.Want(1)
-	other.Capacity = map[string]string{"memory": "1G"}
-	s.ClaimAndPod("unknown", other)
+	s.ClaimAndPod("unknown", s.Want(1).Capacity("memory", "1G"))
 	s.Waiting("unknown", "claim "+s.Name+"/unknown", "lacks the capacity asked for (memory)")
 	for i := range 2 {
 		name := fmt.Sprintf("most-%d", i)
@@ -150,7 +145,7 @@ func testRefusedAmounts(t *testing.T) {
 func testSharedWithoutCapacity(t *testing.T) {
 	s := newSpace(t, "boundless", 1)
 	s.Devices(0, builder.Device("counter").Shared())
-	s.Create(workload.Template("one", workload.Request("gpu", s.Want(1))))
+	s.Create(builder.Claim("one", s.Want(1)).Template())
 	s.CreatePods("any", 20)
 	for i := range 20 {
 		s.Running(fmt.Sprintf("any-%03d", i))
@@ -183,14 +178,14 @@ func testSelectShareable(t *testing.T) {
 func testDistinctShares(t *testing.T) {
 	s := newSpace(t, "distinctshares", 1)
 	s.Devices(0, nic("nic-0", "10G", nil).Attr("port", "a"), nic("nic-1", "10G", nil).Attr("port", "a"), nic("nic-2", "10G", nil).Attr("port", "b"))
-	pair := func(name string, parts ...workload.ClaimPart) {
-		s.Create(workload.Claim(name, append(parts, workload.Request("left", s.wantShare("2G")), workload.Request("right", s.wantShare("2G")))...),
-			s.Pod(name, uses(name)))
-		s.Running(name)
+	pair := func(name string) *builder.ClaimBuilder {
+		return builder.Claim(name, s.wantShare("2G").Named("left"), s.wantShare("2G").Named("right"))
 	}
-	pair("same")
+	s.Create(pair("same").Obj(), s.Pod("same", builder.Uses("same")))
+	s.Running("same")
 	require.Equal(t, map[string][]string{"nic-0": {"2G", "2G"}}, s.shares("same"))
-	pair("distinct", workload.DistinctAttribute(s.Driver+"/port"))
+	s.Create(pair("distinct").Distinct(s.Driver+"/port").Obj(), s.Pod("distinct", builder.Uses("distinct")))
+	s.Running("distinct")
 	require.Equal(t, map[string][]string{"nic-0": {"2G"}, "nic-2": {"2G"}}, s.shares("distinct"))
 }
 

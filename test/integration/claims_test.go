@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 // Where claims come from, who may use them, and when that ends.
@@ -42,7 +42,7 @@ func parallel(t *testing.T, tests map[string]func(*testing.T)) {
 func testNamedClaims(t *testing.T) {
 	s := newSpace(t, "named", 1)
 	s.Devices(0, numbered(8)...)
-	s.Create(one("left", s.Want(1)), one("right", s.Want(3)), s.Pod("both", uses("left", "right")))
+	s.Create(builder.Claim("left", s.Want(1)).Obj(), builder.Claim("right", s.Want(3)).Obj(), s.Pod("both", builder.Uses("left", "right")))
 	s.ClaimAndPod("single", s.Want(2))
 	s.Running("both", "single")
 	require.Len(t, s.Claims("both"), 2)
@@ -61,14 +61,14 @@ func testNamedClaims(t *testing.T) {
 func testTemplates(t *testing.T) {
 	s := newSpace(t, "template", 1)
 	s.Devices(0, numbered(2)...)
-	s.Create(workload.Template("one", workload.Request("gpu", s.Want(1))))
+	s.Create(builder.Claim("one", s.Want(1)).Template())
 	s.CreatePods("user", 2)
 	s.RunningAndWaiting(2, 0)
 	claim := s.Claims("user-000")[0]
 	require.True(t, metav1.IsControlledBy(claim, s.LivePod("user-000")), "the claim belongs to its pod")
 
 	// The claim goes with its pod, and the device is free again.
-	s.Create(s.Pod("next", fromTemplate("one")))
+	s.Create(s.Pod("next", builder.FromTemplate("one")))
 	s.Waiting("next", "request gpu", "all 2 devices that match are held by other claims")
 	s.DeletePod("user-000")
 	s.RunningSoon("next")
@@ -85,13 +85,13 @@ func testTemplates(t *testing.T) {
 func testOwner(t *testing.T) {
 	s := newSpace(t, "owner", 1)
 	s.Devices(0, numbered(2)...)
-	s.Create(workload.Template("one", workload.Request("gpu", s.Want(1))))
-	s.Create(s.Pod("owner", fromTemplate("one")))
+	s.Create(builder.Claim("one", s.Want(1)).Template())
+	s.Create(s.Pod("owner", builder.FromTemplate("one")))
 	s.Running("owner")
 	claim := s.Claims("owner")[0]
 
 	// Its own template does not exist, so that nobody but this test sets the name.
-	s.Create(s.Pod("thief", fromTemplate("none")))
+	s.Create(s.Pod("thief", builder.FromTemplate("none")))
 	s.Eventually("write the name of the other pod's claim", func(ctx context.Context) error {
 		pods := cluster.Client.CoreV1().Pods(s.Name)
 		thief, err := pods.Get(ctx, "thief", metav1.GetOptions{})
@@ -111,9 +111,9 @@ func testSharedClaim(t *testing.T) {
 	s.Devices(0, numbered(1)...)
 	s.Devices(1, numbered(1)...)
 	consumers := []string{"first", "second", "third"}
-	s.Create(one("shared", s.Want(1)))
+	s.Create(builder.Claim("shared", s.Want(1)).Obj())
 	for _, name := range consumers {
-		s.Create(s.Pod(name, uses("shared")))
+		s.Create(s.Pod(name, builder.Uses("shared")))
 	}
 	s.Running(consumers...)
 	require.Len(t, s.LiveClaim("shared").Status.ReservedFor, len(consumers))
@@ -135,7 +135,7 @@ func testSharedClaim(t *testing.T) {
 	if node == s.Node(0) {
 		other = 1
 	}
-	s.Create(s.PodOnNode("elsewhere", other, uses("shared")))
+	s.Create(s.PodOnNode("elsewhere", other, builder.Uses("shared")))
 	s.Waiting("elsewhere", "resourceclaim not available on the node: claim "+s.Name+"/shared", "allocated on other nodes")
 	// The last one gone, the claim can move.
 	s.DeletePod("third")
@@ -155,7 +155,7 @@ func testConsumerLimit(t *testing.T) {
 			claim.Status.ReservedFor = append(claim.Status.ReservedFor, foreignConsumer(name))
 		}
 	})
-	s.Create(s.Pod("late", uses("popular")))
+	s.Create(s.Pod("late", builder.Uses("popular")))
 	s.Waiting("late", "resourceclaim in use: claim "+s.Name+"/popular", "reserved for 256 pods, which is the limit")
 	s.UpdateClaimStatus("popular", func(claim *resourceapi.ResourceClaim) {
 		claim.Status.ReservedFor = claim.Status.ReservedFor[:resourceapi.ResourceClaimReservedForMaxSize-1]
@@ -167,11 +167,11 @@ func testConsumerLimit(t *testing.T) {
 func testClaimBeingDeleted(t *testing.T) {
 	s := newSpace(t, "deleted", 1)
 	s.Devices(0, numbered(1)...)
-	claim := one("doomed", s.Want(1))
+	claim := builder.Claim("doomed", s.Want(1)).Obj()
 	claim.Finalizers = []string{"example.com/hold"}
 	s.Create(claim)
 	s.Delete(claim)
-	s.Create(s.Pod("doomed", uses("doomed")))
+	s.Create(s.Pod("doomed", builder.Uses("doomed")))
 	s.Waiting("doomed", "claim "+s.Name+"/doomed", "being deleted")
 	// It takes no device away.
 	s.ClaimAndPod("alive", s.Want(1))
@@ -182,7 +182,7 @@ func testClaimBeingDeleted(t *testing.T) {
 	live.Finalizers = nil
 	_, err := cluster.Client.ResourceV1().ResourceClaims(s.Name).Update(t.Context(), live, metav1.UpdateOptions{})
 	require.NoError(t, err)
-	s.Create(one("doomed", s.Want(1)))
+	s.Create(builder.Claim("doomed", s.Want(1)).Obj())
 	s.RunningSoon("doomed")
 }
 

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 )
 
 // Devices that have to go together, and those that must not.
@@ -30,16 +29,16 @@ func rooted(kind string, roots ...string) []*builder.DeviceBuilder {
 }
 
 // ofKind asks for devices of rooted.
-func (s *space) ofKind(kind string, count int64) workload.ClaimPart {
-	return workload.Request(kind, s.Want(count, fmt.Sprintf("%s == %q", s.Attribute("kind"), kind)))
+func (s *space) ofKind(kind string, count int64) *builder.RequestBuilder {
+	return s.Want(count, fmt.Sprintf("%s == %q", s.Attribute("kind"), kind)).Named(kind)
 }
 
 func testMatchAttribute(t *testing.T) {
 	s := newSpace(t, "match", 1)
 	s.Devices(0, append(rooted("gpu", "a", "b", "c"), rooted("nic", "c", "b")...)...)
 	pair := func(name string) {
-		s.Create(workload.Claim(name, s.ofKind("gpu", 1), s.ofKind("nic", 1),
-			workload.MatchAttribute(s.Driver+"/root", "gpu", "nic")), s.Pod(name, uses(name)))
+		s.Create(builder.Claim(name, s.ofKind("gpu", 1), s.ofKind("nic", 1)).
+			Match(s.Driver+"/root", "gpu", "nic").Obj(), s.Pod(name, builder.Uses(name)))
 	}
 	// The first GPU has no NIC beside it, and the first NIC is beside the last GPU.
 	pair("first")
@@ -61,8 +60,8 @@ func testDistinctAttribute(t *testing.T) {
 	s := newSpace(t, "distinct", 1)
 	s.Devices(0, rooted("gpu", "a", "a", "b", "b", "b")...)
 	distinct := func(name string, count int64) {
-		s.Create(workload.Claim(name, s.ofKind("gpu", count),
-			workload.DistinctAttribute(s.Driver+"/root")), s.Pod(name, uses(name)))
+		s.Create(builder.Claim(name, s.ofKind("gpu", count)).
+			Distinct(s.Driver+"/root").Obj(), s.Pod(name, builder.Uses(name)))
 	}
 	distinct("two", 2)
 	s.Running("two")
@@ -76,11 +75,11 @@ func testDistinctAttribute(t *testing.T) {
 func testNoMatch(t *testing.T) {
 	s := newSpace(t, "nomatch", 1)
 	s.Devices(0, append(rooted("gpu", "a"), rooted("nic", "b")...)...)
-	s.Create(workload.Claim("pair", s.ofKind("gpu", 1), s.ofKind("nic", 1),
-		workload.MatchAttribute(s.Driver+"/root")), s.Pod("pair", uses("pair")))
+	s.Create(builder.Claim("pair", s.ofKind("gpu", 1), s.ofKind("nic", 1)).
+		Match(s.Driver+"/root").Obj(), s.Pod("pair", builder.Uses("pair")))
 	s.Waiting("pair", "claim "+s.Name+"/pair", "agree on "+s.Driver+"/root (matchAttribute)")
 	// Each on its own is no problem, and another node may have both.
-	s.Create(workload.Claim("free", s.ofKind("gpu", 1), s.ofKind("nic", 1)), s.Pod("free", uses("free")))
+	s.Create(builder.Claim("free", s.ofKind("gpu", 1), s.ofKind("nic", 1)).Obj(), s.Pod("free", builder.Uses("free")))
 	s.Running("free")
 	s.AddNode(1, nil)
 	s.Devices(1, append(rooted("gpu", "a"), rooted("nic", "a")...)...)

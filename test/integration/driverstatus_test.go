@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 	applyresource "k8s.io/client-go/applyconfigurations/resource/v1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 // Two drivers report about the devices of a claim all the time, one with server-side
@@ -21,7 +23,7 @@ func TestDriverStatusIsNeverLost(t *testing.T) {
 	const pods, rounds = 6, 3
 	s := newSpace(t, "driver-status", 1)
 	s.Devices(0, numbered(2)...)
-	s.Create(one("shared", s.Want(2)), s.Pod("first", uses("shared")))
+	s.Create(builder.Claim("shared", s.Want(2)).Obj(), s.Pod("first", builder.Uses("shared")))
 	s.Running("first")
 
 	ctx, stop := context.WithCancel(t.Context())
@@ -41,7 +43,7 @@ func TestDriverStatusIsNeverLost(t *testing.T) {
 		for i := range pods {
 			name := fmt.Sprintf("p-%d", i)
 			names = append(names, name)
-			s.Create(s.Pod(name, uses("shared")))
+			s.Create(s.Pod(name, builder.Uses("shared")))
 		}
 		s.Running(names...)
 		for _, name := range names {

@@ -10,7 +10,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -99,7 +99,7 @@ func testExtendedWithClaim(t *testing.T) {
 	s.Devices(1, numbered(3)...)
 	pod := s.extendedPod("both", s.implicit(), "1")
 	pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "claim", ResourceClaimName: ptr.To("claim")}}
-	s.Create(one("claim", s.Want(2)), pod)
+	s.Create(builder.Claim("claim", s.Want(2)).Obj(), pod)
 	s.Running("both")
 	require.Equal(t, s.Node(1), s.LivePod("both").Spec.NodeName, "the only one with enough devices for both")
 	require.Len(t, s.Results("both"), 3)
@@ -230,11 +230,11 @@ func testExtendedBurst(t *testing.T) {
 	for node := range nodes {
 		s.Devices(node, numbered(perNode)...)
 	}
-	s.Create(workload.Template("one", workload.Request("gpu", s.Want(1))))
+	s.Create(builder.Claim("one", s.Want(1)).Template())
 	for i := range pods {
 		name := fmt.Sprintf("pod-%02d", i)
 		if i%4 == 3 {
-			s.Create(s.Pod(name, fromTemplate("one")))
+			s.Create(s.Pod(name, builder.FromTemplate("one")))
 		} else {
 			s.Create(s.extendedPod(name, s.implicit(), "1"))
 		}

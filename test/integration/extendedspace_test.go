@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 // implicit is the extended resource that the class of the space stands for by its name.
@@ -24,7 +24,7 @@ func (s *space) explicit() string { return "example.com/" + s.Name }
 // namedClass is another class with the devices of the space. It says which extended
 // resource it stands for.
 func (s *space) namedClass() *resourceapi.DeviceClass {
-	class := workload.Class(s.Name+"-named", workload.OfDriver(s.Driver))
+	class := builder.Class(s.Name+"-named", builder.OfDriver(s.Driver))
 	class.Spec.ExtendedResourceName = ptr.To(s.explicit())
 	return class
 }

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 	"github.com/quartermaster-dra/quartermaster/manifests"
 )
 
@@ -30,7 +30,7 @@ func TestBesideStockScheduler(t *testing.T) {
 	for node := range 2 {
 		claiming.Devices(node, numbered(pods/2)...)
 	}
-	claiming.Create(workload.Template("one", workload.Request("gpu", claiming.Want(1))))
+	claiming.Create(builder.Claim("one", claiming.Want(1)).Template())
 	// Both kinds of pods on the same nodes at the same time.
 	onSharedNodes := plain.Pod("plain", nil).Spec.NodeSelector
 	for key := range onSharedNodes {
@@ -49,7 +49,7 @@ func TestBesideStockScheduler(t *testing.T) {
 		require.Equal(t, corev1.DefaultSchedulerName, plain.scheduledBy(name))
 	}
 	for _, pod := range claiming.Pods() {
-		require.Equal(t, workload.SchedulerName, claiming.scheduledBy(pod.Name))
+		require.Equal(t, builder.SchedulerName, claiming.scheduledBy(pod.Name))
 	}
 }
 
@@ -122,7 +122,7 @@ func TestReplaceDefaultScheduler(t *testing.T) {
 			continue
 		}
 		count := map[string]int64{"claiming": 2, "greedy": 3}[name]
-		s.Create(one(name, s.Want(count)), s.anonymous(s.Pod(name, uses(name))))
+		s.Create(builder.Claim(name, s.Want(count)).Obj(), s.anonymous(s.Pod(name, builder.Uses(name))))
 	}
 	s.Running("before", "plain", "claiming")
 	require.Len(t, s.Results("claiming"), 2)

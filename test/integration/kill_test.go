@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -26,7 +26,7 @@ func TestKilledInTheMiddleOfABurst(t *testing.T) {
 	for node := range nodes {
 		s.Devices(node, numbered(waves*podsPerWave/nodes)...)
 	}
-	s.Create(workload.Template("one", workload.Request("gpu", s.Want(1))))
+	s.Create(builder.Claim("one", s.Want(1)).Template())
 	scheduler := s.StartScheduler(harness.SchedulerOptions{QPS: requestsPerSec})
 
 	for wave := range waves {

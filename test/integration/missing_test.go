@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 // Pods that refer to what does not exist say so, are in nobody's way, and run once
@@ -25,13 +25,13 @@ func testMissingClass(t *testing.T) {
 	s := newSpace(t, "noclass", 1)
 	s.Devices(0, numbered(3)...)
 	late, never := s.Name+"-late", s.Name+"-never"
-	s.ClaimAndPod("late", workload.Devices{Class: late, Count: 1})
-	s.ClaimAndPod("never", workload.Devices{Class: never, Count: 1})
+	s.ClaimAndPod("late", builder.Request("gpu", late))
+	s.ClaimAndPod("never", builder.Request("gpu", never))
 	s.Waiting("late", "claim "+s.Name+"/late", "request gpu", "device class "+late+" does not exist")
 	s.Waiting("never", "claim "+s.Name+"/never", "request gpu", "device class "+never+" does not exist")
 	s.ClaimAndPod("other", s.Want(1))
 	s.Running("other")
-	s.Create(workload.Class(late, workload.OfDriver(s.Driver)))
+	s.Create(builder.Class(late, builder.OfDriver(s.Driver)))
 	s.RunningSoon("late")
 	s.Waiting("never", "device class "+never+" does not exist")
 }
@@ -39,21 +39,21 @@ func testMissingClass(t *testing.T) {
 func testMissingClaim(t *testing.T) {
 	s := newSpace(t, "noclaim", 1)
 	s.Devices(0, numbered(2)...)
-	s.Create(one("present", s.Want(1)), s.Pod("late", uses("present", "late")))
+	s.Create(builder.Claim("present", s.Want(1)).Obj(), s.Pod("late", builder.Uses("present", "late")))
 	s.Waiting("late", "claim "+s.Name+"/late", "does not exist")
 	require.Nil(t, s.LiveClaim("present").Status.Allocation, "a pod that cannot run holds no devices")
-	s.Create(one("late", s.Want(1)))
+	s.Create(builder.Claim("late", s.Want(1)).Obj())
 	s.RunningSoon("late")
 }
 
 func testMissingTemplate(t *testing.T) {
 	s := newSpace(t, "notemplate", 1)
 	s.Devices(0, numbered(2)...)
-	s.Create(s.Pod("late", fromTemplate("late")))
+	s.Create(s.Pod("late", builder.FromTemplate("late")))
 	s.Waiting("late", "late in the pod", "template "+s.Name+"/late")
 	s.ClaimAndPod("other", s.Want(1))
 	s.Running("other")
-	s.Create(workload.Template("late", workload.Request("gpu", s.Want(1))))
+	s.Create(builder.Claim("late", s.Want(1)).Template())
 	s.RunningSoon("late")
 }
 

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 // In a cluster that is nearly full, PreFilter names the few nodes that have devices.
@@ -18,7 +18,7 @@ func TestNearlyFullCluster(t *testing.T) {
 	t.Parallel()
 	const nodes = 6
 	s := newSpace(t, "nearly-full", nodes)
-	s.Create(workload.Template("gpu", workload.Request("gpu", workload.Devices{Class: s.Name, Count: 1})))
+	s.Create(builder.Claim("gpu", builder.Request("gpu", s.Name)).Template())
 	free := make(map[string]bool)
 	for i := range nodes {
 		s.Devices(i, numbered(1)...)
@@ -26,7 +26,7 @@ func TestNearlyFullCluster(t *testing.T) {
 	}
 	for i := range nodes - 1 {
 		name := fmt.Sprintf("holds-%d", i)
-		s.Create(s.Pod(name, fromTemplate("gpu")))
+		s.Create(s.Pod(name, builder.FromTemplate("gpu")))
 		s.Running(name)
 		pod, err := s.KnownPod(name)
 		require.NoError(t, err)
@@ -35,13 +35,13 @@ func TestNearlyFullCluster(t *testing.T) {
 	require.Len(t, free, 1)
 	for node := range free {
 		s.patchNode(node, `{"spec":{"taints":[{"key":"example.com/broken","effect":"NoSchedule"}]}}`)
-		s.Create(s.Pod("last", fromTemplate("gpu")))
+		s.Create(s.Pod("last", builder.FromTemplate("gpu")))
 		s.Waiting("last", "node(s) had untolerated taint(s)", fmt.Sprintf("%d cannot allocate all claims: claim gpu of the pod, request gpu: ", nodes-1),
 			"the only device that matches is held by another claim")
 		s.patchNode(node, `{"spec":{"taints":null}}`)
 		s.Running("last")
 	}
-	s.Create(s.Pod("too-many", fromTemplate("gpu")))
+	s.Create(s.Pod("too-many", builder.FromTemplate("gpu")))
 	s.Waiting("too-many", fmt.Sprintf("%d cannot allocate all claims: claim gpu of the pod, request gpu: ", nodes), "the only device that matches is held by another claim")
 	s.DeletePod("holds-0")
 	s.Running("too-many")
@@ -57,10 +57,10 @@ func TestClaimsWithoutRequests(t *testing.T) {
 		s.Devices(i, numbered(1)...)
 		s.patchNode(s.Node(i), `{"spec":{"taints":[{"key":"example.com/broken","effect":"NoSchedule"}]}}`)
 	}
-	s.Create(workload.Template("nothing"))
+	s.Create(builder.Claim("nothing").Template())
 	for i := range pods {
 		name := fmt.Sprintf("p%d", i)
-		s.Create(s.Pod(name, fromTemplate("nothing")))
+		s.Create(s.Pod(name, builder.FromTemplate("nothing")))
 		s.Running(name)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 // A pod with a claim gets a node nominated while others make room for it there, and
@@ -25,7 +27,7 @@ func TestNominatedNode(t *testing.T) {
 	s.Create(withCPUs(s.PodOnNode("victim", 1, nil), "20", ""))
 	s.Running("victim")
 
-	s.Create(one("device", s.Want(1)), withCPUs(s.Pod("preemptor", uses("device")), "20", s.Name))
+	s.Create(builder.Claim("device", s.Want(1)).Obj(), withCPUs(s.Pod("preemptor", builder.Uses("device")), "20", s.Name))
 	s.Gone("victim")
 	s.Running("preemptor")
 	require.Equal(t, s.Node(1), s.LivePod("preemptor").Spec.NodeName)
@@ -34,7 +36,7 @@ func TestNominatedNode(t *testing.T) {
 	// Preemption does not help where there are no devices.
 	s.Create(withCPUs(s.PodOnNode("bystander", 0, nil), "20", ""))
 	s.Running("bystander")
-	s.Create(one("other", s.Want(1)), withCPUs(s.PodOnNode("elsewhere", 0, uses("other")), "20", s.Name))
+	s.Create(builder.Claim("other", s.Want(1)).Obj(), withCPUs(s.PodOnNode("elsewhere", 0, builder.Uses("other")), "20", s.Name))
 	s.Waiting("elsewhere", "claim "+s.Name+"/other", "Preemption is not helpful for scheduling")
 	s.Running("bystander")
 }

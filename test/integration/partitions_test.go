@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 )
 
 // Devices that draw from counters of their pool (KEP-4815).
@@ -58,7 +57,7 @@ func (s *space) gpuPool(gpus int) {
 	s.Create(counters.Obj(), devices.Obj())
 }
 
-func (s *space) ofSize(memory string, count int64) workload.Devices {
+func (s *space) ofSize(memory string, count int64) *builder.RequestBuilder {
 	return s.Want(count, fmt.Sprintf("%s == %q", s.Attribute("size"), memory))
 }
 
@@ -88,7 +87,7 @@ func testCountersUsedUp(t *testing.T) {
 	s.gpuPool(2)
 	s.ClaimAndPod("half", s.ofSize("20Gi", 1))
 	s.Running("half")
-	s.Create(workload.Template("one", workload.Request("gpu", s.ofSize("10Gi", 1))))
+	s.Create(builder.Claim("one", s.ofSize("10Gi", 1)).Template())
 	s.CreatePods("quarter", 8)
 	s.Eventually("have six quarters in use", s.runningOf("quarter", 6))
 	s.DeletePod("half")
@@ -126,11 +125,11 @@ func testCountersOfNodes(t *testing.T) {
 		}
 	}
 	s.Create(fabric("counters").OnAllNodes().Counters("switch", "lanes", "64").Obj(), fabric("devices").PerDevice().Devices(devices...).Obj())
-	s.Create(one("here", s.Want(3)), s.PodOnNode("here", 0, uses("here")))
+	s.Create(builder.Claim("here", s.Want(3)).Obj(), s.PodOnNode("here", 0, builder.Uses("here")))
 	s.Running("here")
-	s.Create(one("two", s.Want(2)), s.PodOnNode("two", 1, uses("two")))
+	s.Create(builder.Claim("two", s.Want(2)).Obj(), s.PodOnNode("two", 1, builder.Uses("two")))
 	s.Waiting("two", "claim "+s.Name+"/two", "request gpu")
-	s.Create(one("single", s.Want(1)), s.PodOnNode("single", 1, uses("single")))
+	s.Create(builder.Claim("single", s.Want(1)).Obj(), s.PodOnNode("single", 1, builder.Uses("single")))
 	s.Running("single")
 	s.DeletePod("here")
 	s.RunningSoon("two")
@@ -145,7 +144,7 @@ func testDeviceForEachNode(t *testing.T) {
 		devices = append(devices, builder.Device("of-"+s.Node(node)).OnNode(s.Node(node)))
 	}
 	s.Create(builder.Slice(s.Name).OfDriver(s.Driver).PerDevice().Devices(devices...).Obj())
-	s.Create(workload.Template("one", workload.Request("gpu", s.Want(1))))
+	s.Create(builder.Claim("one", s.Want(1)).Template())
 	s.CreatePods("pod", nodes)
 	for i := range nodes {
 		name := fmt.Sprintf("pod-%03d", i)
@@ -162,10 +161,10 @@ func testMultiHostDevice(t *testing.T) {
 		s.AddNode(i, map[string]string{rack: s.Name})
 	}
 	s.Create(builder.Slice(s.Name).OfDriver(s.Driver).PerDevice().Devices(builder.Device("ring").OnLabeled(rack, s.Name)).Obj())
-	s.Create(one("ring", s.Want(1)))
+	s.Create(builder.Claim("ring", s.Want(1)).Obj())
 	var pods []string
 	for i := range hosts {
-		pod := s.Pod(fmt.Sprintf("host-%d", i), uses("ring"))
+		pod := s.Pod(fmt.Sprintf("host-%d", i), builder.Uses("ring"))
 		pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
 			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
 				TopologyKey:   corev1.LabelHostname,

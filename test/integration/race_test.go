@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 // Two hundred pods that each want one of a hundred devices.
@@ -18,7 +18,7 @@ func TestMorePodsThanDevices(t *testing.T) {
 	for node := range nodes {
 		s.Devices(node, numbered(devicesPerNode)...)
 	}
-	s.Create(workload.Template("one", workload.Request("gpu", s.Want(1))))
+	s.Create(builder.Claim("one", s.Want(1)).Template())
 	s.CreatePods("racer", pods)
 
 	first := s.RunningAndWaiting(devices, pods-devices)

@@ -56,11 +56,11 @@ func testLabelledNodes(t *testing.T) {
 		s.AddNode(i, map[string]string{rack: s.Name})
 	}
 	s.Create(builder.Slice(s.Name).OfDriver(s.Driver).OnLabeled(rack, s.Name).Devices(numbered(2)...).Obj())
-	s.Create(one("shared", s.Want(2)), s.PodOnNode("first", 1, uses("shared")), s.PodOnNode("second", 2, uses("shared")))
+	s.Create(builder.Claim("shared", s.Want(2)).Obj(), s.PodOnNode("first", 1, builder.Uses("shared")), s.PodOnNode("second", 2, builder.Uses("shared")))
 	s.Running("first", "second")
 	require.Equal(t, s.DeviceNames("first"), s.DeviceNames("second"))
 	require.Empty(t, cmp.Diff(builder.NodeSelector(rack, s.Name), s.selectorOf("first")))
-	s.Create(s.PodOnNode("third", 0, uses("shared")))
+	s.Create(s.PodOnNode("third", 0, builder.Uses("shared")))
 	s.Waiting("third", "claim "+s.Name+"/shared", "allocated on other nodes")
 }
 
@@ -77,7 +77,7 @@ func testLabelSetLater(t *testing.T) {
 func testAllNodes(t *testing.T) {
 	s := newSpace(t, "everywhere", 2)
 	s.Create(builder.Slice(s.Name).OfDriver(s.Driver).OnAllNodes().Devices(numbered(2)...).Obj())
-	s.Create(one("shared", s.Want(1)), s.PodOnNode("first", 0, uses("shared")), s.PodOnNode("second", 1, uses("shared")))
+	s.Create(builder.Claim("shared", s.Want(1)).Obj(), s.PodOnNode("first", 0, builder.Uses("shared")), s.PodOnNode("second", 1, builder.Uses("shared")))
 	s.Running("first", "second")
 	require.Equal(t, s.DeviceNames("first"), s.DeviceNames("second"))
 	require.Nil(t, s.selectorOf("first"))
@@ -105,7 +105,7 @@ func testPerDevice(t *testing.T) {
 		{node: 1, selector: nil},
 	} {
 		name := s.Node(i)
-		s.Create(one(name, s.Want(1)), s.PodOnNode(name, want.node, uses(name)))
+		s.Create(builder.Claim(name, s.Want(1)).Obj(), s.PodOnNode(name, want.node, builder.Uses(name)))
 		s.Running(name)
 		require.Equal(t, []string{s.Name + "/" + fmt.Sprintf("gpu-%d", i)}, s.DeviceNames(name))
 		require.Empty(t, cmp.Diff(want.selector, s.selectorOf(name)))

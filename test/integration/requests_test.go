@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 )
 
 // How many devices a request gets, and of which kind.
@@ -25,10 +24,10 @@ func TestRequests(t *testing.T) {
 func testExactCount(t *testing.T) {
 	s := newSpace(t, "exact", 1)
 	s.Devices(0, numbered(6)...)
-	s.Create(workload.Claim("split",
-		workload.Request("few", s.Want(1)),
-		workload.Request("many", s.Want(3)),
-	), s.Pod("split", uses("split")))
+	s.Create(builder.Claim("split",
+		s.Want(1).Named("few"),
+		s.Want(3).Named("many"),
+	).Obj(), s.Pod("split", builder.Uses("split")))
 	s.Running("split")
 	byRequest := map[string]int{}
 	for _, result := range s.Results("split") {
@@ -50,8 +49,8 @@ func testTooMany(t *testing.T) {
 	s.Devices(1, numbered(4)...)
 	s.ClaimAndPod("five", s.Want(5))
 	s.ClaimAndPod("forty", s.Want(40))
-	s.Create(workload.Claim("sum", workload.Request("first", s.Want(20)), workload.Request("second", s.Want(20))),
-		s.Pod("sum", uses("sum")))
+	s.Create(builder.Claim("sum", s.Want(20).Named("first"), s.Want(20).Named("second")).Obj(),
+		s.Pod("sum", builder.Uses("sum")))
 	s.Waiting("five", "2 cannot allocate all claims: claim "+s.Name+"/five, request gpu: 4 devices match, 5 are wanted")
 	s.Waiting("forty", "claim "+s.Name+"/forty, request gpu", "asks for 40 devices", "at most 32")
 	s.Waiting("sum", "claim "+s.Name+"/sum, request second", "asks for 20 devices", "at most 32")
@@ -68,12 +67,12 @@ func testAll(t *testing.T) {
 	s := newSpace(t, "all", 2)
 	s.Devices(0, numbered(3)...)
 	s.Devices(1, numbered(2)...)
-	s.Create(one("single", s.Want(1)), s.PodOnNode("single", 0, uses("single")))
+	s.Create(builder.Claim("single", s.Want(1)).Obj(), s.PodOnNode("single", 0, builder.Uses("single")))
 	s.Running("single")
 	s.ClaimAndPod("all", s.WantAll())
 	s.Running("all")
 	require.ElementsMatch(t, []string{s.Node(1) + "/gpu-0", s.Node(1) + "/gpu-1"}, s.DeviceNames("all"))
-	s.Create(one("rest", s.WantAll()), s.PodOnNode("rest", 0, uses("rest")))
+	s.Create(builder.Claim("rest", s.WantAll()).Obj(), s.PodOnNode("rest", 0, builder.Uses("rest")))
 	s.Waiting("rest", "claim "+s.Name+"/rest", "request gpu", "all 3 matching devices are wanted, but some are held by other claims")
 	s.DeletePod("single")
 	s.RunningSoon("rest")
@@ -93,10 +92,10 @@ func testAllMatching(t *testing.T) {
 }
 
 // preferLarge makes a request for a large device or else for two small ones.
-func (s *space) preferLarge(name string) workload.ClaimPart {
-	return workload.FirstAvailable(name,
-		workload.Alternative{Name: "large", Devices: s.Want(1, s.Attribute("size")+` == "large"`)},
-		workload.Alternative{Name: "small", Devices: s.Want(2, s.Attribute("size")+` == "small"`)},
+func (s *space) preferLarge(name string) *builder.RequestBuilder {
+	return builder.FirstAvailable(name,
+		s.Want(1, s.Attribute("size")+` == "large"`).Named("large"),
+		s.Want(2, s.Attribute("size")+` == "small"`).Named("small"),
 	)
 }
 
@@ -119,13 +118,13 @@ func testFirstAvailable(t *testing.T) {
 		{pod: "first", request: "gpu/large", devices: 1},
 		{pod: "second", request: "gpu/small", devices: 2},
 	} {
-		s.Create(workload.Claim(step.pod, s.preferLarge("gpu")), s.Pod(step.pod, uses(step.pod)))
+		s.Create(builder.Claim(step.pod, s.preferLarge("gpu")).Obj(), s.Pod(step.pod, builder.Uses(step.pod)))
 		s.Running(step.pod)
 		results := s.Results(step.pod)
 		require.Len(t, results, step.devices)
 		require.Equal(t, step.request, results[0].Request)
 	}
-	s.Create(workload.Claim("third", s.preferLarge("gpu")), s.Pod("third", uses("third")))
+	s.Create(builder.Claim("third", s.preferLarge("gpu")).Obj(), s.Pod("third", builder.Uses("third")))
 	s.Waiting("third", "claim "+s.Name+"/third", "request gpu", "no alternative fits (large and small: all devices that match are held by other claims)")
 	s.DeletePod("first")
 	s.RunningSoon("third")
@@ -138,7 +137,7 @@ func testFirstAvailableScore(t *testing.T) {
 	s.Devices(0, sized("small", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7")...)
 	s.Devices(1, sized("large", "l0", "l1", "l2", "l3")...)
 	s.Devices(2, sized("small", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7")...)
-	s.Create(workload.Template("one", s.preferLarge("gpu")))
+	s.Create(builder.Claim("one", s.preferLarge("gpu")).Template())
 	s.CreatePods("picky", pods)
 	s.RunningAndWaiting(pods, 0)
 	for _, pod := range s.Pods() {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -24,12 +24,10 @@ func TestKilledWithSharesAndCountersInUse(t *testing.T) {
 	s := newOwnSpace(t, "killedshares", 2)
 	s.Devices(1, nic("nic-0", "30G", nil).Attr("size", "any"), nic("nic-1", "30G", nil).Attr("size", "any"))
 	s.gpuPool(quarters / 4)
-	devices := s.wantShare("3G")
-	devices.Where = []string{"device.allowMultipleAllocations"}
-	s.Create(workload.Template("share", workload.Request("gpu", devices)), workload.Template("quarter", workload.Request("gpu", s.ofSize("10Gi", 1))))
+	s.Create(builder.Claim("share", s.wantShare("3G").Where("device.allowMultipleAllocations")).Template(), builder.Claim("quarter", s.ofSize("10Gi", 1)).Template())
 	create := func(first, count int) {
 		for i := first; i < first+count; i++ {
-			s.Create(s.Pod(fmt.Sprintf("share-%d", i), fromTemplate("share")), s.Pod(fmt.Sprintf("quarter-%d", i), fromTemplate("quarter")))
+			s.Create(s.Pod(fmt.Sprintf("share-%d", i), builder.FromTemplate("share")), s.Pod(fmt.Sprintf("quarter-%d", i), builder.FromTemplate("quarter")))
 		}
 	}
 	scheduler := s.StartScheduler(harness.SchedulerOptions{QPS: requestsPerSec})

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -24,9 +25,9 @@ func TestResumeAfterCrash(t *testing.T) {
 	}
 	claimed := func(pod string, claims ...string) {
 		for _, claim := range claims {
-			s.Create(one(claim, s.Want(1)))
+			s.Create(builder.Claim(claim, s.Want(1)).Obj())
 		}
-		s.Create(s.Pod(pod, uses(claims...)))
+		s.Create(s.Pod(pod, builder.Uses(claims...)))
 	}
 
 	// Between the two writes: only the finalizer is there.
@@ -44,10 +45,10 @@ func TestResumeAfterCrash(t *testing.T) {
 	s.Protect("half-open")
 	// A pod that shares a claim with one whose binding was cut short.
 	claimed("sharing", "common")
-	s.Create(s.Pod("partner", uses("common")))
+	s.Create(s.Pod("partner", builder.Uses("common")))
 	s.allocateOn("common", 0, "gpu-4", ours("sharing"))
 	// Allocated for a pod where it cannot run.
-	s.Create(one("misplaced", s.Want(1)), s.PodOnNode("misplaced", 1, uses("misplaced")))
+	s.Create(builder.Claim("misplaced", s.Want(1)).Obj(), s.PodOnNode("misplaced", 1, builder.Uses("misplaced")))
 	s.allocateOn("misplaced", 0, "gpu-5", ours("misplaced"))
 
 	s.StartScheduler(harness.SchedulerOptions{})

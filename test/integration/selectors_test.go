@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 // CEL selectors of classes and requests, good ones and bad ones.
@@ -28,12 +28,12 @@ func testSelectorsTogether(t *testing.T) {
 	s := newSpace(t, "selectors", 1)
 	s.Devices(0, numbered(8)...)
 	upper := s.Name + "-upper"
-	s.Create(workload.Class(upper, workload.OfDriver(s.Driver), s.Attribute("index")+" >= 4"))
+	s.Create(builder.Class(upper, builder.OfDriver(s.Driver), s.Attribute("index")+" >= 4"))
 	even := s.Attribute("index") + " % 2 == 0"
-	s.ClaimAndPod("both", workload.Devices{Class: upper, Count: 2, Where: []string{even}})
+	s.ClaimAndPod("both", builder.Request("gpu", upper).Count(2).Where(even))
 	s.Running("both")
 	require.ElementsMatch(t, []string{s.Node(0) + "/gpu-4", s.Node(0) + "/gpu-6"}, s.DeviceNames("both"))
-	s.ClaimAndPod("more", workload.Devices{Class: upper, Count: 1, Where: []string{even}})
+	s.ClaimAndPod("more", builder.Request("gpu", upper).Where(even))
 	s.Waiting("more", "request gpu", "all 2 devices that match are held by other claims")
 }
 
@@ -54,8 +54,8 @@ func testFailingClassSelector(t *testing.T) {
 	s := newSpace(t, "badclass", 1)
 	s.Devices(0, numbered(2)...)
 	bad := s.Name + "-bad"
-	s.Create(workload.Class(bad, workload.OfDriver(s.Driver), s.lacking()))
-	s.ClaimAndPod("bad", workload.Devices{Class: bad, Count: 1})
+	s.Create(builder.Class(bad, builder.OfDriver(s.Driver), s.lacking()))
+	s.ClaimAndPod("bad", builder.Request("gpu", bad))
 	s.Waiting("bad", "selector 1 of device class "+bad, "CEL runtime error", "lacking")
 	s.ClaimAndPod("good", s.Want(1))
 	s.Running("good")
@@ -77,10 +77,10 @@ func testSelectorFailingOnOneNode(t *testing.T) {
 	s := newSpace(t, "badnode", 2)
 	s.Devices(0, sized("large", "dev")...)
 	s.Devices(1, numbered(1)...)
-	s.Create(one("any", s.Want(1, s.Attribute("index")+" == 0")))
-	s.Create(s.PodOnNode("there", 0, uses("any")))
+	s.Create(builder.Claim("any", s.Want(1, s.Attribute("index")+" == 0")).Obj())
+	s.Create(s.PodOnNode("there", 0, builder.Uses("any")))
 	s.Waiting("there", "claim "+s.Name+"/any, request gpu, selector 0", "CEL runtime error", "index")
-	s.Create(s.Pod("anywhere", uses("any")))
+	s.Create(s.Pod("anywhere", builder.Uses("any")))
 	s.Running("anywhere")
 	require.Equal(t, s.Node(1), s.LivePod("anywhere").Spec.NodeName)
 }
@@ -94,8 +94,8 @@ func testRefusedSelectors(t *testing.T) {
 	for _, variable := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"} {
 		costly = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9].all(" + variable + ", " + costly + ")"
 	}
-	class := func(expression string) runtime.Object { return workload.Class(s.Name+"-refused", expression) }
-	claim := func(expression string) runtime.Object { return one("refused", s.Want(1, expression)) }
+	class := func(expression string) runtime.Object { return builder.Class(s.Name+"-refused", expression) }
+	claim := func(expression string) runtime.Object { return builder.Claim("refused", s.Want(1, expression)).Obj() }
 	for name, test := range map[string]struct {
 		object runtime.Object
 		want   string
@@ -105,7 +105,7 @@ func testRefusedSelectors(t *testing.T) {
 		"class, costly":  {class(costly), "cost limit"},
 		"claim, syntax":  {claim("device.driver =="), "compilation failed"},
 		"claim, costly":  {claim(costly), "cost limit"},
-		"claim, too few": {one("refused", s.Want(-1)), "greater than zero"},
+		"claim, too few": {builder.Claim("refused", s.Want(-1)).Obj(), "greater than zero"},
 	} {
 		err := cluster.Objects.Create(t.Context(), s.Name, test.object)
 		require.ErrorContains(t, err, test.want, name)

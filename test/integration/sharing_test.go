@@ -17,14 +17,14 @@ func TestClaimSharedByMany(t *testing.T) {
 	const most, more, nodes = resourceapi.ResourceClaimReservedForMaxSize, 5, 4 // a node runs 110 pods
 	s := newSpace(t, "sharedbymany", nodes)
 	s.Create(builder.Slice(s.Name).OfDriver(s.Driver).OnAllNodes().Devices(numbered(2)...).Obj())
-	s.Create(one("shared", s.Want(1)))
+	s.Create(builder.Claim("shared", s.Want(1)).Obj())
 	for i := range most {
-		s.Create(s.Pod(fmt.Sprintf("first-%d", i), uses("shared")))
+		s.Create(s.Pod(fmt.Sprintf("first-%d", i), builder.Uses("shared")))
 	}
 	s.Eventually("run all pods that the claim can have", s.runningOf("first", most))
 	require.Len(t, s.LiveClaim("shared").Status.ReservedFor, most)
 	for i := range more {
-		s.Create(s.Pod(fmt.Sprintf("more-%d", i), uses("shared")))
+		s.Create(s.Pod(fmt.Sprintf("more-%d", i), builder.Uses("shared")))
 	}
 	s.Eventually("have the others wait", s.waitingOf("more", more, fmt.Sprintf("is reserved for %d pods, which is the limit", most)))
 	for i := range more + 1 {

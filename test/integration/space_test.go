@@ -12,13 +12,8 @@ type space struct {
 	*harness.Space
 }
 
-// Short names for what most tests use.
-var (
-	numbered     = harness.Numbered
-	one          = harness.One
-	uses         = harness.Uses
-	fromTemplate = harness.FromTemplate
-)
+// numbered is short, because most tests use it.
+var numbered = harness.Numbered
 
 // newSpace makes a space with nodes without devices, for pods of the shared scheduler.
 func newSpace(t *testing.T, name string, nodes int) *space {

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 const (
@@ -27,10 +27,8 @@ func TestTaints(t *testing.T) {
 }
 
 // tolerant asks for one device, whatever is wrong with it.
-func (s *space) tolerant(effect resourceapi.DeviceTaintEffect) workload.Devices {
-	devices := s.Want(1)
-	devices.Tolerations = []resourceapi.DeviceToleration{workload.Tolerate(sick, effect)}
-	return devices
+func (s *space) tolerant(effect resourceapi.DeviceTaintEffect) *builder.RequestBuilder {
+	return s.Want(1).Tolerate(sick, effect)
 }
 
 func testDriverTaint(t *testing.T) {
@@ -47,13 +45,13 @@ func testDriverTaint(t *testing.T) {
 	s.Running("tolerant")
 	result := s.Results("tolerant")[0]
 	require.Equal(t, "gpu-0", result.Device)
-	require.Equal(t, []resourceapi.DeviceToleration{workload.Tolerate(sick, noSchedule)}, result.Tolerations)
+	require.Equal(t, []resourceapi.DeviceToleration{builder.Toleration(sick, noSchedule)}, result.Tolerations)
 }
 
 func testTaintRule(t *testing.T) {
 	s := newSpace(t, "rule", 1)
 	s.Devices(0, numbered(2)...)
-	rule := workload.TaintRule(s.Name, s.Driver, s.Node(0), "gpu-1", sick, noSchedule)
+	rule := builder.TaintRule(s.Name, s.Driver, s.Node(0), "gpu-1", sick, noSchedule)
 	s.Create(rule)
 	s.ClaimAndPod("first", s.Want(1))
 	s.Running("first")
@@ -70,11 +68,11 @@ func testTaintRuleForPool(t *testing.T) {
 	s := newSpace(t, "poolrule", 2)
 	s.Devices(0, numbered(2)...)
 	s.Devices(1, numbered(1)...)
-	s.Create(one("user", s.Want(1)), s.PodOnNode("user", 0, uses("user")))
+	s.Create(builder.Claim("user", s.Want(1)).Obj(), s.PodOnNode("user", 0, builder.Uses("user")))
 	s.Running("user")
-	rule := workload.TaintRule(s.Name, s.Driver, s.Node(0), "", sick, noSchedule)
+	rule := builder.TaintRule(s.Name, s.Driver, s.Node(0), "", sick, noSchedule)
 	s.Create(rule)
-	s.Create(one("next", s.Want(1)), s.PodOnNode("next", 0, uses("next")))
+	s.Create(builder.Claim("next", s.Want(1)).Obj(), s.PodOnNode("next", 0, builder.Uses("next")))
 	s.Waiting("next", "claim "+s.Name+"/next", "request gpu", "taints that are not tolerated")
 	s.ClaimAndPod("elsewhere", s.Want(1))
 	s.Running("elsewhere", "user")
@@ -86,13 +84,13 @@ func testTaintRuleForPool(t *testing.T) {
 func testTaintEviction(t *testing.T) {
 	s := newSpace(t, "eviction", 1)
 	s.Devices(0, numbered(2)...)
-	s.Create(workload.Template("one", workload.Request("gpu", s.Want(1))))
-	s.Create(s.Pod("victim", fromTemplate("one")))
+	s.Create(builder.Claim("one", s.Want(1)).Template())
+	s.Create(s.Pod("victim", builder.FromTemplate("one")))
 	s.Running("victim")
 	require.Equal(t, []string{s.Node(0) + "/gpu-0"}, s.DeviceNames("victim"))
-	s.Create(workload.TaintRule(s.Name, s.Driver, s.Node(0), "gpu-0", sick, noExecute))
+	s.Create(builder.TaintRule(s.Name, s.Driver, s.Node(0), "gpu-0", sick, noExecute))
 	s.Gone("victim")
-	s.Create(s.Pod("successor", fromTemplate("one")))
+	s.Create(s.Pod("successor", builder.FromTemplate("one")))
 	s.Running("successor")
 	require.Equal(t, []string{s.Node(0) + "/gpu-1"}, s.DeviceNames("successor"))
 	s.ClaimAndPod("tolerant", s.tolerant(noExecute))

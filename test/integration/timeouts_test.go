@@ -79,8 +79,8 @@ func testBindingLate(t *testing.T) {
 	s := newOwnSpace(t, "binding-late", 1)
 	scheduler := s.StartScheduler(harness.SchedulerOptions{PluginArgs: map[string]any{"bindingTimeout": "1s"}})
 	s.gatedSlice(0, "gpu-9")
-	s.Create(one("shared", s.Want(1)))
-	s.Create(s.Pod("p", uses("shared")))
+	s.Create(builder.Claim("shared", s.Want(1)).Obj())
+	s.Create(s.Pod("p", builder.Uses("shared")))
 	s.holds("shared", s.gatedPool(0)+"/gpu-9")
 	somebody := foreignConsumer("somebody")
 	s.UpdateClaimStatus("shared", func(claim *resourceapi.ResourceClaim) {
@@ -125,9 +125,9 @@ func testBindingGateOff(t *testing.T) {
 	s.gatedSlice(0, "gpu-9")
 	s.ClaimAndPod("waits", s.Want(1))
 	s.Waiting("waits", "DRADeviceBindingConditions")
-	s.Create(one("given", s.Want(1)))
+	s.Create(builder.Claim("given", s.Want(1)).Obj())
 	s.allocateGated("given", "gpu-9")
-	s.Create(s.Pod("p", uses("given")))
+	s.Create(s.Pod("p", builder.Uses("given")))
 	s.Running("p")
 	s.DeletePod("waits")
 }

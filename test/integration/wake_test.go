@@ -6,9 +6,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -22,16 +23,16 @@ func TestFreedDevicesWakeWhoWantsThem(t *testing.T) {
 	scheduler := s.StartScheduler(harness.SchedulerOptions{})
 	// Two kinds of devices of one driver, in different pools of one node.
 	for _, kind := range []string{"disk", "gpu"} {
-		s.Create(workload.Class(s.Name+"-"+kind, workload.OfDriver(s.Driver), fmt.Sprintf("%s == %q", s.Attribute("kind"), kind)))
+		s.Create(builder.Class(s.Name+"-"+kind, builder.OfDriver(s.Driver), fmt.Sprintf("%s == %q", s.Attribute("kind"), kind)))
 		s.Create(builder.Slice(s.Name + "-" + kind).OfDriver(s.Driver).OnNode(s.Node(0)).
 			Devices(builder.Device("only").Attr("kind", kind)).Obj())
-		s.Create(workload.Template(kind, workload.Request(kind, workload.Devices{Class: s.Name + "-" + kind, Count: 1})))
-		s.Create(s.Pod("holds-"+kind, fromTemplate(kind)))
+		s.Create(builder.Claim(kind, builder.Request(kind, s.Name+"-"+kind)).Template())
+		s.Create(s.Pod("holds-"+kind, builder.FromTemplate(kind)))
 		s.Running("holds-" + kind)
-		s.Create(s.Pod("wants-"+kind, fromTemplate(kind)))
+		s.Create(s.Pod("wants-"+kind, builder.FromTemplate(kind)))
 		s.Waiting("wants-"+kind, "request "+kind, "the only device that matches is held by another claim")
 	}
-	s.Create(s.Pod("wants-two-gpus", append(fromTemplate("gpu"), workload.Use{As: "second", Template: "gpu"})))
+	s.Create(s.Pod("wants-two-gpus", append(builder.FromTemplate("gpu"), corev1.PodResourceClaim{Name: "second", ResourceClaimTemplateName: ptr.To("gpu")})))
 	s.Waiting("wants-two-gpus")
 	before := s.asleep(scheduler, 3)
 

@@ -19,7 +19,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 )
 
 const (
@@ -82,7 +81,7 @@ func newPod(name string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: corev1.PodSpec{
-			SchedulerName: workload.SchedulerName, TerminationGracePeriodSeconds: ptr.To[int64](0),
+			SchedulerName: builder.SchedulerName, TerminationGracePeriodSeconds: ptr.To[int64](0),
 			NodeSelector: map[string]string{nodeLabel: "shared"},
 			Containers:   []corev1.Container{{Name: "main", Image: "example.com/none"}},
 		},

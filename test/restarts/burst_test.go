@@ -8,9 +8,11 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/stretchr/testify/require"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -34,7 +36,7 @@ func newBurst(s *harness.Space, prefix string, pods int) burst {
 	s.T.Helper()
 	b := burst{space: s, prefix: prefix, pods: pods}
 	for i := range b.sharedClaims() {
-		s.Create(harness.One(b.sharedClaim(i), s.Want(1)))
+		s.Create(builder.Claim(b.sharedClaim(i), s.Want(1)).Obj())
 	}
 	return b
 }
@@ -43,7 +45,7 @@ func newBurst(s *harness.Space, prefix string, pods int) burst {
 func createTemplates(s *harness.Space) {
 	s.T.Helper()
 	for _, name := range []string{"one", "another"} {
-		s.Create(workload.Template(name, workload.Request("gpu", s.Want(1))))
+		s.Create(builder.Claim(name, s.Want(1)).Template())
 	}
 }
 
@@ -61,14 +63,14 @@ func (b burst) writes() int {
 	return b.devices() + consumers + b.pods
 }
 
-func (b burst) uses(i int) []workload.Use {
+func (b burst) uses(i int) []corev1.PodResourceClaim {
 	switch i % 10 {
 	case 0:
-		return harness.Uses(b.sharedClaim(i / 10 / sharers))
+		return builder.Uses(b.sharedClaim(i / 10 / sharers))
 	case 1:
-		return append(harness.FromTemplate("one"), harness.FromTemplate("another")...)
+		return append(builder.FromTemplate("one"), builder.FromTemplate("another")...)
 	default:
-		return harness.FromTemplate("one")
+		return builder.FromTemplate("one")
 	}
 }
 

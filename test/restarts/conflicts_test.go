@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -22,7 +23,7 @@ func TestOnlyTheLeaderReportsConflicts(t *testing.T) {
 
 	s.ClaimAndPod("first", s.Want(1))
 	runAll(s, 1)
-	s.Create(harness.One("second", s.Want(1)))
+	s.Create(builder.Claim("second", s.Want(1)).Obj())
 	s.Protect("second")
 	s.UpdateClaimStatus("second", func(claim *resourceapi.ResourceClaim) {
 		claim.Status.Allocation = s.Claims("first")[0].Status.Allocation.DeepCopy()
@@ -34,7 +35,7 @@ func TestOnlyTheLeaderReportsConflicts(t *testing.T) {
 	eventuallyLeads(s, standby, nil)
 	eventuallyReports(s, standby, 1)
 
-	s.Delete(harness.One("second", s.Want(1)))
+	s.Delete(builder.Claim("second", s.Want(1)).Obj())
 	s.ClaimGone("second")
 }
 

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -95,7 +96,7 @@ func changeEverything(s *harness.Space, base, newNode int) {
 		}
 		return nil
 	})
-	s.Create(harness.One("foreign", s.Want(1)), s.Pod("foreign", harness.Uses("foreign")))
+	s.Create(builder.Claim("foreign", s.Want(1)).Obj(), s.Pod("foreign", builder.Uses("foreign")))
 	s.Protect("foreign")
 	s.UpdateClaimStatus("foreign", func(claim *resourceapi.ResourceClaim) {
 		claim.Status.Allocation = &resourceapi.AllocationResult{

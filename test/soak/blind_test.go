@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -52,10 +53,10 @@ func (b *blind) run(ctx context.Context, profile string) error {
 // conflict makes one, waits until it is reported, and removes it.
 func (b *blind) conflict(ctx context.Context, name, profile string) error {
 	first, second := name+"-first", name+"-second"
-	pod := b.space.Pod(first, harness.Uses(first))
+	pod := b.space.Pod(first, builder.Uses(first))
 	pod.Spec.SchedulerName = profile
 	for _, err := range []error{
-		cluster.Objects.Create(ctx, b.space.Name, harness.One(first, b.space.Want(1))),
+		cluster.Objects.Create(ctx, b.space.Name, builder.Claim(first, b.space.Want(1)).Obj()),
 		cluster.Objects.Create(ctx, b.space.Name, pod),
 	} {
 		if err != nil {
@@ -96,14 +97,14 @@ func (b *blind) conflict(ctx context.Context, name, profile string) error {
 // allocateAgain makes a pod that is bound with a claim that has devices of another one. It
 // returns the UID of the claim.
 func (b *blind) allocateAgain(ctx context.Context, name string, allocation *resourceapi.AllocationResult) (types.UID, error) {
-	pod := b.space.Pod(name, harness.Uses(name))
+	pod := b.space.Pod(name, builder.Uses(name))
 	pod.Spec.SchedulerName, pod.Spec.TerminationGracePeriodSeconds = blindPrefix+"scheduler", new(int64)
 	pods, claims := cluster.Client.CoreV1().Pods(b.space.Name), cluster.Client.ResourceV1().ResourceClaims(b.space.Name)
 	pod, err := pods.Create(ctx, pod, metav1.CreateOptions{})
 	if err != nil {
 		return "", err
 	}
-	claim := harness.One(name, b.space.Want(1))
+	claim := builder.Claim(name, b.space.Want(1)).Obj()
 	claim.Finalizers = []string{resourceapi.Finalizer}
 	if claim, err = claims.Create(ctx, claim, metav1.CreateOptions{}); err != nil {
 		return "", err

@@ -10,10 +10,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -105,13 +107,13 @@ func (c *churn) start(ctx context.Context) <-chan struct{} {
 
 // set creates pods, waits until all run, lets them run for a while and deletes them.
 func (c *churn) set(ctx context.Context, name string, random *rand.Rand) error {
-	count, uses := 1, harness.FromTemplate("one")
+	count, uses := 1, builder.FromTemplate("one")
 	switch random.IntN(4) {
 	case 0:
-		uses = harness.FromTemplate("two")
+		uses = builder.FromTemplate("two")
 	case 1:
-		count, uses = 2+random.IntN(sharers-1), harness.Uses(name)
-		claim := harness.One(name, c.space.Want(1))
+		count, uses = 2+random.IntN(sharers-1), builder.Uses(name)
+		claim := builder.Claim(name, c.space.Want(1)).Obj()
 		if err := cluster.Objects.Create(ctx, c.space.Name, claim); err != nil {
 			return err
 		}
@@ -137,7 +139,7 @@ func (c *churn) set(ctx context.Context, name string, random *rand.Rand) error {
 	return c.remove(ctx, names)
 }
 
-func (c *churn) create(ctx context.Context, name, profile string, uses []workload.Use) error {
+func (c *churn) create(ctx context.Context, name, profile string, uses []corev1.PodResourceClaim) error {
 	pod := c.space.Pod(name, uses)
 	pod.Spec.SchedulerName = profile
 	return cluster.Objects.Create(ctx, c.space.Name, pod)

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
@@ -36,8 +36,8 @@ func soak(t *testing.T, name string, policy quartermaster.ConflictPolicy) {
 	for node := range nodes {
 		s.Devices(node, harness.Numbered(devicesPerNode)...)
 	}
-	s.Create(workload.Template("one", workload.Request("gpu", s.Want(1))),
-		workload.Template("two", workload.Request("gpu", s.Want(2))))
+	s.Create(builder.Claim("one", s.Want(1)).Template(),
+		builder.Claim("two", s.Want(2)).Template())
 	ours := startSchedulers(s, policy)
 	evicts, enough := policy == quartermaster.EvictOnConflict, len(ours)
 	if evicts {

@@ -3,9 +3,9 @@ package catalogue
 import (
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 )
 
 // badInputScenarios show requests that can never be served, and that they are
@@ -16,9 +16,9 @@ func badInputScenarios() []scenario.Scenario {
 
 func impossibleCounts() scenario.Scenario {
 	const name = "impossible-counts"
-	request := func(request string, count int64) workload.ClaimPart { return workload.Request(request, gpus(count)) }
+	request := func(request string, count int64) *builder.RequestBuilder { return gpus(count).Named(request) }
 	pod := func(title string) runtime.Object {
-		return workload.Pod(title, title, onNodesOf(name, claimed(title)))
+		return builder.AppPod(title, title, onNodesOf(name, builder.Uses(title)))
 	}
 	return scenario.Scenario{
 		Name:    name,
@@ -26,10 +26,10 @@ func impossibleCounts() scenario.Scenario {
 		Cluster: gpuNodes(name, 2, 8),
 		Steps: []scenario.Step{
 			scenario.Create(
-				workload.Claim("twelve", request("gpu", 12)),
-				workload.Claim("forty", request("gpu", 40)),
-				workload.Claim("twice-twenty", request("first", 20), request("second", 20)),
-				workload.Claim("eight", request("gpu", 8)),
+				builder.Claim("twelve", request("gpu", 12)).Obj(),
+				builder.Claim("forty", request("gpu", 40)).Obj(),
+				builder.Claim("twice-twenty", request("first", 20), request("second", 20)).Obj(),
+				builder.Claim("eight", request("gpu", 8)).Obj(),
 				pod("twelve"), pod("forty"), pod("twice-twenty"), pod("eight"),
 			),
 			scenario.Expect(
@@ -54,14 +54,14 @@ func brokenClaimSelector() scenario.Scenario {
 		Cluster: gpuNodes(name, 1, 4),
 		Steps: []scenario.Step{
 			scenario.Create(
-				workload.Claim("broken", workload.Request("gpu", gpus(1, noSuchAttribute()))),
-				workload.Template("sound", workload.Request("gpu", gpus(1))),
-				workload.Pod("broken", "broken", onNodesOf(name, claimed("broken"))),
+				builder.Claim("broken", gpus(1, noSuchAttribute())).Obj(),
+				builder.Claim("sound", gpus(1)).Template(),
+				builder.AppPod("broken", "broken", onNodesOf(name, builder.Uses("broken"))),
 			),
 			scenario.Expect(scenario.Waits("broken", 1, scenario.Reason{
 				Cause: celFails, Claim: "broken", Request: "gpu", Mentions: []string{"noSuchAttribute"},
 			})),
-			scenario.Create(workload.Deployment("sound", 3, onNodesOf(name, templated("sound")))),
+			scenario.Create(builder.Deployment("sound", 3, onNodesOf(name, builder.FromTemplate("sound")))),
 			scenario.Expect(scenario.Scheduled("sound", 3, scenario.NoDeviceTwice())),
 		},
 	}
@@ -73,13 +73,13 @@ func brokenClassSelector() scenario.Scenario {
 		Name:  name,
 		Shows: "The selector of one class fails at run time: pods of that class wait, those of others run.",
 		Cluster: append(gpuNodes(name, 1, 4),
-			workload.Class(broken, workload.OfDriver(fleet.GPUDriver), noSuchAttribute())),
+			builder.Class(broken, builder.OfDriver(fleet.GPUDriver), noSuchAttribute())),
 		Steps: []scenario.Step{
 			scenario.Create(
-				workload.Template("broken", workload.Request("gpu", workload.Devices{Class: broken})),
-				workload.Template("sound", workload.Request("gpu", gpus(1))),
-				workload.Deployment("broken", 2, onNodesOf(name, templated("broken"))),
-				workload.Deployment("sound", 3, onNodesOf(name, templated("sound"))),
+				builder.Claim("broken", builder.Request("gpu", broken)).Template(),
+				builder.Claim("sound", gpus(1)).Template(),
+				builder.Deployment("broken", 2, onNodesOf(name, builder.FromTemplate("broken"))),
+				builder.Deployment("sound", 3, onNodesOf(name, builder.FromTemplate("sound"))),
 			),
 			scenario.Expect(
 				scenario.Waits("broken", 2, scenario.Reason{
@@ -93,22 +93,22 @@ func brokenClassSelector() scenario.Scenario {
 
 func refusedByTheAPI() scenario.Scenario {
 	const name = "refused"
-	admin := workload.Devices{Class: gpuClass, All: true, Admin: true}
+	admin := builder.Request("gpu", gpuClass).All().Admin()
 	return scenario.Scenario{
 		Name:    name,
 		Shows:   "What the API server itself refuses never reaches the scheduler; the next claim is served.",
 		Cluster: gpuNodes(name, 1, 1),
 		Steps: []scenario.Step{
-			scenario.Refused(workload.Claim("negative", workload.Request("gpu", gpus(-1))), "count"),
-			scenario.Refused(workload.Claim("no-cel", workload.Request("gpu", gpus(1, "device.driver =="))), "expression"),
-			scenario.Refused(workload.Claim("not-boolean", workload.Request("gpu", gpus(1, "device.driver"))), "bool"),
-			scenario.Refused(workload.Claim("no-admin", workload.Request("gpu", admin)), "admin access"),
+			scenario.Refused(builder.Claim("negative", gpus(-1)).Obj(), "count"),
+			scenario.Refused(builder.Claim("no-cel", gpus(1, "device.driver ==")).Obj(), "expression"),
+			scenario.Refused(builder.Claim("not-boolean", gpus(1, "device.driver")).Obj(), "bool"),
+			scenario.Refused(builder.Claim("no-admin", admin).Obj(), "admin access"),
 			scenario.Refused(fleet.LocalSlice(fleet.GPUDriver, "nowhere",
-				fleet.PlainGPU("nowhere", 0), fleet.PlainGPU("nowhere", 0)), "Duplicate"),
+				fleet.PlainGPU("nowhere", 0), fleet.PlainGPU("nowhere", 0)).Obj(), "Duplicate"),
 			scenario.Create(
 				// 0 is not refused: it means that the field was left out.
-				workload.Claim("zero", workload.Request("gpu", gpus(0))),
-				workload.Pod("zero", "zero", onNodesOf(name, claimed("zero"))),
+				builder.Claim("zero", gpus(0)).Obj(),
+				builder.AppPod("zero", "zero", onNodesOf(name, builder.Uses("zero"))),
 			),
 			scenario.Expect(scenario.Scheduled("zero", 1, scenario.DevicesEach(1))),
 		},

@@ -3,9 +3,9 @@ package catalogue
 import (
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 )
 
 // badReferenceScenarios show names of things that do not exist (yet).
@@ -16,7 +16,7 @@ func badReferenceScenarios() []scenario.Scenario {
 func missingClass() scenario.Scenario {
 	const name, late, never = "missing-class", "gpu-late", "gpu-never"
 	claim := func(title, class string) runtime.Object {
-		return workload.Claim(title, workload.Request("gpu", workload.Devices{Class: class}))
+		return builder.Claim(title, builder.Request("gpu", class)).Obj()
 	}
 	return scenario.Scenario{
 		Name:    name,
@@ -25,15 +25,15 @@ func missingClass() scenario.Scenario {
 		Steps: []scenario.Step{
 			scenario.Create(
 				claim("late-0", late), claim("late-1", late), claim("never", never),
-				workload.Pod("late-0", "late", onNodesOf(name, claimed("late-0"))),
-				workload.Pod("late-1", "late", onNodesOf(name, claimed("late-1"))),
-				workload.Pod("never", "never", onNodesOf(name, claimed("never"))),
+				builder.AppPod("late-0", "late", onNodesOf(name, builder.Uses("late-0"))),
+				builder.AppPod("late-1", "late", onNodesOf(name, builder.Uses("late-1"))),
+				builder.AppPod("never", "never", onNodesOf(name, builder.Uses("never"))),
 			),
 			scenario.Expect(
 				scenario.Waits("late", 2, scenario.Reason{Cause: classMissing, Claim: "late-", Request: "gpu", Mentions: []string{late}}),
 				scenario.Waits("never", 1, scenario.Reason{Cause: classMissing, Claim: "never", Request: "gpu", Mentions: []string{never}}),
 			),
-			scenario.Create(workload.Class(late, workload.OfDriver(fleet.GPUDriver))),
+			scenario.Create(builder.Class(late, builder.OfDriver(fleet.GPUDriver))),
 			scenario.Expect(
 				scenario.Scheduled("late", 2, scenario.NoDeviceTwice()),
 				scenario.Waits("never", 1, scenario.Reason{Cause: classMissing, Claim: "never", Request: "gpu", Mentions: []string{never}}),
@@ -50,14 +50,14 @@ func missingClaim() scenario.Scenario {
 		Cluster: gpuNodes(name, 1, 2),
 		Steps: []scenario.Step{
 			scenario.Create(
-				workload.Pod("late", "late", onNodesOf(name, claimed("late"))),
-				workload.Pod("never", "never", onNodesOf(name, claimed("never"))),
+				builder.AppPod("late", "late", onNodesOf(name, builder.Uses("late"))),
+				builder.AppPod("never", "never", onNodesOf(name, builder.Uses("never"))),
 			),
 			scenario.Expect(
 				scenario.Waits("late", 1, scenario.Reason{Cause: claimMissing, Claim: "late"}),
 				scenario.Waits("never", 1, scenario.Reason{Cause: claimMissing, Claim: "never"}),
 			),
-			scenario.Create(workload.Claim("late", workload.Request("gpu", gpus(1)))),
+			scenario.Create(builder.Claim("late", gpus(1)).Obj()),
 			scenario.Expect(
 				scenario.Scheduled("late", 1, scenario.DevicesEach(1)),
 				scenario.Waits("never", 1, scenario.Reason{Cause: claimMissing, Claim: "never"}),
@@ -74,9 +74,9 @@ func missingTemplate() scenario.Scenario {
 		Cluster: gpuNodes(name, 1, 2),
 		Steps: []scenario.Step{
 			scenario.Create(
-				workload.Template("present", workload.Request("gpu", gpus(1))),
-				workload.Deployment("missing", 2, onNodesOf(name, templated("no-such-template"))),
-				workload.Deployment("present", 2, onNodesOf(name, templated("present"))),
+				builder.Claim("present", gpus(1)).Template(),
+				builder.Deployment("missing", 2, onNodesOf(name, builder.FromTemplate("no-such-template"))),
+				builder.Deployment("present", 2, onNodesOf(name, builder.FromTemplate("present"))),
 			),
 			scenario.Expect(
 				scenario.Waits("missing", 2, scenario.Reason{Cause: claimNotGenerated, Mentions: []string{"no-such-template"}}),
@@ -88,7 +88,7 @@ func missingTemplate() scenario.Scenario {
 
 func deletedClaim() scenario.Scenario {
 	const name = "deleted-claim"
-	deleted := workload.Claim("deleted", workload.Request("gpu", gpus(1)))
+	deleted := builder.Claim("deleted", gpus(1)).Obj()
 	// Somebody else's finalizer keeps the claim in this state.
 	deleted.Finalizers = []string{"playground.quartermaster/hold"}
 	return scenario.Scenario{
@@ -98,11 +98,11 @@ func deletedClaim() scenario.Scenario {
 		Steps: []scenario.Step{
 			scenario.Create(deleted),
 			scenario.Delete(deleted),
-			scenario.Create(workload.Pod("deleted", "deleted", onNodesOf(name, claimed("deleted")))),
+			scenario.Create(builder.AppPod("deleted", "deleted", onNodesOf(name, builder.Uses("deleted")))),
 			scenario.Expect(scenario.Waits("deleted", 1, scenario.Reason{Cause: claimDeleted, Claim: "deleted"})),
 			scenario.Create(
-				workload.Claim("alive", workload.Request("gpu", gpus(1))),
-				workload.Pod("alive", "alive", onNodesOf(name, claimed("alive"))),
+				builder.Claim("alive", gpus(1)).Obj(),
+				builder.AppPod("alive", "alive", onNodesOf(name, builder.Uses("alive"))),
 			),
 			scenario.Expect(scenario.Scheduled("alive", 1, scenario.DevicesEach(1))),
 		},

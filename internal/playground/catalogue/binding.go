@@ -3,9 +3,9 @@ package catalogue
 import (
 	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 )
 
 // Conditions that the driver of fabric devices reports.
@@ -19,26 +19,19 @@ func bindingScenarios() []scenario.Scenario {
 	return []scenario.Scenario{attachedLate(), attachFails()}
 }
 
-// attachable makes devices that have to be attached to the node of the pod first.
-func attachable(devices []resourceapi.Device) []resourceapi.Device {
-	bindsToNode := true
-	for i := range devices {
-		devices[i].BindsToNode = &bindsToNode
-		devices[i].BindingConditions = []string{attached}
-		devices[i].BindingFailureConditions = []string{attachFailed}
-	}
-	return devices
-}
-
-// fabricOf is a pool of devices that all nodes of a scenario reach.
+// fabricOf is a pool of devices that all nodes of a scenario reach, and that have to be
+// attached to the node of the pod first.
 func fabricOf(scenarioName string, first, count int) *resourceapi.ResourceSlice {
 	pool := scenarioName + "-fabric"
-	return fleet.LabelledNodesSlice(fleet.FabricDriver, pool, fleet.NodePoolLabel, scenarioName,
-		attachable(fleet.FabricDevices(pool, first, count))...)
+	devices := fleet.FabricDevices(pool, first, count)
+	for _, device := range devices {
+		device.BindsToNode().BindingCondition(attached).BindingFailureCondition(attachFailed)
+	}
+	return fleet.Slice(fleet.FabricDriver, pool, devices...).OnLabeled(fleet.NodePoolLabel, scenarioName).Obj()
 }
 
 // fabricDevice asks for one device of the fabric's driver.
-func fabricDevice() workload.Devices { return workload.Devices{Class: fleet.FabricDriver, Count: 1} }
+func fabricDevice() *builder.RequestBuilder { return builder.Request("device", fleet.FabricDriver) }
 
 func attachedLate() scenario.Scenario {
 	const name = "attached-late"
@@ -47,17 +40,17 @@ func attachedLate() scenario.Scenario {
 		Name:  name,
 		Shows: "A pod takes a device that is ready; the next ones wait until theirs was attached, two of them for the same.",
 		Cluster: append(scenario.Nodes(name, 1), fabricOf(name, 1, 1),
-			fleet.LocalSlice(fleet.FabricDriver, node, fleet.FabricDevices(node, 0, 1)...)),
+			fleet.LocalSlice(fleet.FabricDriver, node, fleet.FabricDevices(node, 0, 1)...).Obj()),
 		Steps: []scenario.Step{
 			scenario.Create(
-				workload.Claim("ready", workload.Request("device", fabricDevice())),
-				workload.Pod("first", "first", onNodesOf(name, claimed("ready"))),
+				builder.Claim("ready", fabricDevice()).Obj(),
+				builder.AppPod("first", "first", onNodesOf(name, builder.Uses("ready"))),
 			),
 			scenario.Expect(scenario.Scheduled("first", 1, scenario.DeviceNames("fabric-0"))),
 			scenario.Create(
-				workload.Claim("late", workload.Request("device", fabricDevice())),
-				workload.Pod("second", "second", onNodesOf(name, claimed("late"))),
-				workload.Pod("third", "third", onNodesOf(name, claimed("late"))),
+				builder.Claim("late", fabricDevice()).Obj(),
+				builder.AppPod("second", "second", onNodesOf(name, builder.Uses("late"))),
+				builder.AppPod("third", "third", onNodesOf(name, builder.Uses("late"))),
 			),
 			scenario.Report("late", attached),
 			scenario.Expect(
@@ -77,14 +70,14 @@ func attachFails() scenario.Scenario {
 		Cluster: append(scenario.Nodes(name, 2), fabricOf(name, 0, 1)),
 		Steps: []scenario.Step{
 			scenario.Create(
-				workload.Claim("moves", workload.Request("device", fabricDevice())),
-				workload.Pod("moves", "moves", onNodesOf(name, claimed("moves"))),
+				builder.Claim("moves", fabricDevice()).Obj(),
+				builder.AppPod("moves", "moves", onNodesOf(name, builder.Uses("moves"))),
 			),
 			scenario.Expect(scenario.Waits("moves", 1, scenario.Reason{Cause: devicesNotReady})),
 			// Without the taint, the pod might try the same device again on the other node.
 			scenario.Create(
-				fleet.LocalSlice(fleet.FabricDriver, second, fleet.FabricDevices(second, 9, 1)...),
-				workload.TaintRule(name, fleet.FabricDriver, name+"-fabric", "fabric-0", unhealthyTaint, noSchedule),
+				fleet.LocalSlice(fleet.FabricDriver, second, fleet.FabricDevices(second, 9, 1)...).Obj(),
+				builder.TaintRule(name, fleet.FabricDriver, name+"-fabric", "fabric-0", unhealthyTaint, noSchedule),
 			),
 			scenario.Report("moves", attachFailed),
 			scenario.Expect(scenario.Scheduled("moves", 1, scenario.DeviceNames("fabric-9"), scenario.OnNodes(second))),

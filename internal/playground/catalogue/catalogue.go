@@ -3,12 +3,13 @@ package catalogue
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 )
 
 // Short names for what nearly every scenario says.
@@ -45,10 +46,10 @@ func Scenarios() []scenario.Scenario {
 func Classes() []runtime.Object {
 	var classes []runtime.Object
 	for _, driver := range []string{fleet.GPUDriver, fleet.RDMADriver, fleet.FabricDriver, fleet.EdgeDriver, fleet.LicenseDriver} {
-		classes = append(classes, workload.DriverClass(driver))
+		classes = append(classes, builder.DriverClass(driver))
 	}
-	return append(classes, workload.Class(fleet.H100Driver,
-		workload.OfDriver(fleet.H100Driver), `device.attributes["gpu.nvidia.com"].type == "gpu"`))
+	return append(classes, builder.Class(fleet.H100Driver,
+		builder.OfDriver(fleet.H100Driver), `device.attributes["gpu.nvidia.com"].type == "gpu"`))
 }
 
 // gpuNodes returns count nodes of a scenario with devices large GPUs each, and
@@ -57,41 +58,31 @@ func gpuNodes(scenarioName string, count, devices int) []runtime.Object {
 	objects := scenario.Nodes(scenarioName, count)
 	for index := range count {
 		node := scenario.NodeName(scenarioName, index)
-		objects = append(objects, fleet.LocalSlice(fleet.GPUDriver, node, fleet.PlainGPUs(node, 0, devices)...))
+		objects = append(objects, fleet.LocalSlice(fleet.GPUDriver, node, fleet.PlainGPUs(node, 0, devices)...).Obj())
 	}
 	return objects
 }
 
-// onNodesOf makes options for pods that run on the nodes of a scenario.
-func onNodesOf(scenarioName string, uses ...workload.Use) workload.PodOptions {
-	return workload.PodOptions{
-		NodeSelector: map[string]string{fleet.NodePoolLabel: scenarioName},
-		Uses:         uses,
+// onNodesOf lets pods run on the nodes of a scenario, and use claims.
+func onNodesOf(scenarioName string, claims ...[]corev1.PodResourceClaim) func(*corev1.Pod) {
+	return onLabeled(fleet.NodePoolLabel, scenarioName, claims)
+}
+
+// onNode lets pods run on one node, and use claims.
+func onNode(node string, claims ...[]corev1.PodResourceClaim) func(*corev1.Pod) {
+	return onLabeled(corev1.LabelHostname, node, claims)
+}
+
+func onLabeled(label, value string, claims [][]corev1.PodResourceClaim) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		builder.OnLabeled(label, value)(pod)
+		builder.Using(slices.Concat(claims...)...)(pod)
 	}
 }
 
-// onNode makes options for pods that run on one node.
-func onNode(node string, uses ...workload.Use) workload.PodOptions {
-	return workload.PodOptions{
-		NodeSelector: map[string]string{"kubernetes.io/hostname": node},
-		Uses:         uses,
-	}
-}
-
-// anywhere makes options for pods that run on any node.
-func anywhere(uses ...workload.Use) workload.PodOptions {
-	return workload.PodOptions{Uses: uses}
-}
-
-// claimed uses an existing claim, under its own name.
-func claimed(claim string) workload.Use { return workload.Use{As: claim, Claim: claim} }
-
-// templated uses a claim made from a template, under the template's name.
-func templated(template string) workload.Use { return workload.Use{As: template, Template: template} }
-
-// gpus asks for count GPUs of the plain driver.
-func gpus(count int64, where ...string) workload.Devices {
-	return workload.Devices{Class: gpuClass, Count: count, Where: where}
+// gpus asks for count GPUs of the plain driver, in a request "gpu".
+func gpus(count int64, where ...string) *builder.RequestBuilder {
+	return builder.Request("gpu", gpuClass).Count(count).Where(where...)
 }
 
 // gpuAttribute is the CEL expression of an attribute of the plain GPUs.

@@ -1,8 +1,10 @@
 package catalogue
 
 import (
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 )
 
 // claimScenarios show where claims come from and where they go.
@@ -20,13 +22,13 @@ func namedClaims() scenario.Scenario {
 		Cluster: gpuNodes(name, 1, 8),
 		Steps: []scenario.Step{
 			scenario.Create(
-				workload.Claim("first", workload.Request("gpu", gpus(2))),
-				workload.Claim("second", workload.Request("gpu", gpus(2))),
-				workload.Claim("left", workload.Request("gpu", gpus(1))),
-				workload.Claim("right", workload.Request("gpu", gpus(3))),
-				workload.Pod("first", "single", onNodesOf(name, claimed("first"))),
-				workload.Pod("second", "single", onNodesOf(name, claimed("second"))),
-				workload.Pod("both", "both", onNodesOf(name, claimed("left"), claimed("right"))),
+				builder.Claim("first", gpus(2)).Obj(),
+				builder.Claim("second", gpus(2)).Obj(),
+				builder.Claim("left", gpus(1)).Obj(),
+				builder.Claim("right", gpus(3)).Obj(),
+				builder.AppPod("first", "single", onNodesOf(name, builder.Uses("first"))),
+				builder.AppPod("second", "single", onNodesOf(name, builder.Uses("second"))),
+				builder.AppPod("both", "both", onNodesOf(name, builder.Uses("left"), builder.Uses("right"))),
 			),
 			scenario.Expect(
 				scenario.Scheduled("single", 2, scenario.DevicesEach(2), scenario.NoDeviceTwice(), scenario.ReservedFor(1), scenario.Running()),
@@ -44,8 +46,8 @@ func templateDeployment() scenario.Scenario {
 		Cluster: gpuNodes(name, 2, 4),
 		Steps: []scenario.Step{
 			scenario.Create(
-				workload.Template("pair", workload.Request("gpu", gpus(2))),
-				workload.Deployment("server", 4, onNodesOf(name, templated("pair"))),
+				builder.Claim("pair", gpus(2)).Template(),
+				builder.Deployment("server", 4, onNodesOf(name, builder.FromTemplate("pair"))),
 			),
 			scenario.Expect(scenario.Scheduled("server", 4,
 				scenario.DevicesEach(2), scenario.NoDeviceTwice(), scenario.ReservedFor(1), scenario.Running())),
@@ -61,8 +63,8 @@ func templateJob() scenario.Scenario {
 		Cluster: gpuNodes(name, 1, 4),
 		Steps: []scenario.Step{
 			scenario.Create(
-				workload.Template("pair", workload.Request("gpu", gpus(2))),
-				workload.Job("batch", 6, onNodesOf(name, templated("pair"))),
+				builder.Claim("pair", gpus(2)).Template(),
+				builder.Job("batch", 6, onNodesOf(name, builder.FromTemplate("pair"))),
 			),
 			scenario.Expect(scenario.Scheduled("batch", 6, scenario.Succeeded())),
 		},
@@ -71,26 +73,25 @@ func templateJob() scenario.Scenario {
 
 func freedDevices() scenario.Scenario {
 	const name = "freed-devices"
-	gpu := func(index string) workload.ClaimPart {
-		return workload.Request("gpu", gpus(1, gpuAttribute("index")+" == "+index))
+	gpu := func(claim, index string) *resourceapi.ResourceClaim {
+		return builder.Claim(claim, gpus(1, gpuAttribute("index")+" == "+index)).Obj()
 	}
-	holder := func(index string) workload.Use { return claimed("held-" + index) }
-	secondHolder := workload.Pod("holder-1", "holder-1", onNodesOf(name, holder("1")))
-	secondClaim := workload.Claim("held-1", gpu("1"))
+	secondClaim := gpu("held-1", "1")
+	secondHolder := builder.AppPod("holder-1", "holder-1", onNodesOf(name, builder.Uses("held-1")))
 	return scenario.Scenario{
 		Name:    name,
 		Shows:   "Two pods wait for a GPU each; when one GPU is freed, the pod that wants it gets it.",
 		Cluster: gpuNodes(name, 1, 2),
 		Steps: []scenario.Step{
 			scenario.Create(
-				workload.Claim("held-0", gpu("0")), secondClaim,
-				workload.Pod("holder-0", "holder-0", onNodesOf(name, holder("0"))), secondHolder,
+				gpu("held-0", "0"), secondClaim,
+				builder.AppPod("holder-0", "holder-0", onNodesOf(name, builder.Uses("held-0"))), secondHolder,
 			),
 			scenario.Expect(scenario.Scheduled("holder-0", 1), scenario.Scheduled("holder-1", 1)),
 			scenario.Create(
-				workload.Claim("wants-0", gpu("0")), workload.Claim("wants-1", gpu("1")),
-				workload.Pod("waiter-0", "waiter-0", onNodesOf(name, claimed("wants-0"))),
-				workload.Pod("waiter-1", "waiter-1", onNodesOf(name, claimed("wants-1"))),
+				gpu("wants-0", "0"), gpu("wants-1", "1"),
+				builder.AppPod("waiter-0", "waiter-0", onNodesOf(name, builder.Uses("wants-0"))),
+				builder.AppPod("waiter-1", "waiter-1", onNodesOf(name, builder.Uses("wants-1"))),
 			),
 			scenario.Expect(
 				scenario.Waits("waiter-0", 1, scenario.Reason{Cause: devicesHeld, Claim: "wants-0", Request: "gpu"}),
@@ -114,8 +115,8 @@ func podsWithoutClaims() scenario.Scenario {
 		Cluster: gpuNodes(name, 1, 2),
 		Steps: []scenario.Step{
 			scenario.Create(
-				workload.Pod("pinned", "plain", onNodesOf(name)),
-				workload.Pod("free", "plain", anywhere()),
+				builder.AppPod("pinned", "plain", onNodesOf(name)),
+				builder.AppPod("free", "plain"),
 			),
 			scenario.Expect(scenario.Scheduled("plain", 2, scenario.DevicesEach(0), scenario.Running())),
 		},

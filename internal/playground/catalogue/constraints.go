@@ -5,9 +5,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 )
 
 // constraintScenarios show constraints between the devices of a claim.
@@ -22,7 +22,7 @@ func matchAttribute() scenario.Scenario {
 	// Half of the GPUs have a NIC on their PCIe root, and not those that the
 	// driver lists first.
 	for _, slice := range fleet.H100Slices(node, 0, 2, 5, 7) {
-		cluster = append(cluster, slice)
+		cluster = append(cluster, slice.Obj())
 	}
 	return scenario.Scenario{
 		Name:    name,
@@ -30,18 +30,18 @@ func matchAttribute() scenario.Scenario {
 		Cluster: cluster,
 		Steps: []scenario.Step{
 			scenario.Create(
-				workload.Template("gpu-and-nic",
-					workload.Request("gpu", workload.Devices{Class: fleet.H100Driver, Count: 1}),
-					workload.Request("nic", workload.Devices{Class: fleet.RDMADriver, Count: 1}),
-					workload.MatchAttribute(string(fleet.PCIeRootAttribute), "gpu", "nic")),
-				workload.Deployment("aligned", 4, onNodesOf(name, templated("gpu-and-nic"))),
+				builder.Claim("gpu-and-nic",
+					builder.Request("gpu", fleet.H100Driver),
+					builder.Request("nic", fleet.RDMADriver)).
+					Match(fleet.PCIeRootAttribute, "gpu", "nic").Template(),
+				builder.Deployment("aligned", 4, onNodesOf(name, builder.FromTemplate("gpu-and-nic"))),
 			),
 			scenario.Expect(scenario.Scheduled("aligned", 4,
 				scenario.DevicesEach(2), scenario.OneValueEach(fleet.PCIeRootAttribute), scenario.NoDeviceTwice(), scenario.Running())),
 			scenario.Create(
-				workload.Template("gpu-only", workload.Request("gpu", workload.Devices{Class: fleet.H100Driver, Count: 2})),
-				workload.Pod("unaligned", "unaligned", onNodesOf(name, templated("gpu-only"))),
-				workload.Pod("no-nic-left", "no-nic-left", onNodesOf(name, templated("gpu-and-nic"))),
+				builder.Claim("gpu-only", builder.Request("gpu", fleet.H100Driver).Count(2)).Template(),
+				builder.AppPod("unaligned", "unaligned", onNodesOf(name, builder.FromTemplate("gpu-only"))),
+				builder.AppPod("no-nic-left", "no-nic-left", onNodesOf(name, builder.FromTemplate("gpu-and-nic"))),
 			),
 			scenario.Expect(
 				scenario.Scheduled("unaligned", 1, scenario.DevicesEach(2)),
@@ -54,12 +54,12 @@ func matchAttribute() scenario.Scenario {
 func distinctAttribute() scenario.Scenario {
 	const name = "distinct-boards"
 	perBoard := func(title string, count int64) runtime.Object {
-		return workload.Claim(title,
-			workload.Request("gpu", gpus(count)),
-			workload.DistinctAttribute(fleet.GPUDriver+"/board", "gpu"))
+		return builder.Claim(title,
+			gpus(count)).
+			Distinct(fleet.GPUDriver+"/board", "gpu").Obj()
 	}
 	pod := func(title string, node int) runtime.Object {
-		return workload.Pod(title, title, onNode(scenario.NodeName(name, node), claimed(title)))
+		return builder.AppPod(title, title, onNode(scenario.NodeName(name, node), builder.Uses(title)))
 	}
 	boards := scenario.DistinctValuesEach("board")
 	return scenario.Scenario{
@@ -85,8 +85,8 @@ func severalDrivers() scenario.Scenario {
 	first, second := scenario.NodeName(name, 0), scenario.NodeName(name, 1)
 	inRack := map[string]string{fleet.RackLabel: rack}
 	pod := func(number int) runtime.Object {
-		return workload.Pod(fmt.Sprintf("mixed-%d", number), "mixed",
-			onNodesOf(name, templated("gpu"), claimed("fabric")))
+		return builder.AppPod(fmt.Sprintf("mixed-%d", number), "mixed",
+			onNodesOf(name, builder.FromTemplate("gpu"), builder.Uses("fabric")))
 	}
 	return scenario.Scenario{
 		Name:  name,
@@ -94,14 +94,14 @@ func severalDrivers() scenario.Scenario {
 		Cluster: []runtime.Object{
 			fleet.Node(first, name, inRack),
 			fleet.Node(second, name, inRack),
-			fleet.LocalSlice(fleet.GPUDriver, first, fleet.PlainGPUs(first, 0, 1)...),
-			fleet.LocalSlice(fleet.GPUDriver, second, fleet.PlainGPUs(second, 0, 1)...),
-			fleet.LabelledNodesSlice(fleet.FabricDriver, rack, fleet.RackLabel, rack, fleet.FabricDevices(rack, 0, 1)...),
+			fleet.LocalSlice(fleet.GPUDriver, first, fleet.PlainGPUs(first, 0, 1)...).Obj(),
+			fleet.LocalSlice(fleet.GPUDriver, second, fleet.PlainGPUs(second, 0, 1)...).Obj(),
+			fleet.Slice(fleet.FabricDriver, rack, fleet.FabricDevices(rack, 0, 1)...).OnLabeled(fleet.RackLabel, rack).Obj(),
 		},
 		Steps: []scenario.Step{
 			scenario.Create(
-				workload.Template("gpu", workload.Request("gpu", gpus(1))),
-				workload.Claim("fabric", workload.Request("accelerator", workload.Devices{Class: fleet.FabricDriver, Count: 1})),
+				builder.Claim("gpu", gpus(1)).Template(),
+				builder.Claim("fabric", builder.Request("accelerator", fleet.FabricDriver)).Obj(),
 				pod(0), pod(1),
 			),
 			scenario.Expect(scenario.Scheduled("mixed", 2, scenario.DevicesEach(2), scenario.DifferentNodes(), scenario.NoDeviceTwice())),

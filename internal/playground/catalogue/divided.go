@@ -5,9 +5,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 )
 
 // dividedScenarios show devices of which claims get a part.
@@ -15,36 +15,30 @@ func dividedScenarios() []scenario.Scenario {
 	return []scenario.Scenario{sharedNIC(), partitionedGPU()}
 }
 
-// share asks for a share of a device; "" leaves the amount to the driver's policy.
-func share(bandwidth string) workload.Devices {
-	devices := gpus(1)
-	if bandwidth != "" {
-		devices.Capacity = map[string]string{"bandwidth": bandwidth}
-	}
-	return devices
-}
+// share asks for a share of a NIC, as large as the driver's policy says.
+func share() *builder.RequestBuilder { return builder.Request("nic", gpuClass) }
 
 func sharedNIC() scenario.Scenario {
 	const name = "shared-nic"
-	most := workload.Pod("most", "most", onNodesOf(name, claimed("most")))
+	most := builder.AppPod("most", "most", onNodesOf(name, builder.Uses("most")))
 	return scenario.Scenario{
 		Name:    name,
 		Shows:   "Pods share the bandwidth of one NIC until it is used up; what one of them releases, another one gets.",
-		Cluster: append(scenario.Nodes(name, 1), fleet.LocalSlice(fleet.GPUDriver, scenario.NodeName(name, 0), fleet.SharedNIC(scenario.NodeName(name, 0), 0))),
+		Cluster: append(scenario.Nodes(name, 1), fleet.LocalSlice(fleet.GPUDriver, scenario.NodeName(name, 0), fleet.SharedNIC(scenario.NodeName(name, 0), 0)).Obj()),
 		Steps: []scenario.Step{
 			scenario.Create(
-				workload.Claim("most", workload.Request("nic", share("280"))), // 300, by the policy
-				workload.Claim("default", workload.Request("nic", share(""))),
+				builder.Claim("most", share().Capacity("bandwidth", "280")).Obj(), // 300, by the policy
+				builder.Claim("default", share()).Obj(),
 				most,
-				workload.Pod("default", "default", onNodesOf(name, claimed("default"))),
+				builder.AppPod("default", "default", onNodesOf(name, builder.Uses("default"))),
 			),
 			scenario.Expect(
 				scenario.Scheduled("most", 1, scenario.Consumes("bandwidth", "300")),
 				scenario.Scheduled("default", 1, scenario.Consumes("bandwidth", "50")),
 			),
 			scenario.Create(
-				workload.Claim("late", workload.Request("nic", share("100"))),
-				workload.Pod("late", "late", onNodesOf(name, claimed("late"))),
+				builder.Claim("late", share().Capacity("bandwidth", "100")).Obj(),
+				builder.AppPod("late", "late", onNodesOf(name, builder.Uses("late"))),
 			),
 			scenario.Expect(scenario.Waits("late", 1, scenario.Reason{Cause: capacityUsedUp, Claim: "late", Request: "nic"})),
 			scenario.Deleted("most"),
@@ -56,17 +50,17 @@ func sharedNIC() scenario.Scenario {
 
 func partitionedGPU() scenario.Scenario {
 	const name = "partitioned-gpu"
-	part := func(kind string) workload.Devices {
+	part := func(kind string) *builder.RequestBuilder {
 		return gpus(1, fmt.Sprintf("%s == %q", gpuAttribute("partition"), kind))
 	}
 	cluster := scenario.Nodes(name, 1)
 	for _, slice := range fleet.PartitionedGPU(fleet.GPUDriver, scenario.NodeName(name, 0)) {
-		cluster = append(cluster, slice)
+		cluster = append(cluster, slice.Obj())
 	}
-	half := workload.Pod("half", "half", onNodesOf(name, claimed("half")))
+	half := builder.AppPod("half", "half", onNodesOf(name, builder.Uses("half")))
 	var quarters []runtime.Object
 	for i := range 2 {
-		quarters = append(quarters, workload.Pod(fmt.Sprintf("quarter-%d", i), "quarter", onNodesOf(name, templated("quarter"))))
+		quarters = append(quarters, builder.AppPod(fmt.Sprintf("quarter-%d", i), "quarter", onNodesOf(name, builder.FromTemplate("quarter"))))
 	}
 	return scenario.Scenario{
 		Name:    name,
@@ -74,13 +68,13 @@ func partitionedGPU() scenario.Scenario {
 		Cluster: cluster,
 		Steps: []scenario.Step{
 			scenario.Create(append(quarters, half,
-				workload.Template("quarter", workload.Request("gpu", part("quarter"))),
-				workload.Claim("half", workload.Request("gpu", part("half"))),
+				builder.Claim("quarter", part("quarter")).Template(),
+				builder.Claim("half", part("half")).Obj(),
 			)...),
 			scenario.Expect(scenario.Scheduled("half", 1), scenario.Scheduled("quarter", 2, scenario.NoDeviceTwice())),
 			scenario.Create(
-				workload.Claim("whole", workload.Request("gpu", part("whole"))),
-				workload.Pod("whole", "whole", onNodesOf(name, claimed("whole"))),
+				builder.Claim("whole", part("whole")).Obj(),
+				builder.AppPod("whole", "whole", onNodesOf(name, builder.Uses("whole"))),
 			),
 			scenario.Expect(scenario.Waits("whole", 1, scenario.Reason{Cause: countersUsedUp, Claim: "whole", Request: "gpu"})),
 			scenario.Deleted("half"),

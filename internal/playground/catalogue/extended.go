@@ -7,9 +7,9 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 )
 
 // extendedScenarios show devices that pods ask for as an extended resource (KEP-5004).
@@ -20,18 +20,18 @@ func extendedScenarios() []scenario.Scenario {
 // servingClass is the class of the plain GPUs under another name. It stands for an
 // extended resource.
 func servingClass(name string, resource corev1.ResourceName) *resourceapi.DeviceClass {
-	class := workload.Class(name, workload.OfDriver(fleet.GPUDriver))
+	class := builder.Class(name, builder.OfDriver(fleet.GPUDriver))
 	extended := string(resource)
 	class.Spec.ExtendedResourceName = &extended
 	return class
 }
 
-// asking makes options for pods on the nodes of a scenario that ask for an extended
-// resource.
-func asking(scenarioName string, resource corev1.ResourceName, quantity string) workload.PodOptions {
-	options := onNodesOf(scenarioName)
-	options.Extended = map[corev1.ResourceName]string{resource: quantity}
-	return options
+// asking lets pods run on the nodes of a scenario, and ask for an extended resource.
+func asking(scenarioName string, resource corev1.ResourceName, quantity string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		onNodesOf(scenarioName)(pod)
+		builder.Extended(resource, quantity)(pod)
+	}
 }
 
 func extendedResource() scenario.Scenario {
@@ -42,15 +42,15 @@ func extendedResource() scenario.Scenario {
 		Shows:   "Pods without any claim ask for example.com/gpu-extended: 2; the scheduler makes the claims.",
 		Cluster: append(gpuNodes(name, 2, 4), servingClass(class, explicit)),
 		Steps: []scenario.Step{
-			scenario.Create(workload.Deployment("named", 3, asking(name, explicit, "2"))),
+			scenario.Create(builder.Deployment("named", 3, asking(name, explicit, "2"))),
 			scenario.Expect(scenario.Scheduled("named", 3, scenario.DevicesEach(2), scenario.NoDeviceTwice(),
 				scenario.FromRequest("container-0-request-1"), scenario.ReservedFor(1), scenario.Running())),
 			// The other name of the class, for what is left.
-			scenario.Create(workload.Pod("by-class", "by-class", asking(name, implicit, "2"))),
+			scenario.Create(builder.AppPod("by-class", "by-class", asking(name, implicit, "2"))),
 			scenario.Expect(scenario.Scheduled("by-class", 1, scenario.DevicesEach(2))),
-			scenario.Create(workload.Pod("late", "late", asking(name, explicit, "1"))),
+			scenario.Create(builder.AppPod("late", "late", asking(name, explicit, "1"))),
 			scenario.Expect(scenario.Waits("late", 1, scenario.Reason{Cause: devicesHeld})),
-			scenario.Delete(workload.Pod("by-class", "by-class", asking(name, implicit, "2"))),
+			scenario.Delete(builder.AppPod("by-class", "by-class", asking(name, implicit, "2"))),
 			scenario.Deleted("by-class"),
 			scenario.Expect(scenario.Scheduled("late", 1, scenario.DevicesEach(1))),
 		},
@@ -63,15 +63,15 @@ func besideDevicePlugin() scenario.Scenario {
 	plugin.Status.Capacity[explicit] = resource.MustParse("2")
 	plugin.Status.Allocatable = plugin.Status.Capacity.DeepCopy()
 	devices := scenario.NodeName(name, 1)
-	objects := append(scenario.Nodes(name, 2)[1:], fleet.LocalSlice(fleet.GPUDriver, devices, fleet.PlainGPUs(devices, 0, 2)...))
+	objects := append(scenario.Nodes(name, 2)[1:], fleet.LocalSlice(fleet.GPUDriver, devices, fleet.PlainGPUs(devices, 0, 2)...).Obj())
 	return scenario.Scenario{
 		Name:    name,
 		Shows:   "One node offers a resource by device plugin, another one has devices for it; pods use both.",
 		Cluster: append(objects, plugin, servingClass("gpu-beside", explicit)),
 		Steps: []scenario.Step{
-			scenario.Create(workload.Deployment("worker", 4, asking(name, explicit, "1"))),
+			scenario.Create(builder.Deployment("worker", 4, asking(name, explicit, "1"))),
 			scenario.Expect(scenario.Scheduled("worker", 4, scenario.NoDeviceTwice(), scenario.Running(), claimsOnlyOn(devices))),
-			scenario.Create(workload.Pod("late", "late", asking(name, explicit, "1"))),
+			scenario.Create(builder.AppPod("late", "late", asking(name, explicit, "1"))),
 			scenario.Expect(scenario.Waits("late", 1, scenario.Reason{Cause: devicesHeld, Mentions: []string{"Insufficient " + explicit}})),
 		},
 	}

@@ -3,12 +3,14 @@ package catalogue
 import (
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+
 	schedulingapi "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 )
 
 // FeatureGates are those that scenarios need and that are off by default.
@@ -29,17 +31,19 @@ func gangScenarios() []scenario.Scenario {
 
 // gang makes a PodGroup of pods that use the same claims; claims of the group are
 // reserved for it.
-func gang(scenarioName string, pods int, ofGroup []workload.Use, own ...workload.Use) []runtime.Object {
+func gang(scenarioName string, pods int, ofGroup, own []corev1.PodResourceClaim) []runtime.Object {
 	const name = "gang"
 	group := &schedulingapi.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	group.Spec.SchedulingPolicy.Gang = &schedulingapi.GangSchedulingPolicy{MinCount: int32(pods)}
-	for _, use := range ofGroup {
-		group.Spec.ResourceClaims = append(group.Spec.ResourceClaims, schedulingapi.PodGroupResourceClaim{Name: use.As, ResourceClaimName: &use.Claim})
+	for _, claim := range ofGroup {
+		group.Spec.ResourceClaims = append(group.Spec.ResourceClaims, schedulingapi.PodGroupResourceClaim{
+			Name: claim.Name, ResourceClaimName: claim.ResourceClaimName,
+		})
 	}
 	objects := []runtime.Object{group}
 	for index := range pods {
-		pod := workload.Pod(fmt.Sprintf("worker-%d", index), "worker", onNodesOf(scenarioName, append(own, ofGroup...)...))
-		objects = append(objects, workload.InGroup(pod, name))
+		objects = append(objects, builder.AppPod(fmt.Sprintf("worker-%d", index), "worker",
+			onNodesOf(scenarioName, own, ofGroup), builder.InGroup(name)))
 	}
 	return objects
 }
@@ -51,8 +55,8 @@ func gangShares() scenario.Scenario {
 		Shows:   "Four pods of a gang share a claim of their group: it is reserved once, for the group.",
 		Cluster: gpuNodes(name, 2, 1),
 		Steps: []scenario.Step{
-			scenario.Create(workload.Claim("shared", workload.Request("gpu", gpus(1)))),
-			scenario.Create(gang(name, pods, []workload.Use{claimed("shared")})...),
+			scenario.Create(builder.Claim("shared", gpus(1)).Obj()),
+			scenario.Create(gang(name, pods, builder.Uses("shared"), nil)...),
 			scenario.Expect(scenario.Scheduled("worker", pods, scenario.SameDevices(), scenario.ReservedFor(1), scenario.DevicesEach(1))),
 		},
 	}
@@ -65,8 +69,8 @@ func gangOnFewNodes() scenario.Scenario {
 		Shows:   "Six pods of a gang, each with two devices of its own, fill two nodes.",
 		Cluster: gpuNodes(name, 2, 6),
 		Steps: []scenario.Step{
-			scenario.Create(workload.Template("pair", workload.Request("gpu", gpus(2)))),
-			scenario.Create(gang(name, pods, nil, templated("pair"))...),
+			scenario.Create(builder.Claim("pair", gpus(2)).Template()),
+			scenario.Create(gang(name, pods, nil, builder.FromTemplate("pair"))...),
 			scenario.Expect(scenario.Scheduled("worker", pods, scenario.DevicesEach(2), scenario.NoDeviceTwice())),
 		},
 	}
@@ -79,9 +83,9 @@ func gangMakesDo() scenario.Scenario {
 		Shows:   "Each of three pods would like two devices; the node has three, so each pod of the gang gets one.",
 		Cluster: gpuNodes(name, 1, 3),
 		Steps: []scenario.Step{
-			scenario.Create(workload.Template("some", workload.FirstAvailable("gpu",
-				workload.Alternative{Name: "two", Devices: gpus(2)}, workload.Alternative{Name: "one", Devices: gpus(1)}))),
-			scenario.Create(gang(name, pods, nil, templated("some"))...),
+			scenario.Create(builder.Claim("some", builder.FirstAvailable("gpu",
+				gpus(2).Named("two"), gpus(1).Named("one"))).Template()),
+			scenario.Create(gang(name, pods, nil, builder.FromTemplate("some"))...),
 			scenario.Expect(scenario.Scheduled("worker", pods, scenario.DevicesEach(1), scenario.NoDeviceTwice(), scenario.FromRequest("gpu/one"))),
 		},
 	}

@@ -5,9 +5,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 )
 
 // reachScenarios show devices that more than one node reaches.
@@ -25,11 +25,11 @@ func labelledNodes() scenario.Scenario {
 	}
 	// The racks differ in the devices' indices, so that a claim can choose one.
 	for number, rack := range racks {
-		cluster = append(cluster, fleet.LabelledNodesSlice(fleet.FabricDriver, rack, fleet.RackLabel, rack,
-			fleet.FabricDevices(rack, number*2, 2)...))
+		cluster = append(cluster, fleet.Slice(fleet.FabricDriver, rack,
+			fleet.FabricDevices(rack, number*2, 2)...).OnLabeled(fleet.RackLabel, rack).Obj())
 	}
-	devices := func(count int64, where ...string) workload.ClaimPart {
-		return workload.Request("accelerator", workload.Devices{Class: fleet.FabricDriver, Count: count, Where: where})
+	devices := func(count int64, where ...string) *builder.RequestBuilder {
+		return builder.Request("accelerator", fleet.FabricDriver).Count(count).Where(where...)
 	}
 	const inRackB = `device.attributes["` + fleet.FabricDriver + `"].index >= 2`
 	return scenario.Scenario{
@@ -38,23 +38,23 @@ func labelledNodes() scenario.Scenario {
 		Cluster: cluster,
 		Steps: []scenario.Step{
 			scenario.Create(
-				workload.Claim("rack-b", devices(1, inRackB)),
-				workload.Pod("shared-0", "shared", onNodesOf(name, claimed("rack-b"))),
-				workload.Pod("shared-1", "shared", onNodesOf(name, claimed("rack-b"))),
+				builder.Claim("rack-b", devices(1, inRackB)).Obj(),
+				builder.AppPod("shared-0", "shared", onNodesOf(name, builder.Uses("rack-b"))),
+				builder.AppPod("shared-1", "shared", onNodesOf(name, builder.Uses("rack-b"))),
 			),
 			scenario.Expect(scenario.Scheduled("shared", 2,
 				scenario.OnNodes(scenario.NodeName(name, 2), scenario.NodeName(name, 3)),
 				scenario.SameDevices(), scenario.ReachableFrom(fleet.RackLabel, racks[1]))),
 			scenario.Create(
-				workload.Claim("two", devices(2)),
-				workload.Pod("two", "two", onNodesOf(name, claimed("two"))),
+				builder.Claim("two", devices(2)).Obj(),
+				builder.AppPod("two", "two", onNodesOf(name, builder.Uses("two"))),
 			),
 			scenario.Expect(scenario.Scheduled("two", 1,
 				scenario.OnNodes(scenario.NodeName(name, 0), scenario.NodeName(name, 1)),
 				scenario.ReachableFrom(fleet.RackLabel, racks[0]))),
 			scenario.Create(
-				workload.Claim("two-more", devices(2)),
-				workload.Pod("two-more", "two-more", onNodesOf(name, claimed("two-more"))),
+				builder.Claim("two-more", devices(2)).Obj(),
+				builder.AppPod("two-more", "two-more", onNodesOf(name, builder.Uses("two-more"))),
 			),
 			scenario.Expect(scenario.Waits("two-more", 1,
 				scenario.Reason{Cause: devicesHeld, Claim: "two-more", Request: "accelerator"})),
@@ -65,17 +65,17 @@ func labelledNodes() scenario.Scenario {
 func allNodes() scenario.Scenario {
 	const name, product = "all-nodes", "solver"
 	pod := func(app string, number int) runtime.Object {
-		return workload.Pod(fmt.Sprintf("%s-%d", app, number), app, anywhere(templated("license")))
+		return builder.AppPod(fmt.Sprintf("%s-%d", app, number), app, builder.Using(builder.FromTemplate("license")...))
 	}
 	return scenario.Scenario{
 		Name:  name,
 		Shows: "Three floating licences that every node of the cluster reaches; the fourth pod waits.",
 		Cluster: []runtime.Object{
-			fleet.AllNodesSlice(fleet.LicenseDriver, product, fleet.Licenses(product, 3)...),
+			fleet.Slice(fleet.LicenseDriver, product, fleet.Licenses(product, 3)...).OnAllNodes().Obj(),
 		},
 		Steps: []scenario.Step{
 			scenario.Create(
-				workload.Template("license", workload.Request("seat", workload.Devices{Class: fleet.LicenseDriver, Count: 1})),
+				builder.Claim("license", builder.Request("seat", fleet.LicenseDriver)).Template(),
 				pod("licensed", 0), pod("licensed", 1), pod("licensed", 2),
 			),
 			scenario.Expect(scenario.Scheduled("licensed", 3,
@@ -91,28 +91,26 @@ func perDeviceNodes() scenario.Scenario {
 	const name = "per-device-nodes"
 	first, second := scenario.NodeName(name, 0), scenario.NodeName(name, 1)
 	devices := fleet.FabricDevices(name, 0, 3)
-	devices[0] = fleet.OnNode(devices[0], first)
-	devices[1] = fleet.OnLabelledNodes(devices[1], fleet.NodePoolLabel, name)
-	devices[2] = fleet.OnAllNodes(devices[2])
+	devices[0].OnNode(first)
+	devices[1].OnLabeled(fleet.NodePoolLabel, name)
+	devices[2].OnAllNodes()
 	withIndex := func(title, index string) runtime.Object {
-		return workload.Claim(title, workload.Request("accelerator", workload.Devices{
-			Class: fleet.EdgeDriver, Where: []string{`device.attributes["` + fleet.EdgeDriver + `"].index == ` + index},
-		}))
+		return builder.Claim(title, builder.Request("accelerator", fleet.EdgeDriver).Where(`device.attributes["`+fleet.EdgeDriver+`"].index == `+index)).Obj()
 	}
 	return scenario.Scenario{
 		Name:    name,
 		Shows:   "One slice whose devices say themselves who reaches them: one node, a labelled group, everybody.",
-		Cluster: append(scenario.Nodes(name, 2), fleet.PerDeviceSlice(fleet.EdgeDriver, name, devices...)),
+		Cluster: append(scenario.Nodes(name, 2), fleet.Slice(fleet.EdgeDriver, name, devices...).PerDevice().Obj()),
 		Steps: []scenario.Step{
 			scenario.Create(
 				withIndex("local", "0"), withIndex("group", "1"), withIndex("anybody", "2"), withIndex("elsewhere", "0"),
-				workload.Pod("elsewhere", "elsewhere", onNode(second, claimed("elsewhere"))),
+				builder.AppPod("elsewhere", "elsewhere", onNode(second, builder.Uses("elsewhere"))),
 			),
 			scenario.Expect(scenario.Waits("elsewhere", 1, scenario.Reason{Cause: noDeviceMatches, Claim: "elsewhere", Request: "accelerator"})),
 			scenario.Create(
-				workload.Pod("local", "local", onNodesOf(name, claimed("local"))),
-				workload.Pod("group", "group", onNodesOf(name, claimed("group"))),
-				workload.Pod("anybody", "anybody", onNodesOf(name, claimed("anybody"))),
+				builder.AppPod("local", "local", onNodesOf(name, builder.Uses("local"))),
+				builder.AppPod("group", "group", onNodesOf(name, builder.Uses("group"))),
+				builder.AppPod("anybody", "anybody", onNodesOf(name, builder.Uses("anybody"))),
 			),
 			scenario.Expect(
 				scenario.Scheduled("local", 1, scenario.OnNodes(first), scenario.ReachableFrom("metadata.name", first)),

@@ -4,9 +4,9 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 )
 
 // selectorScenarios show how CEL expressions choose devices.
@@ -18,21 +18,21 @@ func classSelectors() scenario.Scenario {
 	const name, large, small = "class-selectors", "gpu-large", "gpu-small"
 	node := scenario.NodeName(name, 0)
 	devices := append(fleet.PlainGPUs(node, 0, 4), fleet.SmallPlainGPUs(node, 4, 4)...)
-	largeClass := workload.Class(large, workload.OfDriver(fleet.GPUDriver),
+	largeClass := builder.Class(large, builder.OfDriver(fleet.GPUDriver),
 		gpuMemory+`.compareTo(quantity("80Gi")) >= 0`)
-	smallClass := workload.Class(small,
-		workload.OfDriver(fleet.GPUDriver)+" && "+gpuMemory+`.compareTo(quantity("80Gi")) < 0`)
+	smallClass := builder.Class(small,
+		builder.OfDriver(fleet.GPUDriver)+" && "+gpuMemory+`.compareTo(quantity("80Gi")) < 0`)
 	return scenario.Scenario{
 		Name:  name,
 		Shows: "Two classes divide the GPUs of a node by their memory.",
 		Cluster: append(scenario.Nodes(name, 1), largeClass, smallClass,
-			fleet.LocalSlice(fleet.GPUDriver, node, devices...)),
+			fleet.LocalSlice(fleet.GPUDriver, node, devices...).Obj()),
 		Steps: []scenario.Step{
 			scenario.Create(
-				workload.Template(large, workload.Request("gpu", workload.Devices{Class: large, Count: 2})),
-				workload.Template(small, workload.Request("gpu", workload.Devices{Class: small, Count: 2})),
-				workload.Deployment(large, 2, onNodesOf(name, templated(large))),
-				workload.Deployment(small, 2, onNodesOf(name, templated(small))),
+				builder.Claim(large, builder.Request("gpu", large).Count(2)).Template(),
+				builder.Claim(small, builder.Request("gpu", small).Count(2)).Template(),
+				builder.Deployment(large, 2, onNodesOf(name, builder.FromTemplate(large))),
+				builder.Deployment(small, 2, onNodesOf(name, builder.FromTemplate(small))),
 			),
 			scenario.Expect(
 				scenario.Scheduled(large, 2, scenario.NoDeviceTwice(), scenario.EveryDevice("large", hasMemory("80Gi"))),
@@ -55,26 +55,26 @@ func requestSelectors() scenario.Scenario {
 	node := scenario.NodeName(name, 0)
 	devices := fleet.PlainGPUs(node, 0, 8)
 	for index := 4; index < len(devices); index++ {
-		devices[index] = fleet.WithDriverVersion(devices[index], "2.1.0")
+		devices[index].Attr("driverVersion", builder.Version("2.1.0"))
 	}
 	newer := gpuAttribute("driverVersion") + `.isGreaterThan(semver("2.0.0"))`
 	claim := func(title string, where ...string) *resourceapi.ResourceClaim {
-		return workload.Claim(title, workload.Request("gpu", gpus(1, where...)))
+		return builder.Claim(title, gpus(1, where...)).Obj()
 	}
 	return scenario.Scenario{
 		Name:    name,
 		Shows:   "Requests choose by attribute, version and capacity; all of their expressions have to hold.",
-		Cluster: append(scenario.Nodes(name, 1), fleet.LocalSlice(fleet.GPUDriver, node, devices...)),
+		Cluster: append(scenario.Nodes(name, 1), fleet.LocalSlice(fleet.GPUDriver, node, devices...).Obj()),
 		Steps: []scenario.Step{
 			scenario.Create(
 				claim("by-index", gpuAttribute("index")+" == 2"),
 				claim("by-version", newer),
 				claim("by-both", newer, gpuAttribute("index")+" in [1, 7]"),
 				claim("by-memory", gpuMemory+`.isGreaterThan(quantity("100Gi"))`),
-				workload.Pod("by-index", "by-index", onNodesOf(name, claimed("by-index"))),
-				workload.Pod("by-version", "by-version", onNodesOf(name, claimed("by-version"))),
-				workload.Pod("by-both", "by-both", onNodesOf(name, claimed("by-both"))),
-				workload.Pod("by-memory", "by-memory", onNodesOf(name, claimed("by-memory"))),
+				builder.AppPod("by-index", "by-index", onNodesOf(name, builder.Uses("by-index"))),
+				builder.AppPod("by-version", "by-version", onNodesOf(name, builder.Uses("by-version"))),
+				builder.AppPod("by-both", "by-both", onNodesOf(name, builder.Uses("by-both"))),
+				builder.AppPod("by-memory", "by-memory", onNodesOf(name, builder.Uses("by-memory"))),
 			),
 			scenario.Expect(
 				scenario.Scheduled("by-index", 1, scenario.DeviceNames("gpu-2")),

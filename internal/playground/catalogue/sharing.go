@@ -6,9 +6,9 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 )
 
 // sharingScenarios show claims with several consumers, devices that are seen
@@ -19,9 +19,9 @@ func sharingScenarios() []scenario.Scenario {
 
 func sharedClaim() scenario.Scenario {
 	const name, consumers = "shared-claim", 8
-	objects := []runtime.Object{workload.Claim("shared", workload.Request("gpu", gpus(1)))}
+	objects := []runtime.Object{builder.Claim("shared", gpus(1)).Obj()}
 	for index := range consumers {
-		objects = append(objects, workload.Pod(fmt.Sprintf("consumer-%d", index), "consumer", onNodesOf(name, claimed("shared"))))
+		objects = append(objects, builder.AppPod(fmt.Sprintf("consumer-%d", index), "consumer", onNodesOf(name, builder.Uses("shared"))))
 	}
 	return scenario.Scenario{
 		Name:    name,
@@ -44,13 +44,13 @@ func sharedClaimElsewhere() scenario.Scenario {
 		Cluster: gpuNodes(name, 2, 1),
 		Steps: []scenario.Step{
 			scenario.Create(
-				workload.Claim("shared", workload.Request("gpu", gpus(1))),
-				workload.Pod("here", "here", onNode(first, claimed("shared"))),
+				builder.Claim("shared", gpus(1)).Obj(),
+				builder.AppPod("here", "here", onNode(first, builder.Uses("shared"))),
 			),
 			scenario.Expect(scenario.Scheduled("here", 1, scenario.OnNodes(first))),
 			scenario.Create(
-				workload.Pod("there", "there", onNode(second, claimed("shared"))),
-				workload.Pod("follows", "follows", onNodesOf(name, claimed("shared"))),
+				builder.AppPod("there", "there", onNode(second, builder.Uses("shared"))),
+				builder.AppPod("follows", "follows", onNodesOf(name, builder.Uses("shared"))),
 			),
 			scenario.Expect(
 				scenario.Scheduled("here", 1, scenario.ReservedFor(2)),
@@ -70,20 +70,20 @@ func adminAccess() scenario.Scenario {
 		Cluster:         gpuNodes(name, 1, 2),
 		Steps: []scenario.Step{
 			scenario.Create(
-				workload.Template("one", workload.Request("gpu", gpus(1))),
-				workload.Pod("user-0", "user", onNodesOf(name, templated("one"))),
+				builder.Claim("one", gpus(1)).Template(),
+				builder.AppPod("user-0", "user", onNodesOf(name, builder.FromTemplate("one"))),
 			),
 			scenario.Expect(scenario.Scheduled("user", 1)),
 			scenario.Create(
-				workload.Claim("all", workload.Request("gpu", workload.Devices{Class: gpuClass, All: true, Admin: true})),
-				workload.Pod("monitor", "monitor", onNodesOf(name, claimed("all"))),
+				builder.Claim("all", builder.Request("gpu", gpuClass).All().Admin()).Obj(),
+				builder.AppPod("monitor", "monitor", onNodesOf(name, builder.Uses("all"))),
 			),
 			scenario.Expect(scenario.Scheduled("monitor", 1,
 				scenario.DevicesEach(2), scenario.AdminAccess(true), scenario.DeviceNames("gpu-0", "gpu-1"))),
-			scenario.Create(workload.Pod("user-1", "user", onNodesOf(name, templated("one")))),
+			scenario.Create(builder.AppPod("user-1", "user", onNodesOf(name, builder.FromTemplate("one")))),
 			scenario.Expect(scenario.Scheduled("user", 2,
 				scenario.NoDeviceTwice(), scenario.AdminAccess(false), scenario.DeviceNames("gpu-0", "gpu-1"))),
-			scenario.Create(workload.Pod("late", "late", onNodesOf(name, templated("one")))),
+			scenario.Create(builder.AppPod("late", "late", onNodesOf(name, builder.FromTemplate("one")))),
 			scenario.Expect(scenario.Waits("late", 1, scenario.Reason{Cause: devicesHeld, Entry: "one", Request: "gpu"})),
 		},
 	}
@@ -100,8 +100,8 @@ func configuration() scenario.Scenario {
 		fromClass = resourceapi.AllocationConfigSourceClass
 		fromClaim = resourceapi.AllocationConfigSourceClaim
 	)
-	class := workload.WithConfig(workload.Class(exclusive, workload.OfDriver(fleet.GPUDriver)), fleet.GPUDriver, ofClass)
-	devices := workload.Devices{Class: exclusive, Count: 1}
+	class := builder.WithConfig(builder.Class(exclusive, builder.OfDriver(fleet.GPUDriver)), fleet.GPUDriver, ofClass)
+	request := func() *builder.RequestBuilder { return builder.Request("gpu", exclusive) }
 	entry := func(source resourceapi.AllocationConfigSource, parameters string, requests ...string) scenario.ConfigEntry {
 		return scenario.ConfigEntry{Source: source, Requests: requests, Driver: fleet.GPUDriver, Parameters: parameters}
 	}
@@ -111,13 +111,13 @@ func configuration() scenario.Scenario {
 		Cluster: append(gpuNodes(name, 1, 4), class),
 		Steps: []scenario.Step{
 			scenario.Create(
-				workload.Claim("plain", workload.Request("gpu", devices)),
-				workload.Claim("capped", workload.Request("gpu", devices), workload.Config(fleet.GPUDriver, powerCap)),
-				workload.Claim("roles", workload.Request("prefill", devices), workload.Request("decode", gpus(1)),
-					workload.Config(fleet.GPUDriver, decodeRole, "decode")),
-				workload.Pod("plain", "plain", onNodesOf(name, claimed("plain"))),
-				workload.Pod("capped", "capped", onNodesOf(name, claimed("capped"))),
-				workload.Pod("roles", "roles", onNodesOf(name, claimed("roles"))),
+				builder.Claim("plain", request()).Obj(),
+				builder.Claim("capped", request()).Config(fleet.GPUDriver, powerCap).Obj(),
+				builder.Claim("roles", request().Named("prefill"), gpus(1).Named("decode")).
+					Config(fleet.GPUDriver, decodeRole, "decode").Obj(),
+				builder.AppPod("plain", "plain", onNodesOf(name, builder.Uses("plain"))),
+				builder.AppPod("capped", "capped", onNodesOf(name, builder.Uses("capped"))),
+				builder.AppPod("roles", "roles", onNodesOf(name, builder.Uses("roles"))),
 			),
 			// An entry that is for all requests of a claim names none of them.
 			scenario.Expect(

@@ -3,12 +3,11 @@ package catalogue
 import (
 	"fmt"
 
-	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 )
 
 const (
@@ -24,31 +23,29 @@ func taintScenarios() []scenario.Scenario {
 func taintedDevice() scenario.Scenario {
 	const name = "tainted-device"
 	node, onlyTainted := scenario.NodeName(name, 0), scenario.NodeName(name, 1)
-	unhealthy := func(node string) resourceapi.Device {
-		return fleet.Tainted(fleet.PlainGPU(node, 0), unhealthyTaint, "ecc-errors", noSchedule)
+	unhealthy := func(node string) *builder.DeviceBuilder {
+		return fleet.PlainGPU(node, 0).Taint(unhealthyTaint, noSchedule)
 	}
-	devices := append([]resourceapi.Device{unhealthy(node)}, fleet.PlainGPUs(node, 1, 3)...)
-	tolerant := gpus(1)
-	tolerant.Tolerations = []resourceapi.DeviceToleration{workload.Tolerate(unhealthyTaint, noSchedule)}
+	devices := append([]*builder.DeviceBuilder{unhealthy(node)}, fleet.PlainGPUs(node, 1, 3)...)
 	return scenario.Scenario{
 		Name:  name,
 		Shows: "A driver tainted the first of four GPUs: only a claim that tolerates the taint gets it.",
 		Cluster: append(scenario.Nodes(name, 2),
-			fleet.LocalSlice(fleet.GPUDriver, node, devices...),
-			fleet.LocalSlice(fleet.GPUDriver, onlyTainted, unhealthy(onlyTainted))),
+			fleet.LocalSlice(fleet.GPUDriver, node, devices...).Obj(),
+			fleet.LocalSlice(fleet.GPUDriver, onlyTainted, unhealthy(onlyTainted)).Obj()),
 		Steps: []scenario.Step{
 			scenario.Create(
-				workload.Template("healthy", workload.Request("gpu", gpus(1))),
-				workload.Deployment("healthy", 3, onNodesOf(name, templated("healthy"))),
-				workload.Pod("intolerant", "intolerant", onNode(onlyTainted, templated("healthy"))),
+				builder.Claim("healthy", gpus(1)).Template(),
+				builder.Deployment("healthy", 3, onNodesOf(name, builder.FromTemplate("healthy"))),
+				builder.AppPod("intolerant", "intolerant", onNode(onlyTainted, builder.FromTemplate("healthy"))),
 			),
 			scenario.Expect(
 				scenario.Scheduled("healthy", 3, scenario.DeviceNames("gpu-1", "gpu-2", "gpu-3")),
 				scenario.Waits("intolerant", 1, scenario.Reason{Cause: devicesTainted, Entry: "healthy", Request: "gpu"}),
 			),
 			scenario.Create(
-				workload.Claim("tolerant", workload.Request("gpu", tolerant)),
-				workload.Pod("tolerant", "tolerant", onNode(node, claimed("tolerant"))),
+				builder.Claim("tolerant", gpus(1).Tolerate(unhealthyTaint, noSchedule)).Obj(),
+				builder.AppPod("tolerant", "tolerant", onNode(node, builder.Uses("tolerant"))),
 			),
 			scenario.Expect(scenario.Scheduled("tolerant", 1,
 				scenario.DeviceNames("gpu-0"), scenario.Tolerates(unhealthyTaint))),
@@ -59,22 +56,22 @@ func taintedDevice() scenario.Scenario {
 func taintRule() scenario.Scenario {
 	const name = "taint-rule"
 	node := scenario.NodeName(name, 0)
-	rule := workload.TaintRule(name, fleet.GPUDriver, node, "", maintenanceTaint, noSchedule)
+	rule := builder.TaintRule(name, fleet.GPUDriver, node, "", maintenanceTaint, noSchedule)
 	pod := func(number int) runtime.Object {
-		return workload.Pod(fmt.Sprintf("patient-%d", number), "patient", onNodesOf(name, templated("one")))
+		return builder.AppPod(fmt.Sprintf("patient-%d", number), "patient", onNodesOf(name, builder.FromTemplate("one")))
 	}
 	return scenario.Scenario{
 		Name:    name,
 		Shows:   "An administrator taints a pool for maintenance; when the rule is removed, pods that waited run.",
 		Cluster: gpuNodes(name, 1, 2),
 		Steps: []scenario.Step{
-			scenario.Create(rule, workload.Template("one", workload.Request("gpu", gpus(1)))),
+			scenario.Create(rule, builder.Claim("one", gpus(1)).Template()),
 			scenario.Create(pod(0), pod(1)),
 			scenario.Expect(scenario.Waits("patient", 2, scenario.Reason{Cause: devicesTainted, Entry: "one", Request: "gpu"})),
 			scenario.Delete(rule),
 			scenario.Expect(scenario.Scheduled("patient", 2, scenario.NoDeviceTwice())),
 			scenario.Create(
-				workload.TaintRule(name+"-again", fleet.GPUDriver, node, "", maintenanceTaint, noSchedule),
+				builder.TaintRule(name+"-again", fleet.GPUDriver, node, "", maintenanceTaint, noSchedule),
 			),
 			// A rule without eviction leaves alone what runs.
 			scenario.Expect(scenario.Scheduled("patient", 2, scenario.Running())),
@@ -85,22 +82,22 @@ func taintRule() scenario.Scenario {
 func taintEviction() scenario.Scenario {
 	const name = "taint-eviction"
 	node := scenario.NodeName(name, 0)
-	rule := workload.TaintRule(name, fleet.GPUDriver, node, "gpu-0", unhealthyTaint, noExecute)
+	rule := builder.TaintRule(name, fleet.GPUDriver, node, "gpu-0", unhealthyTaint, noExecute)
 	return scenario.Scenario{
 		Name:    name,
 		Shows:   "A GPU in use is tainted with NoExecute: its pod is evicted, and the next one gets another GPU.",
 		Cluster: gpuNodes(name, 1, 2),
 		Steps: []scenario.Step{
 			scenario.Create(
-				workload.Template("one", workload.Request("gpu", gpus(1))),
-				workload.Deployment("server", 1, onNodesOf(name, templated("one"))),
+				builder.Claim("one", gpus(1)).Template(),
+				builder.Deployment("server", 1, onNodesOf(name, builder.FromTemplate("one"))),
 			),
 			scenario.Expect(scenario.Scheduled("server", 1, scenario.DeviceNames("gpu-0"), scenario.Running())),
 			scenario.Create(rule),
 			scenario.Expect(scenario.Scheduled("server", 1, scenario.DeviceNames("gpu-1"), scenario.Running())),
 			scenario.Create(
-				workload.Claim("any", workload.Request("gpu", gpus(1))),
-				workload.Pod("blocked", "blocked", onNodesOf(name, claimed("any"))),
+				builder.Claim("any", gpus(1)).Obj(),
+				builder.AppPod("blocked", "blocked", onNodesOf(name, builder.Uses("any"))),
 			),
 			scenario.Expect(scenario.Waits("blocked", 1, scenario.Reason{Cause: devicesTainted, Claim: "any", Request: "gpu"})),
 		},

@@ -3,7 +3,7 @@ package fleet
 import (
 	"fmt"
 
-	resourceapi "k8s.io/api/resource/v1"
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 const (
@@ -19,57 +19,31 @@ const (
 	gpusPerNUMANode = 4
 )
 
-// gpuMemory is the memory of each model of plain GPUs.
-var gpuMemory = map[string]string{LargeGPU: "80Gi", SmallGPU: "40Gi"}
-
 // PlainGPU is device "gpu-<index>" of a pool: an exclusive GPU with 80 GiB.
-func PlainGPU(pool string, index int) resourceapi.Device {
-	return gpuOfModel(LargeGPU, pool, index)
+func PlainGPU(pool string, index int) *builder.DeviceBuilder {
+	return gpuOfModel(LargeGPU, "80Gi", pool, index)
 }
 
-// SmallPlainGPU is device "gpu-<index>" of a pool: an exclusive GPU with 40 GiB.
-func SmallPlainGPU(pool string, index int) resourceapi.Device {
-	return gpuOfModel(SmallGPU, pool, index)
+// PlainGPUs are count GPUs of 80 GiB of a pool, with the indices from first on.
+func PlainGPUs(pool string, first, count int) []*builder.DeviceBuilder {
+	return numbered(first, count, func(index int) *builder.DeviceBuilder { return PlainGPU(pool, index) })
 }
 
-// PlainGPUs are count large GPUs of a pool, with the indices from first on.
-func PlainGPUs(pool string, first, count int) []resourceapi.Device {
-	devices := make([]resourceapi.Device, 0, count)
-	for index := first; index < first+count; index++ {
-		devices = append(devices, PlainGPU(pool, index))
-	}
-	return devices
+// SmallPlainGPUs are PlainGPUs with 40 GiB.
+func SmallPlainGPUs(pool string, first, count int) []*builder.DeviceBuilder {
+	return numbered(first, count, func(index int) *builder.DeviceBuilder {
+		return gpuOfModel(SmallGPU, "40Gi", pool, index)
+	})
 }
 
-// SmallPlainGPUs are count small GPUs of a pool, with the indices from first on.
-func SmallPlainGPUs(pool string, first, count int) []resourceapi.Device {
-	devices := make([]resourceapi.Device, 0, count)
-	for index := first; index < first+count; index++ {
-		devices = append(devices, SmallPlainGPU(pool, index))
-	}
-	return devices
-}
-
-// WithDriverVersion sets the driver version of a plain GPU, a semantic version.
-func WithDriverVersion(device resourceapi.Device, version string) resourceapi.Device {
-	device.Attributes["driverVersion"] = versionAttribute(version)
-	return device
-}
-
-func gpuOfModel(model, pool string, index int) resourceapi.Device {
-	return resourceapi.Device{
-		Name: fmt.Sprintf("gpu-%d", index),
-		Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
-			"board":         intAttribute(index / gpusPerBoard),
-			"driverVersion": versionAttribute("1.0.0"),
-			"index":         intAttribute(index),
-			"model":         stringAttribute(model),
-			"numaNode":      intAttribute(index / gpusPerNUMANode),
-			"uuid":          stringAttribute(deviceUUID("gpu", pool, index)),
-		},
-		Capacity: map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{
-			"compute": capacity("100"),
-			"memory":  capacity(gpuMemory[model]),
-		},
-	}
+func gpuOfModel(model, memory, pool string, index int) *builder.DeviceBuilder {
+	return builder.Device(fmt.Sprintf("gpu-%d", index)).
+		Attr("board", index/gpusPerBoard).
+		Attr("driverVersion", builder.Version("1.0.0")).
+		Attr("index", index).
+		Attr("model", model).
+		Attr("numaNode", index/gpusPerNUMANode).
+		Attr("uuid", deviceUUID("gpu", pool, index)).
+		Capacity("compute", "100").
+		Capacity("memory", memory)
 }

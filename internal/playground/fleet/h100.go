@@ -3,7 +3,7 @@ package fleet
 import (
 	"fmt"
 
-	resourceapi "k8s.io/api/resource/v1"
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 const (
@@ -16,8 +16,8 @@ const (
 
 	// PCIeRootAttribute is the standard attribute by which devices of
 	// different drivers are found to share a PCIe root (KEP-4381).
-	PCIeRootAttribute resourceapi.QualifiedName = "resource.kubernetes.io/pcieRoot"
-	pciBusIDAttribute resourceapi.QualifiedName = "resource.kubernetes.io/pciBusID"
+	PCIeRootAttribute = "resource.kubernetes.io/pcieRoot"
+	pciBusIDAttribute = "resource.kubernetes.io/pciBusID"
 )
 
 // h100PCIeRoots are the PCIe roots of GPUs 0 to 7, one for each.
@@ -33,16 +33,16 @@ var h100PublishedOrder = []int{3, 4, 5, 6, 7, 0, 1, 2}
 // H100Slices are what an 8 × H100 node publishes: its GPUs, its compute domain
 // devices, and an RDMA NIC on the PCIe root of each GPU in nicRoots (numbers
 // of GPUs, 0 to 7), in that order.
-func H100Slices(node string, nicRoots ...int) []*resourceapi.ResourceSlice {
-	gpus := make([]resourceapi.Device, 0, len(h100PublishedOrder))
+func H100Slices(node string, nicRoots ...int) []*builder.SliceBuilder {
+	gpus := make([]*builder.DeviceBuilder, 0, len(h100PublishedOrder))
 	for _, index := range h100PublishedOrder {
 		gpus = append(gpus, h100GPU(node, index))
 	}
-	published := []*resourceapi.ResourceSlice{
+	published := []*builder.SliceBuilder{
 		LocalSlice(ComputeDomainDriver, node, computeDomainDevice("daemon"), computeDomainDevice("channel")),
 		LocalSlice(H100Driver, node, gpus...),
 	}
-	nics := make([]resourceapi.Device, 0, len(nicRoots))
+	nics := make([]*builder.DeviceBuilder, 0, len(nicRoots))
 	for index, root := range nicRoots {
 		nics = append(nics, rdmaNIC(node, index, h100PCIeRoots[root]))
 	}
@@ -52,46 +52,30 @@ func H100Slices(node string, nicRoots ...int) []*resourceapi.ResourceSlice {
 	return published
 }
 
-func h100GPU(node string, index int) resourceapi.Device {
-	return resourceapi.Device{
-		Name: fmt.Sprintf("gpu-%d", index),
-		Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
-			"addressingMode":        stringAttribute("HMM"),
-			"architecture":          stringAttribute("Hopper"),
-			"brand":                 stringAttribute("Nvidia"),
-			"cudaComputeCapability": versionAttribute("9.0.0"),
-			"cudaDriverVersion":     versionAttribute("13.0.0"),
-			"driverVersion":         versionAttribute("580.105.8"),
-			"productName":           stringAttribute("NVIDIA H100 80GB HBM3"),
-			"type":                  stringAttribute("gpu"),
-			"uuid":                  stringAttribute(deviceUUID("GPU", node, index)),
-			// The bus numbers of the GPUs are 0x11 apart, from 0x53 on.
-			pciBusIDAttribute: stringAttribute(fmt.Sprintf("0000:%02x:00.0", 0x53+0x11*index)),
-			PCIeRootAttribute: stringAttribute(h100PCIeRoots[index]),
-		},
-		Capacity: map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{
-			"memory": capacity("81559Mi"),
-		},
-	}
+func h100GPU(node string, index int) *builder.DeviceBuilder {
+	return builder.Device(fmt.Sprintf("gpu-%d", index)).
+		Attr("addressingMode", "HMM").
+		Attr("architecture", "Hopper").
+		Attr("brand", "Nvidia").
+		Attr("cudaComputeCapability", builder.Version("9.0.0")).
+		Attr("cudaDriverVersion", builder.Version("13.0.0")).
+		Attr("driverVersion", builder.Version("580.105.8")).
+		Attr("productName", "NVIDIA H100 80GB HBM3").
+		Attr("type", "gpu").
+		Attr("uuid", deviceUUID("GPU", node, index)).
+		// The bus numbers of the GPUs are 0x11 apart, from 0x53 on.
+		Attr(pciBusIDAttribute, fmt.Sprintf("0000:%02x:00.0", 0x53+0x11*index)).
+		Attr(PCIeRootAttribute, h100PCIeRoots[index]).
+		Capacity("memory", "81559Mi")
 }
 
-func computeDomainDevice(kind string) resourceapi.Device {
-	return resourceapi.Device{
-		Name: kind + "-0",
-		Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
-			"id":   intAttribute(0),
-			"type": stringAttribute(kind),
-		},
-	}
+func computeDomainDevice(kind string) *builder.DeviceBuilder {
+	return builder.Device(kind+"-0").Attr("id", 0).Attr("type", kind)
 }
 
-func rdmaNIC(node string, index int, pcieRoot string) resourceapi.Device {
-	return resourceapi.Device{
-		Name: fmt.Sprintf("nic-%d", index),
-		Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
-			"linkSpeedGbps":   intAttribute(400),
-			"uuid":            stringAttribute(deviceUUID("nic", node, index)),
-			PCIeRootAttribute: stringAttribute(pcieRoot),
-		},
-	}
+func rdmaNIC(node string, index int, pcieRoot string) *builder.DeviceBuilder {
+	return builder.Device(fmt.Sprintf("nic-%d", index)).
+		Attr("linkSpeedGbps", 400).
+		Attr("uuid", deviceUUID("nic", node, index)).
+		Attr(PCIeRootAttribute, pcieRoot)
 }

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 )
 
 // testDialect names claims and requests, and has a text for one cause.
@@ -29,11 +29,7 @@ func boundPod(app, name string, claims ...string) *corev1.Pod {
 // waitingPod is a pod that the scheduler could not place for a reason; without
 // one it has not been looked at.
 func waitingPod(app, name, reason string, claims ...string) *corev1.Pod {
-	var uses []workload.Use
-	for _, claim := range claims {
-		uses = append(uses, workload.Use{As: claim, Claim: claim})
-	}
-	pod := workload.Pod(name, app, workload.PodOptions{Uses: uses})
+	pod := builder.AppPod(name, app, builder.Using(builder.Uses(claims...)...))
 	pod.UID = types.UID(name)
 	pod.Namespace = "ns"
 	pod.Status.Phase = corev1.PodPending
@@ -48,7 +44,7 @@ func waitingPod(app, name, reason string, claims ...string) *corev1.Pod {
 // allocatedClaim holds the named devices of pool "n" for request "gpu" and is
 // reserved for the pods with the given names.
 func allocatedClaim(name string, devices []string, consumers ...string) *resourceapi.ResourceClaim {
-	claim := workload.Claim(name, workload.Request("gpu", workload.Devices{Class: "gpu"}))
+	claim := builder.Claim(name, builder.Request("gpu", "gpu")).Obj()
 	claim.UID = types.UID("claim-" + name)
 	claim.Namespace = "ns"
 	claim.Finalizers = []string{resourceapi.Finalizer}
@@ -69,7 +65,7 @@ func snapshotOf(objects ...metav1.Object) *Snapshot {
 	s := &Snapshot{
 		Namespace: "ns",
 		Slices: []*resourceapi.ResourceSlice{
-			fleet.LocalSlice(fleet.GPUDriver, "n", fleet.PlainGPUs("n", 0, 8)...),
+			fleet.LocalSlice(fleet.GPUDriver, "n", fleet.PlainGPUs("n", 0, 8)...).Obj(),
 		},
 	}
 	for _, object := range objects {

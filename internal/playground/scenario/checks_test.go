@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 // onePod is a snapshot with pod "a" of app "app" that has the named devices.
@@ -94,7 +94,7 @@ func TestChecks(t *testing.T) {
 			onePod("gpu-0"), "has admin access false"},
 		"Tolerates": {Tolerates("key"),
 			withResult(onePod("gpu-0"), func(r *resourceapi.DeviceRequestAllocationResult) {
-				r.Tolerations = []resourceapi.DeviceToleration{workload.Tolerate("key", resourceapi.DeviceTaintEffectNoSchedule)}
+				r.Tolerations = []resourceapi.DeviceToleration{builder.Toleration("key", resourceapi.DeviceTaintEffectNoSchedule)}
 			}),
 			onePod("gpu-0"), "without the toleration of key"},
 		"ReachableFrom": {ReachableFrom("rack", "a"),

@@ -9,7 +9,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 // Group is what a check looks at: the pods of one app, ordered by name.
@@ -30,7 +30,7 @@ type Member struct {
 func (s *Snapshot) group(app string) *Group {
 	g := &Group{App: app, snapshot: s}
 	for _, pod := range s.Pods {
-		if pod.Labels[workload.AppLabel] == app && pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodFailed {
+		if pod.Labels[builder.AppLabel] == app && pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodFailed {
 			g.Members = append(g.Members, Member{Pod: pod, Claims: s.claimsOf(pod)})
 		}
 	}

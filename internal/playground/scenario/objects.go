@@ -61,6 +61,9 @@ func (o *Objects) prepare(namespace string, object runtime.Object) (dynamic.Reso
 	}
 	content := &unstructured.Unstructured{Object: fields}
 	content.SetGroupVersionKind(kinds[0])
+	// The server says these.
+	content.SetUID("")
+	content.SetResourceVersion("")
 	// The guess adds an s or es, which is right for all kinds in use.
 	plural, _ := meta.UnsafeGuessKindToResource(kinds[0])
 	if clusterScoped.Has(kinds[0].Kind) {

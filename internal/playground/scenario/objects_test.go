@@ -11,8 +11,8 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 )
 
 func TestObjectsGoWhereTheirKindSays(t *testing.T) {
@@ -20,22 +20,21 @@ func TestObjectsGoWhereTheirKindSays(t *testing.T) {
 	resource := func(group, plural string) schema.GroupVersionResource {
 		return schema.GroupVersionResource{Group: group, Version: "v1", Resource: plural}
 	}
-	pod := workload.PodOptions{}
 	for name, tc := range map[string]struct {
 		object    runtime.Object
 		name      string
 		resource  schema.GroupVersionResource
 		namespace string
 	}{
-		"pod":        {workload.Pod("a", "app", pod), "a", resource("", "pods"), "ns"},
-		"deployment": {workload.Deployment("a", 1, pod), "a", resource("apps", "deployments"), "ns"},
-		"job":        {workload.Job("a", 1, pod), "a", resource("batch", "jobs"), "ns"},
-		"claim":      {workload.Claim("a"), "a", resource("resource.k8s.io", "resourceclaims"), "ns"},
-		"template":   {workload.Template("a"), "a", resource("resource.k8s.io", "resourceclaimtemplates"), "ns"},
+		"pod":        {builder.AppPod("a", "app"), "a", resource("", "pods"), "ns"},
+		"deployment": {builder.Deployment("a", 1), "a", resource("apps", "deployments"), "ns"},
+		"job":        {builder.Job("a", 1), "a", resource("batch", "jobs"), "ns"},
+		"claim":      {builder.Claim("a").Obj(), "a", resource("resource.k8s.io", "resourceclaims"), "ns"},
+		"template":   {builder.Claim("a").Template(), "a", resource("resource.k8s.io", "resourceclaimtemplates"), "ns"},
 		"node":       {fleet.Node("a", "pool", nil), "a", resource("", "nodes"), ""},
-		"class":      {workload.Class("a"), "a", resource("resource.k8s.io", "deviceclasses"), ""},
-		"slice":      {fleet.LocalSlice("d", "a"), "a-d", resource("resource.k8s.io", "resourceslices"), ""},
-		"taint rule": {workload.TaintRule("a", "d", "p", "", "k", "NoSchedule"), "a", resource("resource.k8s.io", "devicetaintrules"), ""},
+		"class":      {builder.Class("a"), "a", resource("resource.k8s.io", "deviceclasses"), ""},
+		"slice":      {fleet.LocalSlice("d", "a").Obj(), "a-d", resource("resource.k8s.io", "resourceslices"), ""},
+		"taint rule": {builder.TaintRule("a", "d", "p", "", "k", "NoSchedule"), "a", resource("resource.k8s.io", "devicetaintrules"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 // Runner runs scenarios at the same time. All fields are needed.
@@ -154,7 +154,7 @@ func (t *Tally) add(result Result, snapshot *Snapshot, dialect Dialect) {
 func (env *Env) strays(snapshot *Snapshot) []string {
 	var names []string
 	for _, pod := range snapshot.Pods {
-		if env.groups[pod.Labels[workload.AppLabel]] == nil {
+		if env.groups[pod.Labels[builder.AppLabel]] == nil {
 			names = append(names, pod.Name)
 		}
 	}

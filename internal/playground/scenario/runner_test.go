@@ -14,8 +14,8 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 )
 
 // world is a Source that tests change while a runner looks at it.
@@ -200,7 +200,7 @@ func TestPrepare(t *testing.T) {
 	runner := newRunner(worldOf(nil), worldOf(nil))
 	scenarios := []Scenario{
 		{Name: "first", Cluster: Nodes("first", 2)},
-		{Name: "second", NamespaceLabels: map[string]string{"k": "v"}, Cluster: []runtime.Object{fleet.LocalSlice("d", "n")}},
+		{Name: "second", NamespaceLabels: map[string]string{"k": "v"}, Cluster: []runtime.Object{fleet.LocalSlice("d", "n").Obj()}},
 	}
 	var waitedFor []string
 	accounts := func(_ context.Context, namespaces []string) error {
@@ -209,7 +209,7 @@ func TestPrepare(t *testing.T) {
 	}
 	require.NoError(t, runner.Prepare(t.Context(), scenarios, accounts))
 	require.Equal(t, []string{"first", "second"}, waitedFor)
-	for _, object := range []runtime.Object{fleet.Node("first-0", "", nil), fleet.Node("first-1", "", nil), fleet.LocalSlice("d", "n")} {
+	for _, object := range []runtime.Object{fleet.Node("first-0", "", nil), fleet.Node("first-1", "", nil), fleet.LocalSlice("d", "n").Obj()} {
 		require.NoError(t, runner.Objects.Delete(t.Context(), "", object), "it was created")
 	}
 	require.ErrorContains(t, runner.Prepare(t.Context(), scenarios, accounts), "scenario first: create Namespace first")
@@ -218,9 +218,9 @@ func TestPrepare(t *testing.T) {
 func TestSteps(t *testing.T) {
 	t.Parallel()
 	runner := newRunner(worldOf(nil), worldOf(nil))
-	claim := workload.Claim("c")
+	claim := builder.Claim("c").Obj()
 	s := Scenario{Name: "s", Steps: []Step{
-		Create(claim, workload.Template("t")),
+		Create(claim, builder.Claim("t").Template()),
 		Refused(claim, "already exists"),
 		Delete(claim),
 		Create(claim),
@@ -230,7 +230,7 @@ func TestSteps(t *testing.T) {
 	require.ErrorContains(t, results[0].Err, "step 5 of 5 failed to be refused ResourceClaim c")
 	require.ErrorContains(t, results[0].Err, `["on the moon"]`)
 
-	s.Steps = []Step{Refused(workload.Claim("new"), "already exists")}
+	s.Steps = []Step{Refused(builder.Claim("new").Obj(), "already exists")}
 	results = runner.Run(t.Context(), []Scenario{s})
 	require.ErrorContains(t, results[0].Err, "the API server accepted it")
 }

@@ -8,8 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/utils/ptr"
-
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 )
 
 func TestWriteTable(t *testing.T) {
@@ -27,9 +25,7 @@ func TestWriteTable(t *testing.T) {
 	}))
 
 	generated := boundPod("app", "generated")
-	generated.Spec.ResourceClaims = workload.Pod("x", "x", workload.PodOptions{
-		Uses: []workload.Use{{As: "gpu", Template: "template"}},
-	}).Spec.ResourceClaims
+	generated.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimTemplateName: ptr.To("template")}}
 	recorder.podSeen(generated)
 	recorder.claimSeen(change(allocatedClaim("generated-gpu-x7k2", []string{"gpu-5"}, "generated"), func(c *resourceapi.ResourceClaim) {
 		c.Annotations = map[string]string{resourceapi.PodResourceClaimAnnotation: "gpu"}

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -54,10 +53,8 @@ func (s *space) liveSlice(name string) *resourceapi.ResourceSlice {
 }
 
 // deriving asks for one device of a kind, and derives an attribute from its published one.
-func (s *space) deriving(kind, attribute string) workload.Devices {
-	devices := s.Want(1, fmt.Sprintf("%s == %q", s.Attribute("kind"), kind))
-	devices.Derived = map[string]string{"derived/numa": s.Attribute(attribute)}
-	return devices
+func (s *space) deriving(kind, attribute string) *builder.RequestBuilder {
+	return s.Want(1, fmt.Sprintf("%s == %q", s.Attribute("kind"), kind)).Derive("derived/numa", s.Attribute(attribute))
 }
 
 // numaDevices are GPUs and NICs that name their NUMA nodes differently.
@@ -72,8 +69,8 @@ func testDerivedAttributes(t *testing.T) {
 	s := newSpace(t, "derived", 1)
 	s.Devices(0, numaDevices()...)
 	pair := func(name string) {
-		s.Create(workload.Claim(name, workload.Request("gpu", s.deriving("gpu", "numa")), workload.Request("nic", s.deriving("nic", "numaNode")),
-			workload.MatchAttribute("derived/numa", "gpu", "nic")), s.Pod(name, harness.Uses(name)))
+		s.Create(builder.Claim(name, s.deriving("gpu", "numa"), s.deriving("nic", "numaNode").Named("nic")).
+			Match("derived/numa", "gpu", "nic").Obj(), s.Pod(name, builder.Uses(name)))
 	}
 	pair("first")
 	s.Running("first")
@@ -91,9 +88,8 @@ func testDerivedDistinct(t *testing.T) {
 		devices = append(devices, builder.Device(fmt.Sprintf("gpu-%d", i)).Attr("index", i))
 	}
 	s.Devices(0, devices...)
-	want := s.Want(2)
-	want.Derived = map[string]string{"derived/board": s.Attribute("index") + " / 2"}
-	s.Create(workload.Claim("boards", workload.Request("gpu", want), workload.DistinctAttribute("derived/board")), s.Pod("boards", harness.Uses("boards")))
+	want := s.Want(2).Derive("derived/board", s.Attribute("index")+" / 2")
+	s.Create(builder.Claim("boards", want).Distinct("derived/board").Obj(), s.Pod("boards", builder.Uses("boards")))
 	s.Running("boards")
 	require.Equal(t, []string{s.Node(0) + "/gpu-0", s.Node(0) + "/gpu-2"}, s.DeviceNames("boards"))
 }
@@ -101,9 +97,9 @@ func testDerivedDistinct(t *testing.T) {
 func testDerivedInAlternative(t *testing.T) {
 	s := newSpace(t, "derivedalternative", 1)
 	s.Devices(0, numaDevices()...)
-	s.Create(workload.Claim("pair", workload.Request("gpu", s.deriving("gpu", "numa")),
-		workload.FirstAvailable("other", workload.Alternative{Name: "tpu", Devices: s.deriving("tpu", "numa")}, workload.Alternative{Name: "nic", Devices: s.deriving("nic", "numaNode")}),
-		workload.MatchAttribute("derived/numa")), s.Pod("pair", harness.Uses("pair")))
+	s.Create(builder.Claim("pair", s.deriving("gpu", "numa"),
+		builder.FirstAvailable("other", s.deriving("tpu", "numa").Named("tpu"), s.deriving("nic", "numaNode").Named("nic"))).
+		Match("derived/numa").Obj(), s.Pod("pair", builder.Uses("pair")))
 	s.Running("pair")
 	require.Equal(t, []string{s.Node(0) + "/gpu-1", s.Node(0) + "/nic-0"}, s.DeviceNames("pair"))
 }
@@ -111,8 +107,8 @@ func testDerivedInAlternative(t *testing.T) {
 func testDerivedWithoutGate(t *testing.T) {
 	s := newSpaceWithout(t, "derivedoff", 1, map[string]bool{"DRADerivedAttributes": false})
 	s.Devices(0, numaDevices()...)
-	s.Create(workload.Claim("pair", workload.Request("gpu", s.deriving("gpu", "numa")),
-		workload.MatchAttribute("derived/numa")), s.Pod("pair", harness.Uses("pair")))
+	s.Create(builder.Claim("pair", s.deriving("gpu", "numa")).
+		Match("derived/numa").Obj(), s.Pod("pair", builder.Uses("pair")))
 	s.Waiting("pair", "claim "+s.Name+"/pair", "has derived attributes, but the feature DRADerivedAttributes is off")
 }
 
@@ -121,14 +117,14 @@ func linked(name string, switches ...string) *builder.DeviceBuilder {
 	return builder.Device(name).Attr("switches", resourceapi.DeviceAttribute{StringValues: switches})
 }
 
-func (s *space) pairOf(name string, constraint func(string, ...string) workload.ClaimPart) {
-	s.Create(workload.Claim(name, workload.Request("gpu", s.Want(2)), constraint(s.Driver+"/switches")), s.Pod(name, harness.Uses(name)))
+func (s *space) pairOf(name string, constraint func(claim *builder.ClaimBuilder, attribute string, requests ...string) *builder.ClaimBuilder) {
+	s.Create(constraint(builder.Claim(name, s.Want(2)), s.Driver+"/switches").Obj(), s.Pod(name, builder.Uses(name)))
 }
 
 func testListMatch(t *testing.T) {
 	s := newSpace(t, "listmatch", 1)
 	s.Devices(0, linked("gpu-0", "a", "b"), linked("gpu-1", "c"), linked("gpu-2", "b", "c"))
-	s.pairOf("pair", workload.MatchAttribute)
+	s.pairOf("pair", (*builder.ClaimBuilder).Match)
 	s.Running("pair")
 	require.Equal(t, []string{s.Node(0) + "/gpu-0", s.Node(0) + "/gpu-2"}, s.DeviceNames("pair"), "b is the switch that both have")
 }
@@ -136,7 +132,7 @@ func testListMatch(t *testing.T) {
 func testListDistinct(t *testing.T) {
 	s := newSpace(t, "listdistinct", 1)
 	s.Devices(0, linked("gpu-0", "a", "b"), linked("gpu-1", "b"), linked("gpu-2", "c"))
-	s.pairOf("pair", workload.DistinctAttribute)
+	s.pairOf("pair", (*builder.ClaimBuilder).Distinct)
 	s.Running("pair")
 	require.Equal(t, []string{s.Node(0) + "/gpu-0", s.Node(0) + "/gpu-2"}, s.DeviceNames("pair"), "no switch of one is one of the other")
 }
@@ -152,7 +148,7 @@ func testListSelector(t *testing.T) {
 func testListWithoutGate(t *testing.T) {
 	s := newSpaceWithout(t, "listoff", 1, map[string]bool{"DRAListTypeAttributes": false})
 	s.Devices(0, linked("gpu-0", "a"), linked("gpu-1", "a"))
-	s.pairOf("pair", workload.MatchAttribute)
+	s.pairOf("pair", (*builder.ClaimBuilder).Match)
 	s.Waiting("pair", "claim "+s.Name+"/pair")
 	require.False(t, strings.Contains(harness.Reason(s.LivePod("pair")), "gave up"))
 }

@@ -8,7 +8,6 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 )
 
 // Only devices with a compatibility group in common may draw from a counter set at the
@@ -42,7 +41,7 @@ func (s *space) gpu(node int, partitions ...*builder.DeviceBuilder) {
 	s.Create(part("counters").Counters("gpu", "memory", "40Gi").Obj(), part("devices").Devices(partitions...).Obj())
 }
 
-func (s *space) inGroup(group string) workload.Devices {
+func (s *space) inGroup(group string) *builder.RequestBuilder {
 	return s.Want(1, fmt.Sprintf("%s == %q", s.Attribute("group"), group))
 }
 

@@ -8,7 +8,6 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/workload"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -54,8 +53,8 @@ func TestGates(t *testing.T) {
 func usualDevices(s *space) {
 	s.Devices(0, harness.Numbered(2)...)
 	s.ClaimAndPod("one", s.Want(1))
-	s.Create(workload.Claim("two", workload.FirstAvailable("gpu",
-		workload.Alternative{Name: "many", Devices: s.Want(8)}, workload.Alternative{Name: "one", Devices: s.Want(1)})), s.Pod("two", harness.Uses("two")))
+	s.Create(builder.Claim("two", builder.FirstAvailable("gpu",
+		s.Want(8).Named("many"), s.Want(1).Named("one"))).Obj(), s.Pod("two", builder.Uses("two")))
 	s.Running("one", "two")
 	s.ClaimAndPod("late", s.Want(1))
 	s.Waiting("late", "claim "+s.Name+"/late", "request gpu", "held by other claims")
@@ -65,9 +64,7 @@ func usualDevices(s *space) {
 
 func exclusivelyAllocated(s *space) {
 	s.Devices(0, builder.Device("nic").Shared().Capacity("bandwidth", "10"))
-	share := s.Want(1)
-	share.Capacity = map[string]string{"bandwidth": "1"}
-	s.ClaimAndPod("share", share)
+	s.ClaimAndPod("share", s.Want(1).Capacity("bandwidth", "1"))
 	s.Waiting("share", "claim "+s.Name+"/share, request gpu: asks for capacity, but the feature DRAConsumableCapacity is off")
 	s.ClaimAndPod("first", s.Want(1))
 	s.Running("first")
@@ -99,7 +96,7 @@ func taintsIgnored(s *space) {
 
 // Taints that the driver has published count all the same.
 func rulesIgnored(s *space) {
-	s.Create(workload.TaintRule(s.Name, s.Driver, s.Node(0), "gpu-0", sick, noSchedule))
+	s.Create(builder.TaintRule(s.Name, s.Driver, s.Node(0), "gpu-0", sick, noSchedule))
 	s.Devices(0, builder.Device("gpu-0"), builder.Device("gpu-1").Taint(sick, noSchedule))
 	s.ClaimAndPod("two", s.Want(2))
 	s.Waiting("two", "claim "+s.Name+"/two", "taint")
@@ -146,8 +143,8 @@ func TestLockedGates(t *testing.T) {
 		s := &space{cluster.NewSpace(t, "noalternatives", "", 1)}
 		s.StartScheduler(harness.SchedulerOptions{ExtraArgs: []string{"--emulated-version=1.36", "--feature-gates=DRAPrioritizedList=false"}})
 		s.Devices(0, harness.Numbered(1)...)
-		s.Create(workload.Claim("choice", workload.FirstAvailable("gpu", workload.Alternative{Name: "only", Devices: s.Want(1)})),
-			s.Pod("choice", harness.Uses("choice")))
+		s.Create(builder.Claim("choice", builder.FirstAvailable("gpu", s.Want(1).Named("only"))).Obj(),
+			s.Pod("choice", builder.Uses("choice")))
 		s.Waiting("choice", "claim "+s.Name+"/choice, request gpu: has alternatives (firstAvailable), but the feature DRAPrioritizedList is off")
 		s.ClaimAndPod("plain", s.Want(1))
 		s.Running("plain")

@@ -71,7 +71,7 @@ func testSkippedOperations(t *testing.T) {
 	s.Running("one")
 	require.Equal(t, s.Node(1), s.LivePod("one").Spec.NodeName)
 	require.Equal(t, []resourceapi.SkipNodeOperation{resourceapi.SkipNodeOperationAll}, s.Results("one")[0].SkipNodeOperations)
-	s.Create(harness.One("pinned", s.Want(1)), s.PodOnNode("pinned", 0, harness.Uses("pinned")))
+	s.Create(builder.Claim("pinned", s.Want(1)).Obj(), s.PodOnNode("pinned", 0, builder.Uses("pinned")))
 	s.Waiting("pinned", "claim "+s.Name+"/pinned", "need a feature that is off (DRAOptionalNodeOperations on the node)")
 }
 
@@ -90,11 +90,11 @@ func testSkippedOperationsShared(t *testing.T) {
 	s := newSpace(t, "skippingshared", 2)
 	s.declare(1, skipsOperations)
 	s.networkDevices(1)
-	s.Create(harness.One("shared", s.Want(1)), s.Pod("first", harness.Uses("shared")))
+	s.Create(builder.Claim("shared", s.Want(1)).Obj(), s.Pod("first", builder.Uses("shared")))
 	s.Running("first")
-	s.Create(s.PodOnNode("elsewhere", 0, harness.Uses("shared")))
+	s.Create(s.PodOnNode("elsewhere", 0, builder.Uses("shared")))
 	s.Waiting("elsewhere", "claim "+s.Name+"/shared")
-	s.Create(s.Pod("second", harness.Uses("shared")))
+	s.Create(s.Pod("second", builder.Uses("shared")))
 	s.Running("second")
 	require.Equal(t, s.Node(1), s.LivePod("second").Spec.NodeName)
 }
@@ -139,14 +139,14 @@ func testNodeAllocatable(t *testing.T) {
 func testNodeAllocatableOfOthers(t *testing.T) {
 	s := newSpace(t, "ofnodeothers", 1)
 	s.devicesOfNode(cpu("cpu-0"))
-	s.Create(harness.One("allocated", s.Want(1)))
+	s.Create(builder.Claim("allocated", s.Want(1)).Obj())
 	s.Protect("allocated")
 	s.UpdateClaimStatus("allocated", func(claim *resourceapi.ResourceClaim) {
 		claim.Status.Allocation = builder.Claim("", builder.Request("gpu", s.Name)).Allocated(s.Node(0), "cpu-0").Status.Allocation
 		claim.Status.Allocation.Devices.Results[0].Driver = s.Driver
 		claim.Status.Allocation.Devices.Results[0].Request = "gpu"
 	})
-	s.Create(s.Pod("user", harness.Uses("allocated")))
+	s.Create(s.Pod("user", builder.Uses("allocated")))
 	s.Waiting("user", "claim "+s.Name+"/allocated: device "+s.Driver+"/"+s.Node(0)+"/cpu-0 stands for or needs resources of the node (cpu)")
 }
 
@@ -173,7 +173,7 @@ func testFractions(t *testing.T) {
 	consumed := func(s *space, pod, asked string) string {
 		devices := s.Want(1)
 		if asked != "" {
-			devices.Capacity = map[string]string{"cores": asked}
+			devices.Capacity("cores", asked)
 		}
 		s.ClaimAndPod(pod, devices)
 		s.Running(pod)
@@ -186,9 +186,7 @@ func testFractions(t *testing.T) {
 	require.Equal(t, "250m", consumed(s, "least", "1m"))
 	require.Equal(t, "750m", consumed(s, "rounded", "501m"))
 	require.Equal(t, "500m", consumed(s, "exactly", "500m"))
-	late := s.Want(1)
-	late.Capacity = map[string]string{"cores": "250m"}
-	s.ClaimAndPod("late", late)
+	s.ClaimAndPod("late", s.Want(1).Capacity("cores", "250m"))
 	s.Waiting("late", "claim "+s.Name+"/late", "has too little capacity left (cores)")
 
 	off := newSpaceWithout(t, "fractionsoff", 1, map[string]bool{"DRAFractionalCapacityRange": false})

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -31,10 +32,10 @@ func TestResizeThatHasToWait(t *testing.T) {
 	victim := s.Pod("victim", nil)
 	victim.Spec.Containers[0].Resources.Requests = cpus("20")
 	victim.Spec.TerminationGracePeriodSeconds = new(int64)
-	grows := s.Pod("grows", harness.Uses("device"))
+	grows := s.Pod("grows", builder.Uses("device"))
 	grows.Spec.Containers[0].Resources.Requests = cpus("8")
 	grows.Spec.PriorityClassName = s.Name
-	s.Create(victim, harness.One("device", s.Want(1)), grows)
+	s.Create(victim, builder.Claim("device", s.Want(1)).Obj(), grows)
 	s.Running("victim", "grows")
 	before := s.LiveClaim("device")
 
