@@ -75,7 +75,7 @@ func (c contestedCluster) ClaimToMake(pod *v1.Pod) *resourceapi.ResourceClaim {
 }
 
 // AloneInNamespace implements contest.Cluster.
-func (c contestedCluster) AloneInNamespace() bool { return c.pl.resolver != nil }
+func (c contestedCluster) AloneInNamespace() bool { return c.pl.legacy.Resolves() }
 
 // Prepare implements contest.Cluster.
 func (c contestedCluster) Prepare(claim *resourceapi.ResourceClaim) *allocator.Task {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
-	"github.com/quartermaster-dra/quartermaster/internal/legacy/classic"
+	"github.com/quartermaster-dra/quartermaster/internal/legacy"
 	"github.com/quartermaster-dra/quartermaster/internal/nodecache"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
@@ -49,11 +49,9 @@ type cycle struct {
 	uid        types.UID
 	reservedOn string
 
-	// classic has the claims that controllers of their drivers allocate; they are not among
+	// legacy has the claims that controllers of their drivers allocate; they are not among
 	// the others. nil if there are none.
-	classic *classic.Attempt
-	// classicTouched is set before PreBind begins to reserve them.
-	classicTouched bool
+	legacy *legacy.Attempt
 
 	// attempt is where the commit protocol stands with the claims, from Reserve on. Its claims
 	// are those of the pod, in the same order.

@@ -7,6 +7,7 @@
 //	PreFilter    resolve the claims into a task                     prefilter.go
 //	Filter       look for devices on one node (pkg/allocator)       filter.go
 //	PostFilter   free an allocation that fits no node               postfilter.go
+//	PreScore     ask controllers about nodes (internal/legacy)      score.go
 //	Score        prefer the first alternatives of requests          score.go
 //	Reserve      put the plan into the ledger (pkg/ledger)          reserve.go
 //	PreBind      commit the plan (internal/commit)                  prebind.go, carried out by runner.go
@@ -20,6 +21,7 @@
 //	conflicts that nobody resolves         internal/conflictreport     conflicts.go
 //	devices that get ready late            internal/bindingcondition   bindingconditions.go
 //	extended resources                     internal/extendedresource   extendedresources.go, specialclaim.go
+//	claims of older servers                internal/legacy             olderservers.go
 //	pods that are scheduled together       internal/podgroup           podgroup.go, regroup.go, postfiltergroup.go
 //
 // What is known of the cluster is in internal/clusterstate, and all profiles share it, see

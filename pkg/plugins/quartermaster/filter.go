@@ -53,15 +53,13 @@ func (pl *Quartermaster) filterTask(ctx context.Context, c *cycle, task *allocat
 	if status := c.filterAllocated(node); status != nil {
 		return status
 	}
-	if c.classic != nil {
-		if err := c.classic.Check(node); err != nil {
-			return waiting("%v", err)
-		}
+	if err := c.legacy.Check(node); err != nil {
+		return waiting("%v", err)
 	}
 	if task == nil {
 		return nil
 	}
-	if pl.resolver != nil {
+	if pl.legacy.Resolves() {
 		if status := c.filterUnsuitable(node); status != nil {
 			return status
 		}
@@ -96,6 +94,16 @@ func (c *cycle) filterAllocated(node *v1.Node) *fwk.Status {
 		}
 	}
 	return status
+}
+
+// filterUnsuitable rejects a node that does not suit the class of a claim.
+func (c *cycle) filterUnsuitable(node *v1.Node) *fwk.Status {
+	for _, claim := range c.claims {
+		if claim.decided() == nil && claim.nodes != nil && !claim.nodes.Match(node) {
+			return waiting("claim %s: the node is not among the suitableNodes of its class", claimname.Of(claim.claim))
+		}
+	}
+	return nil
 }
 
 func (c *podClaim) usableOn(node *v1.Node) bool {

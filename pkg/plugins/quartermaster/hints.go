@@ -22,7 +22,7 @@ func (pl *Quartermaster) isSchedulableAfterClassChange(_ klog.Logger, pod *v1.Po
 	if old, ok := oldObj.(*resourceapi.DeviceClass); ok && apiequality.Semantic.DeepEqual(&old.Spec, &class.Spec) && apiversions.SameAlphaClass(old, class) {
 		return fwk.QueueSkip, nil
 	}
-	if pl.dependsOnAlphaClass(pod, class.Name) {
+	if pl.legacy.DependsOnClass(pod, class.Name) {
 		return fwk.Queue, nil
 	}
 	if pl.mayServe(pod, oldObj, class) {
@@ -58,7 +58,7 @@ func (pl *Quartermaster) isSchedulableAfterNodeChange(_ klog.Logger, pod *v1.Pod
 	if err != nil {
 		return fwk.QueueSkip, nil
 	}
-	return hint(pl.dependsOnController(claims) || pl.mayRunOn(node, pod, claims))
+	return hint(pl.legacy.DependsOnController(claims) || pl.mayRunOn(node, pod, claims))
 }
 
 // mayRunOn reports whether all allocations can be used on the node, and whether

@@ -49,7 +49,7 @@ func (n *narrowing) possible() bool {
 // narrow returns the nodes to look at; nil stands for all of them, which is what it is
 // unless they are few.
 func (pl *Quartermaster) narrow(c *cycle, pod *v1.Pod, total int) *fwk.PreFilterResult {
-	if c.pod.LooksEverywhere() || !pl.narrowing.possible() || c.classic != nil || othersNarrow(pod) {
+	if c.pod.LooksEverywhere() || !pl.narrowing.possible() || c.legacy != nil || othersNarrow(pod) {
 		return nil
 	}
 	names := c.allocatedOn()

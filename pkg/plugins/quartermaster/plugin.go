@@ -22,6 +22,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/contest"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/gate"
+	"github.com/quartermaster-dra/quartermaster/internal/legacy"
 	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
@@ -57,10 +58,8 @@ type Quartermaster struct {
 	bindingConditions bool
 	// stopping ends when the scheduler does.
 	stopping context.Context
-	// classic is nil unless the server may have claims that controllers allocate.
-	classic *classicMode
-	// resolver is nil if claims say themselves what they ask for.
-	resolver claimResolver
+	// legacy is nil if the server has everything in v1.
+	legacy *legacy.Mode
 	// groups is nil unless claims can belong to PodGroups (gate DRAWorkloadResourceClaims).
 	groups *podgroup.Claims
 	// attemptBudget bounds what an attempt may wait for selectors to be evaluated, on all
@@ -158,12 +157,11 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 	if err = pl.followEvents(ctx, podInformer); err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", Name, err)
 	}
-	if pl.classic, err = pl.classicModeFor(ctx); err != nil {
+	mode, err := legacy.For(ctx, handle.ClientSet(), pl.olderServers())
+	if err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", Name, err)
 	}
-	if resolver := apiversions.ResolverOf(handle.ClientSet()); resolver != nil {
-		pl.resolveClaims(resolver)
-	}
+	pl.support(mode)
 	pl.gate = gate.New(handle, pl.claims.Check, pl.events.Made.ToCome, pl.waiting.Begun)
 	go pl.gate.Run(ctx)
 	if err := state.compete(pl); err != nil {

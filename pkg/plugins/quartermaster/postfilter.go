@@ -50,7 +50,7 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 		return nil, fwk.NewStatus(fwk.Success,
 			fmt.Sprintf("claim %s was deallocated to find devices elsewhere", claimname.Of(podClaim.claim)))
 	}
-	if status := pl.freeClassic(c, pod); status != nil {
+	if status := c.legacy.Free(); status != nil {
 		return nil, status
 	}
 	removed, err := pl.removeLeftOver(ctx, c, pod)

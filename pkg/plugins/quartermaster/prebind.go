@@ -17,7 +17,7 @@ func (pl *Quartermaster) PreBindPreFlight(_ context.Context, cs fwk.CycleState, 
 	if err != nil {
 		return result, failed(err)
 	}
-	if c == nil || len(c.claims) == 0 && c.classic == nil {
+	if c == nil || len(c.claims) == 0 && c.legacy == nil {
 		return result, fwk.NewStatus(fwk.Skip)
 	}
 	return result, nil
@@ -36,7 +36,7 @@ func (pl *Quartermaster) PreBind(ctx context.Context, cs fwk.CycleState, pod *v1
 	if c == nil {
 		return nil
 	}
-	if err := pl.reserveClassic(ctx, c, pod); err != nil {
+	if err := c.legacy.Reserve(ctx); err != nil {
 		return failed(err)
 	}
 	if len(c.claims) == 0 {
@@ -59,9 +59,7 @@ func (pl *Quartermaster) PostBind(ctx context.Context, cs fwk.CycleState, pod *v
 	if err != nil || c == nil {
 		return
 	}
-	if c.classic != nil {
-		pl.classic.negotiator.End(pod)
-	}
+	c.legacy.End()
 	r := &runner{pl: pl, cycle: c, pod: pod, node: node}
 	_ = r.run(ctx, commit.Event{Kind: commit.PodBound})
 }

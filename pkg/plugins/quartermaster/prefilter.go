@@ -12,6 +12,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimname"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+	"github.com/quartermaster-dra/quartermaster/internal/legacy"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
@@ -63,8 +64,8 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 		return nil, waiting("what an earlier attempt wrote into the pod's claims could not be undone yet; " +
 			"waiting for the API server to accept that")
 	}
-	claims, status := pl.splitClassic(c, pod, claims)
-	if status != nil {
+	var status *fwk.Status
+	if claims, c.legacy, status = pl.legacy.Split(pod, claims); status != nil {
 		return nil, status
 	}
 	for _, claim := range claims {
@@ -113,8 +114,12 @@ func (pl *Quartermaster) checkClaim(pod *v1.Pod, claim *resourceapi.ResourceClai
 		if status := pl.checkPlanned(result, group); status != nil {
 			return nil, status
 		}
-		if status := pl.restrictToClass(result); status != nil {
-			return nil, status
+		nodes, err := pl.legacy.SuitableNodes(claim)
+		if err != nil {
+			return nil, waiting("%v", err)
+		}
+		if nodes != nil {
+			result.nodes = nodes
 		}
 		return result, nil
 	}
@@ -126,7 +131,7 @@ func (pl *Quartermaster) checkClaim(pod *v1.Pod, claim *resourceapi.ResourceClai
 	if status := pl.checkNodeAllocatable(claim); status != nil {
 		return nil, status
 	}
-	if result.broken = deallocationRequested(claim); result.broken == nil {
+	if result.broken = legacy.DeallocationRequested(claim); result.broken == nil {
 		result.broken = pl.brokenBinding(claim)
 	}
 	if terms := claim.Status.Allocation.NodeSelector; terms != nil {

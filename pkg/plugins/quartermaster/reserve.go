@@ -29,7 +29,8 @@ func (pl *Quartermaster) Reserve(ctx context.Context, cs fwk.CycleState, pod *v1
 	if c == nil {
 		return nil
 	}
-	if status := pl.negotiate(c, pod, nodeName); status != nil {
+	if status := c.legacy.Negotiate(nodeName, c.task != nil); status != nil {
+		pl.waker.Reject(c.pod)
 		return status
 	}
 	if err := c.chooseExtended(nodeName); err != nil {

@@ -10,6 +10,18 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/helper"
 )
 
+// PreScore notes which nodes would do as far as anybody but controllers of drivers knows.
+func (pl *Quartermaster) PreScore(_ context.Context, cs fwk.CycleState, _ *v1.Pod, nodes []fwk.NodeInfo) *fwk.Status {
+	c, err := cycleOf(cs)
+	if err != nil {
+		return failed(err)
+	}
+	if c != nil {
+		c.legacy.SetFeasible(nodes)
+	}
+	return nil
+}
+
 // Score prefers nodes on which requests get their first alternatives (KEP-4816):
 // for each request with alternatives, the more the earlier in the list.
 func (pl *Quartermaster) Score(_ context.Context, cs fwk.CycleState, _ *v1.Pod, nodeInfo fwk.NodeInfo) (int64, *fwk.Status) {

@@ -36,7 +36,7 @@ func (pl *Quartermaster) SignPod(_ context.Context, pod *v1.Pod) ([]fwk.SignFrag
 	if err != nil {
 		return nil, notSigned("%v", err)
 	}
-	if pl.dependsOnController(claims) {
+	if pl.legacy.DependsOnController(claims) {
 		return nil, notSigned("a controller may have to allocate a claim")
 	}
 	content := sha256.New()

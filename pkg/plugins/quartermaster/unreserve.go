@@ -24,7 +24,7 @@ func (pl *Quartermaster) Unreserve(ctx context.Context, cs fwk.CycleState, pod *
 	}
 	r := &runner{pl: pl, cycle: c, pod: pod, node: node}
 	_ = r.run(ctx, commit.Event{Kind: commit.Unreserved})
-	pl.unreserveClassic(ctx, c, pod)
+	c.legacy.Unreserve(ctx)
 	if group != nil {
 		pl.forgetForGroup(group, c)
 	}

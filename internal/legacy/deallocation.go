@@ -1,4 +1,4 @@
-package quartermaster
+package legacy
 
 import (
 	"errors"
@@ -14,12 +14,12 @@ import (
 // allocated (v1alpha2 and v1alpha3, status.deallocationRequested).
 var errDeallocationRequested = errors.New("deallocation requested")
 
-// deallocationRequested says that nobody may begin to use the claim's devices, nil if
+// DeallocationRequested says that nobody may begin to use the claim's devices, nil if
 // nobody has asked for their deallocation. Whoever allocates has to deallocate: here that
 // is the scheduler, so PostFilter does it as soon as a pod wants the claim and nobody has
-// it. In Kubernetes 1.31, pods would wait for somebody to do it by hand. Claims that
-// controllers allocate are not among those that get here, see splitClassic.
-func deallocationRequested(claim *resourceapi.ResourceClaim) error {
+// it. In Kubernetes 1.31, pods would wait for somebody to do it by hand. It is for claims that
+// the scheduler allocates: the others are those of an Attempt.
+func DeallocationRequested(claim *resourceapi.ResourceClaim) error {
 	if !apiversions.AlphaClaimOf(claim).DeallocationRequested {
 		return nil
 	}

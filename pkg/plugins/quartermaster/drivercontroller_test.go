@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/legacy"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/classic"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/classic/classictest"
 )
@@ -33,11 +34,11 @@ func inClassicCluster(t *testing.T, objects []runtime.Object, test func(t *testi
 
 // enable makes the plugin know of the classic mode.
 func (f *classicFixture) enable() {
-	mode, err := f.pl.newClassicMode(f.ctx, f.contexts, func(namespace string) classic.ClaimClient {
+	mode, err := legacy.NewNegotiating(f.ctx, f.pl.olderServers(), f.contexts, func(namespace string) classic.ClaimClient {
 		return edgeClaims{f.server.client.ResourceV1().ResourceClaims(namespace), f.server}
 	})
 	require.NoError(f.t, err)
-	f.pl.classic = mode
+	f.pl.support(mode)
 	f.settle()
 }
 

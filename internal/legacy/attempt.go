@@ -1,0 +1,194 @@
+package legacy
+
+import (
+	"context"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/legacy/classic"
+)
+
+// Attempt is one attempt to schedule a pod with claims that controllers of drivers allocate.
+// Check may be called concurrently, everything else comes before or after. It is nil for pods
+// without such claims.
+type Attempt struct {
+	mode    *Mode
+	pod     *v1.Pod
+	classic classic.Attempt
+	// touched is set before claims begin to get reserved.
+	touched bool
+}
+
+// Split takes the claims that controllers allocate out of those of the pod, and
+// returns the others. The status says why no node will do for the moment.
+func (m *Mode) Split(pod *v1.Pod, claims []*resourceapi.ResourceClaim) ([]*resourceapi.ResourceClaim, *Attempt, *fwk.Status) {
+	if !m.negotiates() {
+		return claims, nil, nil
+	}
+	attempt := &Attempt{mode: m, pod: pod}
+	attempt.classic.Pod = pod.UID
+	var others []*resourceapi.ResourceClaim
+	for _, claim := range claims {
+		isClassic, err := classic.IsClassic(claim, m.scheduler.Classes)
+		if err != nil {
+			return nil, nil, waiting(err)
+		}
+		if !isClassic {
+			others = append(others, claim)
+			continue
+		}
+		classicClaim, err := classic.NewClaim(pod.UID, referenceTo(pod, claim.Name), claim, m.scheduler.Classes)
+		if err != nil {
+			return nil, nil, waiting(err)
+		}
+		attempt.classic.Claims = append(attempt.classic.Claims, classicClaim)
+	}
+	if len(attempt.classic.Claims) == 0 {
+		return claims, nil, nil
+	}
+	if err := m.negotiator.CheckSync(); err != nil {
+		return nil, nil, fwk.AsStatus(err)
+	}
+	attempt.classic.Context = m.negotiator.Context(pod)
+	return others, attempt, nil
+}
+
+// waiting is the status of a pod that cannot be scheduled until some event changes that.
+func waiting(reason error) *fwk.Status {
+	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, reason.Error())
+}
+
+// Check says why the claims cannot be used on a node, nil if they can.
+func (a *Attempt) Check(node *v1.Node) error {
+	if a == nil {
+		return nil
+	}
+	return a.classic.Check(node)
+}
+
+// SetFeasible notes for which nodes controllers are to be asked: all that would do otherwise.
+func (a *Attempt) SetFeasible(nodes []fwk.NodeInfo) {
+	if a == nil {
+		return
+	}
+	names := make([]string, 0, len(nodes))
+	for _, node := range nodes {
+		names = append(names, node.Node().Name)
+	}
+	a.classic.SetFeasible(names)
+}
+
+// Negotiate tells the controllers about the node that was chosen, as long as there are
+// claims without allocation. The pod has to wait then, as the status says. structured is set if
+// the pod has other claims to be allocated.
+func (a *Attempt) Negotiate(node string, structured bool) *fwk.Status {
+	if a == nil {
+		return nil
+	}
+	a.classic.Structured = structured
+	spec, proceed := a.classic.Select(node)
+	if proceed {
+		a.mode.negotiator.Withdraw(a.pod) // An earlier attempt may have wanted a claim to be freed.
+		return nil
+	}
+	a.mode.negotiator.Ask(a.pod, spec)
+	return fwk.NewStatus(fwk.Pending, a.classic.Waiting(spec))
+}
+
+// Reserve makes sure that the claims which controllers have allocated are reserved
+// for the pod.
+func (a *Attempt) Reserve(ctx context.Context) error {
+	if a == nil {
+		return nil
+	}
+	a.touched = true
+	for _, claim := range a.classic.Claims {
+		if err := a.mode.writer.Reserve(ctx, claim, a.pod); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Unreserve undoes Reserve, unless the pod is bound. It is tried once: the
+// next attempt needs the reservation anyway, and with the pod it ends.
+func (a *Attempt) Unreserve(ctx context.Context) {
+	if a == nil || !a.touched {
+		return
+	}
+	a.touched = false
+	bound, err := a.mode.scheduler.IsBound(ctx, a.pod)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "The reservation of claims stays, because nobody knows whether the pod needs it", "pod", klog.KObj(a.pod))
+		return
+	}
+	for i := len(a.classic.Claims) - 1; i >= 0 && !bound; i-- {
+		if err := a.mode.writer.Unreserve(ctx, a.classic.Claims[i], a.pod.UID); err != nil {
+			klog.FromContext(ctx).Error(err, "Cannot roll back the reservation of a claim; it ends with the pod", "pod", klog.KObj(a.pod))
+		}
+	}
+}
+
+// End ends the negotiation: the pod is bound.
+func (a *Attempt) End() {
+	if a != nil {
+		a.mode.negotiator.End(a.pod)
+	}
+}
+
+// Free asks the driver of a claim that keeps the pod from all nodes to free it, and says so;
+// the status is nil if there is none. What has been allocated for another pod a moment ago is
+// that pod's: two pods that cannot run on the same node would go on like that for ever.
+func (a *Attempt) Free() *fwk.Status {
+	if a == nil {
+		return nil
+	}
+	claim := a.classic.Freeable(func(claim *classic.Claim) bool { return a.mode.isForAnother(claim, a.pod) })
+	if claim == nil {
+		return nil
+	}
+	a.mode.negotiator.Free(a.pod, claim)
+	return fwk.NewStatus(fwk.Success, fmt.Sprintf("the driver of claim %s is asked to deallocate it", klog.KObj(claim.Object)))
+}
+
+// isForAnother reports whether a claim is allocated for the node that is selected for
+// another pod. Of pods with the same node, the claim is the oldest one's: if each left it
+// to the others, nobody would ever free it.
+func (m *Mode) isForAnother(claim *classic.Claim, pod *v1.Pod) bool {
+	users, err := m.scheduler.Claims.Users(claim.Object.Namespace, claim.Object.Name)
+	if err != nil {
+		return false // There is no such index; IndexPods makes it.
+	}
+	ours := m.isFor(claim, pod)
+	for _, user := range users {
+		if user.UID == pod.UID || user.Spec.NodeName != "" || user.DeletionTimestamp != nil {
+			continue
+		}
+		if m.isFor(claim, user) && !(ours && isOlderPod(pod, user)) {
+			return true
+		}
+	}
+	return false
+}
+
+// isFor reports whether a claim is allocated for the node that is selected for a pod.
+func (m *Mode) isFor(claim *classic.Claim, pod *v1.Pod) bool {
+	context := m.negotiator.Context(pod)
+	if context == nil || context.Spec.SelectedNode == "" {
+		return false
+	}
+	node, err := m.scheduler.Nodes.Get(context.Spec.SelectedNode)
+	return err == nil && claim.AllocatedFor(node)
+}
+
+// isOlderPod is a total order of pods.
+func isOlderPod(a, b *v1.Pod) bool {
+	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return a.CreationTimestamp.Before(&b.CreationTimestamp)
+	}
+	return a.UID < b.UID
+}

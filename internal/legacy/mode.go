@@ -1,0 +1,120 @@
+package legacy
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+
+	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/legacy/classic"
+	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
+	"github.com/quartermaster-dra/quartermaster/internal/requeue"
+)
+
+// Scheduler is what has to be known of one profile of the scheduler.
+type Scheduler struct {
+	Claims  *podclaims.Claims
+	Classes classic.ClassLister
+	Nodes   corelisters.NodeLister
+	// Waiting are the pods that it has rejected, Waker has them tried again.
+	Waiting *requeue.Pods
+	Waker   *requeue.Waker
+	// IsBound asks the server whether a pod is on a node.
+	IsBound func(context.Context, *v1.Pod) (bool, error)
+}
+
+// Mode is how one profile of the scheduler deals with claims of older servers. It is safe for
+// concurrent use.
+type Mode struct {
+	scheduler Scheduler
+	// negotiator and writer are nil if no controller allocates claims.
+	negotiator *classic.Negotiator
+	writer     *classic.Writer
+	// resolver is nil if claims say themselves what they ask for.
+	resolver Resolver
+}
+
+// For returns the mode for the server behind a client set, nil if the server has everything
+// in v1. What it starts ends with the context.
+func For(ctx context.Context, client kubernetes.Interface, scheduler Scheduler) (*Mode, error) {
+	api, resolver := apiversions.ClassicOf(client), apiversions.ResolverOf(client)
+	if api == nil && resolver == nil {
+		return nil, nil
+	}
+	mode := &Mode{scheduler: scheduler}
+	if resolver != nil {
+		mode = NewResolving(scheduler, resolver)
+	}
+	if api == nil {
+		return mode, nil
+	}
+	err := mode.negotiate(ctx, api, func(namespace string) classic.ClaimClient {
+		return client.ResourceV1().ResourceClaims(namespace)
+	})
+	return mode, err
+}
+
+// NewNegotiating returns the mode for servers whose claims controllers may allocate.
+func NewNegotiating(ctx context.Context, scheduler Scheduler, api classic.API, claims func(namespace string) classic.ClaimClient) (*Mode, error) {
+	mode := &Mode{scheduler: scheduler}
+	return mode, mode.negotiate(ctx, api, claims)
+}
+
+func (m *Mode) negotiate(ctx context.Context, api classic.API, claims func(namespace string) classic.ClaimClient) (err error) {
+	m.writer = &classic.Writer{Claims: claims}
+	m.negotiator, err = classic.NewNegotiator(api, m.writer, m.scheduler.Waiting.Exists, m.contextChanged)
+	if err == nil {
+		go m.negotiator.Run(ctx)
+	}
+	return err
+}
+
+// negotiates reports whether controllers may allocate claims.
+func (m *Mode) negotiates() bool { return m != nil && m.negotiator != nil }
+
+// DependsOnController reports whether any of the claims may be one that a controller has
+// to allocate yet. Which nodes would do for it is not known here.
+func (m *Mode) DependsOnController(claims []*resourceapi.ResourceClaim) bool {
+	if !m.negotiates() {
+		return false
+	}
+	for _, claim := range claims {
+		if claim.Status.Allocation == nil && apiversions.AlphaClaimOf(claim).Allocator != apiversions.ByScheduler {
+			return true
+		}
+	}
+	return false
+}
+
+// DependsOnClass reports whether a change of a class matters to a pod for reasons that v1 does
+// not have.
+func (m *Mode) DependsOnClass(pod *v1.Pod, class string) bool {
+	if !m.negotiates() {
+		return false
+	}
+	claims, err := m.scheduler.Claims.Of(pod)
+	if err != nil {
+		return false
+	}
+	for _, claim := range claims {
+		if classic.DependsOn(claim, class) {
+			return true
+		}
+	}
+	return false
+}
+
+// referenceTo returns the name under which the pod has a claim; the first one, if it has
+// it under several.
+func referenceTo(pod *v1.Pod, claim string) string {
+	for i := range pod.Spec.ResourceClaims {
+		if name, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i]); err == nil && name != nil && *name == claim {
+			return pod.Spec.ResourceClaims[i].Name
+		}
+	}
+	return ""
+}

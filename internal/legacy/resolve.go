@@ -1,0 +1,61 @@
+package legacy
+
+import (
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+)
+
+// Resolver finds out what claims ask for that do not say so themselves, because class
+// and parameters do (v1alpha2). See apiversions.Resolver.
+type Resolver interface {
+	Resolve(*resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error)
+	SuitableNodes(*resourceapi.ResourceClaim) *v1.NodeSelector
+	OnChange(func(concerns func(*resourceapi.ResourceClaim) bool))
+}
+
+// NewResolving returns the mode for servers that may have such claims. Pods that wait for
+// class or parameters are woken when these come.
+func NewResolving(scheduler Scheduler, resolver Resolver) *Mode {
+	resolver.OnChange(func(concerns func(*resourceapi.ResourceClaim) bool) {
+		for _, entry := range scheduler.Waiting.All() {
+			missing, _ := entry.Wanted()
+			if slices.ContainsFunc(missing, concerns) {
+				scheduler.Waker.Wake(entry)
+			} else {
+				entry.MissIfOpen()
+			}
+		}
+	})
+	return &Mode{scheduler: scheduler, resolver: resolver}
+}
+
+// Resolves reports whether there may be claims that do not say themselves what they ask for.
+func (m *Mode) Resolves() bool { return m != nil && m.resolver != nil }
+
+// Resolve returns a claim with its requests. It is for those who asked Resolves.
+func (m *Mode) Resolve(claim *resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error) {
+	return m.resolver.Resolve(claim)
+}
+
+// SuitableNodes returns the nodes to which the class of a claim without allocation confines it,
+// nil if it does not.
+func (m *Mode) SuitableNodes(claim *resourceapi.ResourceClaim) (*nodeaffinity.NodeSelector, error) {
+	if !m.Resolves() {
+		return nil, nil
+	}
+	terms := m.resolver.SuitableNodes(claim)
+	if terms == nil {
+		return nil, nil
+	}
+	nodes, err := nodeaffinity.NewNodeSelector(terms)
+	if err != nil {
+		return nil, fmt.Errorf("claim %s: the suitableNodes of its class cannot be parsed: %w", claimname.Of(claim), err)
+	}
+	return nodes, nil
+}

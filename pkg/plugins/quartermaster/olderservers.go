@@ -1,0 +1,28 @@
+package quartermaster
+
+import (
+	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
+	"github.com/quartermaster-dra/quartermaster/internal/legacy"
+)
+
+// olderServers is what claims of older servers need of the plugin.
+func (pl *Quartermaster) olderServers() legacy.Scheduler {
+	return legacy.Scheduler{
+		Claims:  pl.claims,
+		Classes: pl.handle.SharedDRAManager().DeviceClasses(),
+		Nodes:   pl.nodes,
+		Waiting: pl.waiting,
+		Waker:   pl.waker,
+		IsBound: pl.isBound,
+	}
+}
+
+// support has the plugin deal with claims of older servers.
+func (pl *Quartermaster) support(mode *legacy.Mode) {
+	pl.legacy = mode
+	if mode.Resolves() {
+		pl.solver.Resolve = mode.Resolve
+		pl.solver.Evaluator = pl.state.Memory.NewEvaluator(celFeatures(pl.features), apiversions.NewLanguage(clusterstate.CompiledExpressions))
+	}
+}
