@@ -23,6 +23,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/gate"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy"
+	"github.com/quartermaster-dra/quartermaster/internal/narrowing"
 	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
@@ -45,7 +46,7 @@ type Quartermaster struct {
 	state         *shared
 	undoing       *pendingUndos
 	takeover      *takeover.Pause
-	narrowing     *narrowing
+	narrowing     *narrowing.Narrowing
 	scoring       *extendedresource.Scoring
 	gate          *gate.Reporter
 	waiting       *requeue.Pods
@@ -129,7 +130,7 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 		consumerLimit: consumerLimit,
 		state:         state,
 		undoing:       newPendingUndos(),
-		narrowing:     &narrowing{handle: handle},
+		narrowing:     narrowing.New(handle, Name),
 		nodes:         handle.SharedInformerFactory().Core().V1().Nodes().Lister(),
 		attemptBudget: attemptBudget,
 

@@ -29,7 +29,7 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 	if c == nil {
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
-	if c.narrowedTo != nil && pl.judgeOthers(ctx, cs, pod, c, statuses) {
+	if c.narrowedTo != nil && pl.narrowing.JudgeOthers(ctx, cs, pod, c.narrowedTo, statuses) {
 		c.pod.LookEverywhere()
 		pl.handle.Activate(klog.FromContext(ctx), map[string]*v1.Pod{pod.Namespace + "/" + pod.Name: pod})
 		return nil, fwk.NewStatus(fwk.Success, "devices became free meanwhile; looking again")

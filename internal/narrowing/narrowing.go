@@ -1,0 +1,130 @@
+// Package narrowing lets PreFilter name the nodes that can have the devices for a pod, so that
+// in a cluster that is nearly full no plugin looks at the others.
+//
+// It costs a pod nothing. Other nodes are those on which Filter would say no. Should
+// none of the named nodes do, then PostFilter, before preemption has its turn, lets all
+// plugins judge the other nodes as well: the pod gets their reasons, and preemption
+// their verdicts. What changes meanwhile is an event like any other for a pod that this
+// plugin has rejected. If one of the other nodes would do after all, the next attempt is
+// not narrowed: whatever the reason was, it cannot come about twice in a row.
+package narrowing
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+)
+
+// Narrowing is that of one plugin in a profile. It is safe for concurrent use.
+type Narrowing struct {
+	// IsFirst reports whether the plugin's PostFilter gets its turn before all other plugins'.
+	// Otherwise no nodes may be named.
+	IsFirst func() bool
+
+	handle fwk.Handle
+	plugin string
+}
+
+// New makes a Narrowing for the plugin of that name.
+func New(handle fwk.Handle, plugin string) *Narrowing {
+	return &Narrowing{
+		IsFirst: sync.OnceValue(func() bool {
+			profile, ok := handle.(interface{ ListPlugins() *config.Plugins })
+			if !ok {
+				return false
+			}
+			enabled := profile.ListPlugins().PostFilter.Enabled
+			return len(enabled) > 0 && enabled[0].Name == plugin
+		}),
+		handle: handle,
+		plugin: plugin,
+	}
+}
+
+// OthersName reports whether other plugins may name nodes for the pod as well. If
+// theirs and ours had none in common, the scheduler would not get to PostFilter with
+// anything to say.
+func OthersName(pod *v1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, claimsVolume) ||
+		pod.Spec.SchedulingGroup != nil ||
+		pod.Spec.Affinity != nil && pod.Spec.Affinity.NodeAffinity != nil
+}
+
+func claimsVolume(volume v1.Volume) bool {
+	return volume.PersistentVolumeClaim != nil || volume.Ephemeral != nil
+}
+
+// OnlyNode returns the only node that all selectors match, nil if they do not fix it to one
+// node by name. A selector that is nil matches all nodes.
+func OnlyNode(selectors ...*v1.NodeSelector) sets.Set[string] {
+	var names sets.Set[string]
+	for _, selector := range selectors {
+		name, fixed := nameIn(selector)
+		switch {
+		case !fixed:
+		case names == nil:
+			names = sets.New(name)
+		case !names.Has(name):
+			return nil // On two nodes: no node will do, and all can say so.
+		}
+	}
+	return names
+}
+
+// nameIn returns the name of the node that a selector is for, if it is for one.
+func nameIn(selector *v1.NodeSelector) (string, bool) {
+	if selector == nil || len(selector.NodeSelectorTerms) != 1 {
+		return "", false
+	}
+	term := &selector.NodeSelectorTerms[0]
+	if len(term.MatchFields) != 1 || len(term.MatchExpressions) > 0 {
+		return "", false
+	}
+	field := &term.MatchFields[0]
+	if field.Key != "metadata.name" || field.Operator != v1.NodeSelectorOpIn || len(field.Values) != 1 {
+		return "", false
+	}
+	return field.Values[0], true
+}
+
+// statusWriter is what is needed of the scheduler to add verdicts.
+type statusWriter interface {
+	Set(nodeName string, status *fwk.Status)
+}
+
+var _ statusWriter = &framework.NodeToStatus{}
+
+// JudgeOthers lets all plugins judge the nodes that were not named. It reports whether
+// one of them would do after all, because something changed since PreFilter.
+func (n *Narrowing) JudgeOthers(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, named sets.Set[string], statuses fwk.NodeToStatusReader) bool {
+	writer, ok := statuses.(statusWriter)
+	nodes, err := n.handle.SnapshotSharedLister().NodeInfos().List()
+	if !ok || err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot judge the nodes that were left out; looking at all nodes next time", "pod", klog.KObj(pod))
+		return true
+	}
+	var mutex sync.Mutex
+	fits := false
+	n.handle.Parallelizer().Until(ctx, len(nodes), func(i int) {
+		name := nodes[i].Node().Name
+		if named.Has(name) {
+			return
+		}
+		status := n.handle.RunFilterPluginsWithNominatedPods(ctx, cs, pod, nodes[i])
+		mutex.Lock()
+		defer mutex.Unlock()
+		if status.IsSuccess() {
+			fits = true
+			return
+		}
+		writer.Set(name, status)
+	}, n.plugin)
+	return fits
+}
