@@ -211,11 +211,6 @@ func (a *QuartermasterArgs) validateTimeouts(features feature.Features) error {
 	return nil
 }
 
-// bindingConditions reports whether devices with binding conditions can be used.
-func bindingConditions(features feature.Features) bool {
-	return features.EnableDRADeviceBindingConditions && features.EnableDRAResourceClaimDeviceStatus
-}
-
 // DeepCopyObject implements runtime.Object.
 func (a *QuartermasterArgs) DeepCopyObject() runtime.Object {
 	c := *a

@@ -10,8 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	corelisters "k8s.io/client-go/listers/core/v1"
-	"k8s.io/dynamic-resource-allocation/cel"
-	"k8s.io/dynamic-resource-allocation/structured"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
@@ -103,104 +101,88 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 		return nil, fmt.Errorf("plugin %s: it allocates devices, but the feature gate DynamicResourceAllocation is off; "+
 			"turn the gate on or take the plugin out of the configuration", Name)
 	}
-	supported := allocatorFeatures(features)
 	state, err := sharedBy(handle, features)
 	if err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", Name, err)
 	}
 	state.Memory.Bound(args.CacheSize.Value())
 	warnOfNodeAllocatable(klog.FromContext(ctx), features)
-	podInformer := handle.SharedInformerFactory().Core().V1().Pods().Informer()
-	consumerLimit := apiversions.ConsumerLimit(handle.ClientSet())
+	pl := newPlugin(ctx, args, features, handle, state)
+	if err := pl.follow(ctx); err != nil {
+		return nil, fmt.Errorf("plugin %s: %w", Name, err)
+	}
+	return pl, nil
+}
+
+// newPlugin makes a plugin that does not hear of anything yet.
+func newPlugin(ctx context.Context, args *QuartermasterArgs, features feature.Features, handle fwk.Handle, state *shared) *Quartermaster {
+	supported := allocatorFeatures(features)
+	client, manager := handle.ClientSet(), handle.SharedDRAManager()
 	pl := &Quartermaster{
 		handle:   handle,
 		args:     args,
 		features: features,
 		solver: &allocator.Solver{
 			Features:   supported,
-			Classes:    handle.SharedDRAManager().DeviceClasses(),
+			Classes:    manager.DeviceClasses(),
 			Evaluator:  state.Memory.NewEvaluator(celFeatures(features)),
 			StepBudget: int(*args.StepBudget),
 			KeepShared: true,
 			// What devices take of their node cannot be accounted for from outside kube-scheduler.
 			RefuseOfNode: features.EnableDRANodeAllocatableResources,
 		},
-		writer: claimwriter.New(handle.ClientSet(), claimwriter.WithTimestamp(supported.DeviceBindingAndStatus), claimwriter.WithConsumerLimit(consumerLimit),
-			claimwriter.WithPermission(func() error { return state.Lease.Leads() })),
-		consumerLimit: consumerLimit,
+		consumerLimit: apiversions.ConsumerLimit(client),
 		state:         state,
 		undoing:       newPendingUndos(),
 		narrowing:     narrowing.New(handle, Name),
-		nodes:         handle.SharedInformerFactory().Core().V1().Nodes().Lister(),
-		attemptBudget: attemptBudget,
-
-		storesExtended: func() bool { return apiversions.StoresExtendedResources(handle.ClientSet()) },
+		scoring:       &extendedresource.Scoring{Claims: manager.ResourceClaims(), Stopping: ctx},
 		claims: &podclaims.Claims{
 			Stored:   state.Claims,
-			Tracked:  handle.SharedDRAManager().ResourceClaims(),
+			Tracked:  manager.ResourceClaims(),
 			OfGroups: features.EnableDRAWorkloadResourceClaims,
-			Absent:   apiversions.NoClaims(handle.ClientSet()),
+			Absent:   apiversions.NoClaims(client),
 		},
+		nodes:             handle.SharedInformerFactory().Core().V1().Nodes().Lister(),
+		attemptBudget:     attemptBudget,
+		storesExtended:    func() bool { return apiversions.StoresExtendedResources(client) },
 		bindingConditions: supported.DeviceBindingAndStatus,
 		stopping:          ctx,
 	}
+	pl.writer = claimwriter.New(client, claimwriter.WithTimestamp(supported.DeviceBindingAndStatus),
+		claimwriter.WithConsumerLimit(pl.consumerLimit), claimwriter.WithPermission(func() error { return state.Lease.Leads() }))
 	pl.takeover = takeover.New(args.TakeoverPause.Duration, state.LeadsSince, func(pods map[string]*v1.Pod) {
 		handle.Activate(klog.FromContext(ctx), pods)
 	})
-	pl.scoring = &extendedresource.Scoring{Claims: handle.SharedDRAManager().ResourceClaims(), Stopping: ctx}
 	pl.devices = pl.newDeviceWaiter()
 	if features.EnableDRAWorkloadResourceClaims {
 		pl.groups = podgroup.NewClaims()
 	}
-	if err := pl.claims.IndexPods(podInformer, "quartermasterPodsByClaim-"+handle.ProfileName()); err != nil {
-		return nil, fmt.Errorf("plugin %s: %w", Name, err)
+	return pl
+}
+
+// follow has the plugin hear of events and do, until the context ends, what no attempt waits for.
+func (pl *Quartermaster) follow(ctx context.Context) error {
+	pods := pl.handle.SharedInformerFactory().Core().V1().Pods().Informer()
+	if err := pl.claims.IndexPods(pods, "quartermasterPodsByClaim-"+pl.handle.ProfileName()); err != nil {
+		return err
 	}
-	if err = pl.followEvents(ctx, podInformer); err != nil {
-		return nil, fmt.Errorf("plugin %s: %w", Name, err)
+	if err := pl.followEvents(ctx, pods); err != nil {
+		return err
 	}
-	mode, err := legacy.For(ctx, handle.ClientSet(), pl.olderServers())
+	mode, err := legacy.For(ctx, pl.handle.ClientSet(), pl.olderServers())
 	if err != nil {
-		return nil, fmt.Errorf("plugin %s: %w", Name, err)
+		return err
 	}
 	pl.support(mode)
-	pl.gate = gate.New(handle, pl.claims.Check, pl.events.Made.ToCome, pl.waiting.Begun)
+	pl.gate = gate.New(pl.handle, pl.claims.Check, pl.events.Made.ToCome, pl.waiting.Begun)
 	go pl.gate.Run(ctx)
-	if err := state.compete(pl); err != nil {
-		return nil, fmt.Errorf("plugin %s: watch pods: %w", Name, err)
+	if err := pl.state.compete(pl); err != nil {
+		return fmt.Errorf("watch pods: %w", err)
 	}
-	state.Wakes(pl.events)
-	state.report(pl, ctx)
-	return pl, nil
+	pl.state.Wakes(pl.events)
+	pl.state.report(pl, ctx)
+	return nil
 }
 
 // Name implements fwk.Plugin.
 func (pl *Quartermaster) Name() string { return Name }
-
-// celFeatures are those of the CEL environment. Like the in-tree plugin's they
-// follow the gates, also where the allocator does not: an expression that the API
-// server accepts must compile.
-func celFeatures(features feature.Features) cel.Features {
-	return cel.Features{
-		EnableConsumableCapacity: features.EnableDRAConsumableCapacity,
-		EnableListTypeAttributes: features.EnableDRAListTypeAttributes,
-	}
-}
-
-// allocatorFeatures are the features of the allocator that are on and that the
-// plugin supports as well. The plugin knows all that there are in this version; the next
-// one may bring features that it does not.
-func allocatorFeatures(features feature.Features) structured.Features {
-	return structured.Features{
-		AdminAccess:             features.EnableDRAAdminAccess,
-		CompatibilityGroups:     features.EnableDRADeviceCompatibilityGroups,
-		ConsumableCapacity:      features.EnableDRAConsumableCapacity,
-		DerivedAttributes:       features.EnableDRADerivedAttributes,
-		DeviceBindingAndStatus:  bindingConditions(features),
-		DeviceTaints:            features.EnableDRADeviceTaints,
-		FractionalCapacityRange: features.EnableDRAFractionalCapacityRange,
-		ListTypeAttributes:      features.EnableDRAListTypeAttributes,
-		OptionalNodeOperations:  features.EnableDRAOptionalNodeOperations,
-		PartitionableDevices:    features.EnableDRAPartitionableDevices,
-		PrioritizedList:         features.EnableDRAPrioritizedList,
-	}
-}

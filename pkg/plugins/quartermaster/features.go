@@ -1,0 +1,41 @@
+package quartermaster
+
+import (
+	"k8s.io/dynamic-resource-allocation/cel"
+	"k8s.io/dynamic-resource-allocation/structured"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
+)
+
+// celFeatures are those of the CEL environment. Like the in-tree plugin's they
+// follow the gates, also where the allocator does not: an expression that the API
+// server accepts must compile.
+func celFeatures(features feature.Features) cel.Features {
+	return cel.Features{
+		EnableConsumableCapacity: features.EnableDRAConsumableCapacity,
+		EnableListTypeAttributes: features.EnableDRAListTypeAttributes,
+	}
+}
+
+// allocatorFeatures are the features of the allocator that are on and that the
+// plugin supports as well. The plugin knows all that there are in this version; the next
+// one may bring features that it does not.
+func allocatorFeatures(features feature.Features) structured.Features {
+	return structured.Features{
+		AdminAccess:             features.EnableDRAAdminAccess,
+		CompatibilityGroups:     features.EnableDRADeviceCompatibilityGroups,
+		ConsumableCapacity:      features.EnableDRAConsumableCapacity,
+		DerivedAttributes:       features.EnableDRADerivedAttributes,
+		DeviceBindingAndStatus:  bindingConditions(features),
+		DeviceTaints:            features.EnableDRADeviceTaints,
+		FractionalCapacityRange: features.EnableDRAFractionalCapacityRange,
+		ListTypeAttributes:      features.EnableDRAListTypeAttributes,
+		OptionalNodeOperations:  features.EnableDRAOptionalNodeOperations,
+		PartitionableDevices:    features.EnableDRAPartitionableDevices,
+		PrioritizedList:         features.EnableDRAPrioritizedList,
+	}
+}
+
+// bindingConditions reports whether devices with binding conditions can be used.
+func bindingConditions(features feature.Features) bool {
+	return features.EnableDRADeviceBindingConditions && features.EnableDRAResourceClaimDeviceStatus
+}
