@@ -18,11 +18,14 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 )
 
+// Maker makes claims for the extended resources of pods.
+type Maker struct{ Writer *claimwriter.Writer }
+
 // Create creates a claim of NewClaim that has got its requests. It returns the claim of the pod
 // that exists then, nil if there is none; with an error also one that an earlier attempt made
 // and that is not good for the pod.
-func Create(ctx context.Context, writer *claimwriter.Writer, pod *v1.Pod, wanted *resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error) {
-	created, err := writer.Create(ctx, wanted)
+func (m Maker) Create(ctx context.Context, pod *v1.Pod, wanted *resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error) {
+	created, err := m.Writer.Create(ctx, wanted)
 	if err != nil {
 		schedulermetrics.ResourceClaimCreatesTotal.WithLabelValues("failure", "false", "", "Pod").Inc()
 		return nil, fmt.Errorf("create the claim for the pod's extended resources: %w", err)
@@ -40,12 +43,12 @@ func Create(ctx context.Context, writer *claimwriter.Writer, pod *v1.Pod, wanted
 
 // RemoveUncreated deletes a claim of which it is not known whether Create has created it. It
 // returns the claim if somebody else keeps it from going, else nil.
-func RemoveUncreated(ctx context.Context, writer *claimwriter.Writer, pod *v1.Pod, wanted *resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error) {
-	claim, err := writer.Find(ctx, wanted.Namespace, wanted.Name)
+func (m Maker) RemoveUncreated(ctx context.Context, pod *v1.Pod, wanted *resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error) {
+	claim, err := m.Writer.Find(ctx, wanted.Namespace, wanted.Name)
 	if err != nil || claim == nil || OwnerOf(claim) != pod.UID {
 		return nil, err
 	}
-	return writer.Remove(ctx, claim, pod.UID)
+	return m.Writer.Remove(ctx, claim, pod.UID)
 }
 
 // Record writes into the pod's status which claim serves which of its extended resources. The

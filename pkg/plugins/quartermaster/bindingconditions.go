@@ -10,6 +10,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/bindingcondition"
 	"github.com/quartermaster-dra/quartermaster/internal/claimlog"
+	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
 )
 
@@ -27,21 +28,14 @@ func (pl *Quartermaster) newDeviceWaiter() *bindingcondition.Waiter {
 	return waiter
 }
 
-// awaitBindingConditions waits until the devices of all claims are ready, unless the feature is
+// awaitDevices waits until the devices of all claims are ready, unless the feature is
 // off. It comes after the check: whoever waits holds the devices for good.
-func (pl *Quartermaster) awaitBindingConditions(ctx context.Context, c *cycle, pod *v1.Pod, node string) (bindingcondition.Outcome, error) {
+func (pl *Quartermaster) awaitDevices(ctx context.Context, pod *v1.Pod, node string, claims []*resourceapi.ResourceClaim) (commitrunner.Readiness, error) {
 	if !pl.bindingConditions {
-		return bindingcondition.Outcome{}, nil
-	}
-	claims := make([]*resourceapi.ResourceClaim, len(c.claims))
-	for i, podClaim := range c.claims {
-		claims[i] = podClaim.claim
+		return commitrunner.Readiness{}, nil
 	}
 	outcome, err := pl.devices.Await(ctx, pod, node, claims)
-	for i, claim := range outcome.Claims {
-		c.claims[i].claim = claim
-	}
-	return outcome, err
+	return commitrunner.Readiness(outcome), err
 }
 
 // brokenBinding says why nobody should wait (any longer) for the claim's devices, nil if

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/bindingcondition"
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 )
 
 // TestBindingWaitsForConditions: the whole story of a device that gets ready.
@@ -146,7 +147,7 @@ func TestBindingEnds(t *testing.T) {
 				if test.left == nil {
 					require.Empty(t, f.claim("c").Status.Devices, "it was about the allocation that is gone")
 				}
-				require.False(t, f.pl.undoing.has("uid-pod-p"))
+				require.False(t, f.pl.commits.IsReleasing("uid-pod-p"))
 				require.True(t, f.pl.devices.Changed.Idle(), "nobody watches any more")
 			})
 		})
@@ -290,9 +291,9 @@ func TestBindingIsPreempted(t *testing.T) {
 		require.ErrorIs(t, status.AsError(), errLost)
 		f.forget()
 		a.unreserve("n1")
-		require.True(t, f.pl.undoing.has("uid-pod-p"), "the scheduler can forget the pod at once")
+		require.True(t, f.pl.commits.IsReleasing("uid-pod-p"), "the scheduler can forget the pod at once")
 		f.settle()
-		require.False(t, f.pl.undoing.has("uid-pod-p"))
+		require.False(t, f.pl.commits.IsReleasing("uid-pod-p"))
 		require.Nil(t, f.claim("c").Status.Allocation, "the devices are for whoever comes first")
 		require.Contains(t, f.activator.names(), "default/p", "it can be tried again now")
 	})
@@ -309,7 +310,7 @@ func TestBindingYields(t *testing.T) {
 		f.changeClaim("c", report(attached))
 		result := p.result()
 		require.Equal(t, "PreBind", result.phase)
-		require.ErrorIs(t, result.status.AsError(), errConflict)
+		require.ErrorIs(t, result.status.AsError(), commitrunner.ErrConflict)
 		require.Nil(t, f.claim("c").Status.Allocation)
 	})
 }

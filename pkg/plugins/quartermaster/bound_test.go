@@ -13,6 +13,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 )
 
 // boundTo returns the pod as somebody has bound it.
@@ -89,13 +90,13 @@ func TestUnreserveAsksUntilItKnows(t *testing.T) {
 		a := f.bound(pod, "n1")
 		f.create(boundTo(pod, "n1"))
 		a.unreserve("n1")
-		require.True(t, f.pl.undoing.has(pod.UID))
-		time.Sleep(2 * undoInterval)
-		require.True(t, f.pl.undoing.has(pod.UID))
+		require.True(t, f.pl.commits.IsReleasing(pod.UID))
+		time.Sleep(2 * commitrunner.UndoInterval)
+		require.True(t, f.pl.commits.IsReleasing(pod.UID))
 		away.Store(false)
-		time.Sleep(2 * undoInterval)
+		time.Sleep(2 * commitrunner.UndoInterval)
 		f.settle()
-		require.False(t, f.pl.undoing.has(pod.UID))
+		require.False(t, f.pl.commits.IsReleasing(pod.UID))
 		require.Equal(t, []string{"p"}, consumerNames(f.claim("c")))
 	})
 }

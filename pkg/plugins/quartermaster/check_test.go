@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 )
 
 // conflictWorld is one node with two GPUs, of which pod p would get the first.
@@ -36,7 +38,7 @@ func TestEarlierClaimWins(t *testing.T) {
 		f.beforeOurs(func() { f.otherInstanceAllocates("rival", "n1", "gpu-0") })
 		result := f.schedule(f.pod("p"))
 		require.Equal(t, "PreBind", result.phase)
-		require.ErrorIs(t, result.status.AsError(), errConflict)
+		require.ErrorIs(t, result.status.AsError(), commitrunner.ErrConflict)
 		require.Contains(t, result.text(), "claim default/rival was allocated device gpu-0")
 		require.Contains(t, result.text(), "first")
 		require.Nil(t, f.claim("c").Status.Allocation)
@@ -61,7 +63,7 @@ func TestJoinedClaimIsChecked(t *testing.T) {
 		f.settle()
 		result := f.schedule(f.pod("joins"))
 		require.Equal(t, "PreBind", result.phase)
-		require.ErrorIs(t, result.status.AsError(), errConflict)
+		require.ErrorIs(t, result.status.AsError(), commitrunner.ErrConflict)
 		require.Equal(t, []string{"p"}, consumerNames(f.claim("c")))
 		require.Equal(t, []string{"n1/gpu-0"}, deviceNames(f.claim("c")), "in use by p, which has to yield itself")
 	})
@@ -94,9 +96,9 @@ func TestReleaseFails(t *testing.T) {
 		})
 		result := f.schedule(f.pod("p"))
 		require.Equal(t, "PreBind", result.phase)
-		require.ErrorIs(t, result.status.AsError(), errConflict)
+		require.ErrorIs(t, result.status.AsError(), commitrunner.ErrConflict)
 		require.Contains(t, result.text(), "releasing it")
-		time.Sleep(2 * undoInterval)
+		time.Sleep(2 * commitrunner.UndoInterval)
 		f.settle()
 		require.Nil(t, f.claim("c").Status.Allocation, "Unreserve has done it")
 		require.Empty(t, consumerNames(f.claim("c")))

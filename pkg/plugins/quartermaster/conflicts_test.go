@@ -11,6 +11,7 @@ import (
 	"k8s.io/component-base/metrics/testutil"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/conflictreport"
 )
 
@@ -101,7 +102,7 @@ func TestNoReportWhileSettling(t *testing.T) {
 		start := time.Now()
 		result := f.schedule(f.pod("p"))
 		require.Equal(t, "PreBind", result.phase, result.text())
-		require.ErrorIs(t, result.status.AsError(), errConflict)
+		require.ErrorIs(t, result.status.AsError(), commitrunner.ErrConflict)
 		require.Greater(t, time.Since(start), conflictreport.Grace)
 		time.Sleep(time.Minute)
 		require.Empty(t, f.eventTexts())

@@ -11,7 +11,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/commit"
+	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy"
 	"github.com/quartermaster-dra/quartermaster/internal/nodecache"
@@ -53,9 +53,8 @@ type cycle struct {
 	// the others. nil if there are none.
 	legacy *legacy.Attempt
 
-	// attempt is where the commit protocol stands with the claims, from Reserve on. Its claims
-	// are those of the pod, in the same order.
-	attempt commit.Attempt
+	// attempt commits the claims, from Reserve on; nil before that.
+	attempt *commitrunner.Attempt
 
 	// steps are what the searches of Filter may take on all nodes together.
 	steps *allocator.Steps
@@ -85,32 +84,20 @@ type cycle struct {
 
 // podClaim is one claim of the pod.
 type podClaim struct {
-	// claim is the latest known state. It is shared and read-only.
-	claim *resourceapi.ResourceClaim
+	commitrunner.Claim
 	// nodes are those on which the allocation can be used; nil means all.
 	nodes *nodeaffinity.NodeSelector
 	// broken is why the allocation is of no use on any node, nil if it is.
 	broken error
-	// planned is the allocation that is in flight.
-	planned *resourceapi.AllocationResult
-	// group is the PodGroup for which the claim gets reserved; nil stands for the pod.
-	group *resourceapi.ResourceClaimConsumerReference
 	// shared is an allocation that is planned for other pods of the group already.
 	shared *resourceapi.AllocationResult
-	// special is set if this is the claim for the pod's extended resources.
-	special *specialClaim
-	// signalled is the UID under which the plan is known to the scheduler's manager of
-	// claims, "" if it is not.
-	signalled types.UID
 }
-
-func (c *podClaim) allocated() bool { return c.claim.Status.Allocation != nil }
 
 // decided is the allocation that the claim has, or that is planned for others of the
 // group; nil if it is up to the pod.
 func (c *podClaim) decided() *resourceapi.AllocationResult {
-	if c.allocated() {
-		return c.claim.Status.Allocation
+	if c.IsAllocated() {
+		return c.Object.Status.Allocation
 	}
 	return c.shared
 }
@@ -134,7 +121,7 @@ func (c *cycle) unallocated() []*podClaim {
 func (c *cycle) open() []*resourceapi.ResourceClaim {
 	var result []*resourceapi.ResourceClaim
 	for _, podClaim := range c.unallocated() {
-		result = append(result, podClaim.claim)
+		result = append(result, podClaim.Object)
 	}
 	return result
 }

@@ -10,17 +10,17 @@
 //	PreScore     ask controllers about nodes (internal/legacy)      score.go
 //	Score        prefer the first alternatives of requests          score.go
 //	Reserve      put the plan into the ledger (pkg/ledger)          reserve.go
-//	PreBind      commit the plan (internal/commit)                  prebind.go, carried out by runner.go
+//	PreBind      commit the plan (internal/commitrunner)            prebind.go
 //	PostBind     end the use of what pods share                     prebind.go
-//	Unreserve    undo Reserve and PreBind                           unreserve.go, carried out by release.go
+//	Unreserve    undo Reserve and PreBind (internal/commitrunner)   unreserve.go
 //	events       which events may help a pod that did not fit       events.go, hints.go; requeue.go (internal/requeue)
 //
 // What is about one feature has a package of its own, and a file here that ties it in:
 //
-//	schedulers that do not take part       internal/contest            contest.go, settle.go
+//	schedulers that do not take part       internal/contest            contest.go
 //	conflicts that nobody resolves         internal/conflictreport     conflicts.go
 //	devices that get ready late            internal/bindingcondition   bindingconditions.go
-//	extended resources                     internal/extendedresource   extendedresources.go, specialclaim.go
+//	extended resources                     internal/extendedresource   extendedresources.go
 //	claims of older servers                internal/legacy             olderservers.go
 //	pods that are scheduled together       internal/podgroup           podgroup.go, regroup.go, postfiltergroup.go
 //

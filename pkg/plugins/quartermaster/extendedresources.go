@@ -2,11 +2,15 @@ package quartermaster
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 )
 
@@ -63,7 +67,7 @@ func (pl *Quartermaster) demandExtended(cs fwk.CycleState, c *cycle, pod *v1.Pod
 	if status != nil {
 		return status
 	}
-	found.special = &specialClaim{created: true}
+	found.Origin = commitrunner.Made
 	c.leftOver = found
 	c.claims = append(c.claims, found)
 	return nil
@@ -112,7 +116,7 @@ func (c *cycle) chooseExtended(nodeName string) error {
 	}
 	c.task = variant.Task
 	if variant.Claim != nil && c.leftOver == nil {
-		c.claims = append(c.claims, &podClaim{claim: variant.Claim, special: &specialClaim{}})
+		c.claims = append(c.claims, &podClaim{Claim: commitrunner.Claim{Object: variant.Claim, Origin: commitrunner.ToMake}})
 	}
 	return nil
 }
@@ -125,7 +129,7 @@ func (c *cycle) leaveExtended() {
 	}
 	c.task = nil
 	c.claims = slices.DeleteFunc(c.claims, func(claim *podClaim) bool {
-		return claim.special != nil && claim != c.leftOver
+		return claim.Origin != commitrunner.Given && claim != c.leftOver
 	})
 }
 
@@ -135,12 +139,45 @@ func (pl *Quartermaster) recordExtended(ctx context.Context, c *cycle, pod *v1.P
 		return nil
 	}
 	for _, podClaim := range c.claims {
-		if podClaim.special == nil {
+		if podClaim.Origin == commitrunner.Given {
 			continue
 		}
-		if err := extendedresource.Record(ctx, pl.handle.ClientSet(), pod, podClaim.claim, c.extended.Chosen().Mappings); err != nil {
+		if err := extendedresource.Record(ctx, pl.handle.ClientSet(), pod, podClaim.Object, c.extended.Chosen().Mappings); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// removeLeftOver deletes what earlier attempts have left of the pod if it fits no node with
+// that: other devices, or what the node itself offers, may do. It returns whether there
+// was anything. As long as that is not known of some node, it stays.
+func (pl *Quartermaster) removeLeftOver(ctx context.Context, c *cycle, pod *v1.Pod) (bool, error) {
+	if c.extended == nil {
+		return false, nil
+	}
+	claims := c.extended.Obsolete()
+	if c.leftOver != nil && !c.undecided.Load() {
+		claims = append([]*resourceapi.ResourceClaim{c.leftOver.Object}, claims...)
+	}
+	if len(claims) == 0 {
+		return false, nil
+	}
+	bound, err := pl.isBound(ctx, pod)
+	if err != nil || bound {
+		return false, err
+	}
+	for _, claim := range claims {
+		if pl.takeover.FoundReserved(claim, pod.UID, pod) {
+			return false, nil
+		}
+		left, err := pl.writer.Remove(ctx, claim, pod.UID)
+		if err != nil {
+			return false, fmt.Errorf("delete claim %s, which an earlier attempt made for the pod's extended resources: %w", klog.KObj(claim), err)
+		}
+		if left != nil {
+			pl.commits.Observe(ctx, left)
+		}
+	}
+	return true, nil
 }

@@ -67,11 +67,8 @@ func TestScoringWithLateInformer(t *testing.T) {
 			claim.ResourceVersion = "2000000"
 		})
 		f.pl.scoring.Begin()
-		planned := &podClaim{claim: extendedresource.NewClaim(gpuPod("p", "1")), planned: written.Status.Allocation, special: &specialClaim{}}
-		f.pl.signalInFlight(planned)
-		planned.claim = written
-		f.pl.signalWritten(planned)
-		require.Empty(t, planned.signalled, "once")
+		told := f.pl.scoring.InFlight(extendedresource.NewClaim(gpuPod("p", "1")), written.Status.Allocation, false)
+		f.pl.scoring.Written(told, written)
 		time.Sleep(3 * extendedresource.ManagerInterval)
 		require.Equal(t, []string{"n1/gpu-0"}, f.managed())
 

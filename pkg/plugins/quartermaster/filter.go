@@ -75,8 +75,8 @@ func (c *cycle) filterAllocated(node *v1.Node) *fwk.Status {
 		if claim.decided() == nil || claim.broken == nil && claim.usableOn(node) {
 			continue
 		}
-		if !claim.allocated() {
-			status = waiting(notOnNode+"claim %s is being allocated on other nodes for the pod's group", claimname.Of(claim.claim))
+		if !claim.IsAllocated() {
+			status = waiting(notOnNode+"claim %s is being allocated on other nodes for the pod's group", claimname.Of(claim.Object))
 			continue
 		}
 		c.mutex.Lock()
@@ -90,7 +90,7 @@ func (c *cycle) filterAllocated(node *v1.Node) *fwk.Status {
 		case claim.broken != nil:
 			status = waiting(notOnNode+"%v", claim.broken)
 		default:
-			status = waiting(notOnNode+"claim %s is allocated on other nodes", claimname.Of(claim.claim))
+			status = waiting(notOnNode+"claim %s is allocated on other nodes", claimname.Of(claim.Object))
 		}
 	}
 	return status
@@ -100,7 +100,7 @@ func (c *cycle) filterAllocated(node *v1.Node) *fwk.Status {
 func (c *cycle) filterUnsuitable(node *v1.Node) *fwk.Status {
 	for _, claim := range c.claims {
 		if claim.decided() == nil && claim.nodes != nil && !claim.nodes.Match(node) {
-			return waiting("claim %s: the node is not among the suitableNodes of its class", claimname.Of(claim.claim))
+			return waiting("claim %s: the node is not among the suitableNodes of its class", claimname.Of(claim.Object))
 		}
 	}
 	return nil

@@ -64,12 +64,13 @@ func TestGivenUpWakes(t *testing.T) {
 		require.True(t, f.fits(waiting))
 		f.forget()
 
-		require.NoError(t, f.mustBegin(failing).filter().reserve("n1").AsError())
+		b := f.mustBegin(failing).filter()
+		require.NoError(t, b.reserve("n1").AsError())
 		_, status := f.begin(sharing)
 		require.Equal(t, fwk.UnschedulableAndUnresolvable, status.Code())
 		a.unreserve("n1") // Is idempotent.
 		require.Empty(t, f.names())
-		f.pl.endInFlight(failing, &podClaim{claim: f.claim("a"), planned: f.pl.state.Ledger.InFlight(f.claim("a").UID)})
+		b.unreserve("n1")
 		require.Empty(t, f.names(), "who was rejected a moment ago has to wait")
 		time.Sleep(requeue.LongestPause)
 		f.settle()
@@ -90,10 +91,10 @@ func TestWriteAndReleaseWithinRelist(t *testing.T) {
 		f.arrive(other)
 		f.pl.state.RefreshClaim("default/other")
 
-		f.pl.observe(f.ctx, version(gpus("other", 1).Allocated("n1", "gpu-0"), "11"))
+		f.pl.commits.Observe(f.ctx, version(gpus("other", 1).Allocated("n1", "gpu-0"), "11"))
 		f.asProfile(another, func() { f.sleep(elsewhere) })
 		f.sleep(waiting)
-		f.pl.observe(f.ctx, version(gpus("other", 1).Obj(), "12"))
+		f.pl.commits.Observe(f.ctx, version(gpus("other", 1).Obj(), "12"))
 		require.ElementsMatch(t, []string{"default/elsewhere", "default/waiting"}, f.names())
 
 		f.forget()
@@ -108,7 +109,7 @@ func TestGoneWakes(t *testing.T) {
 	inCluster(t, plus(gpuNodes(1, "n1"), gpus("b", 1).Obj(), newPod("waiting", uses("b"))), func(t *testing.T, f *fixture) {
 		gone := version(gpus("gone", 1).Allocated("n1", "gpu-0"), "11")
 		require.NoError(t, f.pl.state.Ledger.AddInFlight(ledger.RefTo(gone), "pod", gone.Status.Allocation))
-		f.pl.observe(f.ctx, gone)
+		f.pl.commits.Observe(f.ctx, gone)
 		f.pl.state.Ledger.RemoveInFlight(gone.UID, "pod")
 		f.sleep(f.pod("waiting"))
 		f.pl.state.Freed(f.pl.state.Ledger.Gone(gone.UID))

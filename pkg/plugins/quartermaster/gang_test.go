@@ -63,6 +63,7 @@ func inGang(t *testing.T, group *schedulingapi.PodGroup, objects []runtime.Objec
 func (f *fixture) gangOf(group *schedulingapi.PodGroup) *gang {
 	f.pl.features.EnableGenericWorkload, f.pl.features.EnableDRAWorkloadResourceClaims, f.pl.claims.OfGroups = true, true, true
 	f.pl.groups = podgroup.NewClaims()
+	f.pl.commits.Groups = f.pl.groups
 	g := &gang{fixture: f, group: group}
 	f.pl.handle = groupHandle{Handle: f.pl.handle, gang: g}
 	return g

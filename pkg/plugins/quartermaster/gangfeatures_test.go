@@ -13,6 +13,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/bindingcondition"
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 )
 
 // TestGangWithExtendedResources: the claims that the scheduler makes for extended resources
@@ -105,7 +106,7 @@ func TestPlannedAllocationNeedsItsNode(t *testing.T) {
 	shared := &resourceapi.AllocationResult{Devices: resourceapi.DeviceAllocationResult{Results: []resourceapi.DeviceRequestAllocationResult{
 		{Request: "gpu", SkipNodeOperations: []resourceapi.SkipNodeOperation{"Prepare"}},
 	}}}
-	claim := &podClaim{claim: gpus("c", 1).Obj(), shared: shared}
+	claim := &podClaim{Claim: commitrunner.Claim{Object: gpus("c", 1).Obj()}, shared: shared}
 	plain, able := builder.Node("n1"), builder.Node("n2")
 	able.Status.DeclaredFeatures = []string{draoptionalnodeoperations.DRAOptionalNodeOperationsFeatureGate}
 	require.False(t, claim.usableOn(plain))

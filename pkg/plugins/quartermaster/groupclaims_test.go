@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
+
+	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 )
 
 // groupReservation is how a claim is reserved for the group of these tests.
@@ -147,7 +149,7 @@ func TestLateUndoKeepsMembersOut(t *testing.T) {
 		require.Contains(t, late.try(pods[2])["p2"], "could not be undone yet")
 
 		g.recoverNow()
-		time.Sleep(2 * undoInterval)
+		time.Sleep(2 * commitrunner.UndoInterval)
 		g.settle()
 		require.Nil(t, g.claim("shared").Status.Allocation)
 		require.Empty(t, g.claim("shared").Status.ReservedFor)
@@ -166,9 +168,9 @@ func TestGroupsClaimHasLost(t *testing.T) {
 		require.NoError(t, g.reserve(0).AsError())
 		require.NoError(t, g.reserve(1).AsError())
 		g.fail(fault{on: "update/status", claim: "shared", before: func() { g.otherInstanceAllocates("rival", "n1", "gpu-0") }})
-		require.ErrorIs(t, g.preBind(0).AsError(), errConflict)
+		require.ErrorIs(t, g.preBind(0).AsError(), commitrunner.ErrConflict)
 		require.Equal(t, []string{"gang"}, consumerNames(g.claim("shared")), "the other one is not there yet")
-		require.ErrorIs(t, g.preBind(1).AsError(), errConflict)
+		require.ErrorIs(t, g.preBind(1).AsError(), commitrunner.ErrConflict)
 		require.Nil(t, g.claim("shared").Status.Allocation)
 		require.Empty(t, g.claim("shared").Status.ReservedFor)
 

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 )
 
 // TestConflictOverADeviceThatIsNotKnownYet: another instance knows more of the pool than this one,
@@ -36,7 +37,7 @@ func TestConflictOverADeviceThatIsNotKnownYet(t *testing.T) {
 					return
 				}
 				require.Equal(t, "PreBind", result.phase)
-				require.ErrorIs(t, result.status.AsError(), errConflict)
+				require.ErrorIs(t, result.status.AsError(), commitrunner.ErrConflict)
 				require.Contains(t, result.text(), "counter memory/size")
 				require.Nil(t, f.claim("c").Status.Allocation, "released")
 			})
@@ -60,7 +61,7 @@ func TestPoolThatWasNeverComplete(t *testing.T) {
 		require.Equal(t, "PreBind", result.phase)
 		require.Contains(t, result.text(), "1 of 2 slices of generation 1 is published")
 		require.Contains(t, result.text(), "waited for that for at most 10s")
-		require.GreaterOrEqual(t, time.Since(begin), judgeTimeout)
+		require.GreaterOrEqual(t, time.Since(begin), commitrunner.JudgeTimeout)
 		require.Equal(t, []string{"other"}, consumerNames(f.claim("c")), "the reservation is rolled back")
 
 		time.AfterFunc(time.Second, func() { f.create(counters) })

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
+	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/conflictreport"
 	"github.com/quartermaster-dra/quartermaster/internal/leadership"
 )
@@ -81,7 +82,7 @@ func TestLeaseEndsDuringAnAttempt(t *testing.T) {
 				require.ErrorIs(t, status.AsError(), leadership.ErrNotLeading)
 				require.Equal(t, on != "", f.claim("c").Status.Allocation != nil, "it takes nothing back either")
 				lead() // A process that has lost its lease ends. This one goes on, so that nothing is left in flight.
-				time.Sleep(2 * undoInterval)
+				time.Sleep(2 * commitrunner.UndoInterval)
 				f.settle()
 			})
 		})

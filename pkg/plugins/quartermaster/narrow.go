@@ -50,8 +50,8 @@ func (pl *Quartermaster) mayHaveDevices(c *cycle, most int) sets.Set[string] {
 func (c *cycle) allocatedOn() sets.Set[string] {
 	var selectors []*v1.NodeSelector
 	for _, claim := range c.claims {
-		if claim.allocated() {
-			selectors = append(selectors, claim.claim.Status.Allocation.NodeSelector)
+		if claim.IsAllocated() {
+			selectors = append(selectors, claim.Object.Status.Allocation.NodeSelector)
 		}
 	}
 	return narrowing.OnlyNode(selectors...)

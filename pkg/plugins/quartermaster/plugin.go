@@ -17,6 +17,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
 	"github.com/quartermaster-dra/quartermaster/internal/bindingcondition"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/contest"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/gate"
@@ -42,7 +43,6 @@ type Quartermaster struct {
 	// consumerLimit is how many consumers a claim can have.
 	consumerLimit func(*resourceapi.ResourceClaim) int
 	state         *shared
-	undoing       *pendingUndos
 	takeover      *takeover.Pause
 	narrowing     *narrowing.Narrowing
 	scoring       *extendedresource.Scoring
@@ -51,6 +51,7 @@ type Quartermaster struct {
 	waker         *requeue.Waker
 	events        *requeue.Events
 	contest       *contest.Contest
+	commits       *commitrunner.Runner
 	// devices has pods wait for binding conditions. They do so only if bindingConditions is
 	// set: with both feature gates.
 	devices           *bindingcondition.Waiter
@@ -133,7 +134,6 @@ func newPlugin(ctx context.Context, args *QuartermasterArgs, features feature.Fe
 		},
 		consumerLimit: apiversions.ConsumerLimit(client),
 		state:         state,
-		undoing:       newPendingUndos(),
 		narrowing:     narrowing.New(handle, Name),
 		scoring:       &extendedresource.Scoring{Claims: manager.ResourceClaims(), Stopping: ctx},
 		claims: &podclaims.Claims{
@@ -179,6 +179,7 @@ func (pl *Quartermaster) follow(ctx context.Context) error {
 	if err := pl.state.compete(pl); err != nil {
 		return fmt.Errorf("watch pods: %w", err)
 	}
+	pl.commits = pl.newRunner()
 	pl.state.Wakes(pl.events)
 	pl.state.report(pl, ctx)
 	return nil

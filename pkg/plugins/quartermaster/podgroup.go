@@ -8,11 +8,13 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimname"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 )
 
@@ -57,12 +59,12 @@ func groupCycleIn(state fwk.PodGroupCycleState) (*groupCycle, error) {
 // checkPlanned is checkClaim for a claim without allocation: if one is in flight, only
 // members of the group for which it was planned in this attempt can use the claim.
 func (pl *Quartermaster) checkPlanned(result *podClaim, group *groupCycle) *fwk.Status {
-	inFlight := pl.state.Ledger.InFlight(result.claim.UID)
+	inFlight := pl.state.Ledger.InFlight(result.Object.UID)
 	if inFlight == nil {
 		return nil
 	}
-	if group == nil || !group.Planned(result.claim.UID, inFlight) {
-		return waiting("claim %s is being allocated for another pod; waiting for that to be done", claimname.Of(result.claim))
+	if group == nil || !group.Planned(result.Object.UID, inFlight) {
+		return waiting("claim %s is being allocated for another pod; waiting for that to be done", claimname.Of(result.Object))
 	}
 	result.shared = inFlight
 	if inFlight.NodeSelector == nil {
@@ -70,7 +72,7 @@ func (pl *Quartermaster) checkPlanned(result *podClaim, group *groupCycle) *fwk.
 	}
 	nodes, err := nodeaffinity.NewNodeSelector(inFlight.NodeSelector)
 	if err != nil {
-		return waiting("claim %s: the node selector of what is planned for it cannot be parsed: %v", claimname.Of(result.claim), err)
+		return waiting("claim %s: the node selector of what is planned for it cannot be parsed: %v", claimname.Of(result.Object), err)
 	}
 	result.nodes = nodes
 	return nil
@@ -82,8 +84,8 @@ func (pl *Quartermaster) wantsShared(c *cycle) {
 	var missing []*resourceapi.ResourceClaim
 	shared := false
 	for _, podClaim := range c.claims {
-		if !podClaim.allocated() {
-			missing = append(missing, podClaim.claim)
+		if !podClaim.IsAllocated() {
+			missing = append(missing, podClaim.Object)
 			shared = shared || podClaim.shared != nil
 		}
 	}
@@ -104,8 +106,8 @@ func (c *cycle) keepForGroup(group *groupCycle, node string, plan []resourceapi.
 		c.setPlan(node, plan)
 	}
 	for _, podClaim := range c.claims {
-		if podClaim.planned != nil {
-			group.Plan(podClaim.claim.UID, podClaim.planned)
+		if podClaim.Plan() != nil {
+			group.Plan(podClaim.Object.UID, podClaim.Plan())
 		}
 	}
 }
@@ -115,8 +117,8 @@ func (pl *Quartermaster) forgetForGroup(group *groupCycle, c *cycle) {
 	c.reservedOn = ""
 	group.Unreserve(c.uid)
 	for _, podClaim := range c.claims {
-		if pl.state.Ledger.InFlight(podClaim.claim.UID) == nil {
-			group.Unplan(podClaim.claim.UID)
+		if pl.state.Ledger.InFlight(podClaim.Object.UID) == nil {
+			group.Unplan(podClaim.Object.UID)
 		}
 	}
 }
@@ -145,25 +147,25 @@ func (pl *Quartermaster) reserveShared(cs fwk.CycleState, c *cycle, pod *v1.Pod)
 		return failed(errors.New("the pod was deleted or bound while its group was being scheduled"))
 	}
 	for _, podClaim := range c.claims {
-		if podClaim.group != nil && !cs.IsPodGroupSchedulingCycle() && !pl.groups.Join(podClaim.claim.UID, pod.UID) {
-			return failed(fmt.Errorf("reserve claim %s for %s: %w", klog.KObj(podClaim.claim), podClaim.group.Name, errUndoing))
+		if podClaim.Group != nil && !cs.IsPodGroupSchedulingCycle() && !pl.groups.Join(podClaim.Object.UID, pod.UID) {
+			return failed(fmt.Errorf("reserve claim %s for %s: %w", klog.KObj(podClaim.Object), podClaim.Group.Name, errUndoing))
 		}
 		if podClaim.shared == nil {
 			continue
 		}
-		if err := pl.putInFlight(c, pod.UID, podClaim, podClaim.shared); err != nil {
+		if err := c.attempt.PutInFlight(&podClaim.Claim, podClaim.shared); err != nil {
 			return failed(err)
 		}
-		pl.signalInFlight(podClaim)
+		c.attempt.Signal(&podClaim.Claim)
 	}
 	return nil
 }
 
-// isInUse reports whether a pod that is bound needs the reservation under which the pod
+// isNeeded reports whether a pod that is bound needs the reservation under which the pod
 // has written to the claim.
-func (pl *Quartermaster) isInUse(ctx context.Context, pod *v1.Pod, podClaim *podClaim) (bool, error) {
-	if podClaim.group != nil {
-		return pl.isGroupBound(ctx, pod, podClaim.claim.Name)
+func (pl *Quartermaster) isNeeded(ctx context.Context, pod *v1.Pod, claim *commitrunner.Claim) (bool, error) {
+	if claim.Group != nil {
+		return pl.isGroupBound(ctx, pod, claim.Object.Name)
 	}
 	return pl.isBound(ctx, pod)
 }
@@ -174,4 +176,42 @@ func (pl *Quartermaster) isGroupBound(ctx context.Context, pod *v1.Pod, claim st
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimwriter.UndoTimeout)
 	defer cancel()
 	return podgroup.AnyBound(ctx, pl.handle.ClientSet(), pod, claim)
+}
+
+// setGroups finds out which of the pod's claims belong to its PodGroup
+// (podgroup.spec.resourceClaims, KEP-5729) and thus get reserved for that. A claim that
+// the pod refers to twice belongs to the group if one of the references does. It fails if
+// that cannot be known, or if the claim cannot be used for the moment.
+func (pl *Quartermaster) setGroups(pod *v1.Pod, claims []*podClaim) error {
+	name := podgroup.NameOf(pod)
+	if !pl.features.EnableDRAWorkloadResourceClaims || name == "" {
+		return nil
+	}
+	podGroup, err := pl.handle.SnapshotSharedLister().PodGroups().Get(pod.Namespace, name)
+	if err != nil {
+		return fmt.Errorf("find out which claims of the pod belong to PodGroup %s/%s: %w; waiting for the PodGroup to be created", pod.Namespace, name, err)
+	}
+	for i := range pod.Spec.ResourceClaims {
+		reference, err := resourceclaim.BindTo(pod, podGroup, &pod.Spec.ResourceClaims[i])
+		if err != nil {
+			return err
+		}
+		if !podgroup.Is(reference) {
+			continue
+		}
+		claimName, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i])
+		if err != nil {
+			return err
+		}
+		for _, podClaim := range claims {
+			if claimName == nil || podClaim.Object.Name != *claimName {
+				continue
+			}
+			if pl.groups.IsReleasing(podClaim.Object.UID) {
+				return fmt.Errorf("claim %s of PodGroup %s: %w", klog.KObj(podClaim.Object), name, errUndoing)
+			}
+			podClaim.Group = &reference
+		}
+	}
+	return nil
 }

@@ -11,6 +11,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 )
 
 // PostFilter runs when no node fits. If that is because a claim is allocated where the
@@ -35,20 +36,20 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 		return nil, fwk.NewStatus(fwk.Success, "devices became free meanwhile; looking again")
 	}
 	for _, podClaim := range c.claims {
-		if podClaim.special != nil || !c.inTheWay(podClaim) || !onlyFor(podClaim, pod.UID) {
+		if podClaim.Origin != commitrunner.Given || !c.inTheWay(podClaim) || !onlyFor(podClaim, pod.UID) {
 			continue
 		}
-		if pl.takeover.FoundReserved(podClaim.claim, pod.UID, pod) {
-			return nil, fwk.NewStatus(fwk.Success, pl.takeover.Message("claim "+klog.KObj(podClaim.claim).String()))
+		if pl.takeover.FoundReserved(podClaim.Object, pod.UID, pod) {
+			return nil, fwk.NewStatus(fwk.Success, pl.takeover.Message("claim "+klog.KObj(podClaim.Object).String()))
 		}
-		if err := pl.free(ctx, podClaim.claim, pod.UID); err != nil {
+		if err := pl.free(ctx, podClaim.Object, pod.UID); err != nil {
 			return nil, failed(err)
 		}
 		if podClaim.broken != nil {
 			return nil, fwk.NewStatus(fwk.Success, fmt.Sprintf("%v; the claim was deallocated to look for devices again", podClaim.broken))
 		}
 		return nil, fwk.NewStatus(fwk.Success,
-			fmt.Sprintf("claim %s was deallocated to find devices elsewhere", claimname.Of(podClaim.claim)))
+			fmt.Sprintf("claim %s was deallocated to find devices elsewhere", claimname.Of(podClaim.Object)))
 	}
 	if status := c.legacy.Free(); status != nil {
 		return nil, status
@@ -86,7 +87,7 @@ func (c *cycle) inTheWay(podClaim *podClaim) bool {
 
 // onlyFor reports whether nobody but the consumer, a pod or a group, uses the claim.
 func onlyFor(podClaim *podClaim, only types.UID) bool {
-	for _, consumer := range podClaim.claim.Status.ReservedFor {
+	for _, consumer := range podClaim.Object.Status.ReservedFor {
 		if consumer.UID != only {
 			return false
 		}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 )
 
@@ -76,18 +77,18 @@ func (pl *Quartermaster) freeForMembers(ctx context.Context, group *groupCycle, 
 		}
 		found := false
 		for _, podClaim := range c.claims {
-			if found = done.Has(podClaim.claim.UID); found {
+			if found = done.Has(podClaim.Object.UID); found {
 				break // Another pod uses it as well.
 			}
-			if found = c.inTheWay(podClaim) && podClaim.special == nil && onlyFor(podClaim, pod.UID) &&
-				!pl.inUseByGroup(podClaim) && !pl.takeover.FoundReserved(podClaim.claim, pod.UID, pod); !found {
+			if found = c.inTheWay(podClaim) && podClaim.Origin == commitrunner.Given && onlyFor(podClaim, pod.UID) &&
+				!pl.inUseByGroup(podClaim) && !pl.takeover.FoundReserved(podClaim.Object, pod.UID, pod); !found {
 				continue
 			}
-			done.Insert(podClaim.claim.UID)
-			if err := pl.free(ctx, podClaim.claim, pod.UID); err != nil {
+			done.Insert(podClaim.Object.UID)
+			if err := pl.free(ctx, podClaim.Object, pod.UID); err != nil {
 				return freed, stuck, err
 			}
-			freed = append(freed, klog.KObj(podClaim.claim).String())
+			freed = append(freed, klog.KObj(podClaim.Object).String())
 			break
 		}
 		if !found {
@@ -106,7 +107,7 @@ func (pl *Quartermaster) freeForMembers(ctx context.Context, group *groupCycle, 
 
 // inUseByGroup reports whether pods that are just being bound use a claim of their group.
 func (pl *Quartermaster) inUseByGroup(podClaim *podClaim) bool {
-	return podClaim.group != nil && pl.groups.InUse(podClaim.claim.UID)
+	return podClaim.Group != nil && pl.groups.InUse(podClaim.Object.UID)
 }
 
 // freeOfGroup releases a claim of the group that is allocated where one of the pods
@@ -127,14 +128,14 @@ func (pl *Quartermaster) freeOfGroup(ctx context.Context, group *groupCycle, inf
 			continue
 		}
 		for _, podClaim := range c.claims {
-			if podClaim.group == nil || !c.inTheWay(podClaim) || !onlyFor(podClaim, podGroup.UID) || pl.inUseByGroup(podClaim) ||
-				pl.takeover.FoundReserved(podClaim.claim, podGroup.UID, pod) {
+			if podClaim.Group == nil || !c.inTheWay(podClaim) || !onlyFor(podClaim, podGroup.UID) || pl.inUseByGroup(podClaim) ||
+				pl.takeover.FoundReserved(podClaim.Object, podGroup.UID, pod) {
 				continue
 			}
-			if err := pl.free(ctx, podClaim.claim, podGroup.UID); err != nil {
+			if err := pl.free(ctx, podClaim.Object, podGroup.UID); err != nil {
 				return nil, err
 			}
-			return []string{klog.KObj(podClaim.claim).String()}, nil
+			return []string{klog.KObj(podClaim.Object).String()}, nil
 		}
 	}
 	for _, claim := range podgroup.Reserved(podGroup, pl.claims.Claim) {
@@ -147,7 +148,7 @@ func (pl *Quartermaster) freeOfGroup(ctx context.Context, group *groupCycle, inf
 			return freed, fmt.Errorf("release claim %s of a PodGroup that does not fit: %w", klog.KObj(claim), err)
 		}
 		if returned != nil {
-			pl.observe(ctx, returned)
+			pl.commits.Observe(ctx, returned)
 		}
 		freed = append(freed, klog.KObj(claim).String())
 	}

@@ -2,12 +2,9 @@ package quartermaster
 
 import (
 	"context"
-	"fmt"
 
 	v1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
-
-	"github.com/quartermaster-dra/quartermaster/internal/commit"
 )
 
 // PreBindPreFlight tells the scheduler whether there is anything to write.
@@ -42,24 +39,19 @@ func (pl *Quartermaster) PreBind(ctx context.Context, cs fwk.CycleState, pod *v1
 	if len(c.claims) == 0 {
 		return nil
 	}
-	r := &runner{pl: pl, cycle: c, pod: pod, node: node}
-	if err := r.run(ctx, commit.Event{Kind: commit.Started}); err != nil {
+	if err := c.attempt.Commit(ctx, node, func(ctx context.Context) error { return pl.recordExtended(ctx, c, pod) }); err != nil {
 		return failed(err)
-	}
-	if c.attempt.Phase != commit.Bind {
-		return failed(fmt.Errorf("the pod cannot be bound, for the commit protocol has come to phase %q with its claims; trying again", c.attempt.Phase.String()))
 	}
 	return nil
 }
 
 // PostBind ends the pod's use of claims that are reserved for its group, and the
 // negotiation about claims that controllers allocate.
-func (pl *Quartermaster) PostBind(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, node string) {
+func (pl *Quartermaster) PostBind(ctx context.Context, cs fwk.CycleState, _ *v1.Pod, _ string) {
 	c, err := cycleOf(cs)
 	if err != nil || c == nil {
 		return
 	}
 	c.legacy.End()
-	r := &runner{pl: pl, cycle: c, pod: pod, node: node}
-	_ = r.run(ctx, commit.Event{Kind: commit.PodBound})
+	c.attempt.Bound(ctx)
 }

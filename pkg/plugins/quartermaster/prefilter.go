@@ -11,6 +11,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
@@ -60,7 +61,7 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 	if err := pl.state.Sync(ctx); err != nil {
 		return nil, failed(err)
 	}
-	if pl.undoing.has(pod.UID) {
+	if pl.commits.IsReleasing(pod.UID) {
 		return nil, waiting("what an earlier attempt wrote into the pod's claims could not be undone yet; " +
 			"waiting for the API server to accept that")
 	}
@@ -109,7 +110,7 @@ func (pl *Quartermaster) isResize(pod *v1.Pod) bool {
 
 // checkClaim finds what keeps the pod from using a claim on any node.
 func (pl *Quartermaster) checkClaim(pod *v1.Pod, claim *resourceapi.ResourceClaim, group *groupCycle) (*podClaim, *fwk.Status) {
-	result := &podClaim{claim: claim}
+	result := &podClaim{Claim: commitrunner.Claim{Object: claim}}
 	if claim.Status.Allocation == nil {
 		if status := pl.checkPlanned(result, group); status != nil {
 			return nil, status

@@ -52,7 +52,7 @@ func (pl *Quartermaster) movable(group *groupCycle, node string) []*cycle {
 		}
 		alone := true
 		for _, podClaim := range member.unallocated() {
-			alone = alone && len(pl.state.Ledger.InFlightUsers(podClaim.claim.UID)) == 1
+			alone = alone && len(pl.state.Ledger.InFlightUsers(podClaim.Object.UID)) == 1
 		}
 		if alone {
 			members = append(members, member)
@@ -67,7 +67,7 @@ func (r *regrouping) carryOut(pl *Quartermaster, group *groupCycle, node string)
 	freed := r.land(pl)
 	defer func() { pl.state.Landed("", freed) }() // Once it is known what the members have instead.
 	for i, member := range r.members {
-		if err := pl.fly(member, r.plans[i]); err != nil {
+		if err := member.fly(r.plans[i]); err != nil {
 			freed = freed.And(r.rollBack(pl, node))
 			return failed(err)
 		}
@@ -78,10 +78,10 @@ func (r *regrouping) carryOut(pl *Quartermaster, group *groupCycle, node string)
 	return nil
 }
 
-// fly puts a plan for a member in flight.
-func (pl *Quartermaster) fly(member *cycle, plan []resourceapi.AllocationResult) error {
-	for i, podClaim := range member.unallocated() {
-		if err := pl.putInFlight(member, member.uid, podClaim, &plan[i]); err != nil {
+// fly puts a plan for a member of a group in flight.
+func (c *cycle) fly(plan []resourceapi.AllocationResult) error {
+	for i, podClaim := range c.unallocated() {
+		if err := c.attempt.PutInFlight(&podClaim.Claim, &plan[i]); err != nil {
 			return err
 		}
 	}
@@ -93,7 +93,7 @@ func (pl *Quartermaster) fly(member *cycle, plan []resourceapi.AllocationResult)
 func (r *regrouping) rollBack(pl *Quartermaster, node string) ledger.Freed {
 	freed := r.land(pl)
 	for _, member := range r.members {
-		_ = pl.fly(member, member.plans[node])
+		_ = member.fly(member.plans[node])
 	}
 	return freed
 }
@@ -102,7 +102,7 @@ func (r *regrouping) rollBack(pl *Quartermaster, node string) ledger.Freed {
 func (r *regrouping) land(pl *Quartermaster) (freed ledger.Freed) {
 	for _, member := range r.members {
 		for _, podClaim := range member.unallocated() {
-			freed = freed.And(pl.state.Ledger.RemoveInFlight(podClaim.claim.UID, member.uid))
+			freed = freed.And(pl.state.Ledger.RemoveInFlight(podClaim.Object.UID, member.uid))
 		}
 	}
 	return freed

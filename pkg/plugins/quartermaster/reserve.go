@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/commit"
-	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 )
 
 // Reserve puts the plan for the chosen node into the ledger, so that no other pod
@@ -36,7 +33,7 @@ func (pl *Quartermaster) Reserve(ctx context.Context, cs fwk.CycleState, pod *v1
 	if err := c.chooseExtended(nodeName); err != nil {
 		return failed(err)
 	}
-	c.begin()
+	pl.begin(c, pod)
 	group, err := pl.groupCycleOf(cs)
 	if err != nil {
 		return failed(err)
@@ -54,7 +51,7 @@ func (pl *Quartermaster) Reserve(ctx context.Context, cs fwk.CycleState, pod *v1
 			c.setPlan(nodeName, r.plans[len(r.members)])
 		}
 		var status *fwk.Status
-		if plan, status = pl.reservePlan(ctx, c, pod, nodeName); status != nil {
+		if plan, status = pl.reservePlan(ctx, c, nodeName); status != nil {
 			return status
 		}
 	}
@@ -65,40 +62,27 @@ func (pl *Quartermaster) Reserve(ctx context.Context, cs fwk.CycleState, pod *v1
 }
 
 // reservePlan puts what is planned for the pod itself in flight, and returns it.
-func (pl *Quartermaster) reservePlan(ctx context.Context, c *cycle, pod *v1.Pod, nodeName string) ([]resourceapi.AllocationResult, *fwk.Status) {
+func (pl *Quartermaster) reservePlan(ctx context.Context, c *cycle, nodeName string) ([]resourceapi.AllocationResult, *fwk.Status) {
 	plan, status := pl.plan(ctx, c, nodeName)
 	if status != nil {
 		return nil, status
 	}
 	for i, podClaim := range c.unallocated() {
-		if err := pl.putInFlight(c, pod.UID, podClaim, &plan[i]); err != nil {
+		if err := c.attempt.PutInFlight(&podClaim.Claim, &plan[i]); err != nil {
 			return nil, failed(err)
 		}
-		pl.signalInFlight(podClaim)
+		c.attempt.Signal(&podClaim.Claim)
 	}
 	return plan, nil
 }
 
 // begin begins an attempt to commit the claims.
-func (c *cycle) begin() {
-	claims := make([]commit.Claim, len(c.claims))
+func (pl *Quartermaster) begin(c *cycle, pod *v1.Pod) {
+	claims := make([]*commitrunner.Claim, len(c.claims))
 	for i, podClaim := range c.claims {
-		claims[i].OfGroup = podClaim.group != nil
-		if podClaim.special != nil {
-			claims[i].Takes = commit.WholeClaim
-		}
+		claims[i] = &podClaim.Claim
 	}
-	c.attempt = commit.Begin(claims...)
-}
-
-// putInFlight keeps the devices that are planned for a claim from others.
-func (pl *Quartermaster) putInFlight(c *cycle, pod types.UID, podClaim *podClaim, plan *resourceapi.AllocationResult) error {
-	if err := pl.state.Ledger.AddInFlight(ledger.RefTo(podClaim.claim), pod, plan); err != nil {
-		return err
-	}
-	podClaim.planned = plan
-	c.attempt, _ = commit.Step(c.attempt, commit.Event{Kind: commit.PutInFlight, Claim: slices.Index(c.claims, podClaim)})
-	return nil
+	c.attempt = pl.commits.Begin(pod, claims...)
 }
 
 // plan returns the devices for the task on the chosen node: those that it was scored

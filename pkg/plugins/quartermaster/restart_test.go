@@ -21,7 +21,7 @@ func (f *fixture) dieOn(pod *v1.Pod, node, on, claim string) *fixture {
 	c, err := cycleOf(a.state)
 	require.NoError(f.t, err)
 	for _, podClaim := range c.claims { // What exists only in memory dies with it.
-		f.pl.state.Ledger.RemoveInFlight(podClaim.claim.UID, pod.UID)
+		f.pl.state.Ledger.RemoveInFlight(podClaim.Object.UID, pod.UID)
 	}
 	return f.restart()
 }

@@ -49,7 +49,7 @@ func (pl *Quartermaster) Score(_ context.Context, cs fwk.CycleState, _ *v1.Pod, 
 			}
 			allocation, plan = &plan[0], plan[1:]
 		}
-		score += alternativesScore(podClaim.claim, allocation)
+		score += alternativesScore(podClaim.Object, allocation)
 	}
 	return score, nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 )
 
 // takesOver restarts the scheduler, with the pause of a real one.
@@ -31,7 +32,7 @@ func TestFoundReservationIsLeftAlone(t *testing.T) {
 				for range 3 {
 					result := f.schedule(f.pod("p"))
 					require.Equal(t, "PreBind", result.phase)
-					require.ErrorIs(t, result.status.AsError(), errConflict)
+					require.ErrorIs(t, result.status.AsError(), commitrunner.ErrConflict)
 					require.Equal(t, []string{"n1/gpu-0"}, deviceNames(f.claim("c")))
 					require.Equal(t, []string{"p"}, consumerNames(f.claim("c")))
 					time.Sleep(10 * time.Second)

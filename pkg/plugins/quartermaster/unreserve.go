@@ -5,25 +5,22 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
-
-	"github.com/quartermaster-dra/quartermaster/internal/commit"
 )
 
 // Unreserve undoes Reserve and PreBind, in reverse order. An allocation that this
 // attempt has written goes as well, unless others use it meanwhile: should nobody come
 // back for it, then it would keep devices, or be in conflict with a claim in use. A pod
 // that is bound all the same keeps everything.
-func (pl *Quartermaster) Unreserve(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, node string) {
+func (pl *Quartermaster) Unreserve(ctx context.Context, cs fwk.CycleState, _ *v1.Pod, _ string) {
 	c, err := cycleOf(cs)
-	if err != nil || c == nil || c.attempt.Phase == commit.Left {
+	if err != nil || c == nil || c.attempt.IsLeft() {
 		return
 	}
 	group, err := pl.groupCycleOf(cs)
 	if err != nil {
 		return
 	}
-	r := &runner{pl: pl, cycle: c, pod: pod, node: node}
-	_ = r.run(ctx, commit.Event{Kind: commit.Unreserved})
+	c.attempt.Abort(ctx)
 	c.legacy.Unreserve(ctx)
 	if group != nil {
 		pl.forgetForGroup(group, c)

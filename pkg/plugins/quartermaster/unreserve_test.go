@@ -12,6 +12,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 )
 
 var errLost = errors.New("connection lost")
@@ -100,7 +101,7 @@ func TestUnreserveGoesOn(t *testing.T) {
 				require.Equal(t, fwk.UnschedulableAndUnresolvable, again.status.Code())
 
 				f.recoverNow()
-				time.Sleep(2 * undoInterval)
+				time.Sleep(2 * commitrunner.UndoInterval)
 				f.settle()
 				require.Zero(t, f.pl.state.Ledger.InFlightCount())
 				require.Empty(t, consumerNames(f.claim("a")))
@@ -134,7 +135,7 @@ func TestUnreserveDoesNotUndoTheNextAttempt(t *testing.T) {
 		require.Equal(t, "PreFilter", early.phase)
 		require.Equal(t, fwk.UnschedulableAndUnresolvable, early.status.Code())
 		require.Contains(t, early.text(), "could not be undone yet")
-		time.Sleep(2 * undoInterval)
+		time.Sleep(2 * commitrunner.UndoInterval)
 		f.settle()
 		require.Contains(t, f.names(), "default/p", "is tried again")
 		require.Empty(t, f.schedule(pod).phase)
@@ -189,9 +190,9 @@ func TestUnreserveOfSeveralClaimsGoesOn(t *testing.T) {
 		require.Equal(t, "PreBind", f.schedule(pod).phase)
 		f.recoverNow()
 		f.fail(fault{on: "get", claim: "a", err: forbidden()}, fault{on: "update/status", claim: "a", err: forbidden()})
-		for f.pl.undoing.has(pod.UID) {
+		for f.pl.commits.IsReleasing(pod.UID) {
 			require.Equal(t, "PreFilter", f.schedule(pod).phase)
-			time.Sleep(undoInterval)
+			time.Sleep(commitrunner.UndoInterval)
 			f.settle()
 		}
 		require.Empty(t, consumerNames(f.claim("a")))

@@ -1,13 +1,11 @@
-package quartermaster
+package commitrunner
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 
@@ -20,29 +18,21 @@ import (
 // Until it is done the pod must not be tried again: a late release would take away the
 // reservation of the new attempt.
 type release struct {
-	pl    *Quartermaster
+	*Runner
 	pod   *v1.Pod
 	state commit.Claim
-	// podClaim is a copy, whose are the plan and what was told about it.
-	podClaim
+	// claim is a copy, whose is what was in flight.
+	claim Claim
 	// written is the allocation that goes, if one does.
 	written *resourceapi.AllocationResult
 }
 
 // newRelease moves the duty to undo what was done for a claim to a release, so that it is
 // done once.
-func (pl *Quartermaster) newRelease(pod *v1.Pod, claim *podClaim, state commit.Claim) *release {
-	r := &release{pl: pl, pod: pod, state: state, podClaim: *claim, written: claim.allocation()}
-	claim.planned, claim.signalled = nil, ""
+func (a *Attempt) newRelease(claim *Claim, state commit.Claim) *release {
+	r := &release{Runner: a.Runner, pod: a.pod, state: state, claim: *claim, written: claim.allocation()}
+	claim.flight = flight{}
 	return r
-}
-
-// allocation is the one that was written for the claim, or may have been.
-func (c *podClaim) allocation() *resourceapi.AllocationResult {
-	if c.allocated() {
-		return c.claim.Status.Allocation
-	}
-	return c.planned
 }
 
 // start carries the release out. If the server cannot be reached, that goes on in the
@@ -54,29 +44,29 @@ func (c *podClaim) allocation() *resourceapi.AllocationResult {
 func (r *release) start(ctx context.Context, background bool) {
 	switch {
 	case r.state.Phase == commit.Untouched && r.state.InFlight:
-		r.pl.endInFlight(r.pod, &r.podClaim)
+		r.endInFlight(r.pod, &r.claim)
 	case r.state.Phase == commit.Untouched:
 	case background || !r.tryOrTell(ctx):
 		r.later(ctx, background)
 	}
 }
 
-// undoInterval is the pause between attempts to release a claim when the server cannot be
+// UndoInterval is the pause between attempts to release a claim when the server cannot be
 // reached.
-const undoInterval = 5 * time.Second
+const UndoInterval = 5 * time.Second
 
 // later goes on in the background, at once or after a pause.
 func (r *release) later(ctx context.Context, atOnce bool) {
-	r.pl.undoing.begin(r.pod.UID)
+	r.pending.begin(r.pod.UID)
 	go func() {
 		// Outlives the cycle, whose context ends now.
 		ctx := context.WithoutCancel(ctx)
-		_ = wait.PollUntilContextCancel(ctx, undoInterval, atOnce, func(ctx context.Context) (bool, error) {
+		_ = wait.PollUntilContextCancel(ctx, UndoInterval, atOnce, func(ctx context.Context) (bool, error) {
 			return r.tryOrTell(ctx), nil
 		})
-		r.pl.undoing.end(r.pod.UID)
+		r.pending.end(r.pod.UID)
 		// Others that waited have been woken when the ledger changed.
-		r.pl.handle.Activate(klog.FromContext(ctx), map[string]*v1.Pod{r.pod.Namespace + "/" + r.pod.Name: r.pod})
+		r.Activate(klog.FromContext(ctx), map[string]*v1.Pod{r.pod.Namespace + "/" + r.pod.Name: r.pod})
 	}()
 }
 
@@ -84,11 +74,11 @@ func (r *release) later(ctx context.Context, atOnce bool) {
 func (r *release) tryOrTell(ctx context.Context) bool {
 	if err := r.try(ctx); err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot roll back the reservation of a claim; trying again",
-			"claim", klog.KObj(r.claim), "pod", klog.KObj(r.pod))
+			"claim", klog.KObj(r.claim.Object), "pod", klog.KObj(r.pod))
 		return false
 	}
-	if r.group != nil {
-		r.pl.groups.Released(r.claim.UID)
+	if r.claim.Group != nil {
+		r.Groups.Released(r.claim.Object.UID)
 	}
 	return true
 }
@@ -105,7 +95,7 @@ func (r *release) try(ctx context.Context) error {
 		case commit.NoAction:
 			return nil
 		case commit.EndInFlight:
-			r.pl.endInFlight(r.pod, &r.podClaim)
+			r.endInFlight(r.pod, &r.claim)
 			return nil
 		}
 		if err = r.carryOut(ctx, action); err != nil {
@@ -119,15 +109,15 @@ func (r *release) try(ctx context.Context) error {
 // ask finds out whether the claim is needed: by a pod that is bound, or may get bound by a
 // process that was there before.
 func (r *release) ask(ctx context.Context) (commit.ClaimEvent, error) {
-	used, err := r.pl.isInUse(ctx, r.pod, &r.podClaim)
+	used, err := r.IsNeeded(ctx, r.pod, &r.claim)
 	switch {
 	case err != nil:
 		return commit.NotDone, err
 	case used:
 		return commit.InUse, nil
-	case r.pl.takeover.LeavesAlone(r.claim.UID, r.consumer(r.pod).UID, r.pod):
+	case r.Takeover.LeavesAlone(r.claim.Object.UID, r.claim.Consumer(r.pod).UID, r.pod):
 		klog.FromContext(ctx).Info("Leaving a claim reserved for now: another process may have sent the pod's binding",
-			"claim", klog.KObj(r.claim), "pod", klog.KObj(r.pod), "until", r.pl.takeover.Left())
+			"claim", klog.KObj(r.claim.Object), "pod", klog.KObj(r.pod), "until", r.Takeover.Left())
 		return commit.InUse, nil
 	default:
 		return commit.NotInUse, nil
@@ -136,62 +126,35 @@ func (r *release) ask(ctx context.Context) (commit.ClaimEvent, error) {
 
 // carryOut asks the server to release the claim, or for what was written.
 func (r *release) carryOut(ctx context.Context, action commit.ActionKind) (err error) {
-	claim, consumer := r.claim, r.consumer(r.pod).UID
+	claim, consumer := r.claim.Object, r.claim.Consumer(r.pod).UID
 	switch action {
 	case commit.TakeClaim:
-		claim, err = r.pl.undoSpecial(ctx, r.pod, &r.podClaim)
+		if r.claim.Origin == ToMake {
+			claim, err = r.Maker.RemoveUncreated(ctx, r.pod, claim)
+		} else {
+			claim, err = r.Writer.Remove(ctx, claim, r.pod.UID)
+		}
 	case commit.TakeReservation:
-		claim, err = r.pl.writer.Unreserve(ctx, claim, consumer)
+		claim, err = r.Writer.Unreserve(ctx, claim, consumer)
 	case commit.TakeAllocation:
-		if !r.allocated() { // The write failed, and may have been carried out.
+		if !r.claim.IsAllocated() { // The write failed, and may have been carried out.
 			claim = claim.DeepCopy()
 			claim.Status.Allocation = r.written
 		}
-		claim, err = r.pl.writer.Release(ctx, claim, consumer)
+		claim, err = r.Writer.Release(ctx, claim, consumer)
 	default:
-		if r.special != nil {
-			claim, err = r.pl.settleSpecial(ctx, &r.podClaim)
+		if r.claim.Origin == ToMake { // If the pod is bound with it, then not because of this attempt.
+			claim = nil
 		} else {
-			claim, err = r.pl.writer.Settle(ctx, claim)
+			claim, err = r.Writer.Settle(ctx, claim)
 		}
 	}
 	switch {
 	case err != nil:
 	case claim != nil:
-		r.pl.observe(ctx, claim)
+		r.Observe(ctx, claim)
 	default:
-		r.pl.state.Freed(r.pl.state.Ledger.Gone(r.claim.UID))
+		r.State.Freed(r.State.Ledger.Gone(r.claim.Object.UID))
 	}
 	return err
-}
-
-// pendingUndos knows the pods of which a failed attempt is still being undone in
-// the background. It counts claims: each is undone by itself.
-type pendingUndos struct {
-	mutex  sync.Mutex
-	claims map[types.UID]int // by UID of the pod, never 0
-}
-
-func newPendingUndos() *pendingUndos { return &pendingUndos{claims: make(map[types.UID]int)} }
-
-func (p *pendingUndos) begin(pod types.UID) {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	p.claims[pod]++
-}
-
-// end is called once for each begin.
-func (p *pendingUndos) end(pod types.UID) {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	p.claims[pod]--
-	if p.claims[pod] == 0 {
-		delete(p.claims, pod)
-	}
-}
-
-func (p *pendingUndos) has(pod types.UID) bool {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	return p.claims[pod] > 0
 }

@@ -1,0 +1,150 @@
+package commitrunner
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/quartermaster-dra/quartermaster/internal/claimlog"
+	"github.com/quartermaster-dra/quartermaster/internal/commit"
+)
+
+// seeTimeout is how long to wait for a write of ours in the watch. It usually comes
+// within milliseconds; without a connection to the server the pod had better start over.
+const seeTimeout = 30 * time.Second
+
+// JudgeTimeout is how long to wait for drivers to publish what is needed to judge a claim, and
+// judgeInterval how often to look. A pool is usually complete again within a second.
+const (
+	JudgeTimeout  = 10 * time.Second
+	judgeInterval = 50 * time.Millisecond
+)
+
+// see waits until our watch has delivered the last writes of all claims: then it has
+// delivered all allocations that were written before them.
+func (r *run) see(ctx context.Context) error {
+	defer observe(stageWatchCatchup, time.Now())
+	ctx, cancel := context.WithTimeout(ctx, seeTimeout)
+	defer cancel()
+	for _, claim := range r.claims {
+		if err := r.State.Order.Await(ctx, claim.Object.ResourceVersion); err != nil {
+			return fmt.Errorf("claim %s was allocated and reserved for the pod, but within %s the watch of claims did not show that, "+
+				"so nobody knows whether its devices were allocated twice; trying again (check the connection to the API server): %w",
+				klog.KObj(claim.Object), seeTimeout, err)
+		}
+	}
+	return nil
+}
+
+// check finds out which claims have to yield. It concerns claims that were allocated before
+// this attempt as well: whoever did that may not have come this far.
+func (r *run) check(ctx context.Context) (commit.Event, error) {
+	if err := r.judge(ctx); err != nil {
+		return then(commit.Failure, err)
+	}
+	r.lost = r.losing(r.Contest.Settles())
+	event := r.verdict(commit.Checked)
+	event.ToOurs = slices.ContainsFunc(r.lost, lostClaim.toOurs)
+	return event, nil
+}
+
+// judge waits until it can be said of all claims whether they have to yield. What cannot
+// be judged does not pass: after JudgeTimeout the attempt fails, and the pod is tried again.
+func (r *run) judge(ctx context.Context) error {
+	undecided := r.undecided()
+	if undecided == nil {
+		return nil
+	}
+	defer observe(stagePoolComplete, time.Now())
+	klog.FromContext(ctx).V(2).Info("Waiting to find out whether a claim has to yield", "reason", undecided)
+	ctx, cancel := context.WithTimeout(ctx, JudgeTimeout)
+	defer cancel()
+	ticker := time.NewTicker(judgeInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%w; waited for that for at most %s, trying again: %w", undecided, JudgeTimeout, context.Cause(ctx))
+		}
+		if undecided = r.undecided(); undecided == nil {
+			return nil
+		}
+	}
+}
+
+// undecided returns why one of the claims cannot be judged.
+func (r *run) undecided() error {
+	for _, claim := range r.claims {
+		if err := r.State.Order.Undecided(claim.Object.UID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lastLook ends a wait with a verdict. If no claim has to yield, all have to be allocated
+// still.
+func (r *run) lastLook(kind commit.EventKind) (commit.Event, error) {
+	if len(r.lost) == 0 {
+		return then(kind, r.stillAllocated())
+	}
+	return r.verdict(kind), nil
+}
+
+// stillAllocated fails if somebody has removed an allocation since it was written.
+func (r *run) stillAllocated() error {
+	for _, claim := range r.claims {
+		if !r.State.Order.Allocated(claim.Object.UID) {
+			return fmt.Errorf("claim %s was allocated and reserved for the pod, but somebody has removed the allocation since; trying again",
+				klog.KObj(claim.Object))
+		}
+	}
+	return nil
+}
+
+// verdict is an event that says which claims have lost.
+func (r *run) verdict(kind commit.EventKind) commit.Event {
+	event := commit.Event{Kind: kind}
+	for _, lost := range r.lost {
+		event.Lost = append(event.Lost, slices.Index(r.claims, lost.Claim))
+	}
+	return event
+}
+
+// lostClaim is a claim that has to yield.
+type lostClaim struct {
+	*Claim
+	to claimlog.Conflict
+}
+
+func (l lostClaim) toOurs() bool { return !l.to.Other.Foreign }
+
+// losing returns the claims that have to yield. Non-participating schedulers yield
+// to nobody, so with toForeign that is up to us even if we were first; unless a pod that
+// is bound uses the claim, because then nothing would come free.
+func (r *run) losing(toForeign bool) []lostClaim {
+	var lost []lostClaim
+	for _, claim := range r.claims {
+		for _, conflict := range r.State.Order.Conflicts(claim.Object.UID) {
+			if conflict.Lost || toForeign && conflict.Other.Foreign && !r.Known.InUse(claim.Object) {
+				lost = append(lost, lostClaim{claim, conflict})
+				break
+			}
+		}
+	}
+	return lost
+}
+
+// addLost adds claims that are not in the list.
+func addLost(list, more []lostClaim) []lostClaim {
+	for _, l := range more {
+		if !slices.ContainsFunc(list, func(known lostClaim) bool { return known.Claim == l.Claim }) {
+			list = append(list, l)
+		}
+	}
+	return list
+}

@@ -1,0 +1,76 @@
+package commitrunner
+
+import (
+	"context"
+	"fmt"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/quartermaster-dra/quartermaster/internal/claimlog"
+	"github.com/quartermaster-dra/quartermaster/internal/commit"
+)
+
+// settlePlan waits before the pod's claims are written, as long as others are busy with
+// allocations, and fails if somebody else has been allocated the same meanwhile. What is
+// not written need not be released, which matters to others: when the first of two claims
+// lets go of a device, the default scheduler takes it for free. Without others it does not
+// look: our watch may be behind the informer from which the plan was made.
+func (r *run) settlePlan(ctx context.Context) error {
+	var conflict *claimlog.Conflict
+	waited, err := r.Contest.Begin(r.allocations()...).BeforeWrite(ctx, func() bool {
+		conflict = r.planLost()
+		return conflict != nil
+	})
+	if waited > 0 {
+		observeWait(stagePreWriteSettle, waited)
+	}
+	if err != nil || conflict == nil {
+		return err
+	}
+	klog.FromContext(ctx).V(2).Info("Not allocating a claim because somebody else was allocated the same", "conflict", conflict.String())
+	return fmt.Errorf("%w: %s; looking for other devices", ErrConflict, conflict)
+}
+
+// settle waits for late writes of others after the pod's claims were written, once: others may have
+// decided before they could know of that, which takes them the settle time at most, or as long as they
+// are busy. What has lost until then stays lost.
+func (r *run) settle(ctx context.Context) (commit.Event, error) {
+	if r.Contest.Settles() {
+		settling := r.Contest.Begin(r.allocations()...)
+		if settling.Contested() || len(r.lost) > 0 {
+			waited, err := settling.AfterWrite(ctx, func() { r.lost = addLost(r.lost, r.losing(true)) })
+			observeWait(stagePostWriteSettle, waited)
+			if err != nil {
+				return then(commit.Failure, err)
+			}
+		}
+	}
+	return r.lastLook(commit.Settled)
+}
+
+// planLost returns why something cannot be written as planned.
+func (r *run) planLost() *claimlog.Conflict {
+	for _, claim := range r.claims {
+		if claim.Plan() == nil {
+			continue
+		}
+		planned := claim.Object.DeepCopy()
+		planned.Status.Allocation = claim.Plan()
+		if conflict := r.State.Order.CheckPlan(planned); conflict != nil {
+			return conflict
+		}
+	}
+	return nil
+}
+
+// allocations are those that are planned for the pod's claims, and those that they have.
+func (r *run) allocations() []*resourceapi.AllocationResult {
+	allocations := make([]*resourceapi.AllocationResult, len(r.claims))
+	for i, claim := range r.claims {
+		if allocations[i] = claim.Plan(); allocations[i] == nil {
+			allocations[i] = claim.Object.Status.Allocation
+		}
+	}
+	return allocations
+}

@@ -1,0 +1,68 @@
+package commitrunner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	resourceapi "k8s.io/api/resource/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/klog/v2"
+
+	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// write allocates the claim as planned, if it is planned, and reserves it for the pod.
+func (r *run) write(ctx context.Context, claim *Claim) error {
+	if claim.Origin == ToMake {
+		if err := r.make(ctx, claim); err != nil {
+			return err
+		}
+	}
+	before, consumer := r.upToDate(claim), claim.Consumer(r.pod)
+	written, err := r.Writer.Bind(ctx, before, claim.Plan(), consumer)
+	if err != nil {
+		return explainBind(claim, err)
+	}
+	r.Takeover.Made(before, written, consumer.UID)
+	r.Observe(ctx, written)
+	claim.Object = written
+	return nil
+}
+
+// make creates a claim. From then on, what is in flight for it is so under its real UID.
+func (r *run) make(ctx context.Context, claim *Claim) error {
+	created, err := r.Maker.Create(ctx, r.pod, claim.Object)
+	if created != nil {
+		r.State.Ledger.Rename(claim.Object.UID, ledger.RefTo(created))
+		claim.Object, claim.Origin = created, Made
+	}
+	return err
+}
+
+// upToDate returns the claim as it is known now. Other pods that share it may have been
+// reserved since this one was filtered, or may have written what is planned for all of
+// them, and a write that begins there is not refused. With another allocation than the one
+// for which the node was chosen, it is not the same claim any more, and what the pod saw
+// is returned.
+func (r *Runner) upToDate(claim *Claim) *resourceapi.ResourceClaim {
+	seen := claim.Object
+	latest := r.Known.Claim(seen.Namespace, seen.Name)
+	if latest == nil || latest.UID != seen.UID {
+		return seen
+	}
+	written := claim.Plan() != nil && claimwriter.SameAllocation(latest.Status.Allocation, claim.Plan())
+	if !written && !apiequality.Semantic.DeepEqual(latest.Status.Allocation, seen.Status.Allocation) {
+		return seen
+	}
+	return latest
+}
+
+// explainBind adds what will happen next.
+func explainBind(claim *Claim, err error) error {
+	if errors.Is(err, claimwriter.ErrAllocatedElsewhere) || errors.Is(err, claimwriter.ErrDeallocated) {
+		return fmt.Errorf("claim %s changed while the pod was being scheduled, trying again: %w", klog.KObj(claim.Object), err)
+	}
+	return fmt.Errorf("reserve claim %s for the pod: %w", klog.KObj(claim.Object), err)
+}
