@@ -73,16 +73,6 @@ func TestClaimFromTemplate(t *testing.T) {
 	require.Equal(t, 2, s.NothingLeaked())
 }
 
-// TestOwnClaims: several pods of a gang on each node, each with devices of its own.
-func TestOwnClaims(t *testing.T) {
-	t.Parallel()
-	s := newSpace(t, "own", 3, 4)
-	s.Create(builder.Claim("two", s.Want(2)).Template(), group("gang", 6))
-	pods := s.createMembers("gang", 6, builder.FromTemplate("two"))
-	s.Running(pods...)
-	require.Zero(t, s.NothingLeaked())
-}
-
 // TestGangWaitsForDevices: as long as one device is missing, nothing is held for the gang,
 // and others get what there is. When devices come, all of it runs.
 func TestGangWaitsForDevices(t *testing.T) {

@@ -14,12 +14,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/internal/playground/catalogue"
 	"github.com/quartermaster-dra/quartermaster/test/controlplane"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
-// gates are those that are on in the API server and in all schedulers.
-var gates = map[string]bool{"GenericWorkload": true, "DRAWorkloadResourceClaims": true}
+// gates are those that are on in the API server and in all schedulers: GenericWorkload and
+// DRAWorkloadResourceClaims, as in the demo.
+var gates = catalogue.FeatureGates()
 
 // cluster is what all tests share.
 var cluster *harness.Cluster
@@ -29,7 +31,7 @@ func TestMain(m *testing.M) {
 		Name: "groups",
 		ControlPlane: controlplane.Options{
 			FeatureGates:  gates,
-			RuntimeConfig: map[string]bool{"scheduling.k8s.io/v1beta1": true},
+			RuntimeConfig: catalogue.APIs(),
 		},
 	}, func(c *harness.Cluster) { cluster = c }, shared.Stop))
 }

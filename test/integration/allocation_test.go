@@ -8,9 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
+)
+
+const (
+	noSchedule = resourceapi.DeviceTaintEffectNoSchedule
+	sick       = "example.com/sick"
 )
 
 // What is written, and when it is rolled back.
@@ -18,7 +22,6 @@ func TestAllocation(t *testing.T) {
 	t.Parallel()
 	parallel(t, map[string]func(*testing.T){
 		"complete result":          testCompleteResult,
-		"admin access":             testAdminAccess,
 		"deallocated to move":      testDeallocation,
 		"not deallocated, in use":  testNoDeallocation,
 		"kept for the same device": testReuse,
@@ -65,27 +68,6 @@ func testCompleteResult(t *testing.T) {
 	require.Empty(t, cmp.Diff(want, claim.Status.Allocation,
 		cmpopts.IgnoreFields(resourceapi.AllocationResult{}, "AllocationTimestamp")))
 	require.NotNil(t, claim.Status.Allocation.AllocationTimestamp)
-}
-
-// A monitor sees devices that others have, and takes none away (KEP-5018).
-func testAdminAccess(t *testing.T) {
-	s := newSpace(t, "admin", 1)
-	s.Devices(0, numbered(2)...)
-	s.ClaimAndPod("user", s.Want(1))
-	s.Running("user")
-	s.ClaimAndPod("monitor", s.WantAll().Admin())
-	s.Running("monitor")
-	results := s.Results("monitor")
-	require.Len(t, results, 2)
-	for _, result := range results {
-		require.True(t, ptr.Deref(result.AdminAccess, false))
-	}
-	s.ClaimAndPod("next", s.Want(1))
-	s.Running("next")
-	s.ClaimAndPod("late", s.Want(1))
-	s.Waiting("late", "request gpu", "all 2 devices that match are held by other claims")
-	s.DeletePod("user")
-	s.RunningSoon("late")
 }
 
 // allocateOn gives a claim a device of a node, as a scheduler would have done.

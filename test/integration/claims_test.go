@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -20,7 +19,6 @@ import (
 func TestClaims(t *testing.T) {
 	t.Parallel()
 	parallel(t, map[string]func(*testing.T){
-		"several claims by name":   testNamedClaims,
 		"from a template":          testTemplates,
 		"of another pod":           testOwner,
 		"shared by several pods":   testSharedClaim,
@@ -36,25 +34,6 @@ func parallel(t *testing.T, tests map[string]func(*testing.T)) {
 			t.Parallel()
 			test(t)
 		})
-	}
-}
-
-func testNamedClaims(t *testing.T) {
-	s := newSpace(t, "named", 1)
-	s.Devices(0, numbered(8)...)
-	s.Create(builder.Claim("left", s.Want(1)).Obj(), builder.Claim("right", s.Want(3)).Obj(), s.Pod("both", builder.Uses("left", "right")))
-	s.ClaimAndPod("single", s.Want(2))
-	s.Running("both", "single")
-	require.Len(t, s.Claims("both"), 2)
-	require.Len(t, s.Results("both"), 4)
-	require.Len(t, s.Results("single"), 2)
-	pod := s.LivePod("both")
-	for _, name := range []string{"left", "right"} {
-		claim := s.LiveClaim(name)
-		require.Contains(t, claim.Finalizers, resourceapi.Finalizer)
-		require.Empty(t, cmp.Diff([]resourceapi.ResourceClaimConsumerReference{
-			{Resource: "pods", Name: "both", UID: pod.UID},
-		}, claim.Status.ReservedFor))
 	}
 }
 

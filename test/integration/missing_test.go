@@ -13,27 +13,11 @@ import (
 func TestMissing(t *testing.T) {
 	t.Parallel()
 	parallel(t, map[string]func(*testing.T){
-		"class":    testMissingClass,
 		"claim":    testMissingClaim,
 		"template": testMissingTemplate,
 		"devices":  testMissingDevices,
 		"node":     testMissingNode,
 	})
-}
-
-func testMissingClass(t *testing.T) {
-	s := newSpace(t, "noclass", 1)
-	s.Devices(0, numbered(3)...)
-	late, never := s.Name+"-late", s.Name+"-never"
-	s.ClaimAndPod("late", builder.Request("gpu", late))
-	s.ClaimAndPod("never", builder.Request("gpu", never))
-	s.Waiting("late", "claim "+s.Name+"/late", "request gpu", "device class "+late+" does not exist")
-	s.Waiting("never", "claim "+s.Name+"/never", "request gpu", "device class "+never+" does not exist")
-	s.ClaimAndPod("other", s.Want(1))
-	s.Running("other")
-	s.Create(builder.Class(late, builder.OfDriver(s.Driver)))
-	s.RunningSoon("late")
-	s.Waiting("never", "device class "+never+" does not exist")
 }
 
 func testMissingClaim(t *testing.T) {

@@ -16,39 +16,15 @@ import (
 func TestSelectors(t *testing.T) {
 	t.Parallel()
 	parallel(t, map[string]func(*testing.T){
-		"of class and request":      testSelectorsTogether,
-		"failing in a request":      testFailingRequestSelector,
 		"failing in a class":        testFailingClassSelector,
 		"failing on one node":       testSelectorFailingOnOneNode,
 		"refused by the API server": testRefusedSelectors,
 	})
 }
 
-func testSelectorsTogether(t *testing.T) {
-	s := newSpace(t, "selectors", 1)
-	s.Devices(0, numbered(8)...)
-	upper := s.Name + "-upper"
-	s.Create(builder.Class(upper, builder.OfDriver(s.Driver), s.Attribute("index")+" >= 4"))
-	even := s.Attribute("index") + " % 2 == 0"
-	s.ClaimAndPod("both", builder.Request("gpu", upper).Count(2).Where(even))
-	s.Running("both")
-	require.ElementsMatch(t, []string{s.Node(0) + "/gpu-4", s.Node(0) + "/gpu-6"}, s.DeviceNames("both"))
-	s.ClaimAndPod("more", builder.Request("gpu", upper).Where(even))
-	s.Waiting("more", "request gpu", "all 2 devices that match are held by other claims")
-}
-
 // lacking is a condition on an attribute that no device has: an error, because it
 // is not asked for first.
 func (s *space) lacking() string { return s.Attribute("lacking") + " == 1" }
-
-func testFailingRequestSelector(t *testing.T) {
-	s := newSpace(t, "badrequest", 1)
-	s.Devices(0, numbered(2)...)
-	s.ClaimAndPod("bad", s.Want(1, s.lacking()))
-	s.Waiting("bad", "claim "+s.Name+"/bad, request gpu, selector 0", "CEL runtime error", "lacking")
-	s.ClaimAndPod("good", s.Want(1))
-	s.Running("good")
-}
 
 func testFailingClassSelector(t *testing.T) {
 	s := newSpace(t, "badclass", 1)
@@ -75,7 +51,7 @@ func testFailingClassSelector(t *testing.T) {
 // The devices of one node lack the attribute; those of another have it.
 func testSelectorFailingOnOneNode(t *testing.T) {
 	s := newSpace(t, "badnode", 2)
-	s.Devices(0, sized("large", "dev")...)
+	s.Devices(0, builder.Device("dev"))
 	s.Devices(1, numbered(1)...)
 	s.Create(builder.Claim("any", s.Want(1, s.Attribute("index")+" == 0")).Obj())
 	s.Create(s.PodOnNode("there", 0, builder.Uses("any")))

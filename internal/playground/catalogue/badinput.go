@@ -20,9 +20,10 @@ func impossibleCounts() scenario.Scenario {
 	pod := func(title string) runtime.Object {
 		return builder.AppPod(title, title, onNodesOf(name, builder.Uses(title)))
 	}
+	large := scenario.NodeName(name, 2)
 	return scenario.Scenario{
 		Name:    name,
-		Shows:   "More devices than any node has, and more than one claim can hold (32); a modest pod is not in the way.",
+		Shows:   "More devices than any node has, and more than one claim can hold (32); only the first can be helped by a larger node, and a modest pod is not in the way.",
 		Cluster: gpuNodes(name, 2, 8),
 		Steps: []scenario.Step{
 			scenario.Create(
@@ -38,6 +39,11 @@ func impossibleCounts() scenario.Scenario {
 				scenario.Waits("twice-twenty", 1, scenario.Reason{Cause: tooManyDevices, Claim: "twice-twenty", Request: "second"}),
 				scenario.Scheduled("eight", 1, scenario.DevicesEach(8)),
 			),
+			scenario.Create(
+				fleet.Node(large, name, nil),
+				fleet.LocalSlice(fleet.GPUDriver, large, fleet.PlainGPUs(large, 0, 12)...).Obj(),
+			),
+			scenario.Expect(scenario.Scheduled("twelve", 1, scenario.DevicesEach(12), scenario.OnNodes(large))),
 		},
 	}
 }

@@ -20,16 +20,19 @@ func missingClass() scenario.Scenario {
 	}
 	return scenario.Scenario{
 		Name:    name,
-		Shows:   "A device class does not exist yet; when it is created, the pods that named it run.",
-		Cluster: gpuNodes(name, 1, 2),
+		Shows:   "A device class does not exist yet; when it is created, the pods that named it run. Others are not held up.",
+		Cluster: gpuNodes(name, 1, 3),
 		Steps: []scenario.Step{
 			scenario.Create(
 				claim("late-0", late), claim("late-1", late), claim("never", never),
 				builder.AppPod("late-0", "late", onNodesOf(name, builder.Uses("late-0"))),
 				builder.AppPod("late-1", "late", onNodesOf(name, builder.Uses("late-1"))),
 				builder.AppPod("never", "never", onNodesOf(name, builder.Uses("never"))),
+				builder.Claim("beside", gpus(1)).Obj(),
+				builder.AppPod("beside", "beside", onNodesOf(name, builder.Uses("beside"))),
 			),
 			scenario.Expect(
+				scenario.Scheduled("beside", 1),
 				scenario.Waits("late", 2, scenario.Reason{Cause: classMissing, Claim: "late-", Request: "gpu", Mentions: []string{late}}),
 				scenario.Waits("never", 1, scenario.Reason{Cause: classMissing, Claim: "never", Request: "gpu", Mentions: []string{never}}),
 			),

@@ -20,9 +20,11 @@ const (
 	noExecute  = resourceapi.DeviceTaintEffectNoExecute
 )
 
-// Scenarios returns all scenarios, in the order of the demo's table. The
-// objects in them are new with every call.
-func Scenarios() []scenario.Scenario {
+// Scenarios returns all scenarios. The objects in them are new with every call.
+func Scenarios() []scenario.Scenario { return append(WithDefaultGates(), Gangs()...) }
+
+// WithDefaultGates returns the scenarios that need no feature gate that is off by default.
+func WithDefaultGates() []scenario.Scenario {
 	return slices.Concat(
 		claimScenarios(),
 		sharingScenarios(),
@@ -31,7 +33,6 @@ func Scenarios() []scenario.Scenario {
 		constraintScenarios(),
 		taintScenarios(),
 		bindingScenarios(),
-		gangScenarios(),
 		dividedScenarios(),
 		poolScenarios(),
 		reachScenarios(),

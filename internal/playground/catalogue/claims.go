@@ -32,7 +32,7 @@ func namedClaims() scenario.Scenario {
 			),
 			scenario.Expect(
 				scenario.Scheduled("single", 2, scenario.DevicesEach(2), scenario.NoDeviceTwice(), scenario.ReservedFor(1), scenario.Running()),
-				scenario.Scheduled("both", 1, scenario.DevicesEach(4), scenario.ReachableFrom("metadata.name", name+"-0")),
+				scenario.Scheduled("both", 1, scenario.DevicesEach(4), scenario.ReservedFor(1), scenario.ReachableFrom("metadata.name", name+"-0")),
 			),
 		},
 	}

@@ -12,7 +12,7 @@ import (
 
 // constraintScenarios show constraints between the devices of a claim.
 func constraintScenarios() []scenario.Scenario {
-	return []scenario.Scenario{matchAttribute(), distinctAttribute(), severalDrivers()}
+	return []scenario.Scenario{matchAttribute(), unmatched(), distinctAttribute(), severalDrivers()}
 }
 
 func matchAttribute() scenario.Scenario {
@@ -47,6 +47,34 @@ func matchAttribute() scenario.Scenario {
 				scenario.Scheduled("unaligned", 1, scenario.DevicesEach(2)),
 				scenario.Waits("no-nic-left", 1, scenario.Reason{Cause: devicesHeld, Entry: "gpu-and-nic", Request: "nic"}),
 			),
+		},
+	}
+}
+
+func unmatched() scenario.Scenario {
+	const name = "unmatched-boards"
+	apart, together := scenario.NodeName(name, 0), scenario.NodeName(name, 1)
+	return scenario.Scenario{
+		Name:  name,
+		Shows: "Two GPUs of one board, where each GPU is on a board of its own; without the constraint both can be had, and another node has such a board.",
+		Cluster: append(scenario.Nodes(name, 1),
+			fleet.LocalSlice(fleet.GPUDriver, apart, fleet.PlainGPU(apart, 0), fleet.PlainGPU(apart, 2)).Obj()),
+		Steps: []scenario.Step{
+			scenario.Create(
+				builder.Claim("board", gpus(2)).Match(fleet.GPUDriver+"/board").Obj(),
+				builder.AppPod("board", "board", onNodesOf(name, builder.Uses("board"))),
+			),
+			scenario.Expect(scenario.Waits("board", 1, scenario.Reason{Cause: constraintUnmet, Claim: "board"})),
+			scenario.Create(
+				builder.Claim("any", gpus(2)).Obj(),
+				builder.AppPod("any", "any", onNodesOf(name, builder.Uses("any"))),
+			),
+			scenario.Expect(scenario.Scheduled("any", 1, scenario.DevicesEach(2))),
+			scenario.Create(
+				fleet.Node(together, name, nil),
+				fleet.LocalSlice(fleet.GPUDriver, together, fleet.PlainGPUs(together, 0, 2)...).Obj(),
+			),
+			scenario.Expect(scenario.Scheduled("board", 1, scenario.OneValueEach("board"), scenario.OnNodes(together))),
 		},
 	}
 }

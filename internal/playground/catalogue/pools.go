@@ -98,23 +98,26 @@ func incompletePool() scenario.Scenario {
 
 func invalidPool() scenario.Scenario {
 	const name = "invalid-pool"
-	repaired, invalid := scenario.NodeName(name, 0), scenario.NodeName(name, 1)
+	repaired, invalid, valid := scenario.NodeName(name, 0), scenario.NodeName(name, 1), scenario.NodeName(name, 2)
 	// The API server compares names within a slice only.
 	twice := func(node string, index int64) runtime.Object {
 		return fleet.LocalSlice(fleet.GPUDriver, node, fleet.PlainGPUs(node, 0, 2)...).Part(index, 2).Obj()
 	}
 	duplicate := twice(repaired, 1)
 	return scenario.Scenario{
-		Name:    name,
-		Shows:   "Pools in which two slices have devices of the same name offer nothing, until the driver corrects that.",
-		Cluster: append(scenario.Nodes(name, 2), twice(repaired, 0), duplicate, twice(invalid, 0), twice(invalid, 1)),
+		Name:  name,
+		Shows: "Pools in which two slices have devices of the same name offer nothing, until the driver corrects that; a valid pool beside them is not affected.",
+		Cluster: append(scenario.Nodes(name, 3), twice(repaired, 0), duplicate, twice(invalid, 0), twice(invalid, 1),
+			fleet.LocalSlice(fleet.GPUDriver, valid, fleet.PlainGPU(valid, 0)).Obj()),
 		Steps: []scenario.Step{
 			scenario.Create(
 				builder.Claim("one", gpus(1)).Template(),
 				builder.AppPod("soon", "soon", onNode(repaired, builder.FromTemplate("one"))),
 				builder.AppPod("never", "never", onNode(invalid, builder.FromTemplate("one"))),
+				builder.AppPod("beside", "beside", onNodesOf(name, builder.FromTemplate("one"))),
 			),
 			scenario.Expect(
+				scenario.Scheduled("beside", 1, scenario.OnNodes(valid)),
 				scenario.Waits("soon", 1, scenario.Reason{Cause: poolInvalid, Entry: "one", Request: "gpu"}),
 				scenario.Waits("never", 1, scenario.Reason{Cause: poolInvalid, Entry: "one", Request: "gpu"}),
 			),

@@ -45,6 +45,8 @@ func labelledNodes() scenario.Scenario {
 			scenario.Expect(scenario.Scheduled("shared", 2,
 				scenario.OnNodes(scenario.NodeName(name, 2), scenario.NodeName(name, 3)),
 				scenario.SameDevices(), scenario.ReachableFrom(fleet.RackLabel, racks[1]))),
+			scenario.Create(builder.AppPod("outside", "outside", onNode(scenario.NodeName(name, 0), builder.Uses("rack-b")))),
+			scenario.Expect(scenario.Waits("outside", 1, scenario.Reason{Cause: notReachable, Claim: "rack-b"})),
 			scenario.Create(
 				builder.Claim("two", devices(2)).Obj(),
 				builder.AppPod("two", "two", onNodesOf(name, builder.Uses("two"))),

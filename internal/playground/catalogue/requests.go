@@ -19,13 +19,17 @@ func exactCount() scenario.Scenario {
 	const name = "exact-count"
 	var objects []runtime.Object
 	var expected []scenario.Expectation
-	for _, count := range []int{1, 2, 4} {
+	for _, count := range []int{1, 2} {
 		title := fmt.Sprintf("gpus-%d", count)
 		objects = append(objects,
 			builder.Claim(title, gpus(int64(count))).Obj(),
 			builder.AppPod(title, title, onNodesOf(name, builder.Uses(title))))
 		expected = append(expected, scenario.Scheduled(title, 1, scenario.DevicesEach(count), scenario.FromRequest("gpu")))
 	}
+	objects = append(objects,
+		builder.Claim("split", gpus(1).Named("few"), gpus(3).Named("many")).Obj(),
+		builder.AppPod("split", "split", onNodesOf(name, builder.Uses("split"))))
+	expected = append(expected, scenario.Scheduled("split", 1, scenario.ByRequest(map[string]int{"few": 1, "many": 3})))
 	return scenario.Scenario{
 		Name:    name,
 		Shows:   "A request gets exactly as many devices as it asks for, and waits if fewer are free.",
@@ -68,6 +72,7 @@ func allDevices() scenario.Scenario {
 	const name = "all-devices"
 	busy, free := scenario.NodeName(name, 0), scenario.NodeName(name, 1)
 	all := builder.Request("gpu", gpuClass).All()
+	one := builder.AppPod("one", "one", onNode(busy, builder.Uses("one")))
 	return scenario.Scenario{
 		Name:    name,
 		Shows:   "A request for all devices of a node needs a node where all of them are free.",
@@ -75,7 +80,7 @@ func allDevices() scenario.Scenario {
 		Steps: []scenario.Step{
 			scenario.Create(
 				builder.Claim("one", gpus(1)).Obj(),
-				builder.AppPod("one", "one", onNode(busy, builder.Uses("one"))),
+				one,
 			),
 			scenario.Expect(scenario.Scheduled("one", 1)),
 			scenario.Create(
@@ -88,6 +93,9 @@ func allDevices() scenario.Scenario {
 				builder.AppPod("all-again", "all-again", onNodesOf(name, builder.Uses("all-again"))),
 			),
 			scenario.Expect(scenario.Waits("all-again", 1, scenario.Reason{Cause: notAllFree, Claim: "all-again", Request: "gpu"})),
+			scenario.Deleted("one"),
+			scenario.Delete(one),
+			scenario.Expect(scenario.Scheduled("all-again", 1, scenario.DevicesEach(4), scenario.OnNodes(busy))),
 		},
 	}
 }
@@ -135,15 +143,18 @@ func firstAvailable() scenario.Scenario {
 	}
 	return scenario.Scenario{
 		Name:    name,
-		Shows:   "A pod takes one large GPU while there are any, then two small ones, then it waits.",
+		Shows:   "A pod takes one large GPU while there are any, then two small ones; then it waits for either.",
 		Cluster: append(scenario.Nodes(name, 1), fleet.LocalSlice(fleet.GPUDriver, node, devices...).Obj()),
 		Steps: []scenario.Step{
 			scenario.Create(builder.Claim("flexible", preferLarge()).Template(), pod("preferred", 0), pod("preferred", 1)),
 			scenario.Expect(scenario.Scheduled("preferred", 2, scenario.FromRequest("gpu/large"), scenario.DevicesEach(1))),
 			scenario.Create(pod("fallback", 0), pod("fallback", 1)),
 			scenario.Expect(scenario.Scheduled("fallback", 2, scenario.FromRequest("gpu/small"), scenario.DevicesEach(2))),
-			scenario.Create(pod("nothing", 0)),
-			scenario.Expect(scenario.Waits("nothing", 1, scenario.Reason{Cause: noAlternativeFits, Entry: "flexible", Request: "gpu"})),
+			scenario.Create(pod("later", 0)),
+			scenario.Expect(scenario.Waits("later", 1, scenario.Reason{Cause: noAlternativeFits, Entry: "flexible", Request: "gpu"})),
+			scenario.Deleted("preferred"),
+			scenario.Delete(pod("preferred", 0), pod("preferred", 1)),
+			scenario.Expect(scenario.Scheduled("later", 1, scenario.FromRequest("gpu/large"), scenario.DevicesEach(1))),
 		},
 	}
 }

@@ -63,6 +63,7 @@ func sharedClaimElsewhere() scenario.Scenario {
 
 func adminAccess() scenario.Scenario {
 	const name = "admin-access"
+	first := builder.AppPod("user-0", "first", onNodesOf(name, builder.FromTemplate("one")))
 	return scenario.Scenario{
 		Name:            name,
 		Shows:           "A monitor sees all GPUs of a node although they are in use, and takes none away.",
@@ -71,20 +72,22 @@ func adminAccess() scenario.Scenario {
 		Steps: []scenario.Step{
 			scenario.Create(
 				builder.Claim("one", gpus(1)).Template(),
-				builder.AppPod("user-0", "user", onNodesOf(name, builder.FromTemplate("one"))),
+				first,
 			),
-			scenario.Expect(scenario.Scheduled("user", 1)),
+			scenario.Expect(scenario.Scheduled("first", 1, scenario.DeviceNames("gpu-0"))),
 			scenario.Create(
 				builder.Claim("all", builder.Request("gpu", gpuClass).All().Admin()).Obj(),
 				builder.AppPod("monitor", "monitor", onNodesOf(name, builder.Uses("all"))),
 			),
 			scenario.Expect(scenario.Scheduled("monitor", 1,
 				scenario.DevicesEach(2), scenario.AdminAccess(true), scenario.DeviceNames("gpu-0", "gpu-1"))),
-			scenario.Create(builder.AppPod("user-1", "user", onNodesOf(name, builder.FromTemplate("one")))),
-			scenario.Expect(scenario.Scheduled("user", 2,
-				scenario.NoDeviceTwice(), scenario.AdminAccess(false), scenario.DeviceNames("gpu-0", "gpu-1"))),
+			scenario.Create(builder.AppPod("user-1", "second", onNodesOf(name, builder.FromTemplate("one")))),
+			scenario.Expect(scenario.Scheduled("second", 1, scenario.AdminAccess(false), scenario.DeviceNames("gpu-1"))),
 			scenario.Create(builder.AppPod("late", "late", onNodesOf(name, builder.FromTemplate("one")))),
 			scenario.Expect(scenario.Waits("late", 1, scenario.Reason{Cause: devicesHeld, Entry: "one", Request: "gpu"})),
+			scenario.Deleted("first"),
+			scenario.Delete(first),
+			scenario.Expect(scenario.Scheduled("late", 1, scenario.AdminAccess(false), scenario.DeviceNames("gpu-0"))),
 		},
 	}
 }

@@ -55,26 +55,35 @@ func taintedDevice() scenario.Scenario {
 
 func taintRule() scenario.Scenario {
 	const name = "taint-rule"
-	node := scenario.NodeName(name, 0)
+	node, other := scenario.NodeName(name, 0), scenario.NodeName(name, 1)
 	rule := builder.TaintRule(name, fleet.GPUDriver, node, "", maintenanceTaint, noSchedule)
+	again := builder.TaintRule(name+"-again", fleet.GPUDriver, node, "", maintenanceTaint, noSchedule)
 	pod := func(number int) runtime.Object {
-		return builder.AppPod(fmt.Sprintf("patient-%d", number), "patient", onNodesOf(name, builder.FromTemplate("one")))
+		return builder.AppPod(fmt.Sprintf("patient-%d", number), "patient", onNode(node, builder.FromTemplate("one")))
 	}
 	return scenario.Scenario{
 		Name:    name,
 		Shows:   "An administrator taints a pool for maintenance; when the rule is removed, pods that waited run.",
-		Cluster: gpuNodes(name, 1, 2),
+		Cluster: gpuNodes(name, 2, 3),
 		Steps: []scenario.Step{
 			scenario.Create(rule, builder.Claim("one", gpus(1)).Template()),
 			scenario.Create(pod(0), pod(1)),
 			scenario.Expect(scenario.Waits("patient", 2, scenario.Reason{Cause: devicesTainted, Entry: "one", Request: "gpu"})),
 			scenario.Delete(rule),
 			scenario.Expect(scenario.Scheduled("patient", 2, scenario.NoDeviceTwice())),
+			// A rule without eviction leaves alone what runs, and keeps others away.
+			scenario.Create(again),
 			scenario.Create(
-				builder.TaintRule(name+"-again", fleet.GPUDriver, node, "", maintenanceTaint, noSchedule),
+				builder.AppPod("late", "late", onNode(node, builder.FromTemplate("one"))),
+				builder.AppPod("elsewhere", "elsewhere", onNodesOf(name, builder.FromTemplate("one"))),
 			),
-			// A rule without eviction leaves alone what runs.
-			scenario.Expect(scenario.Scheduled("patient", 2, scenario.Running())),
+			scenario.Expect(
+				scenario.Scheduled("patient", 2, scenario.Running()),
+				scenario.Scheduled("elsewhere", 1, scenario.OnNodes(other)),
+				scenario.Waits("late", 1, scenario.Reason{Cause: devicesTainted, Entry: "one", Request: "gpu"}),
+			),
+			scenario.Delete(again),
+			scenario.Expect(scenario.Scheduled("late", 1, scenario.OnNodes(node))),
 		},
 	}
 }
@@ -100,6 +109,11 @@ func taintEviction() scenario.Scenario {
 				builder.AppPod("blocked", "blocked", onNodesOf(name, builder.Uses("any"))),
 			),
 			scenario.Expect(scenario.Waits("blocked", 1, scenario.Reason{Cause: devicesTainted, Claim: "any", Request: "gpu"})),
+			scenario.Create(
+				builder.Claim("tolerant", gpus(1).Tolerate(unhealthyTaint, noExecute)).Obj(),
+				builder.AppPod("tolerant", "tolerant", onNodesOf(name, builder.Uses("tolerant"))),
+			),
+			scenario.Expect(scenario.Scheduled("tolerant", 1, scenario.DeviceNames("gpu-0"), scenario.Tolerates(unhealthyTaint))),
 		},
 	}
 }

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -71,6 +72,22 @@ func FromRequest(name string) Check {
 		}
 		return nil
 	})
+}
+
+// ByRequest wants every pod to have so many devices for each request.
+func ByRequest(want map[string]int) Check {
+	return func(g *Group) error {
+		return g.each(func(m Member) error {
+			found := map[string]int{}
+			for _, result := range m.Results() {
+				found[result.Request]++
+			}
+			if !maps.Equal(found, want) {
+				return fmt.Errorf("has %v devices by request, want %v", found, want)
+			}
+			return nil
+		})
+	}
 }
 
 // DeviceNames wants the group to have exactly the named devices, in any order

@@ -75,6 +75,7 @@ func TestChecks(t *testing.T) {
 		"FromRequest": {FromRequest("gpu/large"),
 			withResult(onePod("gpu-0"), func(r *resourceapi.DeviceRequestAllocationResult) { r.Request = "gpu/large" }),
 			onePod("gpu-0"), `for request "gpu", want "gpu/large"`},
+		"ByRequest":             {ByRequest(map[string]int{"gpu": 2}), onePod("gpu-0", "gpu-1"), onePod("gpu-0"), "map[gpu:1] devices by request, want map[gpu:2]"},
 		"DeviceNames":           {DeviceNames("gpu-1", "gpu-0"), twoPods("gpu-0", "gpu-1"), twoPods("gpu-0", "gpu-2"), `want ["gpu-0" "gpu-1"]`},
 		"EveryDevice":           {EveryDevice("on board 1", secondBoard), onePod("gpu-2", "gpu-3"), onePod("gpu-2", "gpu-4"), "which is not on board 1"},
 		"EveryDevice published": {EveryDevice("on board 1", secondBoard), onePod("gpu-2"), onePod("gpu-99"), "is in no slice"},

@@ -1,0 +1,17 @@
+package groups
+
+import (
+	"testing"
+
+	"github.com/quartermaster-dra/quartermaster/internal/playground/catalogue"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
+)
+
+// scenarios are those of the demo that are about groups.
+var scenarios harness.Catalogue
+
+// TestGroupsOfTheCatalogue runs what the demo shows about groups.
+func TestGroupsOfTheCatalogue(t *testing.T) {
+	t.Parallel()
+	scenarios.Run(t, cluster, sharedScheduler(t), catalogue.Gangs())
+}
