@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/v1alpha2"
 )
 
@@ -24,33 +25,33 @@ func TestAlphaClaimsOfV1alpha2(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		claim  *v1alpha2.ResourceClaim
-		fields AlphaClaim
+		fields hub.AlphaClaim
 		limit  int
 	}{
-		"not allocated": {claim(func(*v1alpha2.ResourceClaim) {}), AlphaClaim{Allocator: ByClass, Classes: []string{"gpu"}}, 32},
+		"not allocated": {claim(func(*v1alpha2.ResourceClaim) {}), hub.AlphaClaim{Allocator: hub.ByClass, Classes: []string{"gpu"}}, 32},
 		"immediate": {claim(func(c *v1alpha2.ResourceClaim) { c.Spec.AllocationMode = v1alpha2.Immediate }),
-			AlphaClaim{Allocator: ByClass, Classes: []string{"gpu"}, Immediate: true}, 32},
+			hub.AlphaClaim{Allocator: hub.ByClass, Classes: []string{"gpu"}, Immediate: true}, 32},
 		"allocated by a scheduler": {claim(func(c *v1alpha2.ResourceClaim) {
 			c.Finalizers = []string{v1alpha2.Finalizer}
 			c.Status.DriverName, c.Status.Allocation = "d", &v1alpha2.AllocationResult{Shareable: true}
-		}), AlphaClaim{Classes: []string{"gpu"}}, 32},
+		}), hub.AlphaClaim{Classes: []string{"gpu"}}, 32},
 		"allocated by a controller, for one, and not for long": {claim(func(c *v1alpha2.ResourceClaim) {
 			c.Finalizers = []string{"d.example.com/protection"}
 			c.Status.DriverName, c.Status.DeallocationRequested = "d", true
 			c.Status.Allocation = &v1alpha2.AllocationResult{ResourceHandles: []v1alpha2.ResourceHandle{{DriverName: "d", Data: "x"}}}
-		}), AlphaClaim{Allocator: ByController, Classes: []string{"gpu"}, Exclusive: true, DeallocationRequested: true}, 1},
+		}), hub.AlphaClaim{Allocator: hub.ByController, Classes: []string{"gpu"}, Exclusive: true, DeallocationRequested: true}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			hub, err := convert[resourceapi.ResourceClaim](tc.claim)
+			inHub, err := convert[resourceapi.ResourceClaim](tc.claim)
 			require.NoError(t, err)
-			require.Equal(t, tc.fields, AlphaClaimOf(hub))
-			require.Equal(t, tc.limit, V1alpha2.consumerLimit(hub))
-			back, err := convert[v1alpha2.ResourceClaim](hub)
+			require.Equal(t, tc.fields, hub.AlphaClaimOf(inHub))
+			require.Equal(t, tc.limit, V1alpha2.consumerLimit(inHub))
+			back, err := convert[v1alpha2.ResourceClaim](inHub)
 			require.NoError(t, err)
 			requireEqual(t, tc.claim, back, "after the way to v1 and back")
-			hub.Status.Allocation = nil
-			cleared, err := convert[v1alpha2.ResourceClaim](hub)
+			inHub.Status.Allocation = nil
+			cleared, err := convert[v1alpha2.ResourceClaim](inHub)
 			require.NoError(t, err)
 			require.Empty(t, cleared.Status, "with the allocation goes what belongs to it")
 		})
@@ -67,7 +68,7 @@ func TestOtherObjectsOfV1alpha2(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "gpu", hubClass.Name)
 	require.Empty(t, hubClass.Spec, "requests have all that devices must match")
-	require.Equal(t, AlphaClass{SuitableNodes: nodes, Structured: true}, AlphaClassOf(hubClass))
+	require.Equal(t, hub.AlphaClass{SuitableNodes: nodes, Structured: true}, hub.AlphaClassOf(hubClass))
 	_, err = convert[v1alpha2.ResourceClass](hubClass)
 	require.ErrorContains(t, err, `asked to write "gpu" of deviceclasses, of which the API server has version v1alpha2`)
 

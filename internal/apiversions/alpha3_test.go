@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/v1alpha3"
 )
 
@@ -19,9 +20,9 @@ func TestV1alpha3SurvivesTheHub(t *testing.T) {
 	t.Run("ResourceSlice", func(t *testing.T) {
 		t.Parallel()
 		slice := filled[v1alpha3.ResourceSlice]()
-		hub, err := convert[resourceapi.ResourceSlice](slice)
+		inHub, err := convert[resourceapi.ResourceSlice](slice)
 		require.NoError(t, err)
-		back, err := convert[v1alpha3.ResourceSlice](hub)
+		back, err := convert[v1alpha3.ResourceSlice](inHub)
 		require.NoError(t, err)
 		requireEqual(t, slice, back, "after the way to v1 and back")
 	})
@@ -57,7 +58,7 @@ func TestGoldenV1alpha3IsComplete(t *testing.T) {
 // These fields of v1 cannot be said in v1alpha3. Whoever writes has to do without them.
 func TestWhatV1alpha3CannotHold(t *testing.T) {
 	t.Parallel()
-	hub := filled[resourceapi.ResourceClaim]()
+	inHub := filled[resourceapi.ResourceClaim]()
 	require.Equal(t, []string{
 		"spec.devices.constraints.distinctAttribute",
 		"spec.devices.requests.exactly.capacity",
@@ -69,7 +70,7 @@ func TestWhatV1alpha3CannotHold(t *testing.T) {
 		"status.allocation.devices.results.shareID",
 		"status.allocation.devices.results.skipNodeOperations",
 	}, lost[resourceapi.ResourceClaim, v1alpha3.ResourceClaim](t))
-	require.Empty(t, unset(hub), "a filled object has everything")
+	require.Empty(t, unset(inHub), "a filled object has everything")
 	require.Equal(t, []string{"spec.extendedResourceName"}, lost[resourceapi.DeviceClass, v1alpha3.DeviceClass](t))
 	require.Equal(t, []string{
 		"spec.devices.allowMultipleAllocations",
@@ -92,7 +93,7 @@ func TestAlphaClaimOfV1alpha3(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		claim string
-		want  AlphaClaim
+		want  hub.AlphaClaim
 	}{
 		"scheduler": {
 			claim: `{"metadata": {"annotations": {"alpha.quartermaster/fields": "{\"allocator\":\"controller\"}"}}}`,
@@ -102,28 +103,28 @@ func TestAlphaClaimOfV1alpha3(t *testing.T) {
 		},
 		"scheduler has allocated, and somebody wants that undone": {
 			claim: `{"status": {"allocation": {}, "deallocationRequested": true}}`,
-			want:  AlphaClaim{DeallocationRequested: true},
+			want:  hub.AlphaClaim{DeallocationRequested: true},
 		},
 		"controller": {
 			claim: `{"spec": {"controller": "c", "devices": {"requests": [{"deviceClassName": "a"}, {"deviceClassName": "b"}, {"deviceClassName": "a"}]}}}`,
-			want:  AlphaClaim{Allocator: ByController, Controller: "c", Classes: []string{"a", "b"}},
+			want:  hub.AlphaClaim{Allocator: hub.ByController, Controller: "c", Classes: []string{"a", "b"}},
 		},
 		"controller has allocated": {
 			claim: `{"spec": {"controller": "c"}, "status": {"allocation": {"controller": "c"}}}`,
-			want:  AlphaClaim{Allocator: ByController, Controller: "c", AllocatedBy: "c"},
+			want:  hub.AlphaClaim{Allocator: hub.ByController, Controller: "c", AllocatedBy: "c"},
 		},
 		"scheduler has allocated although there is a controller": {
 			claim: `{"spec": {"controller": "c"}, "status": {"allocation": {}}}`,
-			want:  AlphaClaim{Controller: "c"},
+			want:  hub.AlphaClaim{Controller: "c"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			claim := &v1alpha3.ResourceClaim{}
 			require.NoError(t, json.Unmarshal([]byte(tc.claim), claim))
-			hub, err := convert[resourceapi.ResourceClaim](claim)
+			inHub, err := convert[resourceapi.ResourceClaim](claim)
 			require.NoError(t, err)
-			require.Equal(t, tc.want, AlphaClaimOf(hub))
+			require.Equal(t, tc.want, hub.AlphaClaimOf(inHub))
 		})
 	}
 }
@@ -133,10 +134,10 @@ func TestDeallocationInV1alpha3(t *testing.T) {
 	t.Parallel()
 	claim := &v1alpha3.ResourceClaim{}
 	require.NoError(t, json.Unmarshal([]byte(`{"status": {"allocation": {"controller": "c"}, "deallocationRequested": true}}`), claim))
-	hub, err := convert[resourceapi.ResourceClaim](claim)
+	inHub, err := convert[resourceapi.ResourceClaim](claim)
 	require.NoError(t, err)
-	hub.Status.Allocation = nil
-	back, err := convert[v1alpha3.ResourceClaim](hub)
+	inHub.Status.Allocation = nil
+	back, err := convert[v1alpha3.ResourceClaim](inHub)
 	require.NoError(t, err)
 	require.Equal(t, &v1alpha3.ResourceClaim{}, back)
 }
@@ -147,10 +148,10 @@ func TestAdminAccessInV1alpha3(t *testing.T) {
 	claim := &v1alpha3.ResourceClaim{}
 	require.NoError(t, json.Unmarshal([]byte(`{"spec": {"devices": {"requests": [{"name": "mine"}, {"name": "admin", "adminAccess": true}]}},
 		"status": {"allocation": {"devices": {"results": [{"request": "mine"}, {"request": "admin"}, {"request": "unknown"}, {"request": "admin", "adminAccess": false}]}}}}`), claim))
-	hub, err := convert[resourceapi.ResourceClaim](claim)
+	inHub, err := convert[resourceapi.ResourceClaim](claim)
 	require.NoError(t, err)
 	var admin []string
-	for _, result := range hub.Status.Allocation.Devices.Results {
+	for _, result := range inHub.Status.Allocation.Devices.Results {
 		switch {
 		case result.AdminAccess == nil:
 			admin = append(admin, result.Request+": not set")
@@ -168,7 +169,7 @@ func TestUnknownDevicesInV1alpha3(t *testing.T) {
 	t.Parallel()
 	slice := &v1alpha3.ResourceSlice{}
 	require.NoError(t, json.Unmarshal([]byte(`{"spec": {"devices": [{"name": "a", "special": {}}, {"name": "b", "basic": {}}]}}`), slice))
-	hub, err := convert[resourceapi.ResourceSlice](slice)
+	inHub, err := convert[resourceapi.ResourceSlice](slice)
 	require.NoError(t, err)
-	require.Equal(t, []resourceapi.Device{{Name: "b"}}, hub.Spec.Devices)
+	require.Equal(t, []resourceapi.Device{{Name: "b"}}, inHub.Spec.Devices)
 }

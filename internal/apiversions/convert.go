@@ -7,6 +7,8 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	resourcev1beta1 "k8s.io/dynamic-resource-allocation/api/v1beta1"
 	resourcev1beta2 "k8s.io/dynamic-resource-allocation/api/v1beta2"
+
+	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 )
 
 // scheme has the conversions between v1 and the older versions.
@@ -15,8 +17,7 @@ var scheme = runtime.NewScheme()
 func init() {
 	utilruntime.Must(resourcev1beta1.AddToScheme(scheme))
 	utilruntime.Must(resourcev1beta2.AddToScheme(scheme))
-	utilruntime.Must(addAlpha3Conversions(scheme))
-	utilruntime.Must(addAlpha2Conversions(scheme))
+	utilruntime.Must(hub.AddToScheme(scheme))
 }
 
 // convert returns an object of the other version. What the two have in common may be

@@ -4,6 +4,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/v1alpha2"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/v1alpha3"
 )
@@ -46,7 +47,7 @@ func ConsumerLimit(client kubernetes.Interface) func(*resourceapi.ResourceClaim)
 
 func (v Version) consumerLimit(claim *resourceapi.ResourceClaim) int {
 	switch {
-	case v == V1alpha2 && AlphaClaimOf(claim).Exclusive:
+	case v == V1alpha2 && hub.AlphaClaimOf(claim).Exclusive:
 		return 1
 	case v == V1alpha2:
 		return v1alpha2.MaxConsumers

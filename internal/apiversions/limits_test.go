@@ -6,12 +6,14 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 )
 
 func TestConsumerLimit(t *testing.T) {
 	t.Parallel()
 	shared, exclusive := &resourceapi.ResourceClaim{}, &resourceapi.ResourceClaim{}
-	SetAlphaClaim(exclusive, AlphaClaim{Exclusive: true})
+	hub.SetAlphaClaim(exclusive, hub.AlphaClaim{Exclusive: true})
 	for version, want := range map[Version][2]int{
 		V1: {256, 256}, V1beta2: {256, 256}, V1beta1: {256, 256}, V1alpha3: {32, 32}, V1alpha2: {32, 1}, None: {256, 256},
 	} {

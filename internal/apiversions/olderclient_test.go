@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
+
+	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 )
 
 func claimsInAlpha3(client kubernetes.Interface, namespace string) backend[resourceapi.ResourceClaim, resourceapi.ResourceClaimList] {
@@ -46,7 +48,7 @@ func TestV1alpha3OnTheWire(t *testing.T) {
 	claims := claimsInAlpha3(client, "default")
 	claim, err := claims.Get(t.Context(), "training", metav1.GetOptions{})
 	require.NoError(t, err)
-	require.Equal(t, ByController, AlphaClaimOf(claim).Allocator)
+	require.Equal(t, hub.ByController, hub.AlphaClaimOf(claim).Allocator)
 	require.Equal(t, "resource.k8s.io/v1alpha3", claim.ManagedFields[0].APIVersion, "who has written what can be seen")
 	require.Contains(t, string(claim.ManagedFields[0].FieldsV1.GetRawBytes()), "f:allocation")
 	claim.Status.ReservedFor = nil
@@ -59,7 +61,7 @@ func TestV1alpha3OnTheWire(t *testing.T) {
 	require.Contains(t, sent, `"controller":"controller.example.com"`)
 	require.Contains(t, sent, `"deallocationRequested":true`)
 	require.Contains(t, sent, `"resourceVersion":"4711"`)
-	require.NotContains(t, sent, alphaAnnotation)
+	require.NotContains(t, sent, hub.Annotation)
 	require.NotContains(t, sent, `"reservedFor"`)
 }
 

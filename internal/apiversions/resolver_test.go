@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
+	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/v1alpha2"
 )
 
@@ -22,12 +23,12 @@ func soon(t *testing.T, condition func() bool, what string) {
 }
 
 func toHubClaim(t *testing.T, class string, parameters *v1alpha2.ParametersReference) *resourceapi.ResourceClaim {
-	hub, err := convert[resourceapi.ResourceClaim](&v1alpha2.ResourceClaim{
+	inHub, err := convert[resourceapi.ResourceClaim](&v1alpha2.ResourceClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "default"},
 		Spec:       v1alpha2.ResourceClaimSpec{ResourceClassName: class, ParametersRef: parameters},
 	})
 	require.NoError(t, err)
-	return hub
+	return inHub
 }
 
 // Classes and parameters are followed while claims are used in v1alpha2, and whoever waits
@@ -167,7 +168,7 @@ func TestClientOfV1alpha2(t *testing.T) {
 	claims, err := api.ResourceClaims("").List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	require.Len(t, claims.Items, 1)
-	require.Equal(t, ByClass, AlphaClaimOf(&claims.Items[0]).Allocator)
+	require.Equal(t, hub.ByClass, hub.AlphaClaimOf(&claims.Items[0]).Allocator)
 	classes, err := api.DeviceClasses().List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	require.Equal(t, "gpu", classes.Items[0].Name)

@@ -16,7 +16,7 @@ import (
 )
 
 // ClassicAPI is what servers of v1alpha2 and v1alpha3 have for the classic mode, beside
-// what claims and classes have for it (AlphaClaim, AlphaClass). It is safe for concurrent
+// what claims and classes have for it (hub.AlphaClaim, hub.AlphaClass). It is safe for concurrent
 // use.
 type ClassicAPI struct {
 	untyped dynamic.Interface

@@ -6,8 +6,8 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
 	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 )
 
 // errDeallocationRequested is why a claim cannot have new consumers although it is
@@ -20,7 +20,7 @@ var errDeallocationRequested = errors.New("deallocation requested")
 // it. In Kubernetes 1.31, pods would wait for somebody to do it by hand. It is for claims that
 // the scheduler allocates: the others are those of an Attempt.
 func DeallocationRequested(claim *resourceapi.ResourceClaim) error {
-	if !apiversions.AlphaClaimOf(claim).DeallocationRequested {
+	if !hub.AlphaClaimOf(claim).DeallocationRequested {
 		return nil
 	}
 	return fmt.Errorf("%w: claim %s must not get new consumers until it has been allocated anew", errDeallocationRequested, claimname.Of(claim))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/classic"
+	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 )
@@ -83,7 +84,7 @@ func (m *Mode) DependsOnController(claims []*resourceapi.ResourceClaim) bool {
 		return false
 	}
 	for _, claim := range claims {
-		if claim.Status.Allocation == nil && apiversions.AlphaClaimOf(claim).Allocator != apiversions.ByScheduler {
+		if claim.Status.Allocation == nil && hub.AlphaClaimOf(claim).Allocator != hub.ByScheduler {
 			return true
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
+	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 )
 
 // FollowClaims wakes the pods that may be helped by what happens to the claims that they
@@ -134,7 +134,7 @@ func (e *Events) matters(event claimEvent) bool {
 	}
 	before, after := event.before.Status, event.after.Status
 	before.ReservedFor, after.ReservedFor = nil, nil
-	if !apiversions.SameAlphaClaim(event.before, event.after) ||
+	if !hub.SameAlphaClaim(event.before, event.after) ||
 		!apiequality.Semantic.DeepEqual(&before, &after) ||
 		!apiequality.Semantic.DeepEqual(&event.before.Spec, &event.after.Spec) ||
 		!apiequality.Semantic.DeepEqual(event.before.OwnerReferences, event.after.OwnerReferences) {

@@ -18,7 +18,7 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 )
 
 // Rule names what was violated.
@@ -134,7 +134,7 @@ func Check(ctx context.Context, client kubernetes.Interface, o Options) ([]Viola
 	checkDevicesExist(r, s)
 	for _, claim := range s.claims {
 		// What controllers allocate, and how they protect it, is their business.
-		if apiversions.AlphaClaimOf(claim).Allocator != apiversions.ByController {
+		if hub.AlphaClaimOf(claim).Allocator != hub.ByController {
 			checkProtection(r, claim)
 			checkRequests(r, claim)
 			checkConstraints(r, s, claim)

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 )
 
 // oneClaim returns a cluster with sixty devices and one claim. The devices have
@@ -60,7 +60,7 @@ func TestProtection(t *testing.T) {
 
 // byController makes the claim one that a controller of its driver allocates.
 func byController(claim *resourceapi.ResourceClaim) {
-	apiversions.SetAlphaClaim(claim, apiversions.AlphaClaim{Allocator: apiversions.ByController})
+	hub.SetAlphaClaim(claim, hub.AlphaClaim{Allocator: hub.ByController})
 }
 
 func TestRequests(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -28,13 +29,13 @@ func TestDeallocationOnRequest(t *testing.T) {
 	allocation.Devices.Results[0].Device = "gpu-1"
 	s.UpdateClaimStatus("shared", func(claim *resourceapi.ResourceClaim) {
 		claim.Status.Allocation = allocation
-		apiversions.SetAlphaClaim(claim, apiversions.AlphaClaim{DeallocationRequested: true})
+		hub.SetAlphaClaim(claim, hub.AlphaClaim{DeallocationRequested: true})
 	})
-	require.True(t, apiversions.AlphaClaimOf(s.LiveClaim("shared")).DeallocationRequested)
+	require.True(t, hub.AlphaClaimOf(s.LiveClaim("shared")).DeallocationRequested)
 	s.DeletePod("first") // Its device is the first one that is free.
 	s.EventuallyFree("first")
 	s.Create(s.Pod("second", builder.Uses("shared")))
 	s.RunningSoon("second")
-	require.False(t, apiversions.AlphaClaimOf(s.LiveClaim("shared")).DeallocationRequested)
+	require.False(t, hub.AlphaClaimOf(s.LiveClaim("shared")).DeallocationRequested)
 	require.Equal(t, []string{s.Node(0) + "/gpu-0"}, s.DeviceNames("second"))
 }

@@ -10,9 +10,10 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 )
 
-var ofController = apiversions.AlphaClaim{Allocator: apiversions.ByController, Classes: []string{"gpu"}}
+var ofController = hub.AlphaClaim{Allocator: hub.ByController, Classes: []string{"gpu"}}
 
 // attempt is one of pod "me", which refers to the claims by their names.
 func attempt(t *testing.T, context *apiversions.PodSchedulingContext, claims ...*resourceapi.ResourceClaim) *Attempt {

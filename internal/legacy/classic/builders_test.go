@@ -10,6 +10,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 )
 
 // zone is the node label that claims and classes select by.
@@ -33,8 +34,8 @@ func claim(name string, edits ...func(*resourceapi.ResourceClaim)) *resourceapi.
 	return c
 }
 
-func with(fields apiversions.AlphaClaim) func(*resourceapi.ResourceClaim) {
-	return func(c *resourceapi.ResourceClaim) { apiversions.SetAlphaClaim(c, fields) }
+func with(fields hub.AlphaClaim) func(*resourceapi.ResourceClaim) {
+	return func(c *resourceapi.ResourceClaim) { hub.SetAlphaClaim(c, fields) }
 }
 
 // allocatedIn allocates the claim for the nodes of a zone; "" for all nodes.
@@ -55,7 +56,7 @@ func usedBy(pods ...string) func(*resourceapi.ResourceClaim) {
 	}
 }
 
-type classes map[string]apiversions.AlphaClass
+type classes map[string]hub.AlphaClass
 
 func (c classes) Get(name string) (*resourceapi.DeviceClass, error) {
 	fields, found := c[name]
@@ -63,7 +64,7 @@ func (c classes) Get(name string) (*resourceapi.DeviceClass, error) {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "deviceclasses"}, name)
 	}
 	class := &resourceapi.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	apiversions.SetAlphaClass(class, fields)
+	hub.SetAlphaClass(class, fields)
 	return class, nil
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 )
 
 // ReservedForMaxSize is how many consumers a claim of v1alpha2 or v1alpha3 can have.
@@ -27,16 +28,16 @@ type ClassLister interface {
 // IsClassic reports whether a claim is allocated by a controller. The error says why that
 // cannot be known: its class does not exist.
 func IsClassic(claim *resourceapi.ResourceClaim, classes ClassLister) (bool, error) {
-	fields := apiversions.AlphaClaimOf(claim)
-	if fields.Allocator != apiversions.ByClass {
-		return fields.Allocator == apiversions.ByController, nil
+	fields := hub.AlphaClaimOf(claim)
+	if fields.Allocator != hub.ByClass {
+		return fields.Allocator == hub.ByController, nil
 	}
 	for _, name := range fields.Classes {
 		class, err := classOf(claim, name, classes)
 		if err != nil {
 			return false, err
 		}
-		if apiversions.AlphaClassOf(class).Structured {
+		if hub.AlphaClassOf(class).Structured {
 			return false, nil
 		}
 	}
@@ -46,8 +47,8 @@ func IsClassic(claim *resourceapi.ResourceClaim, classes ClassLister) (bool, err
 // DependsOn reports whether it matters to a claim without allocation that a class is
 // created or changed.
 func DependsOn(claim *resourceapi.ResourceClaim, class string) bool {
-	fields := apiversions.AlphaClaimOf(claim)
-	return claim.Status.Allocation == nil && fields.Allocator != apiversions.ByScheduler && slices.Contains(fields.Classes, class)
+	fields := hub.AlphaClaimOf(claim)
+	return claim.Status.Allocation == nil && fields.Allocator != hub.ByScheduler && slices.Contains(fields.Classes, class)
 }
 
 // Claim is one claim of a pod.
@@ -56,7 +57,7 @@ type Claim struct {
 	Object *resourceapi.ResourceClaim
 	// Reference is the name under which the pod has it (pod.spec.resourceClaims[].name).
 	Reference string
-	fields    apiversions.AlphaClaim
+	fields    hub.AlphaClaim
 	// nodes must all match: those of the allocation, or of the classes.
 	nodes []limit
 }
@@ -70,7 +71,7 @@ type limit struct {
 // NewClaim looks at a claim for a pod. The error says why the pod cannot be scheduled to
 // any node for the moment, and what has to happen.
 func NewClaim(pod types.UID, reference string, claim *resourceapi.ResourceClaim, classes ClassLister) (*Claim, error) {
-	c := &Claim{Object: claim, Reference: reference, fields: apiversions.AlphaClaimOf(claim)}
+	c := &Claim{Object: claim, Reference: reference, fields: hub.AlphaClaimOf(claim)}
 	switch {
 	case c.fields.DeallocationRequested:
 		return nil, fmt.Errorf("claim %s is about to be deallocated; waiting for its driver to do that", klog.KObj(claim))
@@ -123,7 +124,7 @@ func (c *Claim) checkClasses(classes ClassLister) error {
 		if err != nil {
 			return err
 		}
-		suitable := apiversions.AlphaClassOf(class).SuitableNodes
+		suitable := hub.AlphaClassOf(class).SuitableNodes
 		if suitable == nil {
 			continue
 		}
@@ -144,7 +145,7 @@ func classOf(claim *resourceapi.ResourceClaim, name string, classes ClassLister)
 		return class, nil
 	}
 	kind := "device class"
-	if apiversions.AlphaClaimOf(claim).Controller == "" {
+	if hub.AlphaClaimOf(claim).Controller == "" {
 		kind = "resource class"
 	}
 	if err == nil || apierrors.IsNotFound(err) {

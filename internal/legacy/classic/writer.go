@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 )
 
 // Writer writes the consumers of claims that controllers have allocated. All else in a
@@ -27,7 +27,7 @@ type Writer struct {
 }
 
 // ClaimClient is what is needed of a client for claims. What v1 does not have must pass
-// through it (apiversions.AlphaClaim, and all of the allocation).
+// through it (hub.AlphaClaim, and all of the allocation).
 type ClaimClient interface {
 	Get(ctx context.Context, name string, o metav1.GetOptions) (*resourceapi.ResourceClaim, error)
 	UpdateStatus(ctx context.Context, claim *resourceapi.ResourceClaim, o metav1.UpdateOptions) (*resourceapi.ResourceClaim, error)
@@ -92,7 +92,7 @@ func (w *Writer) RequestDeallocation(ctx context.Context, claim *Claim, pod type
 		}
 		claimwriter.RemoveConsumer(current.ResourceClaim, pod) // The server does not accept the request otherwise.
 		current.fields.DeallocationRequested = true
-		apiversions.SetAlphaClaim(current.ResourceClaim, current.fields)
+		hub.SetAlphaClaim(current.ResourceClaim, current.fields)
 		return true, nil
 	})
 	if errors.Is(err, ErrChanged) {
@@ -119,7 +119,7 @@ func (w *Writer) change(ctx context.Context, claim *resourceapi.ResourceClaim, a
 		case err != nil:
 			return fmt.Errorf("claim %s: asked to %s, but it cannot be read: %w", klog.KObj(claim), asked, err)
 		}
-		current := &storedClaim{ResourceClaim: found.DeepCopy(), fields: apiversions.AlphaClaimOf(found)}
+		current := &storedClaim{ResourceClaim: found.DeepCopy(), fields: hub.AlphaClaimOf(found)}
 		changed, err := change(current)
 		if err != nil {
 			return fmt.Errorf("claim %s: asked to %s: %w", klog.KObj(claim), asked, err)
@@ -141,7 +141,7 @@ func (w *Writer) change(ctx context.Context, claim *resourceapi.ResourceClaim, a
 // storedClaim is a claim as the server has it, to be changed.
 type storedClaim struct {
 	*resourceapi.ResourceClaim
-	fields apiversions.AlphaClaim
+	fields hub.AlphaClaim
 }
 
 // forNodesOf reports whether both are allocated for the same nodes.

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 )
 
 // writerFixture is a writer, and a server with one claim at most.
@@ -64,7 +64,7 @@ func (f *writerFixture) UpdateStatus(_ context.Context, claim *resourceapi.Resou
 func (f *writerFixture) requested() bool {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	return apiversions.AlphaClaimOf(f.stored).DeallocationRequested
+	return hub.AlphaClaimOf(f.stored).DeallocationRequested
 }
 
 // requireOnly fails the test if anything but the given change was made to the claim.
@@ -94,9 +94,9 @@ func only(pods ...string) func(*resourceapi.ResourceClaim) {
 }
 
 func deallocationRequested(c *resourceapi.ResourceClaim) {
-	fields := apiversions.AlphaClaimOf(c)
+	fields := hub.AlphaClaimOf(c)
 	fields.DeallocationRequested = true
-	apiversions.SetAlphaClaim(c, fields)
+	hub.SetAlphaClaim(c, fields)
 }
 
 func TestReserve(t *testing.T) {

@@ -6,18 +6,18 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 )
 
-func alpha(fields apiversions.AlphaClaim) func(*resourceapi.ResourceClaim) {
-	return func(claim *resourceapi.ResourceClaim) { apiversions.SetAlphaClaim(claim, fields) }
+func alpha(fields hub.AlphaClaim) func(*resourceapi.ResourceClaim) {
+	return func(claim *resourceapi.ResourceClaim) { hub.SetAlphaClaim(claim, fields) }
 }
 
 // TestDeallocationRequested: nobody begins to use the claim. It is deallocated as soon as
 // nobody uses it any more, and the next attempt begins anew.
 func TestDeallocationRequested(t *testing.T) {
 	t.Parallel()
-	requested := alpha(apiversions.AlphaClaim{DeallocationRequested: true})
+	requested := alpha(hub.AlphaClaim{DeallocationRequested: true})
 	for name, test := range map[string]struct {
 		claim *resourceapi.ResourceClaim
 		want  string // why the pod has to wait; "" if it need not

@@ -13,6 +13,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/legacy"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/classic"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/classic/classictest"
+	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 )
 
 // classicFixture is a fixture on a server of v1alpha3, whose claims may be allocated by
@@ -68,19 +69,19 @@ func (f *classicFixture) woken() []string {
 }
 
 // byController is a claim that a controller has to allocate.
-func byController(name string, change ...func(*apiversions.AlphaClaim)) *resourceapi.ResourceClaim {
+func byController(name string, change ...func(*hub.AlphaClaim)) *resourceapi.ResourceClaim {
 	claim := gpus(name, 1).Obj()
-	fields := apiversions.AlphaClaim{Allocator: apiversions.ByController, Classes: []string{"gpu"}}
+	fields := hub.AlphaClaim{Allocator: hub.ByController, Classes: []string{"gpu"}}
 	for _, edit := range change {
 		edit(&fields)
 	}
-	apiversions.SetAlphaClaim(claim, fields)
+	hub.SetAlphaClaim(claim, fields)
 	return claim
 }
 
-func immediate(fields *apiversions.AlphaClaim) { fields.Immediate = true }
+func immediate(fields *hub.AlphaClaim) { fields.Immediate = true }
 
-func requested(fields *apiversions.AlphaClaim) { fields.DeallocationRequested = true }
+func requested(fields *hub.AlphaClaim) { fields.DeallocationRequested = true }
 
 // edgeClaims converts claims, as far as is needed here: that their deallocation is
 // requested is part of the status.
@@ -91,11 +92,11 @@ type edgeClaims struct {
 
 // UpdateStatus implements classic.ClaimClient.
 func (c edgeClaims) UpdateStatus(ctx context.Context, claim *resourceapi.ResourceClaim, o metav1.UpdateOptions) (*resourceapi.ResourceClaim, error) {
-	fields := apiversions.AlphaClaimOf(claim)
+	fields := hub.AlphaClaimOf(claim)
 	updated, err := c.ClaimClient.UpdateStatus(ctx, claim, o)
 	if err != nil || !fields.DeallocationRequested {
 		return updated, err
 	}
-	c.server.changeClaim(claim.Name, func(claim *resourceapi.ResourceClaim) { apiversions.SetAlphaClaim(claim, fields) })
+	c.server.changeClaim(claim.Name, func(claim *resourceapi.ResourceClaim) { hub.SetAlphaClaim(claim, fields) })
 	return c.server.claim(claim.Name), nil
 }

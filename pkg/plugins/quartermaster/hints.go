@@ -7,8 +7,8 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
 )
 
@@ -19,7 +19,7 @@ func (pl *Quartermaster) isSchedulableAfterClassChange(_ klog.Logger, pod *v1.Po
 	if !ok {
 		return fwk.Queue, nil
 	}
-	if old, ok := oldObj.(*resourceapi.DeviceClass); ok && apiequality.Semantic.DeepEqual(&old.Spec, &class.Spec) && apiversions.SameAlphaClass(old, class) {
+	if old, ok := oldObj.(*resourceapi.DeviceClass); ok && apiequality.Semantic.DeepEqual(&old.Spec, &class.Spec) && hub.SameAlphaClass(old, class) {
 		return fwk.QueueSkip, nil
 	}
 	if pl.legacy.DependsOnClass(pod, class.Name) {

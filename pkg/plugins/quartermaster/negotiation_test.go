@@ -13,6 +13,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 )
 
 func TestClassicNegotiation(t *testing.T) {
@@ -110,7 +111,7 @@ func TestClassicBlockedClaim(t *testing.T) {
 		f.woken()
 		f.settle()
 		require.Empty(t, f.contexts.Stored("pod").Spec.SelectedNode, "nobody is to allocate it for that node again")
-		require.True(t, apiversions.AlphaClaimOf(f.claim("one")).DeallocationRequested)
+		require.True(t, hub.AlphaClaimOf(f.claim("one")).DeallocationRequested)
 		require.Empty(t, f.claim("one").Status.ReservedFor)
 		require.Contains(t, f.schedule(pod).text(), "claim default/one is about to be deallocated")
 		f.settle()
@@ -118,7 +119,7 @@ func TestClassicBlockedClaim(t *testing.T) {
 
 		f.changeClaim("one", func(claim *resourceapi.ResourceClaim) {
 			claim.Status.Allocation = nil
-			apiversions.SetAlphaClaim(claim, apiversions.AlphaClaimOf(byController("one")))
+			hub.SetAlphaClaim(claim, hub.AlphaClaimOf(byController("one")))
 		})
 		f.settle()
 		require.Equal(t, []string{"default/pod"}, f.woken())
@@ -142,7 +143,7 @@ func TestClassicClaimsThatWait(t *testing.T) {
 	inClassicCluster(t, plus(gpuNodes(0, "a"), byController("going", requested), newPod("pod", uses("going"))), func(t *testing.T, f *classicFixture) {
 		require.Contains(t, f.schedule(f.pod("pod")).text(), "about to be deallocated")
 		f.changeClaim("going", func(claim *resourceapi.ResourceClaim) {
-			apiversions.SetAlphaClaim(claim, apiversions.AlphaClaimOf(byController("going")))
+			hub.SetAlphaClaim(claim, hub.AlphaClaimOf(byController("going")))
 		})
 		f.settle()
 		require.Equal(t, []string{"default/pod"}, f.woken())
@@ -174,8 +175,8 @@ func TestClassicBesideStructured(t *testing.T) {
 // A class that limits nodes, or says who allocates, may come late.
 func TestClassicClasses(t *testing.T) {
 	t.Parallel()
-	late := func(fields *apiversions.AlphaClaim) {
-		fields.Allocator, fields.Classes = apiversions.ByClass, []string{"late"}
+	late := func(fields *hub.AlphaClaim) {
+		fields.Allocator, fields.Classes = hub.ByClass, []string{"late"}
 	}
 	inClassicCluster(t, plus(gpuNodes(1, "a", "b"), byController("one", late), newPod("pod", uses("one"))), func(t *testing.T, f *classicFixture) {
 		pod := f.pod("pod")
@@ -185,7 +186,7 @@ func TestClassicClasses(t *testing.T) {
 		require.Equal(t, fwk.QueueSkip, f.hintAfterClass(pod, nil, builder.Class("another")))
 		require.Equal(t, fwk.QueueSkip, f.hintAfterClass(pod, class, class.DeepCopy()))
 		onlyB := class.DeepCopy()
-		apiversions.SetAlphaClass(onlyB, apiversions.AlphaClass{SuitableNodes: builder.NodeSelector("kubernetes.io/hostname", "b")})
+		hub.SetAlphaClass(onlyB, hub.AlphaClass{SuitableNodes: builder.NodeSelector("kubernetes.io/hostname", "b")})
 		require.Equal(t, fwk.Queue, f.hintAfterClass(pod, class, onlyB))
 		f.create(onlyB)
 		f.settle()
@@ -226,7 +227,7 @@ func TestClassicClaimOfAnotherPod(t *testing.T) {
 			return outcome{status: status}
 		}
 		require.Empty(t, blocked().text())
-		require.False(t, apiversions.AlphaClaimOf(f.claim("one")).DeallocationRequested)
+		require.False(t, hub.AlphaClaimOf(f.claim("one")).DeallocationRequested)
 		f.woken()
 
 		f.remove(f.pod("other"))

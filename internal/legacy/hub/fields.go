@@ -1,4 +1,4 @@
-package apiversions
+package hub
 
 import (
 	"encoding/json"
@@ -10,10 +10,10 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// alphaAnnotation is where objects of the hub carry what the alpha versions know and v1
+// Annotation is where objects of the hub carry what the alpha versions know and v1
 // does not. It exists in memory only: conversion from an alpha version sets or removes
 // it, whatever the server has under that name, and conversion to one removes it.
-const alphaAnnotation = "alpha.quartermaster/fields"
+const Annotation = "alpha.quartermaster/fields"
 
 // Allocator says who allocates a claim.
 type Allocator string
@@ -66,7 +66,7 @@ func AlphaClaimOf(claim *resourceapi.ResourceClaim) AlphaClaim {
 
 // SameAlphaClaim reports whether two states of a claim have the same AlphaClaim.
 func SameAlphaClaim(a, b *resourceapi.ResourceClaim) bool {
-	return a.Annotations[alphaAnnotation] == b.Annotations[alphaAnnotation]
+	return a.Annotations[Annotation] == b.Annotations[Annotation]
 }
 
 // SetAlphaClaim is for conversion from an alpha version. It changes the claim.
@@ -92,7 +92,7 @@ func AlphaClassOf(class *resourceapi.DeviceClass) AlphaClass {
 
 // SameAlphaClass reports whether two states of a class have the same AlphaClass.
 func SameAlphaClass(a, b *resourceapi.DeviceClass) bool {
-	return a.Annotations[alphaAnnotation] == b.Annotations[alphaAnnotation]
+	return a.Annotations[Annotation] == b.Annotations[Annotation]
 }
 
 // SetAlphaClass is for conversion from an alpha version. It changes the class.
@@ -102,12 +102,12 @@ func SetAlphaClass(class *resourceapi.DeviceClass, fields AlphaClass) { set(clas
 // alpha version.
 func DropAlpha(object metav1.Object) {
 	annotations := object.GetAnnotations()
-	if _, found := annotations[alphaAnnotation]; !found {
+	if _, found := annotations[Annotation]; !found {
 		return
 	}
 	kept := make(map[string]string, len(annotations))
 	for key, value := range annotations {
-		if key != alphaAnnotation {
+		if key != Annotation {
 			kept[key] = value
 		}
 	}
@@ -132,7 +132,7 @@ func set(object metav1.Object, fields any) {
 	for key, value := range object.GetAnnotations() {
 		annotations[key] = value
 	}
-	annotations[alphaAnnotation] = string(encoded)
+	annotations[Annotation] = string(encoded)
 	object.SetAnnotations(annotations)
 }
 
@@ -140,11 +140,11 @@ func set(object metav1.Object, fields any) {
 // servers have under that name, but what is in v1 already is not converted. There, the
 // annotation can be anything, and what is no JSON means nothing.
 func read(annotations map[string]string, fields any) {
-	encoded, found := annotations[alphaAnnotation]
+	encoded, found := annotations[Annotation]
 	if !found {
 		return
 	}
 	if err := json.Unmarshal([]byte(encoded), fields); err != nil {
-		klog.Background().V(2).Info("Ignoring an annotation that nobody but the scheduler should use", "annotation", alphaAnnotation, "value", encoded, "err", err)
+		klog.Background().V(2).Info("Ignoring an annotation that nobody but the scheduler should use", "annotation", Annotation, "value", encoded, "err", err)
 	}
 }

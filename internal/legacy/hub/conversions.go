@@ -1,4 +1,4 @@
-package apiversions
+package hub
 
 import (
 	resourceapi "k8s.io/api/resource/v1"
@@ -8,6 +8,14 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/v1alpha3"
 )
+
+// AddToScheme registers the conversions between both alpha versions and v1.
+func AddToScheme(scheme *runtime.Scheme) error {
+	if err := addAlpha3Conversions(scheme); err != nil {
+		return err
+	}
+	return addAlpha2Conversions(scheme)
+}
 
 // addAlpha3Conversions registers the conversions between v1alpha3 and v1. Lists are only
 // converted to v1: nobody sends any.

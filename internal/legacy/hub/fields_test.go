@@ -1,4 +1,4 @@
-package apiversions
+package hub
 
 import (
 	"testing"
@@ -32,7 +32,7 @@ func TestAlphaClaim(t *testing.T) {
 // Nothing that a server has under that name gets through: the edge sets it always.
 func TestAlphaFieldsOfTheServerAreReplaced(t *testing.T) {
 	t.Parallel()
-	claim := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{alphaAnnotation: "no JSON"}}}
+	claim := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{Annotation: "no JSON"}}}
 	SetAlphaClaim(claim, AlphaClaim{})
 	require.Empty(t, cmp.Diff(&resourceapi.ResourceClaim{}, claim))
 	require.Zero(t, AlphaClaimOf(claim))

@@ -1,4 +1,4 @@
-package apiversions
+package hub
 
 import (
 	resourceapi "k8s.io/api/resource/v1"

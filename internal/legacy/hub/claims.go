@@ -1,4 +1,4 @@
-package apiversions
+package hub
 
 import (
 	"slices"

@@ -1,4 +1,4 @@
-package apiversions
+package hub
 
 import (
 	"fmt"
@@ -102,7 +102,7 @@ func alpha2ClassToHub(in *v1alpha2.ResourceClass, out *resourceapi.DeviceClass) 
 }
 
 func alpha2ClassFromHub(in *resourceapi.DeviceClass, _ *v1alpha2.ResourceClass) error {
-	return readOnly(classResource, in.Name)
+	return readOnly("deviceclasses", in.Name)
 }
 
 func alpha2SliceToHub(in *v1alpha2.ResourceSlice, out *resourceapi.ResourceSlice) error {
@@ -115,7 +115,7 @@ func alpha2SliceToHub(in *v1alpha2.ResourceSlice, out *resourceapi.ResourceSlice
 }
 
 func alpha2SliceFromHub(in *resourceapi.ResourceSlice, _ *v1alpha2.ResourceSlice) error {
-	return readOnly(sliceResource, in.Name)
+	return readOnly("resourceslices", in.Name)
 }
 
 func readOnly(resource, name string) error {
