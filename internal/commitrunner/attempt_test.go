@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,7 +43,7 @@ type world struct {
 	// needed is what is to be said of whether a bound pod needs a claim.
 	needed func() (bool, error)
 	// activated counts the pods that were tried again.
-	activated int
+	activated atomic.Int32
 }
 
 // inWorld runs a test in a bubble of testing/synctest.
@@ -71,7 +72,7 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 				return Readiness{Claims: claims}, nil
 			},
 			IsNeeded: func(context.Context, *v1.Pod, *Claim) (bool, error) { return w.needed() },
-			Activate: func(_ klog.Logger, pods map[string]*v1.Pod) { w.activated += len(pods) },
+			Activate: func(_ klog.Logger, pods map[string]*v1.Pod) { w.activated.Add(int32(len(pods))) },
 			Stopping: ctx,
 		}
 		factory.Start(ctx.Done())
@@ -218,11 +219,11 @@ func TestReleaseInTheBackground(t *testing.T) {
 		time.Sleep(UndoInterval + time.Second)
 		require.True(t, w.IsReleasing("pod"))
 		require.NotNil(t, w.claim(t).Status.Allocation)
-		require.Zero(t, w.activated)
+		require.Zero(t, w.activated.Load())
 		time.Sleep(UndoInterval)
 		synctest.Wait()
 		require.False(t, w.IsReleasing("pod"))
 		require.Nil(t, w.claim(t).Status.Allocation)
-		require.Equal(t, 1, w.activated)
+		require.EqualValues(t, 1, w.activated.Load())
 	})
 }

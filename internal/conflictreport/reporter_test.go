@@ -2,6 +2,7 @@ package conflictreport
 
 import (
 	"context"
+	"maps"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,8 +33,9 @@ type world struct {
 	client *fake.Clientset
 	events *events.FakeRecorder
 	watch  *watch.FakeWatcher
-	claims map[string]*resourceapi.ResourceClaim
-	pods   map[string]*v1.Pod
+	// allocated are the claims as the watch shows them, and claims those that are there still.
+	allocated, claims map[string]*resourceapi.ResourceClaim
+	pods              map[string]*v1.Pod
 	// late is for how long claims settle.
 	late time.Duration
 	// follows is set if another replica leads.
@@ -46,7 +48,9 @@ func newWorld() *world {
 		events: events.NewFakeRecorder(100),
 		watch:  watch.NewFake(),
 		claims: make(map[string]*resourceapi.ResourceClaim),
-		pods:   make(map[string]*v1.Pod),
+
+		allocated: make(map[string]*resourceapi.ResourceClaim),
+		pods:      make(map[string]*v1.Pod),
 	}
 	for name, version := range map[string]string{"first": "110", "second": "120"} {
 		w.pods[name] = &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID("pod-" + name)}}
@@ -59,6 +63,7 @@ func newWorld() *world {
 			},
 		}
 	}
+	maps.Copy(w.allocated, w.claims)
 	w.client.PrependReactor("list", "resourceclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, &resourceapi.ResourceClaimList{ListMeta: metav1.ListMeta{ResourceVersion: "100"}}, nil
 	})
@@ -91,7 +96,7 @@ func (w *world) run(ctx context.Context) {
 	w.Start(ctx)
 	go w.Order.Run(ctx)
 	for _, name := range []string{"first", "second"} {
-		w.watch.Add(w.claims[name].DeepCopy())
+		w.watch.Add(w.allocated[name].DeepCopy())
 	}
 	synctest.Wait()
 }
@@ -140,10 +145,10 @@ func TestReports(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				w := newWorld()
-				w.run(ctx)
 				if test.change != nil {
 					test.change(w)
 				}
+				w.run(ctx)
 				time.Sleep(test.after)
 				synctest.Wait()
 				require.Equal(t, test.events, w.told())
