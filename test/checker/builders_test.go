@@ -8,10 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 const (
-	driver    = "gpu.example.com"
+	driver    = builder.Driver
 	namespace = "train"
 )
 
@@ -40,63 +42,11 @@ func (c *cluster) objects() []runtime.Object {
 	return objects
 }
 
-func newNode(name string) *corev1.Node {
-	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"rack": name}}}
-}
+func newNode(name string) *corev1.Node { return builder.Node(name, "rack", name) }
 
 // newSlice returns a slice of the pool with the name of the node, local to that node.
-func newSlice(name, node string, devices ...resourceapi.Device) *resourceapi.ResourceSlice {
-	return &resourceapi.ResourceSlice{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: resourceapi.ResourceSliceSpec{
-			Driver:   driver,
-			Pool:     resourceapi.ResourcePool{Name: node, Generation: 1, ResourceSliceCount: 1},
-			NodeName: &node,
-			Devices:  devices,
-		},
-	}
-}
-
-type deviceBuilder func(*resourceapi.Device)
-
-func newDevice(name string, builders ...deviceBuilder) resourceapi.Device {
-	device := resourceapi.Device{Name: name}
-	for _, build := range builders {
-		build(&device)
-	}
-	return device
-}
-
-func shareable(memory string) deviceBuilder {
-	return func(device *resourceapi.Device) {
-		device.AllowMultipleAllocations = ptr.To(true)
-		device.Capacity = map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{"memory": {Value: resource.MustParse(memory)}}
-	}
-}
-
-func attribute(name resourceapi.QualifiedName, value resourceapi.DeviceAttribute) deviceBuilder {
-	return func(device *resourceapi.Device) {
-		if device.Attributes == nil {
-			device.Attributes = map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{}
-		}
-		device.Attributes[name] = value
-	}
-}
-
-func text(value string) resourceapi.DeviceAttribute {
-	return resourceapi.DeviceAttribute{StringValue: &value}
-}
-
-func texts(values ...string) resourceapi.DeviceAttribute {
-	return resourceapi.DeviceAttribute{StringValues: values}
-}
-
-func consumes(set, counter, value string) deviceBuilder {
-	return func(device *resourceapi.Device) {
-		device.ConsumesCounters = append(device.ConsumesCounters, resourceapi.DeviceCounterConsumption{
-			CounterSet: set, Counters: counters(counter, value),
-		})
-	}
+func newSlice(name, node string, devices ...*builder.DeviceBuilder) *resourceapi.ResourceSlice {
+	return builder.Slice(name).InPool(node, 1, 1).OnNode(node).Devices(devices...).Obj()
 }
 
 func counters(name, value string) map[string]resourceapi.Counter {

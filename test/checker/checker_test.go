@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 // testCase describes a cluster and what the check finds in it.
@@ -54,18 +56,18 @@ func runAll(t *testing.T, cases map[string]testCase) {
 // healthyCluster has something for each rule to look at, and nothing to find.
 func healthyCluster() cluster {
 	partitions := newSlice("a-partitions", "node-a",
-		newDevice("part-0", consumes("card", "memory", "40Gi")),
-		newDevice("part-1", consumes("card", "memory", "40Gi")),
+		builder.Device("part-0").Consumes("card", "memory", "40Gi"),
+		builder.Device("part-1").Consumes("card", "memory", "40Gi"),
 	)
 	cards := newSlice("a-counters", "node-a")
 	cards.Spec.SharedCounters = []resourceapi.CounterSet{{Name: "card", Counters: counters("memory", "80Gi")}}
 	return cluster{
 		nodes: []*corev1.Node{newNode("node-a"), newNode("node-b")},
 		slices: []*resourceapi.ResourceSlice{
-			newSlice("a-plain", "node-a", newDevice("gpu-0", attribute("rail", text("0"))), newDevice("gpu-1", attribute("rail", text("1")))),
-			newSlice("a-shared", "node-a", newDevice("shared-0", shareable("10Gi"))),
+			newSlice("a-plain", "node-a", builder.Device("gpu-0").Attr("rail", "0"), builder.Device("gpu-1").Attr("rail", "1")),
+			newSlice("a-shared", "node-a", builder.Device("shared-0").Shared().Capacity("memory", "10Gi")),
 			partitions, cards,
-			newSlice("b-plain", "node-b", newDevice("gpu-0", attribute("rail", text("0"))), newDevice("gpu-1", attribute("rail", text("0")))),
+			newSlice("b-plain", "node-b", builder.Device("gpu-0").Attr("rail", "0"), builder.Device("gpu-1").Attr("rail", "0")),
 		},
 		claims: []*resourceapi.ResourceClaim{
 			newClaim("pair", request("gpu", 2), distinct(driver+"/rail"), allocated("gpu", "node-a", "gpu-0", "gpu-1"), onNode("node-a"), reserved("one", "two")),

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 )
 
@@ -17,19 +18,18 @@ import (
 // attributes: even ones rail "even", odd ones "odd", a serial number, and all but
 // gpu-9 a list of links.
 func oneClaim(builders ...claimBuilder) cluster {
-	slice := newSlice("a", "node-a", newDevice("shared", shareable("10Gi")))
+	devices := []*builder.DeviceBuilder{builder.Device("shared").Shared().Capacity("memory", "10Gi")}
 	for i := range 60 {
-		rail := [...]string{"even", "odd"}[i%2]
-		device := newDevice(fmt.Sprintf("gpu-%d", i),
-			attribute("rail", text(rail)),
-			attribute("other.example.com/serial", resourceapi.DeviceAttribute{IntValue: ptr.To(int64(i))}))
+		device := builder.Device(fmt.Sprintf("gpu-%d", i)).
+			Attr("rail", [...]string{"even", "odd"}[i%2]).
+			Attr("other.example.com/serial", i)
 		if i != 9 {
-			attribute("links", texts(fmt.Sprintf("l%d", i), fmt.Sprintf("l%d", i+1)))(&device)
+			device.Attr("links", resourceapi.DeviceAttribute{StringValues: []string{fmt.Sprintf("l%d", i), fmt.Sprintf("l%d", i+1)}})
 		}
-		slice.Spec.Devices = append(slice.Spec.Devices, device)
+		devices = append(devices, device)
 	}
 	return cluster{
-		slices: []*resourceapi.ResourceSlice{slice},
+		slices: []*resourceapi.ResourceSlice{newSlice("a", "node-a", devices...)},
 		claims: []*resourceapi.ResourceClaim{newClaim("x", builders...)},
 	}
 }

@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 // twoClaims returns a cluster with one slice and two claims.
@@ -17,8 +19,8 @@ func twoClaims(slice *resourceapi.ResourceSlice, first, second *resourceapi.Reso
 }
 
 func TestHolders(t *testing.T) {
-	plain := newSlice("a", "node-a", newDevice("gpu-0"), newDevice("gpu-1"))
-	shared := newSlice("a", "node-a", newDevice("gpu-0", shareable("10Gi")))
+	plain := newSlice("a", "node-a", builder.Device("gpu-0"), builder.Device("gpu-1"))
+	shared := newSlice("a", "node-a", builder.Device("gpu-0").Shared().Capacity("memory", "10Gi"))
 	const device = "DeviceHeldTwice device gpu.example.com/node-a/gpu-0"
 	one := func(name string, more ...claimBuilder) *resourceapi.ResourceClaim {
 		return newClaim(name, append([]claimBuilder{request("gpu", 1), allocated("gpu", "node-a", "gpu-0")}, more...)...)
@@ -72,7 +74,7 @@ func TestHolders(t *testing.T) {
 		"same name in another pool": {
 			cluster: func() cluster {
 				c := twoClaims(plain, one("x"), newClaim("y", request("gpu", 1), allocated("gpu", "node-b", "gpu-0")))
-				c.slices = append(c.slices, newSlice("b", "node-b", newDevice("gpu-0")))
+				c.slices = append(c.slices, newSlice("b", "node-b", builder.Device("gpu-0")))
 				return c
 			}(),
 		},
@@ -80,11 +82,11 @@ func TestHolders(t *testing.T) {
 }
 
 func TestCapacity(t *testing.T) {
-	slice := newSlice("a", "node-a", newDevice("gpu-0", shareable("10Gi")))
+	slice := newSlice("a", "node-a", builder.Device("gpu-0").Shared().Capacity("memory", "10Gi"))
 	one := func(name string, more ...claimBuilder) *resourceapi.ResourceClaim {
 		return newClaim(name, append([]claimBuilder{request("gpu", 1), allocated("gpu", "node-a", "gpu-0")}, more...)...)
 	}
-	withdrawn := newSlice("a", "node-a", newDevice("gpu-0", shareable("10Gi")))
+	withdrawn := newSlice("a", "node-a", builder.Device("gpu-0").Shared().Capacity("memory", "10Gi"))
 	withdrawn.Spec.Devices[0].Capacity = nil
 	runAll(t, map[string]testCase{
 		"all of it": {
@@ -116,10 +118,10 @@ func counterCluster(claims ...*resourceapi.ResourceClaim) cluster {
 	return cluster{
 		nodes: []*corev1.Node{newNode("node-a")},
 		slices: []*resourceapi.ResourceSlice{values, newSlice("devices", "node-a",
-			newDevice("part-0", consumes("card", "memory", "40Gi")),
-			newDevice("part-1", consumes("card", "memory", "40Gi")),
-			newDevice("whole", consumes("card", "memory", "80Gi")),
-			newDevice("shared", shareable("10Gi"), consumes("card", "memory", "80Gi")),
+			builder.Device("part-0").Consumes("card", "memory", "40Gi"),
+			builder.Device("part-1").Consumes("card", "memory", "40Gi"),
+			builder.Device("whole").Consumes("card", "memory", "80Gi"),
+			builder.Device("shared").Shared().Capacity("memory", "10Gi").Consumes("card", "memory", "80Gi"),
 		)},
 		claims: claims,
 	}
@@ -172,8 +174,8 @@ func TestCounters(t *testing.T) {
 
 func TestDevicesExist(t *testing.T) {
 	claim := newClaim("x", request("gpu", 1), allocated("gpu", "node-a", "gpu-0"))
-	old := newSlice("old", "node-a", newDevice("gpu-0"))
-	current := newSlice("new", "node-a", newDevice("gpu-1"))
+	old := newSlice("old", "node-a", builder.Device("gpu-0"))
+	current := newSlice("new", "node-a", builder.Device("gpu-1"))
 	current.Spec.Pool.Generation = 2
 	replaced := cluster{slices: []*resourceapi.ResourceSlice{old, current}, claims: []*resourceapi.ResourceClaim{claim}}
 	runAll(t, map[string]testCase{

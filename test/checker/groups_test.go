@@ -5,14 +5,15 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 func TestGroups(t *testing.T) {
-	grouped := func(groups ...string) func(*resourceapi.Device) {
-		return func(d *resourceapi.Device) {
-			consumes("card", "memory", "10Gi")(d)
+	grouped := func(name string, groups ...string) *builder.DeviceBuilder {
+		return builder.Device(name).Consumes("card", "memory", "10Gi").Modify(func(d *resourceapi.Device) {
 			d.ConsumesCounters[0].CompatibilityGroups = groups
-		}
+		})
 	}
 	values := newSlice("counters", "node-a")
 	values.Spec.SharedCounters = []resourceapi.CounterSet{{Name: "card", Counters: counters("memory", "80Gi")}}
@@ -20,8 +21,8 @@ func TestGroups(t *testing.T) {
 		c := cluster{
 			nodes: []*corev1.Node{newNode("node-a")},
 			slices: []*resourceapi.ResourceSlice{values, newSlice("devices", "node-a",
-				newDevice("a", grouped("mig")), newDevice("b", grouped("mig", "vgpu")), newDevice("c", grouped("vgpu")),
-				newDevice("none-0", grouped()), newDevice("none-1", grouped()), newDevice("other"))},
+				grouped("a", "mig"), grouped("b", "mig", "vgpu"), grouped("c", "vgpu"),
+				grouped("none-0"), grouped("none-1"), builder.Device("other"))},
 		}
 		for _, device := range devices {
 			c.claims = append(c.claims, newClaim("has-"+device, request("gpu", 1), allocated("gpu", "node-a", device)))

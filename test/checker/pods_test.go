@@ -7,6 +7,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 // podCluster has two nodes with one device each, and the given objects.
@@ -14,8 +16,8 @@ func podCluster(pod *corev1.Pod, claims ...*resourceapi.ResourceClaim) cluster {
 	return cluster{
 		nodes: []*corev1.Node{newNode("node-a"), newNode("node-b")},
 		slices: []*resourceapi.ResourceSlice{
-			newSlice("a", "node-a", newDevice("gpu-0")),
-			newSlice("b", "node-b", newDevice("gpu-0")),
+			newSlice("a", "node-a", builder.Device("gpu-0")),
+			newSlice("b", "node-b", builder.Device("gpu-0")),
 		},
 		claims: claims,
 		pods:   []*corev1.Pod{pod},

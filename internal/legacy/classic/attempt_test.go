@@ -18,7 +18,7 @@ var ofController = hub.AlphaClaim{Allocator: hub.ByController, Classes: []string
 // attempt is one of pod "me", which refers to the claims by their names.
 func attempt(t *testing.T, context *apiversions.PodSchedulingContext, claims ...*resourceapi.ResourceClaim) *Attempt {
 	t.Helper()
-	a := &Attempt{Pod: "uid-me", Context: context}
+	a := &Attempt{Pod: "uid-pod-me", Context: context}
 	for _, object := range claims {
 		c, err := NewClaim(a.Pod, object.Name, object, twoClasses)
 		require.NoError(t, err)

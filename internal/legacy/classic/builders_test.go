@@ -6,7 +6,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
@@ -16,18 +15,10 @@ import (
 // zone is the node label that claims and classes select by.
 const zone = "example.com/zone"
 
-func node(name, inZone string) *v1.Node {
-	n := builder.Node(name)
-	n.Labels[zone] = inZone
-	return n
-}
-
-func pod(name string) *v1.Pod {
-	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID("uid-" + name)}}
-}
+func node(name, inZone string) *v1.Node { return builder.Node(name, zone, inZone) }
 
 func claim(name string, edits ...func(*resourceapi.ResourceClaim)) *resourceapi.ResourceClaim {
-	c := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID("uid-" + name)}}
+	c := builder.Claim(name).Obj()
 	for _, edit := range edits {
 		edit(c)
 	}
@@ -51,7 +42,7 @@ func allocatedIn(inZone string) func(*resourceapi.ResourceClaim) {
 func usedBy(pods ...string) func(*resourceapi.ResourceClaim) {
 	return func(c *resourceapi.ResourceClaim) {
 		for _, name := range pods {
-			c.Status.ReservedFor = append(c.Status.ReservedFor, resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: name, UID: types.UID("uid-" + name)})
+			c.Status.ReservedFor = append(c.Status.ReservedFor, resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: name, UID: builder.Pod(name).UID})
 		}
 	}
 }

@@ -76,7 +76,7 @@ func TestClaimsThatNoNodeCanHelp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			before := test.claim.DeepCopy()
-			_, err := NewClaim("uid-me", "gpu", test.claim, twoClasses)
+			_, err := NewClaim("uid-pod-me", "gpu", test.claim, twoClasses)
 			require.Equal(t, before, test.claim)
 			if test.want == "" {
 				require.NoError(t, err)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/classic/classictest"
 )
 
@@ -82,7 +83,7 @@ func (f *fixture) has(pod string) *spec {
 func TestNegotiation(t *testing.T) {
 	t.Parallel()
 	negotiate(t, classictest.NewServer(), func(f *fixture) {
-		p := pod("p")
+		p := builder.Pod("p")
 		require.Nil(t, f.Context(p))
 		f.Ask(p, spec{PotentialNodes: []string{"a", "b"}})
 		f.settle()
@@ -114,7 +115,7 @@ func TestNegotiation(t *testing.T) {
 func TestWatchIsLate(t *testing.T) {
 	t.Parallel()
 	negotiate(t, classictest.NewServer(), func(f *fixture) {
-		p := pod("p")
+		p := builder.Pod("p")
 		f.server.SetSilent(true)
 		f.Ask(p, spec{PotentialNodes: []string{"a"}})
 		f.settle()
@@ -144,7 +145,7 @@ func TestWatchIsLate(t *testing.T) {
 func TestServerIsDown(t *testing.T) {
 	t.Parallel()
 	negotiate(t, classictest.NewServer(), func(f *fixture) {
-		p := pod("p")
+		p := builder.Pod("p")
 		f.server.SetDown(true)
 		f.Ask(p, spec{SelectedNode: "a"})
 		time.Sleep(10 * time.Second)
@@ -168,8 +169,8 @@ func TestPodIsGone(t *testing.T) {
 	t.Parallel()
 	negotiate(t, classictest.NewServer(), func(f *fixture) {
 		f.gone["p"] = true
-		f.Ask(pod("p"), spec{SelectedNode: "a"})
-		f.Free(pod("p"), seen(t, "a"))
+		f.Ask(builder.Pod("p"), spec{SelectedNode: "a"})
+		f.Free(builder.Pod("p"), seen(t, "a"))
 		f.settle()
 		require.Empty(t, f.server.Took())
 		require.False(t, f.claims.requested())
@@ -180,25 +181,25 @@ func TestPodIsGone(t *testing.T) {
 func TestContextOfAnotherPod(t *testing.T) {
 	t.Parallel()
 	s := classictest.NewServer()
-	earlier := pod("p")
+	earlier := builder.Pod("p")
 	earlier.UID = "earlier"
 	_, err := s.Create(t.Context(), newContext(earlier, &spec{SelectedNode: "a"}), metav1.CreateOptions{})
 	require.NoError(t, err)
 	s.Took()
 	negotiate(t, s, func(f *fixture) {
-		require.Nil(t, f.Context(pod("p")))
-		f.Ask(pod("p"), spec{PotentialNodes: []string{"b"}})
+		require.Nil(t, f.Context(builder.Pod("p")))
+		f.Ask(builder.Pod("p"), spec{PotentialNodes: []string{"b"}})
 		f.settle()
 		require.Equal(t, []string{"create p", "get p", "delete p", "create p"}, s.Took())
 		require.Equal(t, &spec{PotentialNodes: []string{"b"}}, f.has("p"))
-		require.Equal(t, pod("p").UID, metav1.GetControllerOf(f.Context(pod("p"))).UID)
+		require.Equal(t, builder.Pod("p").UID, metav1.GetControllerOf(f.Context(builder.Pod("p"))).UID)
 	})
 }
 
 // freeInVain has a pod negotiate, and then want its claim freed while the server is down.
 func (f *fixture) freeInVain(t *testing.T) *v1.Pod {
 	t.Helper()
-	p := pod("p")
+	p := builder.Pod("p")
 	f.Ask(p, spec{SelectedNode: "a", PotentialNodes: []string{"a", "b"}})
 	f.settle()
 	f.server.SetDown(true)
@@ -237,7 +238,7 @@ func TestFreeIsWithdrawn(t *testing.T) {
 func TestFreeIsWithdrawnInTheMiddle(t *testing.T) {
 	t.Parallel()
 	negotiate(t, classictest.NewServer(), func(f *fixture) {
-		p := pod("p")
+		p := builder.Pod("p")
 		c := seen(t, "a")
 		turn, err := f.claims.locks.Lock(f.ctx, c.Object.UID)
 		require.NoError(t, err)
@@ -255,7 +256,7 @@ func TestFreeIsWithdrawnInTheMiddle(t *testing.T) {
 func TestFreeWithoutContext(t *testing.T) {
 	t.Parallel()
 	negotiate(t, classictest.NewServer(), func(f *fixture) {
-		f.Free(pod("p"), seen(t, "a"))
+		f.Free(builder.Pod("p"), seen(t, "a"))
 		f.settle()
 		require.Empty(t, f.server.Took())
 		require.True(t, f.claims.requested())
@@ -266,11 +267,11 @@ func TestFreeWithoutContext(t *testing.T) {
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	s := classictest.NewServer()
-	_, err := s.Create(t.Context(), newContext(pod("p"), &spec{SelectedNode: "a"}), metav1.CreateOptions{})
+	_, err := s.Create(t.Context(), newContext(builder.Pod("p"), &spec{SelectedNode: "a"}), metav1.CreateOptions{})
 	require.NoError(t, err)
 	negotiate(t, s, func(f *fixture) {
 		f.settle()
-		require.Empty(t, cmp.Diff(spec{SelectedNode: "a"}, f.Context(pod("p")).Spec))
+		require.Empty(t, cmp.Diff(spec{SelectedNode: "a"}, f.Context(builder.Pod("p")).Spec))
 		require.Equal(t, []string{"p"}, f.told)
 	})
 }

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 )
 
@@ -135,7 +136,7 @@ func TestReserve(t *testing.T) {
 			if test.seen == "" {
 				test.seen = "a"
 			}
-			err := f.Reserve(t.Context(), seen(t, test.seen), pod("me"))
+			err := f.Reserve(t.Context(), seen(t, test.seen), builder.Pod("me"))
 			if test.changed != "" {
 				require.ErrorIs(t, err, ErrChanged)
 				require.ErrorContains(t, err, test.changed)
@@ -155,9 +156,9 @@ func TestReserveWhatIsGone(t *testing.T) {
 	replaced := claim("c", with(ofController), allocatedIn("a"), usedBy("me"))
 	replaced.UID = "another"
 	for _, f := range []*writerFixture{newWriterFixture(nil), newWriterFixture(replaced)} {
-		require.ErrorIs(t, f.Reserve(t.Context(), seen(t, "a"), pod("me")), ErrChanged)
-		require.NoError(t, f.Unreserve(t.Context(), seen(t, "a"), "uid-me"))
-		require.NoError(t, f.RequestDeallocation(t.Context(), seen(t, "a"), "uid-me", always))
+		require.ErrorIs(t, f.Reserve(t.Context(), seen(t, "a"), builder.Pod("me")), ErrChanged)
+		require.NoError(t, f.Unreserve(t.Context(), seen(t, "a"), "uid-pod-me"))
+		require.NoError(t, f.RequestDeallocation(t.Context(), seen(t, "a"), "uid-pod-me", always))
 		require.Zero(t, f.writes)
 	}
 }
@@ -166,7 +167,7 @@ func TestReserveUnderConflicts(t *testing.T) {
 	t.Parallel()
 	f := newWriterFixture(claim("c", with(ofController), allocatedIn("a")))
 	f.conflicts = maxConflicts
-	err := f.Reserve(t.Context(), seen(t, "a"), pod("me"))
+	err := f.Reserve(t.Context(), seen(t, "a"), builder.Pod("me"))
 	require.True(t, apierrors.IsConflict(err), "%v", err)
 	require.ErrorContains(t, err, "claim default/c: asked to reserve it for pod me")
 	require.NotErrorIs(t, err, ErrChanged)
@@ -184,7 +185,7 @@ func TestUnreserve(t *testing.T) {
 			before := claim("c", with(ofController), allocatedIn("a"), usedBy(test.before...))
 			f := newWriterFixture(before.DeepCopy())
 			f.conflicts = 1
-			require.NoError(t, f.Unreserve(t.Context(), seen(t, "a"), types.UID("uid-me")))
+			require.NoError(t, f.Unreserve(t.Context(), seen(t, "a"), types.UID("uid-pod-me")))
 			f.requireOnly(t, before, only(test.after...))
 		})
 	}
@@ -210,7 +211,7 @@ func TestRequestDeallocation(t *testing.T) {
 			t.Parallel()
 			before := claim("c", with(ofController), allocatedIn("a"), usedBy(test.consumers...))
 			f := newWriterFixture(before.DeepCopy())
-			require.NoError(t, f.RequestDeallocation(t.Context(), seen(t, test.seen), "uid-me", func() bool { return !test.withdrawn }))
+			require.NoError(t, f.RequestDeallocation(t.Context(), seen(t, test.seen), "uid-pod-me", func() bool { return !test.withdrawn }))
 			f.requireOnly(t, before, func(c *resourceapi.ResourceClaim) {
 				if test.requested {
 					only()(c)
