@@ -1,11 +1,25 @@
 package quartermaster
 
 import (
+	"context"
+	"fmt"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/component-base/metrics/testutil"
+	fwk "k8s.io/kube-scheduler/framework"
+	schedmetrics "k8s.io/kubernetes/pkg/scheduler/metrics"
+
+	"github.com/quartermaster-dra/quartermaster/internal/bindingcondition"
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 // TestBrokenAllocation: an allocation that is there and will not get ready. It is
@@ -72,4 +86,234 @@ func TestBrokenAllocationIsLetGo(t *testing.T) {
 		f.settle()
 		require.Nil(t, f.claim("c").Status.Allocation)
 	})
+}
+
+// The scheduler sets up its metrics before it makes plugins.
+func init() { schedmetrics.Register() }
+
+const attached, broken = "attached", "broken"
+
+// fabricNodes makes class gpu and nodes with one device each, gpu-0, that has to be
+// attached first.
+func fabricNodes(names ...string) []runtime.Object {
+	objects := []runtime.Object{builder.Class("gpu")}
+	for _, name := range names {
+		device := builder.Device("gpu-0").BindingCondition(attached).Modify(func(device *resourceapi.Device) {
+			device.BindingFailureConditions = []string{broken}
+		})
+		objects = append(objects, builder.Node(name), builder.NodeSlice(name, device).Obj())
+	}
+	return objects
+}
+
+// fabricWorld is one such node, and pods that share claim c.
+func fabricWorld(pods ...string) []runtime.Object {
+	objects := plus(fabricNodes("n1"), gpus("c", 1).Obj())
+	for _, pod := range pods {
+		objects = append(objects, newPod(pod, uses("c")))
+	}
+	return objects
+}
+
+// attachable is claim c, allocated some time ago, whose device is not attached yet.
+func attachable(ago time.Duration, edits ...func(*resourceapi.ResourceClaim)) *resourceapi.ResourceClaim {
+	claim := with(gpus("c", 1).Allocated("n1", "gpu-0"), onNode("n1"), func(claim *resourceapi.ResourceClaim) {
+		allocated := metav1.NewTime(time.Now().Add(-ago))
+		claim.Status.Allocation.AllocationTimestamp = &allocated
+		result := &claim.Status.Allocation.Devices.Results[0]
+		result.BindingConditions, result.BindingFailureConditions = []string{attached}, []string{broken}
+	})
+	return with(claim, edits...)
+}
+
+// report is what a driver says about all devices of a claim: that a condition is true.
+func report(condition string) func(*resourceapi.ResourceClaim) {
+	return func(claim *resourceapi.ResourceClaim) {
+		claim.Status.Devices = nil
+		for _, result := range claim.Status.Allocation.Devices.Results {
+			claim.Status.Devices = append(claim.Status.Devices, resourceapi.AllocatedDeviceStatus{
+				Driver: result.Driver, Pool: result.Pool, Device: result.Device,
+				Conditions: []metav1.Condition{{
+					Type: condition, Status: metav1.ConditionTrue, Reason: "Tested", Message: "said the driver",
+				}},
+			})
+		}
+	}
+}
+
+// pending is an attempt that goes on while the test does other things.
+type pending struct {
+	f    *fixture
+	done chan outcome
+}
+
+// scheduleMeanwhile begins to schedule a pod, and returns when there is nothing to do but
+// to wait.
+func (f *fixture) scheduleMeanwhile(pod *v1.Pod) *pending {
+	p := &pending{f: f, done: make(chan outcome, 1)}
+	go func() { p.done <- f.schedule(pod) }()
+	f.settle()
+	return p
+}
+
+// stillWaits fails the test if the attempt has ended.
+func (p *pending) stillWaits(why string) {
+	p.f.t.Helper()
+	p.f.settle()
+	select {
+	case result := <-p.done:
+		require.FailNow(p.f.t, "the attempt has ended", "%s: %s %v", why, result.phase, result.status)
+	default:
+	}
+}
+
+// result fails the test if the attempt has not ended by now.
+func (p *pending) result() outcome {
+	p.f.t.Helper()
+	p.f.settle()
+	select {
+	case result := <-p.done:
+		return result
+	default:
+		require.FailNow(p.f.t, "the attempt goes on")
+		return outcome{}
+	}
+}
+
+// events returns what was recorded since the last call.
+func (f *fixture) events() []string {
+	var list []string
+	for {
+		select {
+		case event := <-f.recorder.Events:
+			list = append(list, event)
+		default:
+			return list
+		}
+	}
+}
+
+// cancellable is the context of one binding, which somebody can end.
+func (f *fixture) cancellable() (context.Context, context.CancelCauseFunc) {
+	return context.WithCancelCause(f.ctx)
+}
+
+// TestBindingWithStaleInformer: the informer does not know yet what the server has
+// answered. That is no reason to give up; what it knows later counts.
+func TestBindingWithStaleInformer(t *testing.T) {
+	t.Parallel()
+	tests := map[string]func(f *fixture, before, after *resourceapi.ResourceClaim){
+		"no such claim": func(f *fixture, _, after *resourceapi.ResourceClaim) { f.leave(after) },
+		"older state": func(f *fixture, before, after *resourceapi.ResourceClaim) {
+			f.leave(after)
+			f.arrive(before)
+		},
+	}
+	for name, forget := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inCluster(t, fabricWorld("p"), func(t *testing.T, f *fixture) {
+				before := f.claim("c")
+				p := f.scheduleMeanwhile(f.pod("p"))
+				after := f.claim("c")
+				forget(f, before, after)
+				f.pl.devices.Changed.Tell(after.UID)
+				p.stillWaits("the server has said that the claim is allocated")
+				time.Sleep(5 * bindingcondition.UnlistedInterval)
+				p.stillWaits("nor was it deleted meanwhile")
+				f.arrive(after)
+				f.changeClaim("c", report(attached))
+				time.Sleep(2 * bindingcondition.UnlistedInterval)
+				require.Empty(t, p.result().phase)
+			})
+		})
+	}
+}
+
+// TestGroupWaitsForConditions: the pods of a group wait for a claim of theirs like others,
+// and the last one that gives up clears it.
+func TestGroupWaitsForConditions(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		report string
+		fails  error
+	}{
+		"ready": {report: attached}, "failure": {report: broken, fails: bindingcondition.ErrFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pods, objects := members(2, uses("c"))
+			inGang(t, newPodGroup("c"), plus(fabricNodes("n1"), plus(objects, gpus("c", 1).Obj())...), func(t *testing.T, g *gang) {
+				require.Empty(t, g.try(pods...))
+				results := make(chan *fwk.Status, len(pods))
+				for i := range pods {
+					require.NoError(t, g.reserve(i).AsError())
+					go func() { results <- g.preBind(i) }()
+				}
+				g.settle()
+				require.Empty(t, results, "not attached")
+				require.Equal(t, []string{"gang"}, consumerNames(g.claim("c")))
+				g.changeClaim("c", report(test.report))
+				g.settle()
+				require.Len(t, results, len(pods))
+				for range pods {
+					require.ErrorIs(t, (<-results).AsError(), test.fails)
+				}
+				require.Equal(t, test.fails == nil, g.claim("c").Status.Allocation != nil)
+				require.Equal(t, test.fails == nil, len(g.claim("c").Status.ReservedFor) == 1)
+				if test.fails == nil {
+					g.bind(0)
+					g.bind(1)
+				}
+				require.True(t, g.pl.groups.Empty())
+			})
+		})
+	}
+}
+
+// metricsProfiles counts profiles, so that each test has its own series.
+var metricsProfiles atomic.Int64
+
+// TestBindingMetrics: the scheduler's metrics count what happened.
+func TestBindingMetrics(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		do      func(f *fixture)
+		seconds float64
+	}{
+		"success": {do: func(f *fixture) { f.changeClaim("c", report(attached)) }, seconds: 60},
+		"failure": {do: func(f *fixture) { f.changeClaim("c", report(broken)) }, seconds: 60},
+		"timeout": {do: func(*fixture) { time.Sleep(time.Hour) }, seconds: 600},
+		"error":   {do: func(f *fixture) { f.remove(f.pod("p")) }, seconds: 60},
+	}
+	for status, test := range tests {
+		t.Run(status, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				profile := fmt.Sprint("metrics-", metricsProfiles.Add(1))
+				other := builder.Slice("other").OfDriver("other.example.com").OnNode("n1").Devices(builder.Device("d")).Obj()
+				claim := builder.Claim("c", builder.Request("gpu", "gpu").Where(`device.driver == "gpu.example.com"`),
+					builder.Request("other", "gpu").Where(`device.driver == "other.example.com"`)).Obj()
+				f := newFixture(t, startServer(t, plus(fabricNodes("n1"), other, claim, newPod("p", uses("c")))...), profile)
+				f.start()
+				p := f.scheduleMeanwhile(f.pod("p"))
+				time.Sleep(time.Minute)
+				test.do(f)
+				p.result()
+
+				for driver, conditional := range map[string]float64{builder.Driver: 1, "other.example.com": 0} {
+					vector, err := testutil.GetHistogramVecFromGatherer(legacyregistry.DefaultGatherer,
+						"scheduler_dra_bindingconditions_wait_duration_seconds",
+						map[string]string{"profile": profile, "driver": driver, "status": status})
+					require.NoError(t, err)
+					require.Equal(t, uint64(1), vector.GetAggregatedSampleCount(), "one device of %s", driver)
+					require.InDelta(t, test.seconds, vector.GetAggregatedSampleSum(), 0.1)
+					count, err := testutil.GetCounterMetricValue(
+						schedmetrics.DRABindingConditionsAllocationsTotal.WithLabelValues(profile, driver, status))
+					require.NoError(t, err)
+					require.Equal(t, conditional, count, "devices of %s with binding conditions", driver)
+				}
+			})
+		})
+	}
 }

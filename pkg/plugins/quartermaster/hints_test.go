@@ -6,11 +6,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
+
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 // event is what the scheduling queue hears: objects are nil (untyped) if there is none.
@@ -90,4 +95,207 @@ func TestUnknownEventsWake(t *testing.T) {
 			require.True(t, f.wakes(e, pod), "%s", resource)
 		}
 	})
+}
+
+func TestClassHints(t *testing.T) {
+	t.Parallel()
+	of := func(class string) *resourceapi.ResourceClaim {
+		return builder.Claim("c", builder.Request("r", class)).Obj()
+	}
+	allocated := builder.Claim("c", builder.Request("r", "gpu")).Allocated("n1", "gpu-0")
+	class, labelledClass := builder.Class("gpu"), builder.Class("gpu")
+	labelledClass.Labels = map[string]string{"changed": "yes"}
+	tests := map[string]struct {
+		claim         *resourceapi.ResourceClaim
+		pod           *v1.Pod
+		before, after *resourceapi.DeviceClass
+		want          bool
+	}{
+		"created":           {claim: of("gpu"), after: class, want: true},
+		"another created":   {claim: of("nic"), after: class},
+		"selects otherwise": {claim: of("gpu"), before: builder.Class("gpu", "false"), after: class, want: true},
+		"another changed":   {claim: of("nic"), before: builder.Class("gpu", "false"), after: class},
+		"only labels":       {claim: of("gpu"), before: builder.Class("gpu"), after: labelledClass},
+		"in an alternative": {
+			claim: builder.Claim("c", builder.FirstAvailable("r", builder.Request("a", "nic"), builder.Request("b", "gpu"))).Obj(),
+			after: class, want: true,
+		},
+		"allocated already":  {claim: allocated, after: class},
+		"claim missing":      {claim: of("gpu"), pod: newPod("p", uses("c"), uses("d")), after: class},
+		"pod without claims": {claim: of("gpu"), pod: newPod("p"), after: class},
+		"deleted":            {claim: of("gpu"), before: class},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			beforeEvents(t, func(t *testing.T, f *fixture) {
+				f.create(builder.Node("n1"))
+				slice := gpuSlice(40).Obj()
+				f.arrive(test.claim, slice)
+				f.pl.state.RefreshSlice(slice.Name)
+				e := event{resource: fwk.DeviceClass, action: fwk.Update, oldObj: object(test.before), newObj: object(test.after)}
+				if test.before == nil {
+					e.action = fwk.Add
+				}
+				if test.after == nil {
+					e.action = fwk.Delete
+				} else {
+					f.arrive(test.after)
+				}
+				pod := test.pod
+				if pod == nil {
+					pod = newPod("p", uses("c"))
+				}
+				require.Equal(t, test.want, f.wakes(e, pod))
+			})
+		})
+	}
+}
+
+func TestNodeHints(t *testing.T) {
+	t.Parallel()
+	unallocated := gpus("c", 1).Obj()
+	onN2 := with(gpus("c", 1).Allocated("n2", "gpu-0"), onNode("n2"))
+	onLabel := gpus("c", 1).Allocated("zone", "gpu-0")
+	onLabel.Status.Allocation.NodeSelector = builder.NodeSelector("zone", "a")
+	offers := builder.Node("n1")
+	offers.Status.Allocatable = v1.ResourceList{"example.com/gpu": resource.MustParse("1")}
+	bigger := builder.Node("n1")
+	bigger.Status.Allocatable = v1.ResourceList{v1.ResourceCPU: resource.MustParse("64")}
+
+	const added, labels, allocatable = fwk.Add, fwk.UpdateNodeLabel, fwk.UpdateNodeAllocatable
+	tests := map[string]struct {
+		claim         *resourceapi.ResourceClaim
+		pod           *v1.Pod
+		slice         *resourceapi.ResourceSlice
+		action        fwk.ActionType
+		before, after *v1.Node
+		want          bool
+	}{
+		"added with devices":               {claim: unallocated, slice: gpuSlice(40).Obj(), action: added, after: builder.Node("n1"), want: true},
+		"added without devices":            {claim: unallocated, slice: gpuSlice(40).Obj(), action: added, after: builder.Node("n2")},
+		"added with other devices":         {claim: unallocated, slice: builder.NodeSlice("n1", builder.Devices("nic-0")...).OfDriver("nic.example.com").Obj(), action: added, after: builder.Node("n1")},
+		"added with devices for all":       {claim: unallocated, slice: builder.Slice("s").OnAllNodes().Devices(builder.Devices("gpu-0")...).Obj(), action: added, after: builder.Node("n2"), want: true},
+		"gets the label of a slice":        {claim: unallocated, slice: builder.Slice("s").OnLabeled("zone", "a").Devices(builder.Devices("gpu-0")...).Obj(), action: labels, before: builder.Node("n1"), after: builder.Node("n1", "zone", "a"), want: true},
+		"loses the label of a slice":       {claim: unallocated, slice: builder.Slice("s").OnLabeled("zone", "a").Devices(builder.Devices("gpu-0")...).Obj(), action: labels, before: builder.Node("n1", "zone", "a"), after: builder.Node("n1")},
+		"gets the label of an allocation":  {claim: onLabel, slice: gpuSlice(40).Obj(), action: labels, before: builder.Node("n1"), after: builder.Node("n1", "zone", "a"), want: true},
+		"loses the label of an allocation": {claim: onLabel, slice: gpuSlice(40).Obj(), action: labels, before: builder.Node("n1", "zone", "a"), after: builder.Node("n1")},
+		"added where the claim is":         {claim: onN2, slice: gpuSlice(40).Obj(), action: added, after: builder.Node("n2"), want: true},
+		"added where the claim is not":     {claim: onN2, slice: gpuSlice(40).Obj(), action: added, after: builder.Node("n1")},
+		"claim is full":                    {claim: with(onN2, reservedFor(users(resourceapi.ResourceClaimReservedForMaxSize)...)), slice: gpuSlice(40).Obj(), action: added, after: builder.Node("n2")},
+		"more CPUs":                        {claim: unallocated, slice: gpuSlice(40).Obj(), action: allocatable, before: builder.Node("n1"), after: bigger},
+		"device plugin appears":            {claim: unallocated, pod: newPod("p", requests("example.com/gpu")), slice: gpuSlice(40).Obj(), action: allocatable, before: builder.Node("n1"), after: offers, want: true},
+		"node with device plugin":          {claim: unallocated, pod: newPod("p", requests("example.com/gpu")), slice: gpuSlice(40).Obj(), action: added, after: offers, want: true},
+		"claim missing":                    {claim: unallocated, pod: newPod("p", uses("c"), uses("d")), slice: gpuSlice(40).Obj(), action: added, after: builder.Node("n1")},
+		"taint of the node":                {claim: unallocated, slice: gpuSlice(40).Obj(), action: fwk.UpdateNodeTaint, before: builder.Node("n1"), after: builder.Node("n1")},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			beforeEvents(t, func(t *testing.T, f *fixture) {
+				f.arrive(builder.Class("gpu", `device.driver == "gpu.example.com"`), extendedClass(), test.claim, test.slice)
+				f.pl.state.RefreshSlice(test.slice.Name)
+				pod := test.pod
+				if pod == nil {
+					pod = newPod("p", uses("c"))
+				}
+				e := event{resource: fwk.Node, action: test.action, oldObj: object(test.before), newObj: object(test.after)}
+				require.Equal(t, test.want, f.wakes(e, pod))
+			})
+		})
+	}
+}
+
+// TestExtendedWokenByFreedDevices: a pod waits for devices that other claims hold.
+func TestExtendedWokenByFreedDevices(t *testing.T) {
+	t.Parallel()
+	objects := append(servedNodes(1, "n1"), gpus("held", 1).Allocated("n1", "gpu-0"),
+		gpus("nic", 1).Modify(func(claim *resourceapi.ResourceClaim) { claim.Namespace = builder.Namespace }).Allocated("n1-nics", "nic-0"))
+	inCluster(t, objects, func(t *testing.T, f *fixture) {
+		pod := gpuPod("p", "1")
+		f.create(pod)
+		f.settle()
+		require.Equal(t, "Filter", f.schedule(pod).phase)
+		f.settle()
+		require.Empty(t, f.names())
+		f.changeClaim("nic", deallocate)
+		f.settle()
+		require.Empty(t, f.names(), "a device in a pool without devices for it")
+		f.changeClaim("held", deallocate)
+		f.settle()
+		require.Equal(t, []string{"default/p"}, f.names())
+	})
+}
+
+// TestExtendedWokenByEndOfAnotherPod: its claim goes, and with it the devices.
+func TestExtendedWokenByEndOfAnotherPod(t *testing.T) {
+	t.Parallel()
+	inCluster(t, servedNodes(1, "n1"), func(t *testing.T, f *fixture) {
+		first, second := gpuPod("first", "1"), gpuPod("second", "1")
+		f.create(first)
+		f.create(second)
+		a := f.bound(first, "n1")
+		f.settle()
+		require.Equal(t, "Filter", f.schedule(second).phase)
+		a.unreserve("n1")
+		f.settle()
+		require.Equal(t, []string{"default/second"}, f.names(), "and not the pod whose attempt failed")
+	})
+}
+
+// withoutDevices runs a test with a pod that was rejected because there are no devices for
+// the extended resource that it asks for.
+func withoutDevices(t *testing.T, test func(t *testing.T, f *fixture, pod *v1.Pod)) {
+	objects := []runtime.Object{serving(builder.Class("gpu", `device.driver == "gpu.example.com"`), gpuResource), builder.Node("n1")}
+	inCluster(t, objects, func(t *testing.T, f *fixture) {
+		pod := gpuPod("p", "1")
+		f.create(pod)
+		f.settle()
+		require.Equal(t, "Filter", f.schedule(pod).phase)
+		test(t, f, pod)
+	})
+}
+
+// TestExtendedWokenBySlices: a pod waits for devices that do not exist yet.
+func TestExtendedWokenBySlices(t *testing.T) {
+	t.Parallel()
+	withoutDevices(t, func(t *testing.T, f *fixture, _ *v1.Pod) {
+		f.create(builder.NodeSlice("n2", builder.Device("nic-0")).OfDriver("nic.example.com").Obj())
+		f.settle()
+		require.Empty(t, f.names(), "slice with other devices")
+		f.create(builder.NodeSlice("n1", builder.Device("gpu-0")).Obj())
+		f.settle()
+		require.Equal(t, []string{"default/p"}, f.names())
+	})
+}
+
+func TestHintsForExtendedResources(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		hint          func(*Quartermaster, klog.Logger, *v1.Pod, any, any) (fwk.QueueingHint, error)
+		before, after runtime.Object
+		want          fwk.QueueingHint
+	}{
+		"node":                            {hint: (*Quartermaster).isSchedulableAfterNodeChange, after: builder.Node("n2"), want: fwk.Queue},
+		"node with another device plugin": {hint: (*Quartermaster).isSchedulableAfterNodeChange, before: builder.Node("n1"), after: offering("n1", gpuResource, "1"), want: fwk.Queue},
+		"its class":                       {hint: (*Quartermaster).isSchedulableAfterClassChange, before: servingClass("gpu", gpuResource), after: serving(builder.Class("gpu", "true"), gpuResource), want: fwk.Queue},
+		"its class in nothing but labels": {hint: (*Quartermaster).isSchedulableAfterClassChange, before: servingClass("gpu", gpuResource), after: servingClass("gpu", gpuResource)},
+		"its class serves another one":    {hint: (*Quartermaster).isSchedulableAfterClassChange, before: servingClass("gpu", gpuResource), after: servingClass("gpu", nicResource), want: fwk.Queue},
+		"another class for the resource":  {hint: (*Quartermaster).isSchedulableAfterClassChange, after: servingClass("new", gpuResource), want: fwk.Queue},
+		"another class":                   {hint: (*Quartermaster).isSchedulableAfterClassChange, after: servingClass("new", nicResource)},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			withoutDevices(t, func(t *testing.T, f *fixture, pod *v1.Pod) {
+				var before any
+				if test.before != nil {
+					before = test.before
+				}
+				got, err := test.hint(f.pl, klog.Background(), pod, before, test.after)
+				require.NoError(t, err)
+				require.Equal(t, test.want, got)
+			})
+		})
+	}
 }
