@@ -1,5 +1,5 @@
 // Package architecture checks what the documents promise: the package table of
-// docs/architecture.md about imports; the table of releases, links, and the names of tests,
-// metrics and make targets; and that the messages of docs/troubleshooting.md are those of the
-// code.
+// docs/architecture.md about imports, and how large packages and files may be; the table of
+// releases, links, and the names of tests, metrics and make targets; and that the messages of
+// docs/troubleshooting.md are those of the code.
 package architecture
