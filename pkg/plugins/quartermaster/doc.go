@@ -10,7 +10,7 @@
 //	PreScore     ask controllers about nodes (internal/legacy)      score.go
 //	Score        prefer the first alternatives of requests          score.go
 //	Reserve      put the plan into the ledger (pkg/ledger)          reserve.go
-//	PreBind      commit the plan (internal/commitrunner)            prebind.go
+//	PreBind      commit the plan (internal/commitrunner)            prebind.go, commits.go
 //	PostBind     end the use of what pods share                     prebind.go
 //	Unreserve    undo Reserve and PreBind (internal/commitrunner)   unreserve.go
 //	events       which events may help a pod that did not fit       events.go, hints.go; requeue.go (internal/requeue)
