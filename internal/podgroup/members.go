@@ -27,6 +27,30 @@ func Is(consumer resourceapi.ResourceClaimConsumerReference) bool {
 	return consumer.APIGroup == schedulingapi.GroupName && consumer.Resource == "podgroups"
 }
 
+// References returns which of the pod's claims belong to its PodGroup (podgroup.spec.resourceClaims,
+// KEP-5729) and thus get reserved for that, by name, and how. A claim that the pod refers to
+// twice belongs to the group if one of the references does.
+func References(pod *v1.Pod, podGroup *schedulingapi.PodGroup) (map[string]resourceapi.ResourceClaimConsumerReference, error) {
+	references := make(map[string]resourceapi.ResourceClaimConsumerReference)
+	for i := range pod.Spec.ResourceClaims {
+		reference, err := resourceclaim.BindTo(pod, podGroup, &pod.Spec.ResourceClaims[i])
+		if err != nil {
+			return nil, err
+		}
+		if !Is(reference) {
+			continue
+		}
+		name, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i])
+		if err != nil {
+			return nil, err
+		}
+		if name != nil {
+			references[*name] = reference
+		}
+	}
+	return references, nil
+}
+
 // perPage bounds the answers when members of a group are looked up.
 const perPage = 500
 

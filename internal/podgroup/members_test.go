@@ -6,7 +6,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	schedulingapi "k8s.io/api/scheduling/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
@@ -58,4 +61,22 @@ func TestAnyBoundIsNotKnown(t *testing.T) {
 	_, err := AnyBound(t.Context(), client, builder.Pod("p", member("gang", "c", "")), "c")
 	require.ErrorIs(t, err, away)
 	require.ErrorContains(t, err, "pods of PodGroup default/gang")
+}
+
+func TestReferences(t *testing.T) {
+	t.Parallel()
+	byName := func(reference, claim string) v1.PodResourceClaim {
+		return v1.PodResourceClaim{Name: reference, ResourceClaimName: &claim}
+	}
+	pod := builder.Pod("p")
+	pod.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: ptr.To("gang")}
+	pod.Spec.ResourceClaims = []v1.PodResourceClaim{byName("own", "own"), byName("shared", "shared"), byName("again", "shared")}
+	shared := "shared"
+	podGroup := &schedulingapi.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: "gang", UID: "uid-gang"}}
+	podGroup.Spec.ResourceClaims = []schedulingapi.PodGroupResourceClaim{{Name: "shared", ResourceClaimName: &shared}}
+	references, err := References(pod, podGroup)
+	require.NoError(t, err)
+	require.Len(t, references, 1)
+	require.True(t, Is(references["shared"]))
+	require.Equal(t, types.UID("uid-gang"), references["shared"].UID)
 }

@@ -8,13 +8,12 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
-	"k8s.io/dynamic-resource-allocation/resourceclaim"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimname"
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
+	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 )
 
@@ -161,26 +160,21 @@ func (pl *Quartermaster) reserveShared(cs fwk.CycleState, c *cycle, pod *v1.Pod)
 	return nil
 }
 
+// isBound asks the server whether the pod is on a node.
+func (pl *Quartermaster) isBound(ctx context.Context, pod *v1.Pod) (bool, error) {
+	return podclaims.IsBound(ctx, pl.handle.ClientSet(), pod)
+}
+
 // isNeeded reports whether a pod that is bound needs the reservation under which the pod
 // has written to the claim.
 func (pl *Quartermaster) isNeeded(ctx context.Context, pod *v1.Pod, claim *commitrunner.Claim) (bool, error) {
 	if claim.Group != nil {
-		return pl.isGroupBound(ctx, pod, claim.Object.Name)
+		return podclaims.IsMemberBound(ctx, pl.handle.ClientSet(), pod, claim.Object.Name)
 	}
 	return pl.isBound(ctx, pod)
 }
 
-// isGroupBound is isBound for the pods that share a claim of their group: it asks the
-// server whether any of them is on a node.
-func (pl *Quartermaster) isGroupBound(ctx context.Context, pod *v1.Pod, claim string) (bool, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimwriter.UndoTimeout)
-	defer cancel()
-	return podgroup.AnyBound(ctx, pl.handle.ClientSet(), pod, claim)
-}
-
-// setGroups finds out which of the pod's claims belong to its PodGroup
-// (podgroup.spec.resourceClaims, KEP-5729) and thus get reserved for that. A claim that
-// the pod refers to twice belongs to the group if one of the references does. It fails if
+// setGroups finds out which of the pod's claims get reserved for its PodGroup. It fails if
 // that cannot be known, or if the claim cannot be used for the moment.
 func (pl *Quartermaster) setGroups(pod *v1.Pod, claims []*podClaim) error {
 	name := podgroup.NameOf(pod)
@@ -191,27 +185,19 @@ func (pl *Quartermaster) setGroups(pod *v1.Pod, claims []*podClaim) error {
 	if err != nil {
 		return fmt.Errorf("find out which claims of the pod belong to PodGroup %s/%s: %w; waiting for the PodGroup to be created", pod.Namespace, name, err)
 	}
-	for i := range pod.Spec.ResourceClaims {
-		reference, err := resourceclaim.BindTo(pod, podGroup, &pod.Spec.ResourceClaims[i])
-		if err != nil {
-			return err
-		}
-		if !podgroup.Is(reference) {
+	references, err := podgroup.References(pod, podGroup)
+	if err != nil {
+		return err
+	}
+	for _, podClaim := range claims {
+		reference, ofGroup := references[podClaim.Object.Name]
+		if !ofGroup {
 			continue
 		}
-		claimName, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i])
-		if err != nil {
-			return err
+		if pl.groups.IsReleasing(podClaim.Object.UID) {
+			return fmt.Errorf("claim %s of PodGroup %s: %w", klog.KObj(podClaim.Object), name, errUndoing)
 		}
-		for _, podClaim := range claims {
-			if claimName == nil || podClaim.Object.Name != *claimName {
-				continue
-			}
-			if pl.groups.IsReleasing(podClaim.Object.UID) {
-				return fmt.Errorf("claim %s of PodGroup %s: %w", klog.KObj(podClaim.Object), name, errUndoing)
-			}
-			podClaim.Group = &reference
-		}
+		podClaim.Group = &reference
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package quartermaster
+package podclaims
 
 import (
 	"context"
@@ -7,11 +7,13 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 )
 
-// isBound asks the server whether the pod is on a node. An attempt to schedule it can
+// IsBound asks the server whether the pod is on a node. An attempt to schedule it can
 // fail although it is: the answer to the binding got lost, or the attempt was for a pod
 // that somebody else had bound before, which the informer did not know yet. Such a pod
 // runs and needs its claims, so nothing may be taken away from it.
@@ -21,11 +23,11 @@ import (
 // node without its claims, where the kubelet does not start it.
 //
 // It goes on when ctx gets cancelled, like all that undoes something.
-func (pl *Quartermaster) isBound(ctx context.Context, pod *v1.Pod) (bool, error) {
+func IsBound(ctx context.Context, client kubernetes.Interface, pod *v1.Pod) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimwriter.UndoTimeout)
 	defer cancel()
 	// A list of one asks for no other right than the informer of pods has.
-	found, err := pl.handle.ClientSet().CoreV1().Pods(pod.Namespace).List(ctx, metav1.ListOptions{
+	found, err := client.CoreV1().Pods(pod.Namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, pod.Name).String(),
 	})
 	if err != nil {
@@ -37,4 +39,12 @@ func (pl *Quartermaster) isBound(ctx context.Context, pod *v1.Pod) (bool, error)
 		}
 	}
 	return false, nil
+}
+
+// IsMemberBound is IsBound for the pods that share a claim of their group: it asks the
+// server whether any of them is on a node.
+func IsMemberBound(ctx context.Context, client kubernetes.Interface, pod *v1.Pod, claim string) (bool, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimwriter.UndoTimeout)
+	defer cancel()
+	return podgroup.AnyBound(ctx, client, pod, claim)
 }
