@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,15 +42,22 @@ func (g *Reporter) size() int {
 	return len(g.pending)
 }
 
-// kept runs a test with a pod that was kept out twice because of what is missing.
-func kept(t *testing.T, missing *error, test func(t *testing.T, s *scheduler, g *Reporter, pods func(*v1.Pod))) {
+// errMissing is what the pods lack.
+var errMissing = errors.New("claim c does not exist")
+
+// kept runs a test with a pod that was kept out twice. The server refuses so many patches.
+func kept(t *testing.T, refused int64, test func(t *testing.T, s *scheduler, g *Reporter, pods func(*v1.Pod))) {
 	synctest.Test(t, func(t *testing.T) {
 		pod := builder.Pod("p")
 		s := &scheduler{client: fake.NewClientset(pod), recorder: events.NewFakeRecorder(10)}
+		var patches atomic.Int64
+		s.client.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return patches.Add(1) <= refused, nil, apierrors.NewForbidden(v1.Resource("pods"), "p", errors.New("not now"))
+		})
 		s.factory = informers.NewSharedInformerFactory(s.client, 0)
 		store := s.factory.Core().V1().Pods().Informer().GetIndexer()
 		require.NoError(t, store.Add(pod))
-		g := New(s, func(*v1.Pod) error { return *missing }, func(time.Time) bool { return false }, func(types.UID) int { return 0 })
+		g := New(s, func(*v1.Pod) error { return errMissing }, func(time.Time) bool { return false }, func(types.UID) int { return 0 })
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		go g.Run(ctx)
@@ -75,8 +83,7 @@ func TestKeepsQuiet(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			missing := errors.New("claim c does not exist")
-			kept(t, &missing, func(t *testing.T, s *scheduler, g *Reporter, now func(*v1.Pod)) {
+			kept(t, 0, func(t *testing.T, s *scheduler, g *Reporter, now func(*v1.Pod)) {
 				now(meanwhile(builder.Pod("p")))
 				time.Sleep(Delay)
 				synctest.Wait()
@@ -90,18 +97,12 @@ func TestKeepsQuiet(t *testing.T) {
 
 func TestTriesAgain(t *testing.T) {
 	t.Parallel()
-	missing := errors.New("claim c does not exist")
-	kept(t, &missing, func(t *testing.T, s *scheduler, _ *Reporter, _ func(*v1.Pod)) {
-		failures := 3
-		s.client.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
-			failures--
-			return failures >= 0, nil, apierrors.NewForbidden(v1.Resource("pods"), "p", errors.New("not now"))
-		})
+	kept(t, 3, func(t *testing.T, s *scheduler, _ *Reporter, _ func(*v1.Pod)) {
 		time.Sleep(Delay + time.Second)
 		synctest.Wait()
 		require.Len(t, s.recorder.Events, 1, "reported once")
 		pod, err := s.client.Tracker().Get(v1.SchemeGroupVersion.WithResource("pods"), "default", "p")
 		require.NoError(t, err)
-		require.Equal(t, missing.Error(), pod.(*v1.Pod).Status.Conditions[0].Message)
+		require.Equal(t, errMissing.Error(), pod.(*v1.Pod).Status.Conditions[0].Message)
 	})
 }

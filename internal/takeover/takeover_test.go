@@ -1,6 +1,7 @@
 package takeover
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,9 +19,10 @@ import (
 func inPause(t *testing.T, test func(t *testing.T, p *Pause, tried func() int)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		began, tried := time.Now(), 0
-		p := New(time.Minute, func() time.Time { return began }, func(pods map[string]*v1.Pod) { tried += len(pods) })
-		test(t, p, func() int { synctest.Wait(); return tried })
+		began := time.Now()
+		var tried atomic.Int64
+		p := New(time.Minute, func() time.Time { return began }, func(pods map[string]*v1.Pod) { tried.Add(int64(len(pods))) })
+		test(t, p, func() int { synctest.Wait(); return int(tried.Load()) })
 	})
 }
 
