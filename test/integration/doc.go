@@ -3,10 +3,10 @@
 // manifests, against a real API server with RBAC, real controllers and simulated
 // nodes.
 //
-// What the demo shows is tested by TestCatalogue, which runs its scenarios; the other tests
+// What the demo shows is tested by test/catalogue, which runs its scenarios; the tests here
 // are about what it does not show.
 //
-// All tests share one cluster. Each of the others has a space of its own in it (see space): a
+// All tests share one cluster. Each has a space of its own in it (see space): a
 // namespace, nodes, a driver with devices, and a device class. Whatever a test
 // is about, at its end the independent checker of test/checker looks at the
 // space, and at the end of all of them at the whole cluster.

@@ -1,6 +1,6 @@
 // Package catalogue lists the scenarios of the demo: one for each thing that
 // the scheduler does with devices, grouped in files by concern. The tests run them as
-// well (TestCatalogue of test/integration), instead of worlds of their own. Every scenario
+// well (test/catalogue), instead of worlds of their own. Every scenario
 // has its own nodes, named after it, and its pods run only there, unless the
 // scenario is about devices that more nodes can reach.
 //

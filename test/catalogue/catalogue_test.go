@@ -1,0 +1,25 @@
+package catalogue
+
+import (
+	"os"
+	"testing"
+
+	"github.com/quartermaster-dra/quartermaster/internal/playground/catalogue"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
+)
+
+var (
+	cluster   *harness.Cluster
+	shared    harness.SharedScheduler
+	scenarios harness.Catalogue
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(harness.Main(m, harness.Options{Name: "catalogue"}, func(c *harness.Cluster) { cluster = c }, shared.Stop))
+}
+
+// TestCatalogue runs all scenarios that need no gate that is off by default.
+func TestCatalogue(t *testing.T) {
+	scheduler := shared.Get(t, cluster, harness.SchedulerOptions{LeaderElection: true})
+	scenarios.Run(t, cluster, scheduler, catalogue.WithDefaultGates())
+}
