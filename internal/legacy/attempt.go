@@ -35,7 +35,7 @@ func (m *Mode) Split(pod *v1.Pod, claims []*resourceapi.ResourceClaim) ([]*resou
 	for _, claim := range claims {
 		isClassic, err := classic.IsClassic(claim, m.scheduler.Classes)
 		if err != nil {
-			return nil, nil, waiting(err)
+			return nil, nil, unschedulable(err)
 		}
 		if !isClassic {
 			others = append(others, claim)
@@ -43,7 +43,7 @@ func (m *Mode) Split(pod *v1.Pod, claims []*resourceapi.ResourceClaim) ([]*resou
 		}
 		classicClaim, err := classic.NewClaim(pod.UID, referenceTo(pod, claim.Name), claim, m.scheduler.Classes)
 		if err != nil {
-			return nil, nil, waiting(err)
+			return nil, nil, unschedulable(err)
 		}
 		attempt.classic.Claims = append(attempt.classic.Claims, classicClaim)
 	}
@@ -57,8 +57,8 @@ func (m *Mode) Split(pod *v1.Pod, claims []*resourceapi.ResourceClaim) ([]*resou
 	return others, attempt, nil
 }
 
-// waiting is the status of a pod that cannot be scheduled until some event changes that.
-func waiting(reason error) *fwk.Status {
+// unschedulable is the status of a pod that cannot be scheduled until some event changes that.
+func unschedulable(reason error) *fwk.Status {
 	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, reason.Error())
 }
 

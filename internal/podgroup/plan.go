@@ -19,7 +19,7 @@ const maxTogether = 32
 // (kubernetes/kubernetes#138765). claims has those without allocation of each pod, and the answer
 // what these get, in the same order. It is nil if there are no devices for all of them, or if
 // that cannot be told.
-func PlanTogether(ctx context.Context, solver *allocator.Solver, site allocator.Site, claims [][]*resourceapi.ResourceClaim) [][]resourceapi.AllocationResult {
+func PlanTogether(ctx context.Context, solver *allocator.Solver, view allocator.Site, claims [][]*resourceapi.ResourceClaim) [][]resourceapi.AllocationResult {
 	var all []*resourceapi.ResourceClaim
 	var held []types.UID
 	for _, ofPod := range claims {
@@ -30,8 +30,8 @@ func PlanTogether(ctx context.Context, solver *allocator.Solver, site allocator.
 	if len(all) > maxTogether {
 		return nil
 	}
-	site.Usage = ledger.Without(site.Usage, held...)
-	outcome, err := solver.Prepare(all).Solve(ctx, site)
+	view.Usage = ledger.Without(view.Usage, held...)
+	outcome, err := solver.Prepare(all).Solve(ctx, view)
 	if err != nil || !outcome.Fits() {
 		return nil
 	}

@@ -58,8 +58,8 @@ type dropIn struct {
 
 // Allocate implements structured.Allocator.
 func (d *dropIn) Allocate(ctx context.Context, node *v1.Node, claims []*resourceapi.ResourceClaim) ([]resourceapi.AllocationResult, error) {
-	site := search.Site{Node: node, Pools: d.snapshot.OnNode(node), Usage: d.usage}
-	outcome, err := d.solver.Prepare(claims).Solve(ctx, site)
+	view := search.NodeView{Node: node, Pools: d.snapshot.OnNode(node), Usage: d.usage}
+	outcome, err := d.solver.Prepare(claims).Solve(ctx, view)
 	if err != nil {
 		return nil, err
 	}

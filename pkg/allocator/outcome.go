@@ -21,7 +21,7 @@ type Outcome struct {
 	// CommonBudget is true if it gave up because of the budget that it has in common with
 	// other searches, see WithSteps.
 	CommonBudget bool
-	// InvalidPools is true if there is no solution, but the site has pools which
+	// InvalidPools is true if there is no solution, but the node sees pools which
 	// could not be allocated from because they contradict themselves.
 	InvalidPools bool
 

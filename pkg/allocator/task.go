@@ -65,9 +65,9 @@ func (t *Task) Interested(ctx context.Context, pool *inventory.NodePool, devices
 // Classes yields the names of the device classes that the task refers to.
 func (t *Task) Classes() iter.Seq[string] { return (*task.Task)(t).Classes() }
 
-// Site is where devices are looked for: a node, the pools that it sees in the order in which
-// they are tried, and a view of what of them is used.
-type Site = search.Site
+// Site is a node view, where devices are looked for: a node, the pools that it sees in the
+// order in which they are tried, and what of them is used.
+type Site = search.NodeView
 
 // ErrInterrupted marks the error of a search whose context ended.
 var ErrInterrupted = search.ErrInterrupted

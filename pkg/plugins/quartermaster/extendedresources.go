@@ -81,7 +81,7 @@ func (pl *Quartermaster) prepareExtended(c *cycle) *fwk.Status {
 	c.pod.WantsExtended(full.Claim, c.leftOver != nil || len(c.extended.Obsolete()) > 0)
 	if full.Task != nil {
 		if err := full.Task.Err(); err != nil {
-			return waiting("%v", err)
+			return unschedulable("%v", err)
 		}
 		pl.prepareScore(c, full.Task)
 	}
@@ -92,7 +92,7 @@ func (pl *Quartermaster) prepareExtended(c *cycle) *fwk.Status {
 func (pl *Quartermaster) filterExtended(ctx context.Context, c *cycle, nodeInfo fwk.NodeInfo) *fwk.Status {
 	variant, err := c.extended.VariantOn(nodeInfo.Node().Name, nodeInfo.GetAllocatable().GetScalarResources())
 	if err != nil {
-		return waiting("%v", err)
+		return unschedulable("%v", err)
 	}
 	known := c.known
 	if variant != c.extended.Full() {
@@ -100,7 +100,7 @@ func (pl *Quartermaster) filterExtended(ctx context.Context, c *cycle, nodeInfo 
 	}
 	status := pl.filterTask(ctx, c, variant.Task, known, nodeInfo.Node())
 	if status.Code() == fwk.UnschedulableAndUnresolvable {
-		return waiting("%s", variant.InPodsWords(status.Message()))
+		return unschedulable("%s", variant.InPodsWords(status.Message()))
 	}
 	return status
 }

@@ -54,7 +54,7 @@ func (pl *Quartermaster) filterTask(ctx context.Context, c *cycle, task *allocat
 		return status
 	}
 	if err := c.legacy.Check(node); err != nil {
-		return waiting("%v", err)
+		return unschedulable("%v", err)
 	}
 	if task == nil {
 		return nil
@@ -76,7 +76,7 @@ func (c *cycle) filterAllocated(node *v1.Node) *fwk.Status {
 			continue
 		}
 		if !claim.IsAllocated() {
-			status = waiting(notOnNode+"claim %s is being allocated on other nodes for the pod's group", claimname.Of(claim.Object))
+			status = unschedulable(notOnNode+"claim %s is being allocated on other nodes for the pod's group", claimname.Of(claim.Object))
 			continue
 		}
 		c.mutex.Lock()
@@ -88,9 +88,9 @@ func (c *cycle) filterAllocated(node *v1.Node) *fwk.Status {
 		switch {
 		case status != nil:
 		case claim.broken != nil:
-			status = waiting(notOnNode+"%v", claim.broken)
+			status = unschedulable(notOnNode+"%v", claim.broken)
 		default:
-			status = waiting(notOnNode+"claim %s is allocated on other nodes", claimname.Of(claim.Object))
+			status = unschedulable(notOnNode+"claim %s is allocated on other nodes", claimname.Of(claim.Object))
 		}
 	}
 	return status
@@ -100,7 +100,7 @@ func (c *cycle) filterAllocated(node *v1.Node) *fwk.Status {
 func (c *cycle) filterUnsuitable(node *v1.Node) *fwk.Status {
 	for _, claim := range c.claims {
 		if claim.decided() == nil && claim.nodes != nil && !claim.nodes.Match(node) {
-			return waiting("claim %s: the node is not among the suitableNodes of its class", claimname.Of(claim.Object))
+			return unschedulable("claim %s: the node is not among the suitableNodes of its class", claimname.Of(claim.Object))
 		}
 	}
 	return nil
@@ -132,7 +132,7 @@ func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, task *
 	if c.scored {
 		look = task.Solve
 	}
-	outcome, err := look(pl.filterContext(ctx, c), pl.site(node))
+	outcome, err := look(pl.filterContext(ctx, c), pl.nodeView(node))
 	switch {
 	case isFilterTimeout(ctx, err):
 		return pl.timedOut(ctx, c, node)
@@ -155,7 +155,7 @@ func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, task *
 			logger.Info("No devices for a pod on a node", "node", klog.KObj(node), "explanation", outcome.Explain().String())
 		}
 		outcome.Release()
-		return waiting("%s", reason)
+		return unschedulable("%s", reason)
 	}
 	if c.scored {
 		c.mutex.Lock()
@@ -200,8 +200,8 @@ func moreSteps(outcome *allocator.Outcome) string {
 	return fmt.Sprintf(", as does a larger %s among the scheduler's arguments for plugin %s", argument, Name)
 }
 
-// site is what the allocator is to know about a node.
-func (pl *Quartermaster) site(node *v1.Node) allocator.Site {
+// nodeView is what the allocator is to know about a node.
+func (pl *Quartermaster) nodeView(node *v1.Node) allocator.Site {
 	return allocator.Site{Node: node, Pools: pl.state.Inventory.OnNode(node), Usage: pl.state.Ledger}
 }
 
@@ -211,10 +211,10 @@ func (pl *Quartermaster) site(node *v1.Node) allocator.Site {
 func solveError(ctx context.Context, node *v1.Node, err error) *fwk.Status {
 	if ctx.Err() != nil {
 		// Usually the scheduler has found enough nodes.
-		return waiting("told to stop looking for devices: %v", context.Cause(ctx))
+		return unschedulable("told to stop looking for devices: %v", context.Cause(ctx))
 	}
 	if errors.Is(err, selector.ErrPending) {
-		return waiting("%v", err)
+		return unschedulable("%v", err)
 	}
 	klog.FromContext(ctx).V(4).Info("It cannot be judged whether a node has devices for a pod", "node", klog.KObj(node), "err", err)
 	var onDevice interface {
@@ -223,7 +223,7 @@ func solveError(ctx context.Context, node *v1.Node, err error) *fwk.Status {
 	}
 	if errors.As(err, &onDevice) {
 		// Without the device, which would make the reason another one on each node.
-		return waiting("%s", cannotAllocate+onDevice.WithoutDevice())
+		return unschedulable("%s", cannotAllocate+onDevice.WithoutDevice())
 	}
-	return waiting("%s%v", cannotAllocate, err)
+	return unschedulable("%s%v", cannotAllocate, err)
 }

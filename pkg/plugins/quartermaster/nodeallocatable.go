@@ -46,7 +46,7 @@ func (pl *Quartermaster) checkNodeAllocatable(claim *resourceapi.ResourceClaim) 
 			continue
 		}
 		if device := pool.Device(result.Device); device != nil && len(device.NodeAllocatableResources) > 0 {
-			return waiting("claim %s: device %s/%s stands for or needs resources of the node (%s), which this scheduler cannot account for; "+
+			return unschedulable("claim %s: device %s/%s stands for or needs resources of the node (%s), which this scheduler cannot account for; "+
 				"the pod needs a scheduler with the in-tree plugin, or another device",
 				claimname.Of(claim), id, result.Device, resourceNames(device.NodeAllocatableResources))
 		}

@@ -63,7 +63,7 @@ func (pl *Quartermaster) checkPlanned(result *podClaim, group *groupCycle) *fwk.
 		return nil
 	}
 	if group == nil || !group.Planned(result.Object.UID, inFlight) {
-		return waiting("claim %s is being allocated for another pod; waiting for that to be done", claimname.Of(result.Object))
+		return unschedulable("claim %s is being allocated for another pod; waiting for that to be done", claimname.Of(result.Object))
 	}
 	result.shared = inFlight
 	if inFlight.NodeSelector == nil {
@@ -71,7 +71,7 @@ func (pl *Quartermaster) checkPlanned(result *podClaim, group *groupCycle) *fwk.
 	}
 	nodes, err := nodeaffinity.NewNodeSelector(inFlight.NodeSelector)
 	if err != nil {
-		return waiting("claim %s: the node selector of what is planned for it cannot be parsed: %v", claimname.Of(result.Object), err)
+		return unschedulable("claim %s: the node selector of what is planned for it cannot be parsed: %v", claimname.Of(result.Object), err)
 	}
 	result.nodes = nodes
 	return nil

@@ -16,7 +16,7 @@ func (pl *Quartermaster) PreEnqueue(_ context.Context, pod *v1.Pod) *fwk.Status 
 	}
 	if err := pl.claims.Check(pod); err != nil {
 		pl.gate.Add(pod)
-		return waitingFor(err)
+		return unschedulableFor(err)
 	}
 	return nil
 }

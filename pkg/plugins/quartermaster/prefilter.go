@@ -52,7 +52,7 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 	}
 	claims, err := pl.claims.Of(pod)
 	if err != nil {
-		return nil, waiting("%v", err)
+		return nil, unschedulable("%v", err)
 	}
 	if len(claims) == 0 && !extendedresource.AnyServed(extended) {
 		noteUnserved(cs, extended)
@@ -62,7 +62,7 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 		return nil, failed(err)
 	}
 	if pl.commits.IsReleasing(pod.UID) {
-		return nil, waiting("what an earlier attempt wrote into the pod's claims could not be undone yet; " +
+		return nil, unschedulable("what an earlier attempt wrote into the pod's claims could not be undone yet; " +
 			"waiting for the API server to accept that")
 	}
 	var status *fwk.Status
@@ -80,7 +80,7 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 		c.claims = append(c.claims, podClaim)
 	}
 	if err := pl.setGroups(pod, c.claims); err != nil {
-		return nil, waiting("%v", err)
+		return nil, unschedulable("%v", err)
 	}
 	if status := pl.demandExtended(cs, c, pod, extended); status != nil {
 		return nil, status
@@ -117,7 +117,7 @@ func (pl *Quartermaster) checkClaim(pod *v1.Pod, claim *resourceapi.ResourceClai
 		}
 		nodes, err := pl.legacy.SuitableNodes(claim)
 		if err != nil {
-			return nil, waiting("%v", err)
+			return nil, unschedulable("%v", err)
 		}
 		if nodes != nil {
 			result.nodes = nodes
@@ -126,7 +126,7 @@ func (pl *Quartermaster) checkClaim(pod *v1.Pod, claim *resourceapi.ResourceClai
 	}
 	if !resourceclaim.IsReservedForPod(pod, claim, pl.features.EnableDRAWorkloadResourceClaims) &&
 		len(claim.Status.ReservedFor) >= pl.consumerLimit(claim) {
-		return nil, waiting(usedByTooMany+"claim %s is reserved for %d pods, which is the limit; waiting for one of them to end",
+		return nil, unschedulable(usedByTooMany+"claim %s is reserved for %d pods, which is the limit; waiting for one of them to end",
 			claimname.Of(claim), len(claim.Status.ReservedFor))
 	}
 	if status := pl.checkNodeAllocatable(claim); status != nil {
@@ -138,7 +138,7 @@ func (pl *Quartermaster) checkClaim(pod *v1.Pod, claim *resourceapi.ResourceClai
 	if terms := claim.Status.Allocation.NodeSelector; terms != nil {
 		nodes, err := nodeaffinity.NewNodeSelector(terms)
 		if err != nil {
-			return nil, waiting("claim %s: the node selector of its allocation cannot be parsed: %v", claimname.Of(claim), err)
+			return nil, unschedulable("claim %s: the node selector of its allocation cannot be parsed: %v", claimname.Of(claim), err)
 		}
 		result.nodes = nodes
 	}
@@ -158,7 +158,7 @@ func (pl *Quartermaster) prepare(c *cycle) *fwk.Status {
 	c.task = pl.solver.Prepare(claims)
 	c.pod.Wants(claims, c.task)
 	if err := c.task.Err(); err != nil {
-		return waiting("%v", err)
+		return unschedulable("%v", err)
 	}
 	pl.prepareScore(c, c.task)
 	return nil

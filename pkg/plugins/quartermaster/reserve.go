@@ -95,7 +95,7 @@ func (pl *Quartermaster) plan(ctx context.Context, c *cycle, nodeName string) ([
 	if err != nil {
 		return nil, failed(fmt.Errorf("look for devices on node %s: %w", nodeName, err))
 	}
-	outcome, err := c.task.Solve(pl.searchContext(ctx, c), pl.site(node))
+	outcome, err := c.task.Solve(pl.searchContext(ctx, c), pl.nodeView(node))
 	switch {
 	case isFilterTimeout(ctx, err):
 		return nil, failed(fmt.Errorf("look for devices on node %s: given up after %s (filterTimeout), trying again: %w", nodeName, pl.args.FilterTimeout.Duration, err))

@@ -17,15 +17,15 @@ const (
 	usedByTooMany  = "resourceclaim in use: "
 )
 
-// waiting is the status of a pod that cannot be scheduled until some event changes
+// unschedulable is the status of a pod that cannot be scheduled until some event changes
 // that. Making room by removing other pods is not such an event yet, hence
 // "unresolvable": preemption need not try.
-func waiting(format string, args ...any) *fwk.Status {
+func unschedulable(format string, args ...any) *fwk.Status {
 	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf(format, args...))
 }
 
-// waitingFor is waiting with a reason whose text is made when somebody reads it.
-func waitingFor(reason error) *fwk.Status {
+// unschedulableFor is unschedulable with a reason whose text is made when somebody reads it.
+func unschedulableFor(reason error) *fwk.Status {
 	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable).WithError(reason)
 }
 

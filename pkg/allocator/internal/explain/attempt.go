@@ -15,7 +15,7 @@ const (
 	no
 )
 
-// attempt looks for devices for claims on the site of the search.
+// attempt looks for devices for claims in the node view of the search.
 func (q inquiry) attempt(claims ...*resourceapi.ResourceClaim) ([]resourceapi.AllocationResult, solvability) {
 	results, found, known := q.Attempt(attemptBudget, claims...)
 	switch {
@@ -27,7 +27,7 @@ func (q inquiry) attempt(claims ...*resourceapi.ResourceClaim) ([]resourceapi.Al
 	return nil, no
 }
 
-// ask finds out whether there are devices for claims on the site of the search.
+// ask finds out whether there are devices for claims in the node view of the search.
 func (q inquiry) ask(claims ...*resourceapi.ResourceClaim) solvability {
 	_, answer := q.attempt(claims...)
 	return answer

@@ -27,7 +27,7 @@ import (
 type inspection struct {
 	q       inquiry
 	request *task.Request
-	index   int // of the pool in the site
+	index   int // of the pool in the node view
 	pool    *inventory.NodePool
 	usage   *ledger.PoolUsage
 	// usable and selection are what the search found.

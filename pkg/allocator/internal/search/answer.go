@@ -12,8 +12,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// Site is where devices are looked for.
-type Site struct {
+// NodeView is a node as a search sees it: where devices are looked for.
+type NodeView struct {
 	Node *v1.Node
 	// Pools are those that the node sees, in the order in which they are tried.
 	Pools []*inventory.NodePool
@@ -32,23 +32,23 @@ type Answer struct {
 }
 
 // Solve looks for devices for all claims of a task at once.
-func Solve(ctx context.Context, t *task.Task, site Site) (Answer, error) {
-	return run(ctx, t, site, (*Search).results)
+func Solve(ctx context.Context, t *task.Task, view NodeView) (Answer, error) {
+	return run(ctx, t, view, (*Search).results)
 }
 
 // Check is Solve for those who only want to know whether there is a solution.
-func Check(ctx context.Context, t *task.Task, site Site) (Answer, error) {
-	return run(ctx, t, site, (*Search).checkResults)
+func Check(ctx context.Context, t *task.Task, view NodeView) (Answer, error) {
+	return run(ctx, t, view, (*Search).checkResults)
 }
 
 // resultsOf makes something of a solution.
 type resultsOf func(*Search) ([]resourceapi.AllocationResult, error)
 
-func run(ctx context.Context, t *task.Task, site Site, results resultsOf) (Answer, error) {
-	if found, done, err := straight(ctx, t, site, results); done || err != nil {
+func run(ctx context.Context, t *task.Task, view NodeView, results resultsOf) (Answer, error) {
+	if found, done, err := straight(ctx, t, view, results); done || err != nil {
 		return found, err
 	}
-	search, err := newSearch(ctx, t, site, false)
+	search, err := newSearch(ctx, t, view, false)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -63,7 +63,7 @@ func run(ctx context.Context, t *task.Task, site Site, results resultsOf) (Answe
 		a.GaveUp, a.CommonBudget, a.Search = true, search.allowance.IsCommon(), search
 		return a, nil
 	case err == nil && !found:
-		a.InvalidPools, a.Search = hasInvalidPools(site.Pools), search
+		a.InvalidPools, a.Search = hasInvalidPools(view.Pools), search
 		return a, nil
 	case err == nil:
 		a.Results, err = results(search)

@@ -50,7 +50,7 @@ func (s *Search) candidates(r *task.Request, pool int) *candidates {
 
 // findCandidatesIn determines the candidates of a request in a pool.
 func (s *Search) findCandidatesIn(r *task.Request, index int) error {
-	c, state, pool := s.candidates(r, index), &s.pools[index], s.site.Pools[index]
+	c, state, pool := s.candidates(r, index), &s.pools[index], s.view.Pools[index]
 	c.usable = s.memory.bits.New(len(pool.Devices))
 	if !s.selectLater(r, c, pool) {
 		selection, err := s.selectAll(pool, r.Wanted)
@@ -72,7 +72,7 @@ func (s *Search) findCandidatesIn(r *task.Request, index int) error {
 	if c.open == nil {
 		measured = s.toMeasure(r, state, c)
 	}
-	c.usable.AndNot(s.unsupported(s.site.Node, pool))
+	c.usable.AndNot(s.unsupported(s.view.Node, pool))
 	if s.Settings().RefuseOfNode {
 		c.usable.AndNot(pool.OfNode)
 	}
@@ -126,7 +126,7 @@ func (s *Search) occupied(usage *ledger.PoolUsage, pool *inventory.NodePool) bit
 
 // candidateError is the error of a failing device.
 func (s *Search) candidateError(r *task.Request, at location) error {
-	c, pool := s.candidates(r, at.pool), s.site.Pools[at.pool]
+	c, pool := s.candidates(r, at.pool), s.view.Pools[at.pool]
 	if err := c.capacityErrors[at.device]; err != nil {
 		return s.capacityError(r, pool, at.device, err)
 	}

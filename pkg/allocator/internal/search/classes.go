@@ -88,7 +88,7 @@ func (s *Search) interchangeable() bool { return !s.unpruned && !s.ConstrainsAll
 // draw the same amounts, but maybe from different counter sets, see drawAlike.
 func (s *Search) classNumber(at location) int {
 	if len(s.classes.of[at.pool]) == 0 {
-		s.classes.of[at.pool] = resized(s.classes.of[at.pool], len(s.site.Pools[at.pool].Devices))
+		s.classes.of[at.pool] = resized(s.classes.of[at.pool], len(s.view.Pools[at.pool].Devices))
 	}
 	known := &s.classes.of[at.pool][at.device]
 	if *known > 0 {
@@ -131,7 +131,7 @@ func (s *Search) appendSignature(b []byte, at location) []byte {
 	for i := range s.constraints {
 		b = s.appendConstraint(append(b, '|'), &s.constraints[i], at)
 	}
-	if pool := s.site.Pools[at.pool]; pool.Counters != nil && pool.Partitions.Has(at.device) {
+	if pool := s.view.Pools[at.pool]; pool.Counters != nil && pool.Partitions.Has(at.device) {
 		b = binary.AppendVarint(append(b, '#'), int64(at.pool))
 		b = binary.AppendVarint(b, int64(partitionsOf(pool).pattern[at.device]))
 	}

@@ -40,7 +40,7 @@ func (s *Search) groupsIn(index int) map[string]inventory.Groups {
 	}
 	states := make(map[string]inventory.Groups)
 	s.compatibility[index] = states
-	pool, usage := s.site.Pools[index], s.pools[index].usage
+	pool, usage := s.view.Pools[index], s.pools[index].usage
 	if usage.Len() == 0 || !pool.HasGroups() {
 		return states // Any devices go together.
 	}

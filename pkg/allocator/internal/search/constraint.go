@@ -45,7 +45,7 @@ func (c *scopedConstraint) start(s *Search, claim *task.Claim, api *resourceapi.
 		c.known = attribute.ColumnsFor(&c.name)
 	}
 	c.stack, c.ends = c.stack[:0], c.ends[:0]
-	c.numbering.start(s.Settings().Evaluator.Memory(), c, s.site.Pools)
+	c.numbering.start(s.Settings().Evaluator.Memory(), c, s.view.Pools)
 	c.used = resized(c.used, len(c.numbering.values))
 }
 

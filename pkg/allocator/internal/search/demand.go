@@ -120,7 +120,7 @@ func (s *Search) possibleAlone(r *task.Request) bool {
 
 // available puts the devices of a pool that can meet a demand into the memory of a set.
 func (s *Search) available(into bitset.Set, d *demand, pool int) bitset.Set {
-	into = into.Sized(len(s.site.Pools[pool].Devices))
+	into = into.Sized(len(s.view.Pools[pool].Devices))
 	c := s.candidates(d.request, pool)
 	if c.usable == nil || pool < d.start.pool {
 		return into

@@ -46,7 +46,7 @@ func (s *Search) derivationError(r *task.Request, c *scopedConstraint, at locati
 	case s.ctx.Err() != nil:
 		return interrupted(s.ctx)
 	}
-	return newDeviceError(origin, s.site.Pools[at.pool], at.device, err)
+	return newDeviceError(origin, s.view.Pools[at.pool], at.device, err)
 }
 
 // derivationFails reports whether an attribute that a constraint looks at cannot be

@@ -1,6 +1,6 @@
 // Package search finds devices for a task, depth first, in upstream's order or a policy's.
 //
-//	Solve        a task and a site: what came of looking              (answer.go, straight.go, errors.go)
+//	Solve        a task and a node view: what came of looking         (answer.go, straight.go, errors.go)
 //	candidates   per kind of request, which devices are usable at all (setup.go, candidates.go, rank.go, pool.go)
 //	the search   choose a device, go on, and give it back             (search.go, place.go, taken.go, memory.go)
 //	  constraints, over columns of attribute values                   (constraint.go, derived.go)

@@ -20,8 +20,8 @@ import (
 
 func (s *Search) Context() context.Context         { return s.ctx }
 func (s *Search) Asked() *task.Task                { return s.Task }
-func (s *Search) Node() *v1.Node                   { return s.site.Node }
-func (s *Search) Pools() []*inventory.NodePool     { return s.site.Pools }
+func (s *Search) Node() *v1.Node                   { return s.view.Node }
+func (s *Search) Pools() []*inventory.NodePool     { return s.view.Pools }
 func (s *Search) Usage(pool int) *ledger.PoolUsage { return s.pools[pool].usage }
 func (s *Search) Steps() int                       { return s.steps }
 func (s *Search) GaveUp() bool                     { return s.gaveUp }
@@ -36,8 +36,8 @@ func (s *Search) Candidates(r *task.Request, pool int) (usable bitset.Set, selec
 }
 
 func (s *Search) Excluded(pool int) (hidden, unsupported, occupied bitset.Set) {
-	p := s.site.Pools[pool]
-	return s.hidden(p), s.unsupported(s.site.Node, p), s.occupied(s.pools[pool].usage, p)
+	p := s.view.Pools[pool]
+	return s.hidden(p), s.unsupported(s.view.Node, p), s.occupied(s.pools[pool].usage, p)
 }
 
 func (s *Search) TakesWhole(r *task.Request, pool, device int) bool {
@@ -71,7 +71,7 @@ func (s *Search) Values(r *task.Request, constraint, pool, device int) (list []a
 func (s *Search) Attempt(steps int, claims ...*resourceapi.ResourceClaim) (results []resourceapi.AllocationResult, found, known bool) {
 	small := *s.Settings()
 	small.StepBudget = steps
-	a, err := Solve(budget.WithSteps(context.WithoutCancel(s.ctx), nil), task.Prepare(&small, claims), s.site)
+	a, err := Solve(budget.WithSteps(context.WithoutCancel(s.ctx), nil), task.Prepare(&small, claims), s.view)
 	if err != nil {
 		return nil, false, false
 	}

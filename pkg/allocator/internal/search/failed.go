@@ -82,7 +82,7 @@ func (s *Search) goneAs(p *placement) uint64 {
 	}
 	// The class must be determined before the key is written: both use the same memory.
 	what = uint64(s.classNumber(p.at))
-	if draws := s.site.Pools[p.at.pool].Counters.Draws(p.at.device); len(draws) == 1 {
+	if draws := s.view.Pools[p.at.pool].Counters.Draws(p.at.device); len(draws) == 1 {
 		set = uint64(draws[0].Set)
 	}
 	return who<<(2*bits) | what<<bits | set

@@ -25,37 +25,37 @@ type memory struct {
 }
 
 // takeSearch returns a search without any traces of its last use.
-func takeSearch(t *task.Task, site Site, straight bool) *Search {
+func takeSearch(t *task.Task, view NodeView, straight bool) *Search {
 	s := searches.Get().(*Search)
-	s.Task, s.site = t, site
+	s.Task, s.view = t, view
 	s.steps, s.unpruned, s.turnedBack, s.gaveUp, s.prospects = 0, false, false, false, prospects{}
 	s.goesStraight = straight
 	s.sharing, s.compatibility, s.sharable = nil, nil, false
-	s.classes.reset(len(site.Pools))
+	s.classes.reset(len(view.Pools))
 	s.failed.reset()
 
 	words := 0
-	for _, pool := range site.Pools {
+	for _, pool := range view.Pools {
 		words += bitset.Words(len(pool.Devices))
 	}
 	s.memory.words = resized(s.memory.words, words*setsOf(t, straight))
 	s.memory.bits = s.memory.words
 	s.memory.numbers = resized(s.memory.numbers, len(t.Requests())+t.Slots())
 	s.count, s.chosen = s.memory.numbers[:len(t.Requests())], s.memory.numbers[len(t.Requests()):]
-	s.table = resized(s.table, len(t.Kinds())*len(site.Pools))
-	s.pools = kept(s.pools, len(site.Pools))
+	s.table = resized(s.table, len(t.Kinds())*len(view.Pools))
+	s.pools = kept(s.pools, len(view.Pools))
 	s.constraints = kept(s.constraints, t.Constraints())
 	s.placed = emptied(s.placed, len(t.Claims()))
 	if t.WantsAll() {
 		s.wanted = emptied(s.wanted, len(t.Requests()))
 	}
-	s.taken.reset(len(t.Claims()), site.Pools, &s.memory)
+	s.taken.reset(len(t.Claims()), view.Pools, &s.memory)
 	return s
 }
 
 // Release lets another search use the memory. The search must not be used any more.
 func (s *Search) Release() {
-	s.Task, s.site, s.ctx, s.allowance = nil, Site{}, nil, budget.Allowance{}
+	s.Task, s.view, s.ctx, s.allowance = nil, NodeView{}, nil, budget.Allowance{}
 	clear(s.table)
 	for i := range s.pools {
 		s.pools[i].release()

@@ -20,7 +20,7 @@ func (s *Search) nodeSelector(devices []placement) (*v1.NodeSelector, error) {
 			nodeName, selector = device.NodeName, device.NodeSelector
 		}
 		if nodeName != nil || ptr.Deref(device.BindsToNode, false) {
-			return onlyNode(s.site.Node.Name), nil
+			return onlyNode(s.view.Node.Name), nil
 		}
 		if selector == nil || len(selector.NodeSelectorTerms) == 0 {
 			continue

@@ -77,7 +77,7 @@ func appendPattern(b []byte, device *inventory.Device, draws []inventory.Draw) [
 // those of the second set all are not, and those of the first set stand in for
 // devices that follow at.
 func (s *Search) drawAlike(tried, at location, start cursor) bool {
-	counters := s.site.Pools[at.pool].Counters
+	counters := s.view.Pools[at.pool].Counters
 	draws := counters.Draws(at.device)
 	if len(draws) != 1 {
 		return true // Then the sets are part of the class.
@@ -86,7 +86,7 @@ func (s *Search) drawAlike(tried, at location, start cursor) bool {
 	if mine == other {
 		return true
 	}
-	sets := partitionsOf(s.site.Pools[at.pool])
+	sets := partitionsOf(s.view.Pools[at.pool])
 	first := sets.users[mine][0]
 	if s.Settings().Policy != nil || start.pool == at.pool && first < start.rank {
 		return false

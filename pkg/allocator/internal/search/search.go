@@ -17,13 +17,13 @@ var errBudget = errors.New("step budget exhausted")
 // stepsPerCheck is how many devices are tried between looks at the context.
 const stepsPerCheck = 64
 
-// location is a device by its position: the pool in the site, the device in the pool.
+// location is a device by its position: the pool in the node view, the device in the pool.
 type location struct {
 	pool, device int
 }
 
 // cursor is a place in the order in which the candidates of a request are tried: the
-// pool in the site, and the rank of a device in the pool. Unless the policy says
+// pool in the node view, and the rank of a device in the pool. Unless the policy says
 // otherwise, the rank is the device's position.
 type cursor struct {
 	pool, rank int
@@ -42,8 +42,8 @@ func (c cursor) in(pool int) int {
 type Search struct {
 	*task.Task
 	ctx  context.Context
-	site Site
-	// pools are the search's view of the site's pools, by position.
+	view NodeView
+	// pools are what the search knows of the view's pools, by position.
 	pools     []poolState
 	steps     int // devices tried
 	allowance budget.Allowance
@@ -233,7 +233,7 @@ func (s *Search) allDevices(r *task.Request, slot, index int) (bool, error) {
 	case placed == constraintViolated:
 		return false, fmt.Errorf("claim %s, request %s: asks for all devices, but device %s/%s does not satisfy a "+
 			"constraint of the claim together with the others; no node can change that",
-			claimname.Of(r.Claim.API), r.Reference(), s.site.Pools[at.pool].ID, s.device(at).Name)
+			claimname.Of(r.Claim.API), r.Reference(), s.view.Pools[at.pool].ID, s.device(at).Name)
 	}
 	found, err := s.allDevices(r, slot, index+1)
 	if !found {
@@ -259,5 +259,5 @@ func (s *Search) step() error {
 }
 
 func (s *Search) device(at location) *inventory.Device {
-	return &s.site.Pools[at.pool].Devices[at.device]
+	return &s.view.Pools[at.pool].Devices[at.device]
 }

@@ -13,18 +13,18 @@ import (
 )
 
 // newSearch prepares a search: candidates, counts, constraints.
-func newSearch(ctx context.Context, t *task.Task, site Site, straight bool) (*Search, error) {
+func newSearch(ctx context.Context, t *task.Task, view NodeView, straight bool) (*Search, error) {
 	if ctx.Err() != nil {
 		return nil, interrupted(ctx)
 	}
-	s := takeSearch(t, site, straight)
+	s := takeSearch(t, view, straight)
 	steps := t.Settings().StepBudget
 	if steps == 0 {
 		steps = budget.Default
 	}
 	s.ctx, s.allowance = ctx, budget.NewAllowance(ctx, steps)
-	for i, pool := range site.Pools {
-		s.pools[i].start(t, pool, site.Usage, straight)
+	for i, pool := range view.Pools {
+		s.pools[i].start(t, pool, view.Usage, straight)
 		s.sharable = s.sharable || !s.pools[i].shareable.Empty()
 	}
 	for _, c := range t.Claims() {
@@ -84,7 +84,7 @@ func (s *Search) setUpClaim(c *task.Claim) error {
 func (s *Search) findCandidates(r *task.Request) error {
 	s.count[r.ID] = int(r.Count)
 	first := s.Kinds()[r.Kind] == r
-	for i, pool := range s.site.Pools {
+	for i, pool := range s.view.Pools {
 		if pool.State != inventory.Complete {
 			if r.All() {
 				// Without the pool's name, which usually is another one on each node.
@@ -113,7 +113,7 @@ func (s *Search) findCandidates(r *task.Request) error {
 // addAll collects the devices of a pool for allocation mode All: all that match,
 // whether they can be had or not.
 func (s *Search) addAll(r *task.Request, index int) error {
-	pool, found := s.site.Pools[index], s.candidates(r, index)
+	pool, found := s.view.Pools[index], s.candidates(r, index)
 	if found.wanted == nil {
 		found.wanted = bitset.New(len(pool.Devices))
 	}

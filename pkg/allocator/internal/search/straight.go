@@ -16,11 +16,11 @@ var errTurnedBack = errors.New("a straight search does not turn back")
 // one: it takes the first devices that do, and judges no others. It asks for nothing
 // that has to be known of all devices. So it costs least where most is unknown.
 // Unless done, the search has to be done in earnest, for which nothing was judged in vain.
-func straight(ctx context.Context, t *task.Task, site Site, results resultsOf) (a Answer, done bool, err error) {
+func straight(ctx context.Context, t *task.Task, view NodeView, results resultsOf) (a Answer, done bool, err error) {
 	if set := t.Settings(); !set.Gradual || set.Policy != nil || t.WantsAll() {
 		return Answer{}, false, nil
 	}
-	search, err := newSearch(ctx, t, site, true)
+	search, err := newSearch(ctx, t, view, true)
 	if err != nil {
 		return Answer{}, false, err
 	}
