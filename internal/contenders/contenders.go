@@ -31,8 +31,8 @@ type Contender struct {
 	Heard time.Time
 	// Bound is set if it does not wait any more, but did a moment ago.
 	Bound bool
-	// Served is set if its scheduler is known to run, or to have run.
-	Served bool
+	// SchedulerSeen is set if its scheduler is known to run, or to have run.
+	SchedulerSeen bool
 	// Rejected is set if its scheduler has found no place for it. It tries again when
 	// something becomes free.
 	Rejected bool
@@ -73,8 +73,8 @@ type entry struct {
 
 // scheduler is another one.
 type scheduler struct {
-	// served is set once it has done something to a pod.
-	served bool
+	// seen is set once it has done something to a pod.
+	seen bool
 	// ours is set once it was seen to take part, until it is seen not to; ignored is when that
 	// was, the last time.
 	ours    bool
@@ -132,15 +132,15 @@ func (r *Registry) List(since uint64) (list []Contender, version uint64) {
 			continue
 		}
 		present.Insert(name)
-		if s := r.scheduler(name); max(e.version, s.version) > since && (!e.bound.IsZero() || s.served || now.Sub(e.since) <= Memory) {
+		if s := r.scheduler(name); max(e.version, s.version) > since && (!e.bound.IsZero() || s.seen || now.Sub(e.since) <= Memory) {
 			list = append(list, Contender{
-				Pod: e.pod, Since: e.since, Heard: e.heard, Bound: !e.bound.IsZero(), Served: s.served, TakesPart: s.ours,
+				Pod: e.pod, Since: e.since, Heard: e.heard, Bound: !e.bound.IsZero(), SchedulerSeen: s.seen, TakesPart: s.ours,
 				Rejected: nominee(e.pod) == "" && rejected(e.pod), Decided: nominee(e.pod) != "" && !rejected(e.pod),
 			})
 		}
 	}
 	// Anybody may think up names.
-	maps.DeleteFunc(r.schedulers, func(name string, s *scheduler) bool { return !s.served && !present.Has(name) })
+	maps.DeleteFunc(r.schedulers, func(name string, s *scheduler) bool { return !s.seen && !present.Has(name) })
 	return list, r.version
 }
 
@@ -235,10 +235,10 @@ func (r *Registry) scheduler(name string) *scheduler {
 
 // note looks for traces of the scheduler on a pod, and reports whether it found the first.
 func (s *scheduler) note(pod *v1.Pod) bool {
-	before := s.served
-	s.served = s.served || pod.Spec.NodeName != "" || nominee(pod) != "" ||
+	before := s.seen
+	s.seen = s.seen || pod.Spec.NodeName != "" || nominee(pod) != "" ||
 		slices.ContainsFunc(pod.Status.Conditions, isPodScheduled)
-	return s.served != before
+	return s.seen != before
 }
 
 // isPodScheduled is not true of the condition with which the API server creates pods that have

@@ -56,8 +56,8 @@ func describe(contenders []Contender) []string {
 			continue
 		}
 		name := c.Pod.Name
-		if c.Served {
-			name += " served"
+		if c.SchedulerSeen {
+			name += " seen"
 		}
 		if c.Bound {
 			name += " bound"
@@ -111,14 +111,14 @@ func TestWhoCounts(t *testing.T) {
 		now, then []string // then is after a minute
 	}{
 		"new":                            {pod: pod("p"), now: []string{"p"}},
-		"nominated":                      {pod: pod("p", nominated), now: []string{"p served decided"}, then: []string{"p served decided"}},
-		"rejected":                       {pod: pod("p", rejectedPod), now: []string{"p served rejected"}, then: []string{"p served rejected"}},
-		"nominated after a rejection":    {pod: pod("p", rejectedPod, nominated), now: []string{"p served"}, then: []string{"p served"}},
+		"nominated":                      {pod: pod("p", nominated), now: []string{"p seen decided"}, then: []string{"p seen decided"}},
+		"rejected":                       {pod: pod("p", rejectedPod), now: []string{"p seen rejected"}, then: []string{"p seen rejected"}},
+		"nominated after a rejection":    {pod: pod("p", rejectedPod, nominated), now: []string{"p seen"}, then: []string{"p seen"}},
 		"bound before it was heard of":   {pod: pod("p", bound), now: []string{"p bound"}},
 		"bound at the start":             {pod: pod("p", bound), initial: true},
 		"waiting at the start":           {pod: pod("p"), initial: true, now: []string{"p"}},
 		"without the gates that it had":  {pod: pod("p", onceGated), now: []string{"p"}},
-		"nominated, and gated before":    {pod: pod("p", onceGated, nominated), now: []string{"p served decided"}, then: []string{"p served decided"}},
+		"nominated, and gated before":    {pod: pod("p", onceGated, nominated), now: []string{"p seen decided"}, then: []string{"p seen decided"}},
 		"over":                           {pod: pod("p", ended)},
 		"going":                          {pod: pod("p", leaving)},
 		"with a gate":                    {pod: pod("p", gated)},
@@ -146,13 +146,13 @@ func TestLife(t *testing.T) {
 	w.Update(pod("p"))
 	require.Equal(t, []string{"p", "q", "r"}, w.names())
 	w.Update(pod("p", bound))
-	require.Equal(t, []string{"p served bound", "q served", "r served"}, w.names())
+	require.Equal(t, []string{"p seen bound", "q seen", "r seen"}, w.names())
 	w.Delete("q")
 	w.pass(Memory)
 	w.Update(pod("p", bound))
-	require.Equal(t, []string{"p served bound", "r served"}, w.names())
+	require.Equal(t, []string{"p seen bound", "r seen"}, w.names())
 	w.pass(time.Second)
-	require.Equal(t, []string{"r served"}, w.names(), "its scheduler is known to run")
+	require.Equal(t, []string{"r seen"}, w.names(), "its scheduler is known to run")
 	w.Own("other")
 	require.Empty(t, w.names(), "a profile was added")
 }
@@ -188,11 +188,11 @@ func TestLearn(t *testing.T) {
 	w.Update(pod("p", bound))
 	w.Add(pod("q"), false)
 	w.Learn("other", false)
-	require.Equal(t, []string{"p served bound", "q served"}, w.names())
+	require.Equal(t, []string{"p seen bound", "q seen"}, w.names())
 	w.Learn("other", true)
-	require.Equal(t, []string{"p served bound", "q served"}, w.names(), "somebody may want us to believe that")
+	require.Equal(t, []string{"p seen bound", "q seen"}, w.names(), "somebody may want us to believe that")
 	w.pass(distrust + time.Second)
-	require.Equal(t, []string{"q served"}, w.names(), "what was learned long ago does not come back")
+	require.Equal(t, []string{"q seen"}, w.names(), "what was learned long ago does not come back")
 	w.Learn("other", true)
 	require.Empty(t, w.names(), "it was exchanged once more")
 }
@@ -210,11 +210,11 @@ func TestOldPods(t *testing.T) {
 	for range 3 {
 		w.Update(pod("old", bound))
 	}
-	require.Equal(t, []string{"p served"}, w.names())
+	require.Equal(t, []string{"p seen"}, w.names())
 	w.Update(pod("p", bound))
 	w.Add(pod("made bound", bound), false)
 	w.Add(pod("q"), false)
-	require.Equal(t, []string{"made bound served bound", "p served bound", "q served"}, w.names())
+	require.Equal(t, []string{"made bound seen bound", "p seen bound", "q seen"}, w.names())
 }
 
 // TestListSince: whoever has a version of the list need only look at what came after it.
@@ -236,16 +236,16 @@ func TestListSince(t *testing.T) {
 	w.ClaimMade("of nobody")
 	require.Equal(t, []string{"q"}, changed())
 	w.Update(pod("p", nominated))
-	require.Equal(t, []string{"p served decided", "q served"}, changed(), "its scheduler has shown itself")
+	require.Equal(t, []string{"p seen decided", "q seen"}, changed(), "its scheduler has shown itself")
 	w.Update(pod("p", bound))
-	require.Equal(t, []string{"p served bound"}, changed())
+	require.Equal(t, []string{"p seen bound"}, changed())
 	w.Add(pod("s", bound), false)
-	require.Equal(t, []string{"s served bound"}, changed())
+	require.Equal(t, []string{"s seen bound"}, changed())
 	w.Learn("other", true)
 	require.Empty(t, changed())
 	w.pass(time.Second)
 	w.Learn("other", false)
-	require.Equal(t, []string{"p served bound", "q served", "s served bound"}, changed(), "it was exchanged")
+	require.Equal(t, []string{"p seen bound", "q seen", "s seen bound"}, changed(), "it was exchanged")
 	w.Learn("other", false)
 	require.Empty(t, changed(), "nothing new")
 	w.Delete("q")

@@ -84,7 +84,7 @@ func competitionOf(pod contenders.Contender, now time.Time) competition {
 		return competition{}
 	case pod.Decided:
 		return competition{decided: pod.Since}
-	case pod.Served:
+	case pod.SchedulerSeen:
 		return competition{active: pod.Since}
 	case waits <= Youth:
 		return competition{young: pod.Since}

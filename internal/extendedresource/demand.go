@@ -13,7 +13,7 @@ import (
 )
 
 // Demand is what a pod asks of devices by extended resources, in one attempt to schedule it.
-// What has to be allocated depends on the node: devices serve what no device plugin offers there.
+// What has to be allocated depends on the node: devices back what no device plugin offers there.
 // VariantOn is safe for concurrent use.
 type Demand struct {
 	pod       *v1.Pod
@@ -32,7 +32,7 @@ type Demand struct {
 
 	// mutex protects what Filter writes for several nodes at once.
 	mutex sync.Mutex
-	// variants by which of the resources devices have to serve, see kindOf.
+	// variants by which of the resources devices have to back, see kindOf.
 	variants map[string]*Variant
 	// onNode has the variants of nodes that were filtered.
 	onNode map[string]*Variant
@@ -101,7 +101,7 @@ func (d *Demand) Full() *Variant { return d.full }
 // The kind of a node has one of these for each of the pod's extended resources.
 const (
 	offered = '-' // by a device plugin
-	lacking = 'd' // devices have to serve it
+	lacking = 'd' // devices have to back it
 )
 
 // kindOf appends the kind of a node. It fails if a resource is not to be had there.
@@ -180,7 +180,7 @@ func (d *Demand) unfit(v *Variant, requests *Requests) error {
 	// Otherwise the server would drop what tells the kubelet about the claim, and the pod
 	// would run without its devices.
 	if v.Claim != nil && !d.recordable() {
-		return fmt.Errorf("devices would have to serve the pod's extended resources on this node, which the API server is too old for " +
+		return fmt.Errorf("devices would have to back the pod's extended resources on this node, which the API server is too old for " +
 			"(it has no claims in resource.k8s.io/v1); use a ResourceClaim")
 	}
 	return nil

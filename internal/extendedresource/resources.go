@@ -12,7 +12,7 @@ import (
 )
 
 // Resource is an extended resource that a pod's containers ask for by name and that devices
-// may serve: on a node where no device plugin offers it, if a device class stands for it.
+// may back: on a node where no device plugin offers it, if a device class stands for it.
 // NodeResourcesFit leaves those nodes to this scheduler's plugin.
 type Resource struct {
 	Name v1.ResourceName
@@ -54,19 +54,19 @@ func has(resources []Resource, name v1.ResourceName) bool {
 	return slices.ContainsFunc(resources, func(r Resource) bool { return r.Name == name })
 }
 
-// Served returns the resources for which a class stands.
-func Served(resources []Resource) []Resource {
-	var served []Resource
+// Backed returns the resources for which a class stands.
+func Backed(resources []Resource) []Resource {
+	var backed []Resource
 	for _, resource := range resources {
 		if resource.Class != nil {
-			served = append(served, resource)
+			backed = append(backed, resource)
 		}
 	}
-	return served
+	return backed
 }
 
-// AnyServed reports whether a class stands for any of the resources.
-func AnyServed(resources []Resource) bool {
+// AnyBacked reports whether a class stands for any of the resources.
+func AnyBacked(resources []Resource) bool {
 	return slices.ContainsFunc(resources, func(r Resource) bool { return r.Class != nil })
 }
 
@@ -87,13 +87,13 @@ func AsksFor(pod *v1.Pod, class *resourceapi.DeviceClass) bool {
 	return false
 }
 
-// Unserved are extended resources for which there was no class when an attempt began, so that
+// Unbacked are extended resources for which there was no class when an attempt began, so that
 // devices have nothing to do with them. It implements fwk.StateData.
-type Unserved []v1.ResourceName
+type Unbacked []v1.ResourceName
 
-// NewUnserved returns the names of resources none of which has a class.
-func NewUnserved(resources []Resource) Unserved {
-	names := make(Unserved, len(resources))
+// NewUnbacked returns the names of resources none of which has a class.
+func NewUnbacked(resources []Resource) Unbacked {
+	names := make(Unbacked, len(resources))
 	for i, resource := range resources {
 		names[i] = resource.Name
 	}
@@ -101,11 +101,11 @@ func NewUnserved(resources []Resource) Unserved {
 }
 
 // Clone implements fwk.StateData.
-func (u Unserved) Clone() fwk.StateData { return u }
+func (u Unbacked) Clone() fwk.StateData { return u }
 
 // Check fails if there is a class for any of them by now. NodeResourcesFit may then have left
 // nodes to the plugin that it was not asked about, and the pod would run there without devices.
-func (u Unserved) Check(classes fwk.DeviceClassResolver) error {
+func (u Unbacked) Check(classes fwk.DeviceClassResolver) error {
 	for _, name := range u {
 		if class := classes.GetDeviceClass(name); class != nil {
 			return fmt.Errorf("device class %s stands for extended resource %s since the pod was looked at; trying again", class.Name, name)

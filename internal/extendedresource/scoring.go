@@ -17,7 +17,7 @@ import (
 // Scoring tells the scheduler's manager of claims what is in flight.
 //
 // NodeResourcesFit and NodeResourcesBalancedAllocation can be configured to score nodes by
-// extended resources. Where devices serve these, they count what is allocated in the
+// extended resources. Where devices back these, they count what is allocated in the
 // manager. The ledger is not known to them, so what is in flight has to be told there as well:
 // from Reserve until the manager knows the written claim.
 //

@@ -51,7 +51,7 @@ func (m Maker) RemoveUncreated(ctx context.Context, pod *v1.Pod, wanted *resourc
 	return m.Writer.Remove(ctx, claim, pod.UID)
 }
 
-// Record writes into the pod's status which claim serves which of its extended resources. The
+// Record writes into the pod's status which claim backs which of its extended resources. The
 // kubelet goes by that. It has to be the last thing that is written before the pod is bound,
 // because the API server does not let it be taken back.
 func Record(ctx context.Context, client kubernetes.Interface, pod *v1.Pod, claim *resourceapi.ResourceClaim, mappings []v1.ContainerExtendedResourceRequest) error {

@@ -106,7 +106,7 @@ func (x *Index) Find(ctx context.Context, task *allocator.Task) *Answer {
 		return nil
 	}
 	for _, name := range x.outdated(a) {
-		fits, how, err := x.mayServe(ctx, task, name)
+		fits, how, err := x.mayFit(ctx, task, name)
 		if fits {
 			a.nodes[name] = how
 		} else {
@@ -167,9 +167,9 @@ func (x *Index) outdated(a *Answer) []string {
 	return slices.Compact(names)
 }
 
-// mayServe reports whether a node has devices for the task. Whatever keeps the question
+// mayFit reports whether a node has devices for the task. Whatever keeps the question
 // from being answered is for the scheduler to meet on that node; it is returned as well.
-func (x *Index) mayServe(ctx context.Context, task *allocator.Task, name string) (bool, certainty, error) {
+func (x *Index) mayFit(ctx context.Context, task *allocator.Task, name string) (bool, certainty, error) {
 	node := x.node(name)
 	if node == nil {
 		return true, uncertain, nil

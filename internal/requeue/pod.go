@@ -225,14 +225,14 @@ func (p *Pod) stopTimer() {
 
 // extendedWant is what a waiting pod wants for its extended resources.
 type extendedWant struct {
-	// claim is the one that would be made where devices have to serve all of them.
+	// claim is the one that would be made where devices have to back all of them.
 	claim *resourceapi.ResourceClaim
 	// leftOver is set if an earlier attempt has left a claim that may be in the way.
 	leftOver bool
 }
 
 // WantsExtended notes what the attempt found out about the pod's extended resources: the claim
-// that would be made where devices have to serve all of them, and whether an earlier attempt has
+// that would be made where devices have to back all of them, and whether an earlier attempt has
 // left a claim that may be in the way.
 func (p *Pod) WantsExtended(claim *resourceapi.ResourceClaim, leftOver bool) {
 	p.mutex.Lock()

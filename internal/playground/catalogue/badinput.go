@@ -8,7 +8,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
 )
 
-// badInputScenarios show requests that can never be served, and that they are
+// badInputScenarios show requests that can never be satisfied, and that they are
 // in nobody's way.
 func badInputScenarios() []scenario.Scenario {
 	return []scenario.Scenario{impossibleCounts(), brokenClaimSelector(), brokenClassSelector(), refusedByTheAPI()}
@@ -102,7 +102,7 @@ func refusedByTheAPI() scenario.Scenario {
 	admin := builder.Request("gpu", gpuClass).All().Admin()
 	return scenario.Scenario{
 		Name:    name,
-		Shows:   "What the API server itself refuses never reaches the scheduler; the next claim is served.",
+		Shows:   "What the API server itself refuses never reaches the scheduler; the next claim is allocated.",
 		Cluster: gpuNodes(name, 1, 1),
 		Steps: []scenario.Step{
 			scenario.Refused(builder.Claim("negative", gpus(-1)).Obj(), "count"),

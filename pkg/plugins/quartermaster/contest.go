@@ -64,13 +64,13 @@ func (c contestedCluster) ClaimsOf(pod *v1.Pod) ([]*resourceapi.ResourceClaim, e
 
 // ClaimToMake implements contest.Cluster.
 func (c contestedCluster) ClaimToMake(pod *v1.Pod) *resourceapi.ResourceClaim {
-	served := extendedresource.Served(c.pl.extendedResources(pod))
-	if len(served) == 0 {
+	backed := extendedresource.Backed(c.pl.extendedResources(pod))
+	if len(backed) == 0 {
 		return nil
 	}
 	return &resourceapi.ResourceClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, UID: pod.UID},
-		Spec:       resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: extendedresource.RequestsFor(pod, served).Devices}},
+		Spec:       resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: extendedresource.RequestsFor(pod, backed).Devices}},
 	}
 }
 

@@ -66,7 +66,7 @@ type cycle struct {
 	// mutex protects what Filter writes for several nodes at once.
 	mutex sync.Mutex
 	// known says which nodes have devices for the task, or for that of nodes where devices
-	// serve all extended resources; nil if nothing is known.
+	// back all extended resources; nil if nothing is known.
 	known *nodecache.Answer
 	// narrowedTo are the nodes that PreFilter named; nil if it named none.
 	narrowedTo sets.Set[string]

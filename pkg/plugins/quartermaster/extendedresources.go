@@ -23,34 +23,34 @@ func (pl *Quartermaster) extendedResources(pod *v1.Pod) []extendedresource.Resou
 	return extendedresource.Of(pod, pl.handle.SharedDRAManager().DeviceClassResolver())
 }
 
-// unservedKey is where PreFilter notes extended resources for which there was no class.
-const unservedKey fwk.StateKey = Name + ".Unserved"
+// unbackedKey is where PreFilter notes extended resources for which there was no class.
+const unbackedKey fwk.StateKey = Name + ".Unbacked"
 
-// noteUnserved notes the resources without a class.
-func noteUnserved(cs fwk.CycleState, resources []extendedresource.Resource) {
+// noteUnbacked notes the resources without a class.
+func noteUnbacked(cs fwk.CycleState, resources []extendedresource.Resource) {
 	if len(resources) > 0 {
-		cs.Write(unservedKey, extendedresource.NewUnserved(resources))
+		cs.Write(unbackedKey, extendedresource.NewUnbacked(resources))
 	}
 }
 
-// stillUnserved fails if there is a class by now for what PreFilter has noted.
-func (pl *Quartermaster) stillUnserved(cs fwk.CycleState) error {
+// stillUnbacked fails if there is a class by now for what PreFilter has noted.
+func (pl *Quartermaster) stillUnbacked(cs fwk.CycleState) error {
 	if !pl.features.EnableDRAExtendedResource {
 		return nil
 	}
-	data, err := cs.Read(unservedKey)
+	data, err := cs.Read(unbackedKey)
 	if err != nil {
 		return nil // There are none.
 	}
-	names, _ := data.(extendedresource.Unserved)
+	names, _ := data.(extendedresource.Unbacked)
 	return names.Check(pl.handle.SharedDRAManager().DeviceClassResolver())
 }
 
 // demandExtended begins with the extended resources of a pod. It adds the claim that an
 // earlier attempt has left to those of the cycle.
 func (pl *Quartermaster) demandExtended(cs fwk.CycleState, c *cycle, pod *v1.Pod, resources []extendedresource.Resource) *fwk.Status {
-	if !extendedresource.AnyServed(resources) {
-		noteUnserved(cs, resources)
+	if !extendedresource.AnyBacked(resources) {
+		noteUnbacked(cs, resources)
 		return nil
 	}
 	pl.scoring.Begin()
@@ -133,7 +133,7 @@ func (c *cycle) leaveExtended() {
 	})
 }
 
-// recordExtended tells the kubelet which claim serves the pod's extended resources.
+// recordExtended tells the kubelet which claim backs the pod's extended resources.
 func (pl *Quartermaster) recordExtended(ctx context.Context, c *cycle, pod *v1.Pod) error {
 	if c.extended == nil || c.extended.Chosen() == nil || c.extended.Chosen().Claim == nil {
 		return nil

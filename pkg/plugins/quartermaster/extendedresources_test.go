@@ -26,7 +26,7 @@ func TestFilterExtendedResources(t *testing.T) {
 	}
 	const nicOnly = `device.driver == "nic.example.com"`
 	const gpuOnly = `device.driver != "nic.example.com"`
-	twoClasses := []runtime.Object{serving(builder.Class("gpu", gpuOnly), gpuResource), serving(builder.Class("nic", nicOnly), nicResource)}
+	twoClasses := []runtime.Object{backing(builder.Class("gpu", gpuOnly), gpuResource), backing(builder.Class("nic", nicOnly), nicResource)}
 	tests := map[string]struct {
 		objects []runtime.Object
 		pod     *v1.Pod
@@ -34,18 +34,18 @@ func TestFilterExtendedResources(t *testing.T) {
 		want    []string
 		reasons map[string]string
 	}{
-		"explicit name": {objects: servedNodes(1, "n1"), pod: gpuPod("p", "1"), want: []string{"n1"}},
+		"explicit name": {objects: backedNodes(1, "n1"), pod: gpuPod("p", "1"), want: []string{"n1"}},
 		"implicit name": {objects: gpuNodes(1, "n1"), pod: newPod("p", asks("main", implicitGPU, "1")), want: []string{"n1"}},
 		"too many": {
-			objects: servedNodes(2, "n1"), pod: gpuPod("p", "3"),
+			objects: backedNodes(2, "n1"), pod: gpuPod("p", "3"),
 			reasons: map[string]string{"n1": "cannot allocate all claims: extended resource example.com/gpu of container main: 2 devices match, 3 are wanted"},
 		},
 		"no class": {objects: gpuNodes(1, "n1"), pod: gpuPod("p", "1"), skipped: true, want: []string{"n1"}},
 		"none of it wanted": {
-			objects: servedNodes(1, "n1"), pod: gpuPod("p", "0"), skipped: true, want: []string{"n1"},
+			objects: backedNodes(1, "n1"), pod: gpuPod("p", "0"), skipped: true, want: []string{"n1"},
 		},
-		"a device plugin offers it on one node, devices serve it on another": {
-			objects: append(servedNodes(1, "n1"), offering("n2", gpuResource, "4"), offering("n3", gpuResource, "0"), builder.Node("n4"),
+		"a device plugin offers it on one node, devices back it on another": {
+			objects: append(backedNodes(1, "n1"), offering("n2", gpuResource, "4"), offering("n3", gpuResource, "0"), builder.Node("n4"),
 				builder.NodeSlice("n3", builder.Device("gpu")).Obj()),
 			pod: gpuPod("p", "1"), want: []string{"n1", "n2", "n3"},
 			reasons: map[string]string{"n4": "cannot allocate all claims: extended resource example.com/gpu of container main: the node has no devices that can be used"},
@@ -56,22 +56,22 @@ func TestFilterExtendedResources(t *testing.T) {
 			reasons: map[string]string{"n2": "cannot allocate all claims: extended resource example.com/gpu of container main: no device matches class gpu"},
 		},
 		"no class stands for the other one": {
-			objects: append(servedNodes(1, "n1"), offering("n2", gpuResource, "4", nicResource, "1")),
+			objects: append(backedNodes(1, "n1"), offering("n2", gpuResource, "4", nicResource, "1")),
 			pod:     gpuPod("p", "1", asks("net", nicResource, "1")), want: []string{"n2"},
 			reasons: map[string]string{"n1": "the node does not offer example.com/nic, and no device class stands for it"},
 		},
 		"with a claim": {
-			objects: append(servedNodes(2, "n1"), gpus("c", 1).Obj()),
+			objects: append(backedNodes(2, "n1"), gpus("c", 1).Obj()),
 			pod:     gpuPod("p", "1", uses("c")), want: []string{"n1"},
 		},
 		"with a claim, both do not fit": {
-			objects: append(servedNodes(2, "n1"), gpus("c", 2).Obj(), offering("n2", gpuResource, "1"),
+			objects: append(backedNodes(2, "n1"), gpus("c", 2).Obj(), offering("n2", gpuResource, "1"),
 				builder.NodeSlice("n2", builder.NumberedDevices("gpu", 2)...).Obj()),
 			pod: gpuPod("p", "1", uses("c")), want: []string{"n2"},
 			reasons: map[string]string{"n1": "cannot allocate all claims: claims default/c and the pod's extended resources want 3 devices of class gpu together, 2 match"},
 		},
 		"more requests than a claim can have": {
-			objects: append(servedNodes(32, "n1"), offering("n2", gpuResource, "64")),
+			objects: append(backedNodes(32, "n1"), offering("n2", gpuResource, "64")),
 			pod:     newPod("p", many(33, gpuResource)...), want: []string{"n2"},
 			reasons: map[string]string{"n1": "the extended resources of the pod's containers would take 33 requests for devices, " +
 				"a claim can have 32; use ResourceClaims, or fewer containers that ask for devices"},
@@ -96,7 +96,7 @@ func TestFilterExtendedResources(t *testing.T) {
 // TestResizeLeavesExtendedResourcesAlone: devices do not change with the pod's size.
 func TestResizeLeavesExtendedResourcesAlone(t *testing.T) {
 	t.Parallel()
-	inCluster(t, servedNodes(0, "n1"), func(t *testing.T, f *fixture) {
+	inCluster(t, backedNodes(0, "n1"), func(t *testing.T, f *fixture) {
 		pod := gpuPod("p", "1", func(pod *v1.Pod) {
 			pod.Spec.NodeName = "n1"
 			pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodResizePending, Reason: v1.PodReasonDeferred, Status: v1.ConditionTrue}}
@@ -110,7 +110,7 @@ func TestResizeLeavesExtendedResourcesAlone(t *testing.T) {
 // TestFeatureOff: without the feature, such a pod is of no concern to the plugin.
 func TestFeatureOff(t *testing.T) {
 	t.Parallel()
-	inCluster(t, servedNodes(0, "n1"), func(t *testing.T, f *fixture) {
+	inCluster(t, backedNodes(0, "n1"), func(t *testing.T, f *fixture) {
 		f.pl.features.EnableDRAExtendedResource = false
 		require.True(t, f.mustBegin(gpuPod("p", "1")).skipped)
 	})
@@ -124,7 +124,7 @@ func TestClassAppearsWhileThePodIsScheduled(t *testing.T) {
 		for name, pod := range map[string]*v1.Pod{"alone": gpuPod("p", "1"), "with a claim": gpuPod("q", "1", uses("c"))} {
 			a := f.mustBegin(pod).filter()
 			require.Equal(t, []string{"n1"}, a.feasible, name)
-			f.replace(servingClass("gpu", gpuResource))
+			f.replace(backingClass("gpu", gpuResource))
 			f.settle()
 			status := a.reserve("n1")
 			require.Equal(t, "device class gpu stands for extended resource example.com/gpu since the pod was looked at; trying again", status.Message(), name)
@@ -160,12 +160,12 @@ func gpuPod(name, quantity string, edits ...func(*v1.Pod)) *v1.Pod {
 	return newPod(name, append([]func(*v1.Pod){asks("main", gpuResource, quantity)}, edits...)...)
 }
 
-// servingClass is a class that stands for an extended resource.
-func servingClass(name, resource string) *resourceapi.DeviceClass {
-	return serving(builder.Class(name), resource)
+// backingClass is a class that stands for an extended resource.
+func backingClass(name, resource string) *resourceapi.DeviceClass {
+	return backing(builder.Class(name), resource)
 }
 
-func serving(class *resourceapi.DeviceClass, resource string) *resourceapi.DeviceClass {
+func backing(class *resourceapi.DeviceClass, resource string) *resourceapi.DeviceClass {
 	class.Spec.ExtendedResourceName = &resource
 	return class
 }
@@ -177,10 +177,10 @@ func offering(node string, resources ...string) *v1.Node {
 	return result
 }
 
-// servedNodes is gpuNodes with a class that stands for gpuResource.
-func servedNodes(n int, names ...string) []runtime.Object {
+// backedNodes is gpuNodes with a class that stands for gpuResource.
+func backedNodes(n int, names ...string) []runtime.Object {
 	objects := gpuNodes(n, names...)
-	objects[0] = servingClass("gpu", gpuResource)
+	objects[0] = backingClass("gpu", gpuResource)
 	return objects
 }
 
@@ -189,7 +189,7 @@ func servedNodes(n int, names ...string) []runtime.Object {
 func TestNarrowForExtendedResources(t *testing.T) {
 	t.Parallel()
 	const nodes = 8
-	objects := servedNodes(0)
+	objects := backedNodes(0)
 	for i := range nodes {
 		name := fmt.Sprintf("n%d", i)
 		objects = append(objects, builder.Node(name), builder.NodeSlice(name, builder.Device("gpu-0")).Obj())
@@ -234,10 +234,10 @@ func TestNarrowForExtendedResources(t *testing.T) {
 }
 
 // An API server that does not know the field in the pod's status must not get pods that
-// need it onto nodes where devices would serve them.
+// need it onto nodes where devices would back them.
 func TestExtendedResourcesOnAnOldServer(t *testing.T) {
 	t.Parallel()
-	inCluster(t, append(servedNodes(1, "n1"), offering("n2", gpuResource, "4")), func(t *testing.T, f *fixture) {
+	inCluster(t, append(backedNodes(1, "n1"), offering("n2", gpuResource, "4")), func(t *testing.T, f *fixture) {
 		f.pl.storesExtended = func() bool { return false }
 		a := f.mustBegin(gpuPod("p", "1")).filter()
 		require.Equal(t, []string{"n2"}, a.feasible, "where a device plugin offers it, nothing has to be recorded")
@@ -249,7 +249,7 @@ func TestExtendedResourcesOnAnOldServer(t *testing.T) {
 // A server that drops the field says nothing. The pod is not bound, and nothing stays.
 func TestExtendedStatusIsDropped(t *testing.T) {
 	t.Parallel()
-	inCluster(t, servedNodes(1, "n1"), func(t *testing.T, f *fixture) {
+	inCluster(t, backedNodes(1, "n1"), func(t *testing.T, f *fixture) {
 		f.server.client.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, &v1.Pod{}, nil
 		})
@@ -280,7 +280,7 @@ func (f *fixture) managed() []string {
 // TestScoringSeesWhatIsInFlight: from Reserve on, at every step, and not after a failure.
 func TestScoringSeesWhatIsInFlight(t *testing.T) {
 	t.Parallel()
-	inCluster(t, append(servedNodes(3, "n1"), gpus("c", 1).Obj()), func(t *testing.T, f *fixture) {
+	inCluster(t, append(backedNodes(3, "n1"), gpus("c", 1).Obj()), func(t *testing.T, f *fixture) {
 		plain := f.mustBegin(newPod("plain", uses("c"))).filter()
 		require.NoError(t, plain.reserve("n1").AsError())
 		require.Empty(t, f.managed(), "nobody looks")
@@ -315,7 +315,7 @@ func TestScoringSeesWhatIsInFlight(t *testing.T) {
 // it. Until then it stays in flight there.
 func TestScoringWithLateInformer(t *testing.T) {
 	t.Parallel()
-	inCluster(t, servedNodes(1, "n1"), func(t *testing.T, f *fixture) {
+	inCluster(t, backedNodes(1, "n1"), func(t *testing.T, f *fixture) {
 		written := with(extendedresource.NewClaim(gpuPod("p", "1")), allocate("n1", "gpu-0"), func(claim *resourceapi.ResourceClaim) {
 			claim.ResourceVersion = "2000000"
 		})

@@ -21,7 +21,7 @@ import (
 func TestGangWithExtendedResources(t *testing.T) {
 	t.Parallel()
 	pods := []*v1.Pod{gpuPod("p0", "2", member), gpuPod("p1", "1", member), gpuPod("p2", "1", member, uses("own"))}
-	objects := plus(servedNodes(3, "n1", "n2"), gpus("own", 1).Obj(), pods[0], pods[1], pods[2])
+	objects := plus(backedNodes(3, "n1", "n2"), gpus("own", 1).Obj(), pods[0], pods[1], pods[2])
 	inGang(t, newPodGroup(), objects, func(t *testing.T, g *gang) {
 		g.schedule(pods...)
 		claims, err := g.client.ResourceV1().ResourceClaims("").List(g.ctx, metav1.ListOptions{})
@@ -42,7 +42,7 @@ func TestGangWithExtendedResources(t *testing.T) {
 func TestExtendedResourcesOfAGangThatDoesNotFit(t *testing.T) {
 	t.Parallel()
 	pods := []*v1.Pod{gpuPod("p0", "2", member), gpuPod("p1", "2", member)}
-	inGang(t, newPodGroup(), plus(servedNodes(3, "n1"), pods[0], pods[1]), func(t *testing.T, g *gang) {
+	inGang(t, newPodGroup(), plus(backedNodes(3, "n1"), pods[0], pods[1]), func(t *testing.T, g *gang) {
 		require.NotEmpty(t, g.try(pods...)["p1"])
 		claims, err := g.client.ResourceV1().ResourceClaims("").List(g.ctx, metav1.ListOptions{})
 		require.NoError(t, err)
@@ -83,7 +83,7 @@ func TestDeviceOfAGroupFails(t *testing.T) {
 // extended resources is on a node where the pod cannot be.
 func TestLeftOverOfAGangThatDoesNotFit(t *testing.T) {
 	t.Parallel()
-	inCluster(t, servedNodes(2, "n1", "n2"), func(t *testing.T, f *fixture) {
+	inCluster(t, backedNodes(2, "n1", "n2"), func(t *testing.T, f *fixture) {
 		pod := gpuPod("p", "2", member)
 		f.create(pod)
 		g := f.dieOn(pod, "n2", "patch/status", "").gangOf(newPodGroup())

@@ -25,7 +25,7 @@ func (pl *Quartermaster) isSchedulableAfterClassChange(_ klog.Logger, pod *v1.Po
 	if pl.legacy.DependsOnClass(pod, class.Name) {
 		return fwk.Queue, nil
 	}
-	if pl.mayServe(pod, oldObj, class) {
+	if pl.mayBack(pod, oldObj, class) {
 		return fwk.Queue, nil
 	}
 	claims, err := pl.claimsWanted(pod)
@@ -47,7 +47,7 @@ func (pl *Quartermaster) isSchedulableAfterNodeChange(_ klog.Logger, pod *v1.Pod
 	if !ok {
 		return fwk.Queue, nil
 	}
-	if extendedresource.AnyServed(pl.extendedResources(pod)) {
+	if extendedresource.AnyBacked(pl.extendedResources(pod)) {
 		return fwk.Queue, nil
 	}
 	if old, ok := oldObj.(*v1.Node); ok && apiequality.Semantic.DeepEqual(old.Labels, node.Labels) &&
@@ -107,9 +107,9 @@ func (pl *Quartermaster) claimsWanted(pod *v1.Pod) ([]*resourceapi.ResourceClaim
 	return claims, nil
 }
 
-// mayServe reports whether a class stands for an extended resource of the pod, or did so
+// mayBack reports whether a class stands for an extended resource of the pod, or did so
 // before it changed: another class may do so now.
-func (pl *Quartermaster) mayServe(pod *v1.Pod, before any, class *resourceapi.DeviceClass) bool {
+func (pl *Quartermaster) mayBack(pod *v1.Pod, before any, class *resourceapi.DeviceClass) bool {
 	if !pl.features.EnableDRAExtendedResource {
 		return false
 	}

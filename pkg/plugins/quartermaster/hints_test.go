@@ -209,7 +209,7 @@ func TestNodeHints(t *testing.T) {
 // TestExtendedWokenByFreedDevices: a pod waits for devices that other claims hold.
 func TestExtendedWokenByFreedDevices(t *testing.T) {
 	t.Parallel()
-	objects := append(servedNodes(1, "n1"), gpus("held", 1).Allocated("n1", "gpu-0"),
+	objects := append(backedNodes(1, "n1"), gpus("held", 1).Allocated("n1", "gpu-0"),
 		gpus("nic", 1).Modify(func(claim *resourceapi.ResourceClaim) { claim.Namespace = builder.Namespace }).Allocated("n1-nics", "nic-0"))
 	inCluster(t, objects, func(t *testing.T, f *fixture) {
 		pod := gpuPod("p", "1")
@@ -230,7 +230,7 @@ func TestExtendedWokenByFreedDevices(t *testing.T) {
 // TestExtendedWokenByEndOfAnotherPod: its claim goes, and with it the devices.
 func TestExtendedWokenByEndOfAnotherPod(t *testing.T) {
 	t.Parallel()
-	inCluster(t, servedNodes(1, "n1"), func(t *testing.T, f *fixture) {
+	inCluster(t, backedNodes(1, "n1"), func(t *testing.T, f *fixture) {
 		first, second := gpuPod("first", "1"), gpuPod("second", "1")
 		f.create(first)
 		f.create(second)
@@ -246,7 +246,7 @@ func TestExtendedWokenByEndOfAnotherPod(t *testing.T) {
 // withoutDevices runs a test with a pod that was rejected because there are no devices for
 // the extended resource that it asks for.
 func withoutDevices(t *testing.T, test func(t *testing.T, f *fixture, pod *v1.Pod)) {
-	objects := []runtime.Object{serving(builder.Class("gpu", `device.driver == "gpu.example.com"`), gpuResource), builder.Node("n1")}
+	objects := []runtime.Object{backing(builder.Class("gpu", `device.driver == "gpu.example.com"`), gpuResource), builder.Node("n1")}
 	inCluster(t, objects, func(t *testing.T, f *fixture) {
 		pod := gpuPod("p", "1")
 		f.create(pod)
@@ -276,13 +276,13 @@ func TestHintsForExtendedResources(t *testing.T) {
 		before, after runtime.Object
 		want          fwk.QueueingHint
 	}{
-		"node":                            {hint: (*Quartermaster).isSchedulableAfterNodeChange, after: builder.Node("n2"), want: fwk.Queue},
-		"node with another device plugin": {hint: (*Quartermaster).isSchedulableAfterNodeChange, before: builder.Node("n1"), after: offering("n1", gpuResource, "1"), want: fwk.Queue},
-		"its class":                       {hint: (*Quartermaster).isSchedulableAfterClassChange, before: servingClass("gpu", gpuResource), after: serving(builder.Class("gpu", "true"), gpuResource), want: fwk.Queue},
-		"its class in nothing but labels": {hint: (*Quartermaster).isSchedulableAfterClassChange, before: servingClass("gpu", gpuResource), after: servingClass("gpu", gpuResource)},
-		"its class serves another one":    {hint: (*Quartermaster).isSchedulableAfterClassChange, before: servingClass("gpu", gpuResource), after: servingClass("gpu", nicResource), want: fwk.Queue},
-		"another class for the resource":  {hint: (*Quartermaster).isSchedulableAfterClassChange, after: servingClass("new", gpuResource), want: fwk.Queue},
-		"another class":                   {hint: (*Quartermaster).isSchedulableAfterClassChange, after: servingClass("new", nicResource)},
+		"node":                             {hint: (*Quartermaster).isSchedulableAfterNodeChange, after: builder.Node("n2"), want: fwk.Queue},
+		"node with another device plugin":  {hint: (*Quartermaster).isSchedulableAfterNodeChange, before: builder.Node("n1"), after: offering("n1", gpuResource, "1"), want: fwk.Queue},
+		"its class":                        {hint: (*Quartermaster).isSchedulableAfterClassChange, before: backingClass("gpu", gpuResource), after: backing(builder.Class("gpu", "true"), gpuResource), want: fwk.Queue},
+		"its class in nothing but labels":  {hint: (*Quartermaster).isSchedulableAfterClassChange, before: backingClass("gpu", gpuResource), after: backingClass("gpu", gpuResource)},
+		"its class stands for another one": {hint: (*Quartermaster).isSchedulableAfterClassChange, before: backingClass("gpu", gpuResource), after: backingClass("gpu", nicResource), want: fwk.Queue},
+		"another class for the resource":   {hint: (*Quartermaster).isSchedulableAfterClassChange, after: backingClass("new", gpuResource), want: fwk.Queue},
+		"another class":                    {hint: (*Quartermaster).isSchedulableAfterClassChange, after: backingClass("new", nicResource)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -23,7 +23,7 @@ func TestExtendedClaimAfterRestart(t *testing.T) {
 	} {
 		t.Run(on, func(t *testing.T) {
 			t.Parallel()
-			inCluster(t, servedNodes(2, "n1", "n2"), func(t *testing.T, f *fixture) {
+			inCluster(t, backedNodes(2, "n1", "n2"), func(t *testing.T, f *fixture) {
 				pod := gpuPod("p", "2")
 				f.create(pod)
 				name := nameFor(pod)
@@ -51,7 +51,7 @@ func TestExtendedClaimAfterRestart(t *testing.T) {
 // bound. It has to go to the same node.
 func TestExtendedClaimAfterRestartBeforeBinding(t *testing.T) {
 	t.Parallel()
-	inCluster(t, servedNodes(1, "n1", "n2"), func(t *testing.T, f *fixture) {
+	inCluster(t, backedNodes(1, "n1", "n2"), func(t *testing.T, f *fixture) {
 		pod := gpuPod("p", "1")
 		f.create(pod)
 		f.bound(pod, "n2")
@@ -69,7 +69,7 @@ func TestExtendedClaimAfterRestartBeforeBinding(t *testing.T) {
 // TestInformerIsLate: the claim that another process has made is met when it is created.
 func TestInformerIsLate(t *testing.T) {
 	t.Parallel()
-	inCluster(t, servedNodes(2, "n1"), func(t *testing.T, f *fixture) {
+	inCluster(t, backedNodes(2, "n1"), func(t *testing.T, f *fixture) {
 		pod := gpuPod("p", "1")
 		f.create(pod)
 		same := extendedresource.NewClaim(pod)
@@ -131,7 +131,7 @@ func TestLeftOverClaims(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			objects := servedNodes(1, "n1", "n2")
+			objects := backedNodes(1, "n1", "n2")
 			for _, claim := range test.claims {
 				objects = append(objects, claim)
 			}
@@ -170,7 +170,7 @@ func TestLeftOverClaimWhileEvaluating(t *testing.T) {
 		claim.Spec.Devices.Requests = builder.Claim("", builder.Request("container-0-request-0", "gpu")).Obj().Spec.Devices.Requests
 		claim.Name = "left"
 	})
-	class := servingClass("gpu", gpuResource)
+	class := backingClass("gpu", gpuResource)
 	class.Spec.Selectors = []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{Expression: `device.attributes["gpu.example.com"].index == 1`}}}
 	inCluster(t, plus(indexed("n0", "n1")[1:], class, left, pod), func(t *testing.T, f *fixture) {
 		f.pl.attemptBudget = 0
@@ -190,7 +190,7 @@ func TestLeftOverClaimOfBoundPod(t *testing.T) {
 	t.Parallel()
 	pod := gpuPod("p", "1", func(pod *v1.Pod) { pod.Spec.NodeName = "n3" })
 	claim := with(extendedresource.NewClaim(pod), allocate("n3", "gpu-0"), reservedFor("p"), onNode("n3"))
-	inCluster(t, append(servedNodes(1, "n1"), pod, claim), func(t *testing.T, f *fixture) {
+	inCluster(t, append(backedNodes(1, "n1"), pod, claim), func(t *testing.T, f *fixture) {
 		require.Equal(t, "Filter", f.schedule(gpuPod("p", "1")).phase)
 		require.Empty(t, f.writes)
 	})
@@ -201,7 +201,7 @@ func TestLeftOverClaimThatOthersUse(t *testing.T) {
 	t.Parallel()
 	pod := gpuPod("p", "1")
 	claim := with(extendedresource.NewClaim(pod), allocate("n3", "gpu-0"), reservedFor("q"), onNode("n3"))
-	inCluster(t, append(servedNodes(1, "n1"), pod, claim), func(t *testing.T, f *fixture) {
+	inCluster(t, append(backedNodes(1, "n1"), pod, claim), func(t *testing.T, f *fixture) {
 		before := f.claim(claim.Name)
 		result := f.schedule(pod)
 		require.Equal(t, "Filter", result.phase)

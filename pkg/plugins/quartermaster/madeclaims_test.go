@@ -19,7 +19,7 @@ func nameFor(pod *v1.Pod) string { return extendedresource.NewClaim(pod).Name }
 
 func TestExtendedClaimIsWritten(t *testing.T) {
 	t.Parallel()
-	inCluster(t, servedNodes(2, "n1"), func(t *testing.T, f *fixture) {
+	inCluster(t, backedNodes(2, "n1"), func(t *testing.T, f *fixture) {
 		pod := gpuPod("p", "2")
 		f.create(pod)
 		a := f.mustBegin(pod).filter()
@@ -47,7 +47,7 @@ func TestExtendedClaimIsWritten(t *testing.T) {
 // TestExtendedResourceByDevicePlugin: there is nothing to write.
 func TestExtendedResourceByDevicePlugin(t *testing.T) {
 	t.Parallel()
-	inCluster(t, append(servedNodes(0), offering("n1", gpuResource, "2")), func(t *testing.T, f *fixture) {
+	inCluster(t, append(backedNodes(0), offering("n1", gpuResource, "2")), func(t *testing.T, f *fixture) {
 		pod := gpuPod("p", "2")
 		f.create(pod)
 		result := f.schedule(pod)
@@ -61,7 +61,7 @@ func TestExtendedResourceByDevicePlugin(t *testing.T) {
 // other pods in between (kubernetes/kubernetes#136269).
 func TestPodsWithExtendedResourcesGetDifferentDevices(t *testing.T) {
 	t.Parallel()
-	inCluster(t, plus(servedNodes(3, "n1"), gpus("c", 1).Obj()), func(t *testing.T, f *fixture) {
+	inCluster(t, plus(backedNodes(3, "n1"), gpus("c", 1).Obj()), func(t *testing.T, f *fixture) {
 		pods := []*v1.Pod{gpuPod("a", "1"), newPod("b", uses("c")), gpuPod("d", "1")}
 		var attempts []*attempt
 		for _, pod := range pods { // All are filtered before any of them is reserved.
@@ -107,7 +107,7 @@ func TestExtendedClaimGoesWithFailedAttempt(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inCluster(t, servedNodes(2, "n1"), func(t *testing.T, f *fixture) {
+			inCluster(t, backedNodes(2, "n1"), func(t *testing.T, f *fixture) {
 				pod := gpuPod("p", "2")
 				f.create(pod)
 				f.fail(test.faults...)
@@ -138,7 +138,7 @@ func TestExtendedClaimGoesWithFailedAttempt(t *testing.T) {
 // that is so, nobody else gets the devices.
 func TestExtendedClaimThatOthersKeep(t *testing.T) {
 	t.Parallel()
-	inCluster(t, servedNodes(2, "n1"), func(t *testing.T, f *fixture) {
+	inCluster(t, backedNodes(2, "n1"), func(t *testing.T, f *fixture) {
 		pod, other := gpuPod("p", "2"), gpuPod("other", "2")
 		f.create(pod)
 		f.create(other)
@@ -180,7 +180,7 @@ func repeat(n int, faults ...fault) []fault {
 // its claim.
 func TestExtendedClaimIsKeptForBoundPod(t *testing.T) {
 	t.Parallel()
-	inCluster(t, servedNodes(1, "n1"), func(t *testing.T, f *fixture) {
+	inCluster(t, backedNodes(1, "n1"), func(t *testing.T, f *fixture) {
 		pod := gpuPod("p", "1")
 		f.create(pod)
 		a := f.bound(pod, "n1")
@@ -197,7 +197,7 @@ func TestExtendedClaimIsKeptForBoundPod(t *testing.T) {
 // TestUnreserveBeforePreBind: there was only something in memory.
 func TestUnreserveExtendedBeforePreBind(t *testing.T) {
 	t.Parallel()
-	inCluster(t, servedNodes(1, "n1"), func(t *testing.T, f *fixture) {
+	inCluster(t, backedNodes(1, "n1"), func(t *testing.T, f *fixture) {
 		pod := gpuPod("p", "1")
 		a := f.mustBegin(pod).filter()
 		for range 2 { // The scheduler may choose again.
@@ -215,7 +215,7 @@ func TestNameOfExtendedClaimIsTaken(t *testing.T) {
 	t.Parallel()
 	pod := gpuPod("p", "1")
 	foreign := gpus(nameFor(pod), 1).Obj()
-	inCluster(t, append(servedNodes(1, "n1"), foreign), func(t *testing.T, f *fixture) {
+	inCluster(t, append(backedNodes(1, "n1"), foreign), func(t *testing.T, f *fixture) {
 		f.create(pod)
 		before := f.claim(foreign.Name)
 		result := f.schedule(pod)
@@ -233,7 +233,7 @@ func TestNameOfExtendedClaimIsTaken(t *testing.T) {
 // TestExtendedClaimGivesWay: somebody else was allocated the device before.
 func TestExtendedClaimGivesWay(t *testing.T) {
 	t.Parallel()
-	objects := plus(servedNodes(1, "n1"), gpus("other", 1).Obj(), builder.Node("n2"), builder.NodeSlice("n2", builder.Device("gpu-0")).Obj())
+	objects := plus(backedNodes(1, "n1"), gpus("other", 1).Obj(), builder.Node("n2"), builder.NodeSlice("n2", builder.Device("gpu-0")).Obj())
 	inCluster(t, objects, func(t *testing.T, f *fixture) {
 		pod := gpuPod("p", "1")
 		f.create(pod)

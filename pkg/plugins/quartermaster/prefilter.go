@@ -23,8 +23,8 @@ import (
 // are few.
 func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	extended := pl.extendedResources(pod)
-	if pl.isResize(pod) || len(pod.Spec.ResourceClaims) == 0 && !extendedresource.AnyServed(extended) {
-		noteUnserved(cs, extended)
+	if pl.isResize(pod) || len(pod.Spec.ResourceClaims) == 0 && !extendedresource.AnyBacked(extended) {
+		noteUnbacked(cs, extended)
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	c := &cycle{
@@ -54,8 +54,8 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 	if err != nil {
 		return nil, unschedulable("%v", err)
 	}
-	if len(claims) == 0 && !extendedresource.AnyServed(extended) {
-		noteUnserved(cs, extended)
+	if len(claims) == 0 && !extendedresource.AnyBacked(extended) {
+		noteUnbacked(cs, extended)
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	if err := pl.state.Sync(ctx); err != nil {

@@ -20,7 +20,7 @@ func (pl *Quartermaster) Reserve(ctx context.Context, cs fwk.CycleState, pod *v1
 	if err != nil {
 		return failed(err)
 	}
-	if err := pl.stillUnserved(cs); err != nil {
+	if err := pl.stillUnbacked(cs); err != nil {
 		return failed(err)
 	}
 	if c == nil {
