@@ -85,14 +85,14 @@ func TestExplanationsOfRandomScenarios(t *testing.T) {
 		require.Equal(t, explanation, result.Explain(), "asked again")
 		require.NotContains(t, explanation.String(), "%!", "a verb without its value")
 		for i := range explanation.Claims {
-			s.checkExplainedClaim(t, celCache, s.claims[i], &explanation.Claims[i], explanation.Conflict)
+			s.checkExplainedClaim(t, celCache, s.claims[i], &explanation.Claims[i], explanation.Combination)
 		}
 		return impossible
 	})
 }
 
 // checkExplainedClaim compares with the solver's answers for single requests.
-func (s scenario) checkExplainedClaim(t *testing.T, celCache *cel.Cache, claim *resourceapi.ResourceClaim, explained *allocator.ExplainedClaim, conflict string,
+func (s scenario) checkExplainedClaim(t *testing.T, celCache *cel.Cache, claim *resourceapi.ResourceClaim, explained *allocator.ExplainedClaim, combination string,
 ) {
 	for i := range explained.Requests {
 		checkNumbers(t, s, &explained.Requests[i])
@@ -116,9 +116,9 @@ func (s scenario) checkExplainedClaim(t *testing.T, celCache *cel.Cache, claim *
 	switch answer, err := s.solve(t, celCache, claim); {
 	case err != nil:
 	case !answer.Fits():
-		require.NotContains(t, conflict, name+": there are devices for it alone", "%s", s)
+		require.NotContains(t, combination, name+": there are devices for it alone", "%s", s)
 	default:
-		require.NotContains(t, conflict, name+", request", "the claim has a solution if it is alone\n%s", s)
+		require.NotContains(t, combination, name+", request", "the claim has a solution if it is alone\n%s", s)
 		for _, c := range explained.Constraints {
 			require.GreaterOrEqual(t, c.Best, c.Wanted, "the claim has a solution if it is alone\n%s", s)
 		}

@@ -55,7 +55,7 @@ func TestExplanationInFull(t *testing.T) {
 				"      1 is held by another claim: default/others (1)",
 				"      not all of those available together: device: memory (3 draw 120Gi, 40Gi left)",
 				"  counted one by one, each request has enough available devices; " +
-					"with 1 device of its own served, request gpu is short of memory (40Gi needed, at most 0 left)",
+					"with 1 device of its own allocated, request gpu is short of memory (40Gi needed, at most 0 left)",
 			},
 		},
 		"counters that claims share": {
@@ -72,7 +72,7 @@ func TestExplanationInFull(t *testing.T) {
 				"      4 devices published for the node, 4 of the class, 4 matching, 4 available",
 				"      not all of those available together: device: memory (4 draw 160Gi, 80Gi left)",
 				"  counted one by one, each request has enough available devices; " +
-					"with claim train/gpus and request one served, request two is short of memory (40Gi needed, at most 0 left)",
+					"with claim train/gpus and request one allocated, request two is short of memory (40Gi needed, at most 0 left)",
 			},
 		},
 		"alternatives, all devices, admin access, a selector that fails": {

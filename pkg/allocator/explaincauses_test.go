@@ -276,7 +276,7 @@ func TestExplainCauses(t *testing.T) {
 				causes[obstacle.Cause] = true
 			}
 			require.Contains(t, causes, tc.cause)
-			require.Empty(t, explanation.Conflict, "the request lacks devices for itself")
+			require.Empty(t, explanation.Combination, "the request lacks devices for itself")
 		})
 	}
 }

@@ -99,7 +99,7 @@ func TestExplanationSaysTheSameOnce(t *testing.T) {
 				"      4 devices published for the node, 4 of the class, 4 matching, 4 available",
 				"      not all of those available together: one and two: memory (2 draw 80Gi, 60Gi left)",
 				"  counted one by one, each request has enough available devices; " +
-					"with 2 devices of its own served, request gpu is short of memory (40Gi needed, at most 20Gi left)",
+					"with 2 devices of its own allocated, request gpu is short of memory (40Gi needed, at most 20Gi left)",
 			},
 		},
 	} {

@@ -6,5 +6,5 @@
 //	one device at a time, what keeps a request from it              (inspection.go, draws.go)
 //	one request alone: its devices by cause, what it lacks          (tally.go, shortage.go, request.go, countersets.go)
 //	requests together, and constraints: how many devices they leave (together.go, agreement.go, values.go, unsatisfied.go)
-//	claims and requests that compete, found by small searches       (conflict.go, served.go, attempt.go)
+//	claims and requests that compete, found by small searches       (combined.go, satisfied.go, attempt.go)
 package explain

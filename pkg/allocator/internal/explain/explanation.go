@@ -20,7 +20,7 @@ func Explanation(facts Facts) *report.Explanation {
 	} else {
 		found, alone := q.why(), q.firstShortage()
 		if found.text != alone.text {
-			e.Conflict, e.Together = found.text, q.together(found, alone)
+			e.Combination, e.Together = found.text, q.together(found, alone)
 		}
 		e.Reason = found.text + q.poolTrouble()
 	}

@@ -45,7 +45,7 @@ func (q inquiry) why() finding {
 	case together.text != "":
 		return together
 	}
-	return q.conflict()
+	return q.combined()
 }
 
 // firstShortage is about the first request that cannot be satisfied even if it is

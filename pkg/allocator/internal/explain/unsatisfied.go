@@ -41,7 +41,7 @@ func (a *agreement) unsatisfied() finding {
 // disjoint reports whether, for the best group of several requests, the number of
 // devices is not what is wrong with it.
 func (a *agreement) disjoint(best *group) bool {
-	return len(a.covered) > 1 && !a.constraint.distinct && !a.servesEach(best)
+	return len(a.covered) > 1 && !a.constraint.distinct && !a.satisfiesEach(best)
 }
 
 // ask is what the requests ask for.

@@ -53,7 +53,7 @@ func (g *groupCounts) greatest(a *agreement) group {
 			one = one.notUnderstood()
 		}
 		rank := 0
-		if a.servesEach(&one) {
+		if a.satisfiesEach(&one) {
 			rank = 1
 			if one.devices >= a.wanted {
 				rank = 2
@@ -76,9 +76,9 @@ func (g *group) notUnderstood() group {
 	return one
 }
 
-// servesEach reports whether there are enough devices for each request if it were
+// satisfiesEach reports whether there are enough devices for each request if it were
 // alone.
-func (a *agreement) servesEach(g *group) bool {
+func (a *agreement) satisfiesEach(g *group) bool {
 	for i := range a.covered {
 		if i >= len(g.bySlot) || g.bySlot[i] < a.covered[i].wanted {
 			return false
@@ -89,5 +89,5 @@ func (a *agreement) servesEach(g *group) bool {
 
 // enough reports whether there may be enough devices in a group for all requests.
 func (a *agreement) enough(g *group) bool {
-	return g.devices >= a.wanted && (a.constraint == nil || a.constraint.distinct || a.servesEach(g))
+	return g.devices >= a.wanted && (a.constraint == nil || a.constraint.distinct || a.satisfiesEach(g))
 }

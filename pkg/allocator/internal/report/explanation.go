@@ -22,10 +22,10 @@ type Explanation struct {
 	GaveUp bool
 	// Claims are those that were to be allocated, in their order.
 	Claims []Claim
-	// Conflict says what is wrong between devices, requests or claims. It is "" if what
-	// the Reason says concerns only one request.
-	Conflict string
-	// Together says what is missing for the requests together, "" without a Conflict.
+	// Combination says what is wrong with devices, requests or claims in combination. It is
+	// "" if what the Reason says concerns only one request.
+	Combination string
+	// Together says what is missing for the requests together, "" without a Combination.
 	Together string
 	// LeftOut are the node's pools that could not be allocated from.
 	LeftOut []Pool

@@ -11,8 +11,9 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/words"
 )
 
-// conflict says what is wrong if counting does not tell.
-func (q inquiry) conflict() finding {
+// combined says what is wrong with devices, requests or claims in combination, where counting
+// does not tell.
+func (q inquiry) combined() finding {
 	sure := true // that the claims before this one can be had
 	for i, c := range q.Asked().Claims() {
 		if answer := q.ask(q.apiClaims()[:i+1]...); answer != no {
@@ -31,7 +32,7 @@ func (q inquiry) conflict() finding {
 			return finding{text: fmt.Sprintf("claim %s: there are devices for it alone, but not together with those for %s",
 				claimname.Of(c.API), claimNames(q.Asked().Claims()[:i]))}
 		case no:
-			if found := q.conflictIn(c); found.text != "" {
+			if found := q.combinedIn(c); found.text != "" {
 				return found
 			}
 		}
@@ -39,9 +40,9 @@ func (q inquiry) conflict() finding {
 	return finding{text: q.names() + ": no combination of devices satisfies all requests and constraints"}
 }
 
-// conflictIn says why there is no solution for a claim even if it is alone; nothing if
+// combinedIn says why there is no solution for a claim even if it is alone; nothing if
 // that would take too long to find out.
-func (q inquiry) conflictIn(c *task.Claim) finding {
+func (q inquiry) combinedIn(c *task.Claim) finding {
 	each := yes
 	for i := range c.Slots {
 		cut := unconstrained(c)
@@ -75,7 +76,7 @@ func (q inquiry) conflictIn(c *task.Claim) finding {
 // their devices, but that the counters which these share do not suffice for all;
 // nothing if that is not what is wrong.
 func (q inquiry) drainedCounters(claims []*task.Claim) finding {
-	have := q.serve(claims)
+	have := q.satisfy(claims)
 	if have == nil {
 		return finding{}
 	}
@@ -113,7 +114,7 @@ func (q inquiry) limited(c *task.Claim, index int) finding {
 			only.Slots = c.Slots[index : index+1]
 			only.API = c.API.DeepCopy()
 			only.API.Spec.Devices.Requests = only.API.Spec.Devices.Requests[index : index+1]
-			if have := q.serve([]*task.Claim{&only}); have != nil {
+			if have := q.satisfy([]*task.Claim{&only}); have != nil {
 				if drained, ok := q.drainedBy(have); ok {
 					return have.detail(drained)
 				}

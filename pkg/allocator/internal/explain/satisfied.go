@@ -15,25 +15,25 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/words"
 )
 
-// served are claims and requests that can be had together, one way to have them, and
+// satisfied are claims and requests that can be had together, one way to have them, and
 // the request that cannot be had in addition.
-type served struct {
+type satisfied struct {
 	next    *task.Slot
 	had     int      // devices that next could have
 	names   []string // of what comes before next: claims, or requests of its own claim
 	results []resourceapi.AllocationResult
 }
 
-// serve finds out with small searches how far one gets with the claims, in their order
+// satisfy finds out with small searches how far one gets with the claims, in their order
 // and without their constraints. It is nil if that would take too long, or if
 // everything can be had.
-func (q inquiry) serve(claims []*task.Claim) *served {
+func (q inquiry) satisfy(claims []*task.Claim) *satisfied {
 	last := claims[len(claims)-1]
 	var before []*resourceapi.ResourceClaim
 	for _, c := range claims[:len(claims)-1] {
 		before = append(before, unconstrained(c))
 	}
-	found := &served{}
+	found := &satisfied{}
 	if len(before) > 0 {
 		results, answer := q.attempt(before...)
 		if answer != yes {
@@ -53,7 +53,7 @@ func (q inquiry) serve(claims []*task.Claim) *served {
 			if i > 0 {
 				found.names = append(found.names, words.Requests(slotNames(last.Slots[:i])))
 			}
-			q.serveSome(found, before, cut)
+			q.satisfySome(found, before, cut)
 			return found
 		}
 		found.results = results
@@ -61,8 +61,8 @@ func (q inquiry) serve(claims []*task.Claim) *served {
 	return nil
 }
 
-// serveSome gives the last request of a claim as many devices as possible, but not all.
-func (q inquiry) serveSome(found *served, before []*resourceapi.ResourceClaim, cut *resourceapi.ResourceClaim) {
+// satisfySome gives the last request of a claim as many devices as possible, but not all.
+func (q inquiry) satisfySome(found *satisfied, before []*resourceapi.ResourceClaim, cut *resourceapi.ResourceClaim) {
 	exactly := cut.Spec.Devices.Requests[len(cut.Spec.Devices.Requests)-1].Exactly
 	if exactly == nil || found.next.Alternatives[0].All() {
 		return
@@ -85,7 +85,7 @@ func slotNames(slots []task.Slot) []string {
 	return names
 }
 
-// drained is a counter of which too little is left when some requests have been served.
+// drained is a counter of which too little is left when some requests have been satisfied.
 type drained struct {
 	shortfall
 	// devices is how many devices it rules out, of those that are left.
@@ -94,7 +94,7 @@ type drained struct {
 
 // drainedBy lists the counters that rule out devices for the next request, those that
 // rule out most first. ok is false if there are devices that it does not rule out.
-func (q inquiry) drainedBy(have *served) (list []drained, ok bool) {
+func (q inquiry) drainedBy(have *satisfied) (list []drained, ok bool) {
 	chosen, counters := q.chosenIn(have.results), make(map[string]*drained)
 	left := q.leftAfter(chosen)
 	for _, r := range have.next.Alternatives {
@@ -197,7 +197,7 @@ func counterNames(list []drained) []string {
 }
 
 // detail says what is missing of the counters for the next request.
-func (have *served) detail(list []drained) string {
+func (have *satisfied) detail(list []drained) string {
 	var with, parts []string
 	with = append(with, have.names...)
 	if have.had > 0 {
@@ -210,7 +210,7 @@ func (have *served) detail(list []drained) string {
 	}
 	text := fmt.Sprintf("request %s is short of %s", have.next.Name, words.Join(parts))
 	if len(with) > 0 {
-		text = "with " + strings.Join(with, " and ") + " served, " + text
+		text = "with " + strings.Join(with, " and ") + " allocated, " + text
 	}
 	return text
 }
