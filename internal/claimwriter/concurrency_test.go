@@ -64,7 +64,7 @@ func TestSeveralWriters(t *testing.T) {
 		for j := range podsPerWriter {
 			pod := consumer(fmt.Sprintf("pod-%d-%d", i, j))
 			wg.Go(func() {
-				untilNoConflict(t, func() error {
+				untilNoWriteConflict(t, func() error {
 					bound, err := w.Bind(context.Background(), claim, newAllocation("gpu-0"), pod)
 					if err == nil && !IsReservedFor(bound, pod.UID) {
 						t.Errorf("%s is not in the returned claim", pod.Name)
@@ -74,7 +74,7 @@ func TestSeveralWriters(t *testing.T) {
 				if j%2 == 1 {
 					return
 				}
-				untilNoConflict(t, func() error {
+				untilNoWriteConflict(t, func() error {
 					_, err := w.Unreserve(context.Background(), claim, pod.UID)
 					return err
 				})
@@ -98,8 +98,8 @@ func TestSeveralWriters(t *testing.T) {
 	s.requireVersioned(t)
 }
 
-// untilNoConflict calls f again when it gave up because of too many conflicts.
-func untilNoConflict(t *testing.T, f func() error) {
+// untilNoWriteConflict calls f again when it gave up because of too many write conflicts.
+func untilNoWriteConflict(t *testing.T, f func() error) {
 	for {
 		err := f()
 		if !apierrors.IsConflict(err) {

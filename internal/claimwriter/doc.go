@@ -7,7 +7,7 @@
 //
 //   - It carries the UID and the resourceVersion of the state on which it was
 //     decided. A write that the server gets to see late can therefore never undo
-//     something newer: the server answers it with a conflict. This is why
+//     something newer: the server answers it with 409 (write conflict). This is why
 //     Unreserve is an update, too, and not a patch: a patch without
 //     resourceVersion that was held up somewhere could remove the reservation
 //     that the next scheduling attempt of the same pod has made meanwhile.
@@ -29,7 +29,7 @@
 //
 // # Which failures are retried
 //
-// Conflicts (409) and failures which may go away by themselves: 429, any 5xx and
+// Write conflicts (409) and failures which may go away by themselves: 429, any 5xx and
 // everything that did not come from the server (connections refused or cut,
 // timeouts). Both are bounded in number, with an increasing, randomized pause in
 // between; a longer pause that the server asks for (Retry-After) is respected.

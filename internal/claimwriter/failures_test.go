@@ -62,7 +62,7 @@ func TestBindSurvivesChangesOfOthers(t *testing.T) {
 			requests:   "update, update status, get",
 			err:        ErrDeleted,
 		},
-		"gone between conflict and read": {
+		"gone between write conflict and read": {
 			stored:     newClaim(protected),
 			faults:     []fault{{on: "update status", before: changed(withDeviceStatus())}, {on: "get", before: removed}},
 			allocation: newAllocation("gpu-0"),
@@ -165,9 +165,9 @@ func TestBindGivesUp(t *testing.T) {
 			is:             apierrors.IsForbidden,
 			outcomeUnknown: true,
 		},
-		"endless conflicts": {
-			faults: always(maxConflicts+1, fault{on: "update status", err: conflicting}),
-			writes: maxConflicts + 1,
+		"endless write conflicts": {
+			faults: always(maxWriteConflicts+1, fault{on: "update status", err: conflicting}),
+			writes: maxWriteConflicts + 1,
 			is:     apierrors.IsConflict,
 		},
 	} {
@@ -259,7 +259,7 @@ func TestPauses(t *testing.T) {
 			faults: always(4, fault{on: "update status", err: io.EOF}),
 			want:   []time.Duration{100 * ms, 200 * ms, 400 * ms, 800 * ms},
 		},
-		"the first conflict costs no time": {
+		"the first write conflict costs no time": {
 			faults: always(9, fault{on: "update status", err: conflicting}),
 			want:   []time.Duration{10 * ms, 20 * ms, 40 * ms, 80 * ms, 160 * ms, 320 * ms, 500 * ms, 500 * ms},
 		},
@@ -330,7 +330,7 @@ func TestClassify(t *testing.T) {
 	for name, err := range transientErrors {
 		require.Equal(t, transient, classify(err), name)
 	}
-	require.Equal(t, conflict, classify(apierrors.NewConflict(claimsResource, "gpus", io.EOF)))
+	require.Equal(t, writeConflict, classify(apierrors.NewConflict(claimsResource, "gpus", io.EOF)))
 	require.Equal(t, gone, classify(apierrors.NewNotFound(claimsResource, "gpus")))
 	for _, err := range []error{
 		apierrors.NewForbidden(claimsResource, "gpus", io.EOF),

@@ -10,7 +10,7 @@ import (
 )
 
 // ClaimLocks is one lock per claim UID, so that writes to the same claim wait for each
-// other instead of causing conflicts. The zero value is ready to use. Locks of claims
+// other instead of causing write conflicts. The zero value is ready to use. Locks of claims
 // which nobody holds or waits for take no memory.
 type ClaimLocks struct {
 	mutex sync.Mutex

@@ -19,28 +19,28 @@ const (
 	final failureKind = iota
 	// gone: the server does not have the object.
 	gone
-	// conflict: the object has changed since it was read.
-	conflict
+	// writeConflict: the object has changed since it was read (409).
+	writeConflict
 	// transient: the same request may succeed later. A write may also have taken
 	// effect already: the response got lost, or the server failed afterwards.
 	transient
 )
 
-// Limits per call of a Writer method. Conflicts come from other processes only
+// Limits per call of a Writer method. Write conflicts come from other processes only
 // (drivers, controllers, other schedulers) because calls for one claim wait for
 // each other; each of them is a sign of progress elsewhere.
 const (
-	maxConflicts  = 10
-	maxTransients = 5
+	maxWriteConflicts = 10
+	maxTransients     = 5
 )
 
 // Pauses grow by a factor of two from base to limit. They are randomized by
 // +/- 50%.
 const (
-	conflictPauseBase   = 10 * time.Millisecond
-	conflictPauseLimit  = 500 * time.Millisecond
-	transientPauseBase  = 100 * time.Millisecond
-	transientPauseLimit = 5 * time.Second
+	writeConflictPauseBase  = 10 * time.Millisecond
+	writeConflictPauseLimit = 500 * time.Millisecond
+	transientPauseBase      = 100 * time.Millisecond
+	transientPauseLimit     = 5 * time.Second
 )
 
 // classify maps the error of a request.
@@ -53,7 +53,7 @@ func classify(err error) failureKind {
 	}
 	switch {
 	case apierrors.IsConflict(err):
-		return conflict
+		return writeConflict
 	case apierrors.IsNotFound(err):
 		return gone
 	}
@@ -75,11 +75,11 @@ func IsTransient(err error) bool { return classify(err) == transient }
 // failureLog counts the failures of one operation and knows whether some write
 // might still take effect.
 type failureLog struct {
-	op         *operation
-	conflicts  int
-	transients int
-	last       error
-	lastKind   failureKind
+	op             *operation
+	writeConflicts int
+	transients     int
+	last           error
+	lastKind       failureKind
 	// pendingBase is the resourceVersion on which a write with unknown outcome
 	// was based, empty if there is none. While the server still shows that
 	// version, the write may yet arrive; once it shows another one, the write
@@ -100,8 +100,8 @@ func (f *failureLog) addWrite(err error, base string) failureKind {
 func (f *failureLog) addRead(err error) failureKind {
 	f.last, f.lastKind = err, classify(err)
 	switch f.lastKind {
-	case conflict:
-		f.conflicts++
+	case writeConflict:
+		f.writeConflicts++
 	case transient:
 		f.transients++
 	}
@@ -117,11 +117,11 @@ func (f *failureLog) saw(resourceVersion string) {
 
 // mayContinue returns an error if there were too many failures.
 func (f *failureLog) mayContinue() error {
-	if f.conflicts <= maxConflicts && f.transients <= maxTransients {
+	if f.writeConflicts <= maxWriteConflicts && f.transients <= maxTransients {
 		return nil
 	}
-	return f.wrap(fmt.Errorf("claim %s: asked to %s, gave up after %d conflicts and %d other failures; the pod gets scheduled again later: %w",
-		f.op.key(), f.op.asked, f.conflicts, f.transients, f.last))
+	return f.wrap(fmt.Errorf("claim %s: asked to %s, gave up after %d write conflicts and %d other failures; the pod gets scheduled again later: %w",
+		f.op.key(), f.op.asked, f.writeConflicts, f.transients, f.last))
 }
 
 // mayWrite returns an error if another write must not be attempted.
@@ -164,12 +164,12 @@ func (w *Writer) pause(ctx context.Context, f *failureLog) error {
 // delay returns how long to wait after the last failure; random is in [0, 1).
 func (f *failureLog) delay(random float64) time.Duration {
 	switch f.lastKind {
-	case conflict:
-		if f.conflicts == 1 {
+	case writeConflict:
+		if f.writeConflicts == 1 {
 			// Usually the caller's copy was stale: a fresh one helps at once.
 			return 0
 		}
-		return backoff(conflictPauseBase, conflictPauseLimit, f.conflicts-1, random)
+		return backoff(writeConflictPauseBase, writeConflictPauseLimit, f.writeConflicts-1, random)
 	case transient:
 		delay := backoff(transientPauseBase, transientPauseLimit, f.transients, random)
 		if seconds, ok := apierrors.SuggestsClientDelay(f.last); ok {

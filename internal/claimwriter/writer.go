@@ -29,7 +29,7 @@ func updateOptions() metav1.UpdateOptions {
 // Writer writes the allocation and the consumers of ResourceClaims. All methods
 // are safe for concurrent use. Calls for the same claim are carried out one
 // after the other, and each begins where the one before it has ended, so that pods
-// which share a claim do not cause conflicts for each other.
+// which share a claim do not cause write conflicts for each other.
 //
 // Claims which are passed in are never modified, and the returned ones belong to
 // the caller.

@@ -9,7 +9,7 @@ import (
 )
 
 // AddInFlight records that a claim is about to get an allocation, for the attempt to
-// schedule the pod with the UID user. It fails with a ConflictError, and changes
+// schedule the pod with the UID user. It fails with a HeldError, and changes
 // nothing, if another claim meanwhile holds a device of it, and with an OverdrawnError if
 // others left too little of a counter or capacity, and with an IncompatibleError if
 // compatibility groups rule the devices out. It makes no difference to what is used
@@ -27,7 +27,7 @@ func (l *Ledger) AddInFlight(ref ClaimRef, user types.UID, allocation *resourcea
 		return fmt.Errorf("claim %s was to be allocated for a pod, but another allocation of it is in flight for %d other pods; "+
 			"trying again when that has ended", ref, len(r.users))
 	}
-	if err := l.conflict(ref, allocation); err != nil {
+	if err := l.held(ref, allocation); err != nil {
 		return err
 	}
 	if r == nil || r.committed == nil {

@@ -84,9 +84,9 @@ func TestShares(t *testing.T) {
 	refresh(l, "y", shared("y", "s2"))
 	require.Equal(t, []string{"nic-0: share s1 of x share s2 of y"}, holders(l, "a"))
 
-	var conflict *ledger.ConflictError
+	var held *ledger.HeldError
 	exclusive := b.Claim("z").Allocated("a", "nic-0")
-	require.ErrorAs(t, l.AddInFlight(ledger.RefTo(exclusive), "pod", exclusive.Status.Allocation), &conflict)
+	require.ErrorAs(t, l.AddInFlight(ledger.RefTo(exclusive), "pod", exclusive.Status.Allocation), &held)
 	require.NoError(t, l.AddInFlight(ledger.RefTo(exclusive), "pod", shared("z", "s3").Status.Allocation))
 	refresh(l, "x", nil)
 	require.Equal(t, []string{"nic-0: share s2 of y share s3 of z"}, holders(l, "a"))

@@ -29,8 +29,8 @@ func TestRename(t *testing.T) {
 	require.Equal(t, 1, l.InFlightCount(), "nothing left to rename")
 
 	other := b.Claim("other").Allocated("a", "gpu-0")
-	var conflict *ledger.ConflictError
-	require.ErrorAs(t, l.AddInFlight(ledger.RefTo(other), "pod-2", other.Status.Allocation), &conflict)
+	var held *ledger.HeldError
+	require.ErrorAs(t, l.AddInFlight(ledger.RefTo(other), "pod-2", other.Status.Allocation), &held)
 
 	l.Observe(versioned(b.Claim("created").Allocated("a", "gpu-0"), 2))
 	l.RemoveInFlight("uid-created", "pod")

@@ -198,7 +198,7 @@ func sameSpec(a, b *apiversions.PodSchedulingContextSpec) bool {
 func (n *Negotiator) publish(ctx context.Context, pod *v1.Pod, known *apiversions.PodSchedulingContext, spec *apiversions.PodSchedulingContextSpec) error {
 	client := n.api.Contexts(pod.Namespace)
 	var err error
-	for range maxConflicts {
+	for range maxWriteConflicts {
 		var written *apiversions.PodSchedulingContext
 		if known == nil {
 			written, err = client.Create(ctx, newContext(pod, spec), metav1.CreateOptions{FieldManager: claimwriter.FieldManager})
@@ -222,8 +222,8 @@ func (n *Negotiator) publish(ctx context.Context, pod *v1.Pod, known *apiversion
 	return fmt.Errorf("write PodSchedulingContext %s: it keeps changing: %w", klog.KObj(pod), err)
 }
 
-// maxConflicts is how often a write is tried again at once.
-const maxConflicts = 5
+// maxWriteConflicts is how often a write is tried again at once.
+const maxWriteConflicts = 5
 
 // read gets the context of a pod from the server, nil if there is none. That of an earlier
 // pod of the same name is removed.

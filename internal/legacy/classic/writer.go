@@ -110,8 +110,8 @@ func (w *Writer) change(ctx context.Context, claim *resourceapi.ResourceClaim, a
 	}
 	defer turn.End(nil)
 	client := w.Claims(claim.Namespace)
-	var conflict error
-	for range maxConflicts {
+	var writeConflict error
+	for range maxWriteConflicts {
 		found, err := client.Get(ctx, claim.Name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err) || err == nil && found.UID != claim.UID:
@@ -127,15 +127,15 @@ func (w *Writer) change(ctx context.Context, claim *resourceapi.ResourceClaim, a
 		if !changed {
 			return nil
 		}
-		_, conflict = client.UpdateStatus(ctx, current.ResourceClaim, metav1.UpdateOptions{FieldManager: claimwriter.FieldManager})
-		if conflict == nil {
+		_, writeConflict = client.UpdateStatus(ctx, current.ResourceClaim, metav1.UpdateOptions{FieldManager: claimwriter.FieldManager})
+		if writeConflict == nil {
 			return nil
 		}
-		if !apierrors.IsConflict(conflict) {
-			return fmt.Errorf("claim %s: asked to %s, but the server did not accept that: %w", klog.KObj(claim), asked, conflict)
+		if !apierrors.IsConflict(writeConflict) {
+			return fmt.Errorf("claim %s: asked to %s, but the server did not accept that: %w", klog.KObj(claim), asked, writeConflict)
 		}
 	}
-	return fmt.Errorf("claim %s: asked to %s, but it keeps changing; trying again: %w", klog.KObj(claim), asked, conflict)
+	return fmt.Errorf("claim %s: asked to %s, but it keeps changing; trying again: %w", klog.KObj(claim), asked, writeConflict)
 }
 
 // storedClaim is a claim as the server has it, to be changed.

@@ -166,7 +166,7 @@ func TestReserveWhatIsGone(t *testing.T) {
 func TestReserveUnderConflicts(t *testing.T) {
 	t.Parallel()
 	f := newWriterFixture(claim("c", with(ofController), allocatedIn("a")))
-	f.conflicts = maxConflicts
+	f.conflicts = maxWriteConflicts
 	err := f.Reserve(t.Context(), seen(t, "a"), builder.Pod("me"))
 	require.True(t, apierrors.IsConflict(err), "%v", err)
 	require.ErrorContains(t, err, "claim default/c: asked to reserve it for pod me")

@@ -8,22 +8,22 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// ConflictError says that a device which a plan needs is held by somebody else.
-type ConflictError struct {
+// HeldError says that a device which a plan needs is held by somebody else.
+type HeldError struct {
 	Claim  ClaimRef // who wants the device
 	Pool   inventory.PoolID
 	Device string
 	Holder ClaimRef // who has it
 }
 
-func (e *ConflictError) Error() string {
+func (e *HeldError) Error() string {
 	return fmt.Sprintf("claim %s was to get device %s/%s, but claim %s holds it by now; looking for other devices",
 		e.Claim, e.Pool, e.Device, e.Holder)
 }
 
-// conflict returns an error if somebody else uses a device that the allocation
+// held returns an error if somebody else uses a device that the allocation
 // needs for itself, or has for himself a device that it wants to share.
-func (l *Ledger) conflict(ref ClaimRef, allocation *resourceapi.AllocationResult) error {
+func (l *Ledger) held(ref ClaimRef, allocation *resourceapi.AllocationResult) error {
 	for result := range Used(allocation) {
 		usage := l.Pool(PoolOf(result)).Device(result.Device)
 		holders := usage.Holders
@@ -34,7 +34,7 @@ func (l *Ledger) conflict(ref ClaimRef, allocation *resourceapi.AllocationResult
 		}
 		for _, holder := range holders {
 			if holder.UID != ref.UID {
-				return &ConflictError{Claim: ref, Pool: PoolOf(result), Device: result.Device, Holder: holder}
+				return &HeldError{Claim: ref, Pool: PoolOf(result), Device: result.Device, Holder: holder}
 			}
 		}
 	}
