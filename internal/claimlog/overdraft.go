@@ -81,26 +81,26 @@ func (o *Order) Overdrawn(id inventory.PoolID) (overdrafts []Overdraft, judged b
 	if !v.isComplete() {
 		return nil, len(v.pool.Off) > 0
 	}
-	supplies := o.index.drawn(v.pool, nil)
+	used := o.index.drawn(v.pool, nil)
 	for name := range uses {
 		if device := v.device(name.Value()); device != nil {
-			supplies = append(supplies, o.index.capacities(device, &use{pool: key, device: name}, nil)...)
+			used = append(used, o.index.capacities(device, &use{pool: key, device: name}, nil)...)
 		}
 	}
-	for _, s := range supplies {
-		if from, overdrawn := s.usedUp(func(a *allocation) uint64 { return a.id }); overdrawn {
-			overdrafts = append(overdrafts, newOverdraft(id, s, from))
+	for _, l := range used {
+		if from, overdrawn := l.usedUp(func(a *allocation) uint64 { return a.id }); overdrawn {
+			overdrafts = append(overdrafts, newOverdraft(id, l, from))
 		}
 	}
 	return overdrafts, true
 }
 
-func newOverdraft(id inventory.PoolID, s *supply, from uint64) Overdraft {
-	d := Overdraft{Cause: s.cause(), Pool: id, Resource: s.resource}
-	if s.by != nil {
-		d.Device = s.by.device.Value()
+func newOverdraft(id inventory.PoolID, l *usedLimit, from uint64) Overdraft {
+	d := Overdraft{Cause: l.cause(), Pool: id, Resource: l.resource}
+	if l.by != nil {
+		d.Device = l.by.device.Value()
 	}
-	for a := range s.users() {
+	for a := range l.users() {
 		d.Claims = append(d.Claims, Drawer{a.party(), a.id})
 		if a.id < from {
 			d.Enough++

@@ -56,7 +56,7 @@ type Layout struct {
 	whole *Layout
 	// ordered are the parts in the order of the pool, if this is the whole of another layout:
 	// which one comes first matters if devices in use should never have got together
-	// (Groups.Force).
+	// (CompatibilityGroups.Force).
 	ordered []part
 	// err is why nothing can be allocated, countersErr why Counters are not known.
 	err, countersErr error

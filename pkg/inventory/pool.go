@@ -242,7 +242,7 @@ func (p *Pool) view(reachable []*Slice, node *v1.Node) *NodePool {
 
 	var others []*Slice
 	if want != AnyCount && int64(len(targeting)) != want {
-		found, groups := 0, false
+		found, compatibility := 0, false
 		for _, slice := range p.slices {
 			switch {
 			case slice.generation() > generation:
@@ -250,7 +250,7 @@ func (p *Pool) view(reachable []*Slice, node *v1.Node) *NodePool {
 			case slice.generation() < generation:
 				continue
 			case !p.opts.CompatibilityGroups && slice.usesCompatibilityGroups():
-				groups = true
+				compatibility = true
 				continue
 			}
 			found++
@@ -265,7 +265,7 @@ func (p *Pool) view(reachable []*Slice, node *v1.Node) *NodePool {
 			}
 			view := p.unusable(Incomplete, fmt.Sprintf(
 				"%d of %d slices of generation %d %s published", found, want, generation, verb))
-			if groups {
+			if compatibility {
 				const gate = "DRADeviceCompatibilityGroups"
 				view.Off = []string{gate}
 				view.Reason += ", without those that need a feature that is off (" + gate + ")"
@@ -282,8 +282,8 @@ func (p *Pool) unusable(state State, reason string) *NodePool {
 }
 
 // newest returns the highest generation of the slices, of which there is at least one.
-func newest(candidates []*Slice) int64 {
-	return slices.MaxFunc(candidates, func(a, b *Slice) int {
+func newest(list []*Slice) int64 {
+	return slices.MaxFunc(list, func(a, b *Slice) int {
 		return cmp.Compare(a.generation(), b.generation())
 	}).generation()
 }
@@ -292,9 +292,9 @@ func hasName(list []*Slice, name string) bool {
 	return slices.ContainsFunc(list, func(s *Slice) bool { return s.Name == name })
 }
 
-func ofGeneration(candidates []*Slice, generation int64) []*Slice {
+func ofGeneration(list []*Slice, generation int64) []*Slice {
 	var result []*Slice
-	for _, slice := range candidates {
+	for _, slice := range list {
 		if slice.generation() == generation {
 			result = append(result, slice)
 		}

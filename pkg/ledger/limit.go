@@ -15,9 +15,9 @@ type LimitKind int
 const (
 	// CounterLimit is a counter of the pool (KEP-4815).
 	CounterLimit LimitKind = iota
-	// GroupsLimit is a counter set from which only devices with a compatibility group in
+	// CompatibilityLimit is a counter set from which only devices with a compatibility group in
 	// common may draw at the same time (DRADeviceCompatibilityGroups).
-	GroupsLimit
+	CompatibilityLimit
 	// CapacityLimit is a capacity of a device (KEP-5075).
 	CapacityLimit
 )
@@ -34,25 +34,27 @@ type Limit struct {
 type Need struct {
 	// Amount is for counters and capacities.
 	Amount amount.Amount
-	// Groups are the device's compatibility groups.
-	Groups []string
+	// CompatibilityGroups are those of the device.
+	CompatibilityGroups []string
 }
 
 // IsNothing reports whether the need is met whatever others take.
-func (l Limit) IsNothing(n Need) bool { return l.Kind != GroupsLimit && n.Amount == (amount.Amount{}) }
+func (l Limit) IsNothing(n Need) bool {
+	return l.Kind != CompatibilityLimit && n.Amount == (amount.Amount{})
+}
 
 // Room is what is left of a limit. Copies of it are independent of each other.
 type Room struct {
 	Limit
 	left     amount.Amount
-	together inventory.Groups
+	together inventory.CompatibilityGroups
 }
 
 // Take takes one more need, and reports whether it fits in beside those before it. One that
 // does not fit is taken as well: of a counter or a capacity, less than nothing is left then.
 func (r *Room) Take(n Need) bool {
-	if r.Kind == GroupsLimit {
-		joined, fits := r.together.Join(n.Groups)
+	if r.Kind == CompatibilityLimit {
+		joined, fits := r.together.Join(n.CompatibilityGroups)
 		r.together = joined
 		return fits
 	}
@@ -62,19 +64,19 @@ func (r *Room) Take(n Need) bool {
 
 // Limits are those of a pool for all that draws from its counters.
 type Limits struct {
-	pool      *inventory.NodePool
-	hasGroups bool
+	pool          *inventory.NodePool
+	compatibility bool
 }
 
 // LimitsOf returns the limits of a pool. One that is not complete has none.
-func LimitsOf(pool *inventory.NodePool) Limits { return Limits{pool, pool.HasGroups()} }
+func LimitsOf(pool *inventory.NodePool) Limits { return Limits{pool, pool.HasCompatibilityGroups()} }
 
 // Drawn yields what a device takes as soon as anybody uses it, once however many claims
 // share it. A device that is not published (any more) takes nothing: nobody knows how much.
 func (l Limits) Drawn(device string) iter.Seq2[Limit, Need] {
 	return func(yield func(Limit, Need) bool) {
 		var consumptions []resourceapi.DeviceCounterConsumption // in the order of draws
-		if l.hasGroups {
+		if l.compatibility {
 			consumptions = l.pool.Consumptions(device)
 		}
 		for i, draw := range l.pool.Draws(device) {
@@ -83,7 +85,7 @@ func (l Limits) Drawn(device string) iter.Seq2[Limit, Need] {
 					return
 				}
 			}
-			if l.hasGroups && !yield(Limit{Kind: GroupsLimit, number: draw.Set}, Need{Groups: consumptions[i].CompatibilityGroups}) {
+			if l.compatibility && !yield(Limit{Kind: CompatibilityLimit, number: draw.Set}, Need{CompatibilityGroups: consumptions[i].CompatibilityGroups}) {
 				return
 			}
 		}
@@ -102,7 +104,7 @@ func (l Limits) Room(limit Limit) Room {
 // Name returns "counter set/counter", or the name of the counter set.
 func (l Limits) Name(limit Limit) string {
 	counters := l.pool.Counters
-	if limit.Kind == GroupsLimit {
+	if limit.Kind == CompatibilityLimit {
 		return counters.Sets[limit.number]
 	}
 	return counters.SetOf(limit.number) + "/" + counters.Names[limit.number]

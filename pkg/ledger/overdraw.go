@@ -109,14 +109,14 @@ func (j *judge) room(limit Limit) *Room {
 	if limit.Kind == CounterLimit {
 		room.left = j.usage.Remaining(j.pool).Amounts[limit.number]
 	} else {
-		room.together = j.usage.groupsIn(j.pool.Whole(), limit.number)
+		room.together = j.usage.compatibilityGroupsIn(j.pool.Whole(), limit.number)
 	}
 	j.rooms[limit] = &room
 	return &room
 }
 
 func (j *judge) tooLittle(limit Limit, device string) error {
-	if limit.Kind == GroupsLimit {
+	if limit.Kind == CompatibilityLimit {
 		return &IncompatibleError{Claim: j.ref, Pool: j.pool.ID, Device: device, CounterSet: j.limits.Name(limit)}
 	}
 	return &OverdrawnError{Claim: j.ref, Pool: j.pool.ID, Device: device, Resource: "counter " + j.limits.Name(limit)}
@@ -150,9 +150,9 @@ func (j *judge) checkShare(result *resourceapi.DeviceRequestAllocationResult) er
 	return nil
 }
 
-// groupsIn returns what the devices in use have in common that draw from a counter set of a
-// pool, wherever they are.
-func (u *PoolUsage) groupsIn(whole *inventory.Layout, set int) (groups inventory.Groups) {
+// compatibilityGroupsIn returns what the devices in use have in common that draw from a
+// counter set of a pool, wherever they are.
+func (u *PoolUsage) compatibilityGroupsIn(whole *inventory.Layout, set int) (groups inventory.CompatibilityGroups) {
 	for _, position := range whole.Drawing(set) {
 		device := &whole.Devices[position]
 		if !u.Uses(device.Name) {

@@ -89,8 +89,8 @@ func (a *agreement) devices(ignored func(report.Cause) bool) int {
 
 // count counts the devices that are available or have only a cause that is to be
 // ignored, by value.
-func (a *agreement) count(ignored func(report.Cause) bool) *groupCounts {
-	counts := &groupCounts{groups: make(map[attribute.Value]*group), slots: len(a.covered)}
+func (a *agreement) count(ignored func(report.Cause) bool) *valueCounts {
+	counts := &valueCounts{byValue: make(map[attribute.Value]*agreeing), slots: len(a.covered)}
 	if len(a.covered) == 0 {
 		return counts
 	}

@@ -99,12 +99,12 @@ func (q inquiry) drainedCounters(claims []*task.Claim) finding {
 // have: without constraints, counters and compatibility groups are all that devices
 // have in common.
 func (q inquiry) limited(c *task.Claim, index int) finding {
-	counters, groups := q.sharedCounters(&c.Slots[index])
+	counters, compatibility := q.sharedCounters(&c.Slots[index])
 	text := "enough devices match and are free, but too little is left of the counters that they share"
 	if len(counters) > 0 && len(counters) <= words.NamedAtMost {
 		text += " (" + strings.Join(counters, ", ") + ")"
 	}
-	if groups {
+	if compatibility {
 		text += ", or their compatibility groups do not go together"
 	}
 	return finding{

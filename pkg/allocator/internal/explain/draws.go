@@ -151,7 +151,7 @@ func (c *contention) sorted() []report.Contention {
 
 // sharedCounters are the counters, without their sets, that the available devices of
 // a request draw on, and whether any of these devices has compatibility groups.
-func (q inquiry) sharedCounters(slot *task.Slot) (counters []string, groups bool) {
+func (q inquiry) sharedCounters(slot *task.Slot) (counters []string, compatibility bool) {
 	names := make(map[string]bool)
 	for _, r := range slot.Alternatives {
 		for _, in := range q.inspect(r) {
@@ -160,7 +160,7 @@ func (q inquiry) sharedCounters(slot *task.Slot) (counters []string, groups bool
 					continue
 				}
 				for _, consumption := range in.pool.Devices[device].ConsumesCounters {
-					groups = groups || q.Asked().Settings().Features.CompatibilityGroups && len(consumption.CompatibilityGroups) > 0
+					compatibility = compatibility || q.Asked().Settings().Features.CompatibilityGroups && len(consumption.CompatibilityGroups) > 0
 					for name := range consumption.Counters {
 						names[name] = true
 					}
@@ -168,5 +168,5 @@ func (q inquiry) sharedCounters(slot *task.Slot) (counters []string, groups bool
 			}
 		}
 	}
-	return slices.Sorted(maps.Keys(names)), groups
+	return slices.Sorted(maps.Keys(names)), compatibility
 }

@@ -38,9 +38,9 @@ func (a *agreement) unsatisfied() finding {
 	return found
 }
 
-// disjoint reports whether, for the best group of several requests, the number of
+// disjoint reports whether, for the best value of several requests, the number of
 // devices is not what is wrong with it.
-func (a *agreement) disjoint(best *group) bool {
+func (a *agreement) disjoint(best *agreeing) bool {
 	return len(a.covered) > 1 && !a.constraint.distinct && !a.satisfiesEach(best)
 }
 
@@ -58,7 +58,7 @@ func (a *agreement) ask() string {
 }
 
 // shortOf says what is missing at the moment.
-func (a *agreement) shortOf(usable *group) string {
+func (a *agreement) shortOf(usable *agreeing) string {
 	name := a.constraint.name.Full
 	switch {
 	case a.constraint.distinct:
@@ -108,7 +108,7 @@ func (a *agreement) lacking() []report.LackingRequest {
 	for i := range a.covered {
 		lacking := report.LackingRequest{Request: a.covered[i].name}
 		for _, v := range counts.order {
-			if v.IsKnown() && counts.groups[v].bySlot[i] < a.covered[i].wanted {
+			if v.IsKnown() && counts.byValue[v].bySlot[i] < a.covered[i].wanted {
 				lacking.Values = append(lacking.Values, v.String())
 			}
 		}

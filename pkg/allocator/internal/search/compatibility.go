@@ -3,14 +3,14 @@ package search
 import "github.com/quartermaster-dra/quartermaster/pkg/inventory"
 
 // compatibility is the state of each counter set of each pool. What the search
-// changes is undone with the values that joinGroups returns.
-type compatibility map[int]map[string]inventory.Groups
+// changes is undone with the values that joinCompatible returns.
+type compatibility map[int]map[string]inventory.CompatibilityGroups
 
-// joinGroups adds a device to the counter sets that it draws from, all or nothing.
+// joinCompatible adds a device to the counter sets that it draws from, all or nothing.
 // undo is what to give to restore.
-func (s *Search) joinGroups(at location) (undo map[string]inventory.Groups, ok bool) {
-	states, device := s.groupsIn(at.pool), s.device(at)
-	undo = make(map[string]inventory.Groups, len(device.ConsumesCounters))
+func (s *Search) joinCompatible(at location) (undo map[string]inventory.CompatibilityGroups, ok bool) {
+	states, device := s.compatibilityGroupsIn(at.pool), s.device(at)
+	undo = make(map[string]inventory.CompatibilityGroups, len(device.ConsumesCounters))
 	for _, consumption := range device.ConsumesCounters {
 		before := states[consumption.CounterSet]
 		after, ok := before.Join(consumption.CompatibilityGroups)
@@ -24,24 +24,24 @@ func (s *Search) joinGroups(at location) (undo map[string]inventory.Groups, ok b
 	return undo, true
 }
 
-func (c compatibility) restore(pool int, undo map[string]inventory.Groups) {
+func (c compatibility) restore(pool int, undo map[string]inventory.CompatibilityGroups) {
 	for set, before := range undo {
 		c[pool][set] = before
 	}
 }
 
-// groupsIn returns the states of a pool, initially those of the devices in use.
-func (s *Search) groupsIn(index int) map[string]inventory.Groups {
+// compatibilityGroupsIn returns the states of a pool, initially those of the devices in use.
+func (s *Search) compatibilityGroupsIn(index int) map[string]inventory.CompatibilityGroups {
 	if states, found := s.compatibility[index]; found {
 		return states
 	}
 	if s.compatibility == nil {
 		s.compatibility = make(compatibility)
 	}
-	states := make(map[string]inventory.Groups)
+	states := make(map[string]inventory.CompatibilityGroups)
 	s.compatibility[index] = states
 	pool, usage := s.view.Pools[index], s.pools[index].usage
-	if usage.Len() == 0 || !pool.HasGroups() {
+	if usage.Len() == 0 || !pool.HasCompatibilityGroups() {
 		return states // Any devices go together.
 	}
 	force := func(device *inventory.Device) {

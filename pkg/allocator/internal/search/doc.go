@@ -4,7 +4,7 @@
 //	candidates   per kind of request, which devices are usable at all (setup.go, candidates.go, rank.go, pool.go)
 //	the search   choose a device, go on, and give it back             (search.go, place.go, taken.go, memory.go)
 //	  constraints, over columns of attribute values                   (constraint.go, derived.go)
-//	  what devices share: counters, groups, capacity                  (draw.go, compatibility.go, share.go)
+//	  what devices share: counters, compatibility, capacity           (draw.go, compatibility.go, share.go)
 //	  what need not be tried: classes of interchangeable devices,     (classes.go, partitions.go)
 //	  states that are known to fail,                                  (failed.go)
 //	  what cannot work out any more                                   (feasible.go, demand.go, capped.go, matching.go)

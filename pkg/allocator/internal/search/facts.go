@@ -44,10 +44,10 @@ func (s *Search) TakesWhole(r *task.Request, pool, device int) bool {
 	return s.takesWhole(r, location{pool, device})
 }
 
-// Joins leaves the groups as they are: the search has given everything back, so this is the
-// state before it.
+// Joins leaves the compatibility groups as they are: the search has given everything back, so
+// this is the state before it.
 func (s *Search) Joins(pool, device int) bool {
-	undo, ok := s.joinGroups(location{pool, device})
+	undo, ok := s.joinCompatible(location{pool, device})
 	if ok {
 		s.compatibility.restore(pool, undo)
 	}

@@ -110,6 +110,6 @@ func (s *Search) sameState(sets *partitions, a, b location) bool {
 	if !s.Settings().Features.CompatibilityGroups {
 		return true
 	}
-	groups, names := s.groupsIn(a.pool), p.pool.Counters.Sets
+	groups, names := s.compatibilityGroupsIn(a.pool), p.pool.Counters.Sets
 	return groups[names[a.device]].Equal(groups[names[b.device]])
 }

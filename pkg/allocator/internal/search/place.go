@@ -12,10 +12,10 @@ type placement struct {
 	request *task.Request
 	at      location
 
-	shared   bool
-	consumed capacity.Amounts            // of a shared device
-	groups   map[string]inventory.Groups // what compatibility.restore needs
-	drawn    bool                        // from counters
+	shared        bool
+	consumed      capacity.Amounts                         // of a shared device
+	compatibility map[string]inventory.CompatibilityGroups // what compatibility.restore needs
+	drawn         bool                                     // from counters
 }
 
 // placing is the outcome of place.
@@ -78,22 +78,22 @@ func (s *Search) unplace(r *task.Request) {
 // groups, and the counters themselves.
 func (s *Search) draw(p *placement) bool {
 	if s.Settings().Features.CompatibilityGroups {
-		undo, ok := s.joinGroups(p.at)
+		undo, ok := s.joinCompatible(p.at)
 		if !ok {
 			return false
 		}
-		p.groups = undo
+		p.compatibility = undo
 	}
 	p.drawn = s.pools[p.at.pool].draw(p.at.device)
 	if !p.drawn {
-		s.compatibility.restore(p.at.pool, p.groups)
+		s.compatibility.restore(p.at.pool, p.compatibility)
 	}
 	return p.drawn
 }
 
 func (s *Search) giveBack(p *placement) {
 	if p.drawn {
-		s.compatibility.restore(p.at.pool, p.groups)
+		s.compatibility.restore(p.at.pool, p.compatibility)
 		s.pools[p.at.pool].giveBack(p.at.device)
 	}
 }

@@ -135,7 +135,7 @@ func TestCapacity(t *testing.T) {
 
 // After a list nobody knows the order; those that fit together are left alone, and of
 // those that do not, all yield.
-func TestSuppliesInUnknownOrder(t *testing.T) {
+func TestLimitsInUnknownOrder(t *testing.T) {
 	t.Parallel()
 	w := newUnsyncedWorld(t, partitioned()...)
 	w.relist(100, at(50, ours("x", "half-0")), at(60, ours("y", "half-1")), at(70, ours("z", "other")))

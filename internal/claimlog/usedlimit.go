@@ -14,10 +14,10 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// supply is something of which there is a limited amount, and who draws from it: a
-// counter of a pool, or a capacity of a device. What compatibility groups limit is a
-// supply as well: which devices draw from a counter set at the same time.
-type supply struct {
+// usedLimit is a limit of the ledger, and who draws on it: a counter of a pool, a capacity of
+// a device, or what compatibility groups limit, which is what devices draw on a counter set at
+// the same time.
+type usedLimit struct {
 	// room is what there is of it as long as nobody draws.
 	room     ledger.Room
 	resource string // as in Conflict
@@ -35,14 +35,14 @@ type unit struct {
 }
 
 // cause is why claims are in conflict if there is too little of it.
-func (s *supply) cause() Cause {
-	return [...]Cause{ledger.CounterLimit: Counter, ledger.GroupsLimit: Incompatible, ledger.CapacityLimit: Capacity}[s.room.Kind]
+func (l *usedLimit) cause() Cause {
+	return [...]Cause{ledger.CounterLimit: Counter, ledger.CompatibilityLimit: Incompatible, ledger.CapacityLimit: Capacity}[l.room.Kind]
 }
 
 // usedUp returns from which rank on there is too little: for an allocation of that rank or a
 // higher one together with all of lower ranks. It says false if there is enough for all.
-func (s *supply) usedUp(rank func(*allocation) uint64) (from uint64, overdrawn bool) {
-	if _, overdrawn := s.exceededAt(s.units); !overdrawn {
+func (l *usedLimit) usedUp(rank func(*allocation) uint64) (from uint64, overdrawn bool) {
+	if _, overdrawn := l.exceededAt(l.units); !overdrawn {
 		return 0, false // The usual case, without sorting.
 	}
 	lowest := func(u unit) uint64 {
@@ -52,24 +52,24 @@ func (s *supply) usedUp(rank func(*allocation) uint64) (from uint64, overdrawn b
 		}
 		return low
 	}
-	sorted := slices.Clone(s.units)
+	sorted := slices.Clone(l.units)
 	slices.SortStableFunc(sorted, func(a, b unit) int { return cmp.Compare(lowest(a), lowest(b)) })
-	at, _ := s.exceededAt(sorted)
+	at, _ := l.exceededAt(sorted)
 	return lowest(sorted[at]), true
 }
 
 // exceededAt returns the first unit that the ones before it have left too little for.
-func (s *supply) exceededAt(units []unit) (at int, exceeded bool) {
-	room := s.room
+func (l *usedLimit) exceededAt(units []unit) (at int, exceeded bool) {
+	room := l.room
 	at = slices.IndexFunc(units, func(u unit) bool { return !room.Take(u.need) })
 	return at, at >= 0
 }
 
 // users yields everybody who draws, each once.
-func (s *supply) users() func(func(*allocation) bool) {
+func (l *usedLimit) users() func(func(*allocation) bool) {
 	return func(yield func(*allocation) bool) {
 		seen := sets.New[*allocation]()
-		for _, u := range s.units {
+		for _, u := range l.units {
 			for _, user := range u.users {
 				if !seen.Has(user) && !yield(user) {
 					return
@@ -83,30 +83,30 @@ func (s *supply) users() func(func(*allocation) bool) {
 // compare finds the others with which the allocation is in conflict: if there is too
 // little for it and all that are not known to be later (then it has lost), these; and later
 // ones of which the same is true.
-func (f *finder) compare(s *supply) {
-	from, overdrawn := s.usedUp(func(a *allocation) uint64 { return a.written.First })
+func (f *finder) compare(l *usedLimit) {
+	from, overdrawn := l.usedUp(func(a *allocation) uint64 { return a.written.First })
 	if !overdrawn {
 		return
 	}
 	lost := f.own.written.Last >= from
-	for other := range s.users() {
+	for other := range l.users() {
 		if other == f.own {
 			continue
 		}
 		relation := relationOf(other.written, f.own.written)
 		if lost && relation != Later || relation != Earlier && other.written.Last >= from {
-			f.add(other, s.cause(), s.by, s.resource, lost)
+			f.add(other, l.cause(), l.by, l.resource, lost)
 		}
 	}
 }
 
 // drawn returns the counters of a pool, and what compatibility groups limit, with all that
 // draw on them: those on which the allocation draws, or all if none is given.
-func (x *index) drawn(pool *inventory.NodePool, of *allocation) []*supply {
-	limits, supplies := ledger.LimitsOf(pool), make(map[ledger.Limit]*supply)
+func (x *index) drawn(pool *inventory.NodePool, of *allocation) []*usedLimit {
+	limits, used := ledger.LimitsOf(pool), make(map[ledger.Limit]*usedLimit)
 	begin := func(limit ledger.Limit, by *use) {
-		if supplies[limit] == nil {
-			supplies[limit] = &supply{room: limits.Room(limit), resource: limits.Name(limit), by: by}
+		if used[limit] == nil {
+			used[limit] = &usedLimit{room: limits.Room(limit), resource: limits.Name(limit), by: by}
 		}
 	}
 	if of != nil {
@@ -117,7 +117,7 @@ func (x *index) drawn(pool *inventory.NodePool, of *allocation) []*supply {
 				}
 			}
 		}
-		if len(supplies) == 0 {
+		if len(used) == 0 {
 			return nil
 		}
 	}
@@ -130,23 +130,23 @@ func (x *index) drawn(pool *inventory.NodePool, of *allocation) []*supply {
 			if of == nil {
 				begin(limit, nil)
 			}
-			s := supplies[limit]
-			if s == nil {
+			l := used[limit]
+			if l == nil {
 				continue
 			}
 			if users == nil {
 				users = usersOf(holdings)
 			}
-			s.units = append(s.units, unit{need, users})
+			l.units = append(l.units, unit{need, users})
 		}
 	}
-	return sortedSupplies(supplies)
+	return sortedLimits(used)
 }
 
 // capacities returns the capacities of a shared device that the share consumes, or all that
 // are consumed if none is given, with all who do.
-func (x *index) capacities(device *inventory.Device, by *use, of *share) []*supply {
-	supplies := make(map[ledger.Limit]*supply)
+func (x *index) capacities(device *inventory.Device, by *use, of *share) []*usedLimit {
+	used := make(map[ledger.Limit]*usedLimit)
 	for _, h := range x.pools[by.pool][by.device] {
 		if h.share == nil {
 			continue
@@ -157,14 +157,14 @@ func (x *index) capacities(device *inventory.Device, by *use, of *share) []*supp
 			if !found || room.IsNothing(need) || of != nil && !of.consumes(c.capacity) {
 				continue
 			}
-			if supplies[room.Limit] == nil {
-				supplies[room.Limit] = &supply{room: room, resource: string(c.capacity), by: by}
+			if used[room.Limit] == nil {
+				used[room.Limit] = &usedLimit{room: room, resource: string(c.capacity), by: by}
 			}
-			s := supplies[room.Limit]
-			s.units = append(s.units, unit{need, []*allocation{h.by}})
+			l := used[room.Limit]
+			l.units = append(l.units, unit{need, []*allocation{h.by}})
 		}
 	}
-	return sortedSupplies(supplies)
+	return sortedLimits(used)
 }
 
 // consumes reports whether the share has anything of a capacity.
@@ -174,9 +174,9 @@ func (s *share) consumes(capacity resourceapi.QualifiedName) bool {
 	})
 }
 
-// sortedSupplies brings supplies into an order that is always the same.
-func sortedSupplies(supplies map[ledger.Limit]*supply) []*supply {
-	return slices.SortedFunc(maps.Values(supplies), func(a, b *supply) int {
+// sortedLimits brings limits into an order that is always the same.
+func sortedLimits(used map[ledger.Limit]*usedLimit) []*usedLimit {
+	return slices.SortedFunc(maps.Values(used), func(a, b *usedLimit) int {
 		return cmp.Or(cmp.Compare(a.room.Kind, b.room.Kind), cmp.Compare(a.resource, b.resource))
 	})
 }
