@@ -69,7 +69,7 @@ func connect(ctx context.Context, o *options.Options, c *schedulerconfig.Config)
 	if o.WriteConfigTo != "" {
 		return nil // The scheduler will not run, and there may be no server.
 	}
-	if err := checkGroups(c.Client.Discovery(), utilfeature.DefaultFeatureGate); err != nil {
+	if err := checkPodGroups(c.Client.Discovery(), utilfeature.DefaultFeatureGate); err != nil {
 		return err
 	}
 	untyped, err := dynamic.NewForConfig(c.KubeConfig)

@@ -183,7 +183,7 @@ func (s *Served) report(logger klog.Logger, first bool) {
 	case s.versions[claimResource] == None:
 		logger.Error(nil, "The API server has no version of the claim API that this scheduler knows. Pods without claims are scheduled; "+
 			"for claims, turn the API on (kube-apiserver --feature-gates=DynamicResourceAllocation=true --runtime-config=resource.k8s.io/VERSION=true)",
-			"group", "resource.k8s.io", "known", convertible[claimResource])
+			"apiGroup", "resource.k8s.io", "known", convertible[claimResource])
 		return
 	case s.versions[claimResource] != V1:
 		why = "the API server has none that is newer"
@@ -193,7 +193,7 @@ func (s *Served) report(logger klog.Logger, first bool) {
 	if !first {
 		why += "; that has changed"
 	}
-	logger.Info("Versions of the claim API in use", "group", "resource.k8s.io", "why", why, "versions", s.text())
+	logger.Info("Versions of the claim API in use", "apiGroup", "resource.k8s.io", "why", why, "versions", s.text())
 }
 
 // text is "resourceclaims v1beta1, devicetaintrules none, ...", sorted by resource.

@@ -21,7 +21,7 @@ const (
 	None     Version = ""
 )
 
-// The resources of the group, as in the URL.
+// The resources of the API group, as in the URL.
 const (
 	claimResource    = "resourceclaims"
 	templateResource = "resourceclaimtemplates"

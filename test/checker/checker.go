@@ -130,7 +130,7 @@ func Check(ctx context.Context, client kubernetes.Interface, o Options) ([]Viola
 	checkHolders(r, s)
 	checkCapacity(r, s)
 	checkCounters(r, s)
-	checkGroups(r, s)
+	checkCompatibility(r, s)
 	checkDevicesExist(r, s)
 	for _, claim := range s.claims {
 		// What controllers allocate, and how they protect it, is their business.

@@ -47,7 +47,7 @@ const (
 )
 
 // ParametersReference names an object with parameters: one of this API group, or one of
-// the vendor's own API from which a controller generates one of this group. Namespace is
+// the vendor's own API from which a controller generates one of this API group. Namespace is
 // for classes only; parameters of a claim are in the namespace of the claim.
 type ParametersReference struct {
 	APIGroup  string `json:"apiGroup,omitempty"`

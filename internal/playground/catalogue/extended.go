@@ -79,7 +79,7 @@ func besideDevicePlugin() scenario.Scenario {
 
 // claimsOnlyOn wants pods on one node to have a claim, and the others to have none.
 func claimsOnlyOn(node string) scenario.Check {
-	return func(g *scenario.Group) error {
+	return func(g *scenario.AppPods) error {
 		for _, member := range g.Members {
 			want := 0
 			if member.Pod.Spec.NodeName == node {

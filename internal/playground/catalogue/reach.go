@@ -101,7 +101,7 @@ func perDeviceNodes() scenario.Scenario {
 	}
 	return scenario.Scenario{
 		Name:    name,
-		Shows:   "One slice whose devices say themselves who reaches them: one node, a labelled group, everybody.",
+		Shows:   "One slice whose devices say themselves who reaches them: one node, labelled nodes, everybody.",
 		Cluster: append(scenario.Nodes(name, 2), fleet.Slice(fleet.EdgeDriver, name, devices...).PerDevice().Obj()),
 		Steps: []scenario.Step{
 			scenario.Create(

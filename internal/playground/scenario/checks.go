@@ -15,7 +15,7 @@ import (
 // DevicesEach wants every pod to have exactly count devices, over all its
 // claims.
 func DevicesEach(count int) Check {
-	return func(g *Group) error {
+	return func(g *AppPods) error {
 		return g.each(func(m Member) error {
 			if found := len(m.Results()); found != count {
 				return fmt.Errorf("has %d devices, want %d", found, count)
@@ -25,9 +25,9 @@ func DevicesEach(count int) Check {
 	}
 }
 
-// NoDeviceTwice wants no device to be allocated to two claims of the group.
+// NoDeviceTwice wants no device to be allocated to two claims of the app.
 func NoDeviceTwice() Check {
-	return func(g *Group) error {
+	return func(g *AppPods) error {
 		holders := map[string]types.UID{}
 		return g.each(func(m Member) error {
 			for _, claim := range m.Claims {
@@ -43,9 +43,9 @@ func NoDeviceTwice() Check {
 	}
 }
 
-// SameDevices wants all pods of the group to have the same devices.
+// SameDevices wants all pods of the app to have the same devices.
 func SameDevices() Check {
-	return func(g *Group) error {
+	return func(g *AppPods) error {
 		var first []string
 		return g.each(func(m Member) error {
 			var devices []string
@@ -66,7 +66,7 @@ func SameDevices() Check {
 // FromRequest wants all devices to be allocated for one request; for an
 // alternative of a firstAvailable request it is "request/alternative".
 func FromRequest(name string) Check {
-	return eachResult(func(_ *Group, result resourceapi.DeviceRequestAllocationResult) error {
+	return eachResult(func(_ *AppPods, result resourceapi.DeviceRequestAllocationResult) error {
 		if result.Request != name {
 			return fmt.Errorf("was allocated for request %q, want %q", result.Request, name)
 		}
@@ -76,7 +76,7 @@ func FromRequest(name string) Check {
 
 // ByRequest wants every pod to have so many devices for each request.
 func ByRequest(want map[string]int) Check {
-	return func(g *Group) error {
+	return func(g *AppPods) error {
 		return g.each(func(m Member) error {
 			found := map[string]int{}
 			for _, result := range m.Results() {
@@ -90,10 +90,10 @@ func ByRequest(want map[string]int) Check {
 	}
 }
 
-// DeviceNames wants the group to have exactly the named devices, in any order
+// DeviceNames wants the app to have exactly the named devices, in any order
 // and each as often as named.
 func DeviceNames(names ...string) Check {
-	return func(g *Group) error {
+	return func(g *AppPods) error {
 		var found []string
 		for _, member := range g.Members {
 			for _, result := range member.Results() {
@@ -112,7 +112,7 @@ func DeviceNames(names ...string) Check {
 // EveryDevice wants every device to satisfy a condition, which is described by
 // what.
 func EveryDevice(what string, satisfies func(*resourceapi.Device) bool) Check {
-	return eachResult(func(g *Group, result resourceapi.DeviceRequestAllocationResult) error {
+	return eachResult(func(g *AppPods, result resourceapi.DeviceRequestAllocationResult) error {
 		device := g.snapshot.device(result)
 		if device == nil {
 			return fmt.Errorf("is in no slice")
@@ -140,7 +140,7 @@ func DistinctValuesEach(attribute resourceapi.QualifiedName) Check {
 }
 
 func valuesEach(attribute resourceapi.QualifiedName, want string, holds func([]string) bool) Check {
-	return func(g *Group) error {
+	return func(g *AppPods) error {
 		return g.each(func(m Member) error {
 			var values []string
 			for _, result := range m.Results() {
@@ -160,7 +160,7 @@ func valuesEach(attribute resourceapi.QualifiedName, want string, holds func([]s
 
 // OnNodes wants the pods to run on the given nodes only.
 func OnNodes(names ...string) Check {
-	return func(g *Group) error {
+	return func(g *AppPods) error {
 		return g.each(func(m Member) error {
 			if !slices.Contains(names, m.Pod.Spec.NodeName) {
 				return fmt.Errorf("runs on %s, want one of %s", m.Pod.Spec.NodeName, strings.Join(names, ", "))
@@ -170,9 +170,9 @@ func OnNodes(names ...string) Check {
 	}
 }
 
-// DifferentNodes wants no two pods of the group on the same node.
+// DifferentNodes wants no two pods of the app on the same node.
 func DifferentNodes() Check {
-	return func(g *Group) error {
+	return func(g *AppPods) error {
 		seen := sets.New[string]()
 		return g.each(func(m Member) error {
 			if seen.Has(m.Pod.Spec.NodeName) {
@@ -185,7 +185,7 @@ func DifferentNodes() Check {
 }
 
 // each applies a check to all pods and returns the first error, with the pod.
-func (g *Group) each(check func(Member) error) error {
+func (g *AppPods) each(check func(Member) error) error {
 	for _, member := range g.Members {
 		if err := check(member); err != nil {
 			return fmt.Errorf("pod %s %w", member.Pod.Name, err)
@@ -195,8 +195,8 @@ func (g *Group) each(check func(Member) error) error {
 }
 
 // eachResult applies a check to all devices of all pods.
-func eachResult(check func(*Group, resourceapi.DeviceRequestAllocationResult) error) Check {
-	return func(g *Group) error {
+func eachResult(check func(*AppPods, resourceapi.DeviceRequestAllocationResult) error) Check {
+	return func(g *AppPods) error {
 		return g.each(func(m Member) error {
 			for _, result := range m.Results() {
 				if err := check(g, result); err != nil {
@@ -237,7 +237,7 @@ func attributeText(attribute resourceapi.DeviceAttribute) string {
 
 // Running wants the pods to have been started by their node.
 func Running() Check {
-	return func(g *Group) error {
+	return func(g *AppPods) error {
 		return g.each(func(m Member) error {
 			if m.Pod.Status.Phase != corev1.PodRunning {
 				return fmt.Errorf("is %s, want it to be Running", m.Pod.Status.Phase)
@@ -249,7 +249,7 @@ func Running() Check {
 
 // Succeeded wants the pods to have run to their end.
 func Succeeded() Check {
-	return func(g *Group) error {
+	return func(g *AppPods) error {
 		return g.each(func(m Member) error {
 			if !m.finished() {
 				return fmt.Errorf("is %s, want it to have Succeeded", m.Pod.Status.Phase)

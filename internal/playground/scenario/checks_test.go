@@ -113,8 +113,8 @@ func TestChecks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.NoError(t, tc.check(tc.holds.group("app")))
-			require.ErrorContains(t, tc.check(tc.fails.group("app")), tc.want)
+			require.NoError(t, tc.check(tc.holds.appPods("app")))
+			require.ErrorContains(t, tc.check(tc.fails.appPods("app")), tc.want)
 		})
 	}
 }

@@ -8,7 +8,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 )
 
-// ReservedFor wants each claim of the group to have exactly count consumers.
+// ReservedFor wants each claim of the app to have exactly count consumers.
 func ReservedFor(count int) Check {
 	return eachClaim(func(claim *resourceapi.ResourceClaim) error {
 		if found := len(claim.Status.ReservedFor); found != count {
@@ -21,7 +21,7 @@ func ReservedFor(count int) Check {
 // Consumes wants each device to be a share of its own that takes an amount of a capacity
 // (KEP-5075).
 func Consumes(capacity resourceapi.QualifiedName, amount string) Check {
-	return eachResult(func(_ *Group, result resourceapi.DeviceRequestAllocationResult) error {
+	return eachResult(func(_ *AppPods, result resourceapi.DeviceRequestAllocationResult) error {
 		consumed := result.ConsumedCapacity[capacity]
 		if result.ShareID == nil || consumed.String() != amount {
 			return fmt.Errorf("consumes %s of %s (share %v), want %s of a share of its own", consumed.String(), capacity, result.ShareID, amount)
@@ -32,7 +32,7 @@ func Consumes(capacity resourceapi.QualifiedName, amount string) Check {
 
 // AdminAccess wants all devices to be allocated with admin access, or none.
 func AdminAccess(want bool) Check {
-	return eachResult(func(_ *Group, result resourceapi.DeviceRequestAllocationResult) error {
+	return eachResult(func(_ *AppPods, result resourceapi.DeviceRequestAllocationResult) error {
 		if admin := result.AdminAccess != nil && *result.AdminAccess; admin != want {
 			return fmt.Errorf("has admin access %t, want %t", admin, want)
 		}
@@ -43,7 +43,7 @@ func AdminAccess(want bool) Check {
 // Tolerates wants the request's toleration of a taint key to be recorded with
 // every device, for the controller that evicts pods (KEP-5055).
 func Tolerates(key string) Check {
-	return eachResult(func(_ *Group, result resourceapi.DeviceRequestAllocationResult) error {
+	return eachResult(func(_ *AppPods, result resourceapi.DeviceRequestAllocationResult) error {
 		for _, toleration := range result.Tolerations {
 			if toleration.Key == key {
 				return nil
@@ -126,7 +126,7 @@ func ReachableFromAllNodes() Check {
 // eachClaim applies a check to all allocated claims of all pods. Only those of
 // finished pods may be without an allocation here.
 func eachClaim(check func(*resourceapi.ResourceClaim) error) Check {
-	return func(g *Group) error {
+	return func(g *AppPods) error {
 		return g.each(func(m Member) error {
 			for _, claim := range m.Claims {
 				if claim.Status.Allocation == nil {

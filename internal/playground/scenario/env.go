@@ -22,8 +22,8 @@ type Env struct {
 	// patience is how long one Expect may take.
 	patience time.Duration
 
-	// groups is what has been confirmed, for each app the newest.
-	groups map[string]*confirmed
+	// apps is what has been confirmed, for each app the newest.
+	apps map[string]*confirmed
 }
 
 // confirmed is an expectation that the API server has shown to hold.
@@ -72,11 +72,11 @@ func (env *Env) unmet(ctx context.Context, source Source, expectations []Expecta
 }
 
 func (env *Env) remember(expectation Expectation) {
-	env.groups[expectation.App] = &confirmed{expectation: expectation}
+	env.apps[expectation.App] = &confirmed{expectation: expectation}
 }
 
 func (env *Env) retire(app string) {
-	if group := env.groups[app]; group != nil {
-		group.retired = true
+	if app := env.apps[app]; app != nil {
+		app.retired = true
 	}
 }

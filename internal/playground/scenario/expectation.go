@@ -22,7 +22,7 @@ type Expectation struct {
 
 // Check looks closer at scheduled pods. It returns nil, or an error that says
 // what is wanted and what was found.
-type Check func(*Group) error
+type Check func(*AppPods) error
 
 // Scheduled expects the pods of an app to be bound and all checks to hold.
 func Scheduled(app string, pods int, checks ...Check) Expectation {
@@ -44,12 +44,12 @@ func (e Expectation) String() string {
 
 // unmet returns nil if the expectation holds in the snapshot.
 func (e Expectation) unmet(snapshot *Snapshot, dialect Dialect) error {
-	group := snapshot.group(e.App)
-	if len(group.Members) != e.Pods {
-		return fmt.Errorf("app %s has %d pods, want %d", e.App, len(group.Members), e.Pods)
+	pods := snapshot.appPods(e.App)
+	if len(pods.Members) != e.Pods {
+		return fmt.Errorf("app %s has %d pods, want %d", e.App, len(pods.Members), e.Pods)
 	}
 	var problems []error
-	for _, member := range group.Members {
+	for _, member := range pods.Members {
 		if e.Waiting {
 			problems = append(problems, e.unmetWaiting(snapshot, member, dialect))
 		} else {
@@ -60,7 +60,7 @@ func (e Expectation) unmet(snapshot *Snapshot, dialect Dialect) error {
 		return err
 	}
 	for _, check := range e.Checks {
-		problems = append(problems, check(group))
+		problems = append(problems, check(pods))
 	}
 	return errors.Join(problems...)
 }

@@ -63,7 +63,7 @@ func TestExpectScheduled(t *testing.T) {
 		},
 		"failed check": {
 			snapshot: snapshotOf(boundPod("app", "a")),
-			checks:   []Check{func(*Group) error { return errors.New("the check says no") }},
+			checks:   []Check{func(*AppPods) error { return errors.New("the check says no") }},
 			want:     "the check says no",
 		},
 	} {

@@ -90,7 +90,7 @@ func (r *Runner) runOne(ctx context.Context, s Scenario) Result {
 		live:     r.Live,
 		dialect:  r.Dialect,
 		patience: r.Patience,
-		groups:   map[string]*confirmed{},
+		apps:     map[string]*confirmed{},
 	}
 	result := Result{Scenario: s, env: env}
 	began := time.Now()
@@ -131,18 +131,18 @@ func (r *Runner) Confirm(ctx context.Context, results []Result) Tally {
 }
 
 func (t *Tally) add(result Result, snapshot *Snapshot, dialect Dialect) {
-	for _, app := range sets.List(sets.KeySet(result.env.groups)) {
-		group := result.env.groups[app]
-		if !group.retired {
-			if err := group.expectation.unmet(snapshot, dialect); err != nil {
+	for _, app := range sets.List(sets.KeySet(result.env.apps)) {
+		app := result.env.apps[app]
+		if !app.retired {
+			if err := app.expectation.unmet(snapshot, dialect); err != nil {
 				t.Problems = append(t.Problems, fmt.Sprintf("%s: no longer at the end: %v", result.Scenario.Name, err))
 				continue
 			}
 		}
-		if group.expectation.Waiting {
-			t.Waiting += group.expectation.Pods
+		if app.expectation.Waiting {
+			t.Waiting += app.expectation.Pods
 		} else {
-			t.Scheduled += group.expectation.Pods
+			t.Scheduled += app.expectation.Pods
 		}
 	}
 	if strays := result.env.strays(snapshot); len(strays) > 0 && result.Err == nil {
@@ -154,7 +154,7 @@ func (t *Tally) add(result Result, snapshot *Snapshot, dialect Dialect) {
 func (env *Env) strays(snapshot *Snapshot) []string {
 	var names []string
 	for _, pod := range snapshot.Pods {
-		if env.groups[pod.Labels[builder.AppLabel]] == nil {
+		if env.apps[pod.Labels[builder.AppLabel]] == nil {
 			names = append(names, pod.Name)
 		}
 	}

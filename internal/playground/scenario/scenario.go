@@ -99,8 +99,8 @@ func Refused(object runtime.Object, parts ...string) Step {
 }
 
 // Expect waits until all expectations hold at the same time, as the API server
-// shows them. What is expected of a group of pods holds until a later Expect
-// says something else about that group, and is checked again at the end.
+// shows them. What is expected of the pods of an app holds until a later Expect
+// says something else about that app, and is checked again at the end.
 func Expect(expectations ...Expectation) Step {
 	titles := make([]string, 0, len(expectations))
 	for _, expectation := range expectations {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 )
 
-func TestCheckGroups(t *testing.T) {
+func TestCheckPodGroups(t *testing.T) {
 	t.Parallel()
 	podGroups := &metav1.APIResourceList{GroupVersion: "scheduling.k8s.io/v1beta1", APIResources: []metav1.APIResource{{Name: "podgroups"}}}
 	others := &metav1.APIResourceList{GroupVersion: "scheduling.k8s.io/v1alpha3", APIResources: []metav1.APIResource{{Name: "podgroups"}}}
@@ -42,7 +42,7 @@ func TestCheckGroups(t *testing.T) {
 			if tc.down {
 				client.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("down") })
 			}
-			err := checkGroups(client, gates)
+			err := checkPodGroups(client, gates)
 			if tc.want == "" {
 				require.NoError(t, err)
 				return

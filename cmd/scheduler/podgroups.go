@@ -14,8 +14,8 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 )
 
-// groupResources are what kube-scheduler follows if a feature gate is on.
-var groupResources = []struct {
+// podGroupResources are what kube-scheduler follows if a feature gate is on.
+var podGroupResources = []struct {
 	gate     featuregate.Feature
 	version  schema.GroupVersion
 	resource string
@@ -24,11 +24,11 @@ var groupResources = []struct {
 	{features.CompositePodGroup, schedulingv1alpha3.SchemeGroupVersion, "compositepodgroups"},
 }
 
-// checkGroups fails if a feature gate is on for which the server does not have the API:
+// checkPodGroups fails if a feature gate is on for which the server does not have the API:
 // the scheduler would wait for the first list for ever, and schedule nothing. A server that
 // does not answer is given the benefit of the doubt.
-func checkGroups(client discovery.ServerResourcesInterface, gates featuregate.FeatureGate) error {
-	for _, r := range groupResources {
+func checkPodGroups(client discovery.ServerResourcesInterface, gates featuregate.FeatureGate) error {
+	for _, r := range podGroupResources {
 		if !gates.Enabled(r.gate) {
 			continue
 		}

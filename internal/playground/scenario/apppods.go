@@ -12,8 +12,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
-// Group is what a check looks at: the pods of one app, ordered by name.
-type Group struct {
+// AppPods is what a check looks at: the pods of one app, ordered by name.
+type AppPods struct {
 	App      string
 	Members  []Member
 	snapshot *Snapshot
@@ -25,10 +25,10 @@ type Member struct {
 	Claims []*resourceapi.ResourceClaim
 }
 
-// group collects the pods of an app. Pods that are on their way out do not
+// appPods collects the pods of an app. Pods that are on their way out do not
 // count: somebody else is about to take their place.
-func (s *Snapshot) group(app string) *Group {
-	g := &Group{App: app, snapshot: s}
+func (s *Snapshot) appPods(app string) *AppPods {
+	g := &AppPods{App: app, snapshot: s}
 	for _, pod := range s.Pods {
 		if pod.Labels[builder.AppLabel] == app && pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodFailed {
 			g.Members = append(g.Members, Member{Pod: pod, Claims: s.claimsOf(pod)})

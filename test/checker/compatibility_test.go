@@ -9,8 +9,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
-func TestGroups(t *testing.T) {
-	grouped := func(name string, groups ...string) *builder.DeviceBuilder {
+func TestCompatibility(t *testing.T) {
+	inGroups := func(name string, groups ...string) *builder.DeviceBuilder {
 		return builder.Device(name).Consumes("card", "memory", "10Gi").Modify(func(d *resourceapi.Device) {
 			d.ConsumesCounters[0].CompatibilityGroups = groups
 		})
@@ -21,8 +21,8 @@ func TestGroups(t *testing.T) {
 		c := cluster{
 			nodes: []*corev1.Node{newNode("node-a")},
 			slices: []*resourceapi.ResourceSlice{values, newSlice("devices", "node-a",
-				grouped("a", "mig"), grouped("b", "mig", "vgpu"), grouped("c", "vgpu"),
-				grouped("none-0"), grouped("none-1"), builder.Device("other"))},
+				inGroups("a", "mig"), inGroups("b", "mig", "vgpu"), inGroups("c", "vgpu"),
+				inGroups("none-0"), inGroups("none-1"), builder.Device("other"))},
 		}
 		for _, device := range devices {
 			c.claims = append(c.claims, newClaim("has-"+device, request("gpu", 1), allocated("gpu", "node-a", device)))

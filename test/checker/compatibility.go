@@ -6,9 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// checkGroups: the devices in use that draw from the same counter set have a compatibility
+// checkCompatibility: the devices in use that draw from the same counter set have a compatibility
 // group in common, or none of them has any (DRADeviceCompatibilityGroups).
-func checkGroups(r *report, s *snapshot) {
+func checkCompatibility(r *report, s *snapshot) {
 	type counterSet struct {
 		pool poolID
 		name string
