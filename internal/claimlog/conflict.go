@@ -59,7 +59,7 @@ type Conflict struct {
 
 // String is one line for the status of Claim's pods, complete with versions.
 func (c Conflict) String() string {
-	return fmt.Sprintf("claim %s %s %s (resourceVersion %s; ours, claim %s, %s)",
+	return fmt.Sprintf("claim %s %s %s (resourceVersion %s; that of claim %s is %s)",
 		c.Other.ClaimRef, c.what(), c.when(), c.Other.Allocated, c.Claim.ClaimRef, c.Claim.Allocated)
 }
 

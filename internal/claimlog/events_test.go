@@ -181,7 +181,7 @@ func TestConflicts(t *testing.T) {
 	require.False(t, conflict.Claim.Foreign)
 	require.False(t, conflict.Lost)
 	require.True(t, w.Conflicts("uid-y")[0].Lost)
-	require.Equal(t, "claim default/y was allocated device gpu-0 of pool gpu.example.com/a later (resourceVersion 20; ours, claim default/x, 10)", conflict.String())
+	require.Equal(t, "claim default/y was allocated device gpu-0 of pool gpu.example.com/a later (resourceVersion 20; that of claim default/x is 10)", conflict.String())
 }
 
 func TestRepeatedEventsAreIgnored(t *testing.T) {

@@ -113,7 +113,7 @@ func TestFirstList(t *testing.T) {
 	w := newUnsyncedWorld(t)
 	w.relist(100, at(50, ours("x", "gpu-0")), at(60, ours("y", "gpu-0")), at(70, ours("v", "gpu-1")))
 	w.requireVerdicts(map[string]string{"x": "unknown y: held gpu-0", "y": "unknown x: held gpu-0", "v": "stays"})
-	require.Contains(t, w.lost("uid-x").String(), "(resourceVersion at most 60; ours, claim default/x, at most 50)")
+	require.Contains(t, w.lost("uid-x").String(), "(resourceVersion at most 60; that of claim default/x is at most 50)")
 
 	w.write(110, free("y"))
 	w.requireVerdicts(map[string]string{"x": "stays", "y": "stays"})

@@ -117,7 +117,7 @@ func (o *Order) Undecided(claim types.UID) error {
 		}
 		if v := o.viewOf(key); v.pool == nil || len(v.pool.Off) == 0 { // What is off is not judged.
 			if err := o.index.undecided(own, key, v); err != nil {
-				return fmt.Errorf("nobody can say whether what claim %s and others were allocated of pool %s is more than there is: %w", own.ref, v.id, err)
+				return fmt.Errorf("it is not known whether claim %s and others were allocated more of pool %s than there is: %w", own.ref, v.id, err)
 			}
 		}
 	}

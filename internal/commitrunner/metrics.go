@@ -26,11 +26,11 @@ const (
 var (
 	rollbacks = k8smetrics.NewCounterVec(&k8smetrics.CounterOpts{
 		Subsystem: metricsSubsystem, Name: "rollbacks_total", StabilityLevel: k8smetrics.ALPHA,
-		Help: "Claims that were rolled back before their pod was bound because a conflicting claim holds the same. allocated_by is who allocated that one: quartermaster or other.",
+		Help: "Claims that were rolled back before their pod was bound because a conflicting claim was allocated first. allocated_by is the scheduler that allocated that one: quartermaster or other.",
 	}, []string{"allocated_by"})
 	waits = k8smetrics.NewHistogramVec(&k8smetrics.HistogramOpts{
 		Subsystem: metricsSubsystem, Name: "commit_wait_seconds", StabilityLevel: k8smetrics.ALPHA,
-		Help:    "How long pods wait before they are bound: for writes of non-participating schedulers before their claims are allocated (pre-write-settle), for the watch to show the last write to their claims (watch-catchup), for drivers to publish pools completely by which claims have to be judged (pool-complete; only if they have to wait), and for writes of non-participating schedulers after that (post-write-settle).",
+		Help:    "How long pods wait before they are bound, by stage. pre-write-settle and post-write-settle: for writes of non-participating schedulers, before and after the claims of the pod are allocated. watch-catchup: for the watch of claims to show the last write to them. pool-complete: for drivers to publish all slices of a pool, without which it is not known whether claims are in conflict; only if pods have to wait for that.",
 		Buckets: k8smetrics.ExponentialBuckets(0.001, 2, 15),
 	}, []string{"stage"})
 )

@@ -142,7 +142,7 @@ var ErrConflict = errors.New("already allocated to another claim")
 func (r *run) tellConflict(ctx context.Context) error {
 	for _, claim := range r.lost {
 		countRollback(claim.to)
-		klog.FromContext(ctx).Info("Giving back a claim because somebody else holds what it was allocated",
+		klog.FromContext(ctx).Info("Rolling back a claim because a conflicting claim was allocated first",
 			"pod", klog.KObj(r.pod), "conflict", claim.to.String())
 	}
 	return fmt.Errorf("%w: %s; looking for other devices", ErrConflict, r.lost[0].to)

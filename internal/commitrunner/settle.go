@@ -28,7 +28,7 @@ func (r *run) settlePlan(ctx context.Context) error {
 	if err != nil || conflict == nil {
 		return err
 	}
-	klog.FromContext(ctx).V(2).Info("Not allocating a claim because somebody else was allocated the same", "conflict", conflict.String())
+	klog.FromContext(ctx).V(2).Info("Not allocating a claim because a conflicting claim was allocated first", "conflict", conflict.String())
 	return fmt.Errorf("%w: %s; looking for other devices", ErrConflict, conflict)
 }
 

@@ -36,7 +36,7 @@ func (r *Reporter) evictUsers(ctx context.Context, ref ledger.ClaimRef, pool inv
 			again = true
 		case !apierrors.IsNotFound(err):
 			r.Recorder.Eventf(pod, claim, v1.EventTypeWarning, conflictReason, "Evicting", "%s", fmt.Sprintf(
-				"Claim %s holds what another claim was allocated first, but the pod was not evicted: %v", klog.KObj(claim), err))
+				"Claim %s is in conflict with a claim that was allocated first, but the pod was not evicted: %v", klog.KObj(claim), err))
 		}
 	}
 	return again
@@ -52,7 +52,7 @@ func (r *Reporter) evict(ctx context.Context, pod *v1.Pod, claim *resourceapi.Re
 	if hasStarted(pod) {
 		return errStarted
 	}
-	klog.FromContext(ctx).Info("Evicting a pod because its claim holds what another one was allocated first",
+	klog.FromContext(ctx).Info("Evicting a pod because its claim is in conflict with one that was allocated first",
 		"pod", klog.KObj(pod), "claim", klog.KObj(claim))
 	return r.Client.PolicyV1().Evictions(pod.Namespace).Evict(ctx, &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace},

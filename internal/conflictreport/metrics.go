@@ -12,11 +12,11 @@ const metricsSubsystem = "quartermaster"
 var (
 	Conflicts = k8smetrics.NewCounterVec(&k8smetrics.CounterOpts{
 		Subsystem: metricsSubsystem, Name: "device_conflicts_total", StabilityLevel: k8smetrics.ALPHA,
-		Help: "Pairs of claims that hold the same device, and claims for which others have left too little of a counter or capacity or no compatibility group, and that did not resolve it by themselves.",
+		Help: "Conflicts between claims that no scheduler resolved: pairs of claims with the same device, and claims for which others have left too little of a counter or capacity, or no compatibility group.",
 	}, []string{"driver", "pool"})
 	Evictions = k8smetrics.NewCounterVec(&k8smetrics.CounterOpts{
 		Subsystem: metricsSubsystem, Name: "conflict_evictions_total", StabilityLevel: k8smetrics.ALPHA,
-		Help: "Pods that were evicted because their claim holds what was allocated to another one before.",
+		Help: "Pods that were evicted because their claim is in conflict with one that was allocated first (onConflict: Evict).",
 	}, []string{"driver", "pool"})
 )
 

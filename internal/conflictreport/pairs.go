@@ -130,7 +130,7 @@ func (p *pairs) foundFromOther(pair claimPair) bool {
 // report tells about a conflict.
 func (p *pairs) report(ctx context.Context, c claimlog.Conflict) {
 	count(Conflicts, c.Pool)
-	message := "Two claims hold the same: " + c.String()
+	message := "Two claims are in conflict: " + c.String()
 	klog.FromContext(ctx).Error(nil, message, "driver", c.Pool.Driver, "pool", c.Pool.Name, "device", c.Device)
 	p.tell(c.Claim.ClaimRef, message)
 	p.tell(c.Other.ClaimRef, message)

@@ -20,7 +20,7 @@ import (
 )
 
 // ErrNotLeading is why something must not be done (any more).
-var ErrNotLeading = errors.New("this process does not lead")
+var ErrNotLeading = errors.New("this process is not the leader")
 
 // Lease is what a process knows of its own lease. The zero value is that of a process without
 // election. It is safe for concurrent use.

@@ -123,7 +123,7 @@ func (a *Attempt) Unreserve(ctx context.Context) {
 	a.touched = false
 	bound, err := a.mode.scheduler.IsBound(ctx, a.pod)
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "The reservation of claims stays, because nobody knows whether the pod needs it", "pod", klog.KObj(a.pod))
+		klog.FromContext(ctx).Error(err, "Not rolling back the reservation of claims, because it is not known whether the pod was bound", "pod", klog.KObj(a.pod))
 		return
 	}
 	for i := len(a.classic.Claims) - 1; i >= 0 && !bound; i-- {

@@ -107,7 +107,7 @@ func (n *Narrowing) JudgeOthers(ctx context.Context, cs fwk.CycleState, pod *v1.
 	writer, ok := statuses.(statusWriter)
 	nodes, err := n.handle.SnapshotSharedLister().NodeInfos().List()
 	if !ok || err != nil {
-		klog.FromContext(ctx).Error(err, "Cannot judge the nodes that were left out; looking at all nodes next time", "pod", klog.KObj(pod))
+		klog.FromContext(ctx).Error(err, "Cannot run Filter on the nodes that PreFilter left out; looking at all nodes next time", "pod", klog.KObj(pod))
 		return true
 	}
 	var mutex sync.Mutex

@@ -28,7 +28,7 @@ import (
 func (e *Events) FollowClaims(ctx context.Context, informer cache.SharedIndexInformer) error {
 	happened := func(before, after any) {
 		if err := e.ClaimHappened(ctx, before, after); err != nil {
-			klog.FromContext(ctx).Error(err, "Cannot wake the pods that wait for a claim")
+			klog.FromContext(ctx).Error(err, "Cannot requeue the pods that wait for a claim")
 		}
 	}
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{

@@ -54,7 +54,7 @@ func (e *Events) wakeInterested(devices map[inventory.PoolID][]string, except ty
 func (e *Events) WakeOthersOf(failed types.UID, claim *resourceapi.ResourceClaim) {
 	pods, err := e.State.PodsUsing(claim.Namespace, claim.Name)
 	if err != nil {
-		klog.Background().Error(err, "Cannot wake the pods that wait for a claim", "claim", klog.KObj(claim))
+		klog.Background().Error(err, "Cannot requeue the pods that wait for a claim", "claim", klog.KObj(claim))
 		return
 	}
 	for _, pod := range pods {

@@ -216,7 +216,7 @@ func solveError(ctx context.Context, node *v1.Node, err error) *fwk.Status {
 	if errors.Is(err, selector.ErrPending) {
 		return unschedulable("%v", err)
 	}
-	klog.FromContext(ctx).V(4).Info("It cannot be judged whether a node has devices for a pod", "node", klog.KObj(node), "err", err)
+	klog.FromContext(ctx).V(4).Info("Cannot find out whether a node has devices for a pod", "node", klog.KObj(node), "err", err)
 	var onDevice interface {
 		error
 		WithoutDevice() string

@@ -22,7 +22,7 @@ const metricsSubsystem = "quartermaster"
 var metrics = &pluginMetrics{
 	inFlight: k8smetrics.NewGaugeFunc(&k8smetrics.GaugeOpts{
 		Subsystem: metricsSubsystem, Name: "allocations_in_flight", StabilityLevel: k8smetrics.ALPHA,
-		Help: "Allocations that were decided but are not known to be written or given up.",
+		Help: "Allocations that were planned (Reserve), and of which the API server has not confirmed yet that they were written or rolled back.",
 	}, allInFlight),
 }
 

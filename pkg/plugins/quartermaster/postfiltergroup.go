@@ -54,7 +54,7 @@ func (pl *Quartermaster) PodGroupPostFilter(ctx context.Context, state fwk.PodGr
 		}
 		return nil, nothing
 	}
-	return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf("given up to find devices elsewhere: claims %s", strings.Join(freed, ", ")))
+	return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf("released to find devices elsewhere: claims %s", strings.Join(freed, ", ")))
 }
 
 // isTopologyAware reports whether nodes are chosen for the group as a whole: what keeps

@@ -29,13 +29,13 @@ func TestPodGroupPostFilter(t *testing.T) {
 		unreserved bool
 		message    string
 	}{
-		"unreserved":                  {freed: true, message: "given up to find devices elsewhere: claims default/x"},
-		"reserved for the pod":        {x: edits(reservedFor("p1")), freed: true, message: "given up to find devices elsewhere: claims default/x"},
+		"unreserved":                  {freed: true, message: "released to find devices elsewhere: claims default/x"},
+		"reserved for the pod":        {x: edits(reservedFor("p1")), freed: true, message: "released to find devices elsewhere: claims default/x"},
 		"reserved for another pod":    {x: edits(reservedFor("p0", "other"))},
-		"reserved for the group":      {x: edits(reservedForGroup), group: []string{"x"}, freed: true, message: "given up to find devices elsewhere: claims default/x"},
+		"reserved for the group":      {x: edits(reservedForGroup), group: []string{"x"}, freed: true, message: "released to find devices elsewhere: claims default/x"},
 		"a member is bound":           {x: edits(reservedForGroup), group: []string{"x"}, bound: true},
-		"for the group and others":    {x: edits(reservedForGroup, reservedFor("other")), group: []string{"x"}, unreserved: true, message: "given up to find devices elsewhere: claims default/x"},
-		"usable, but for nobody":      {x: edits(everywhere, reservedForGroup), group: []string{"x"}, freed: true, message: "given up to find devices elsewhere: claims default/x"},
+		"for the group and others":    {x: edits(reservedForGroup, reservedFor("other")), group: []string{"x"}, unreserved: true, message: "released to find devices elsewhere: claims default/x"},
+		"usable, but for nobody":      {x: edits(everywhere, reservedForGroup), group: []string{"x"}, freed: true, message: "released to find devices elsewhere: claims default/x"},
 		"usable, reserved for others": {x: edits(everywhere, reservedFor("other")), group: []string{"x"}},
 		"usable, of the pods":         {x: edits(everywhere)},
 	}
