@@ -84,7 +84,7 @@ func (c benchmarkCase) run(bm *testing.B, create newAllocator) {
 // BenchmarkOddClaim measures what an attempt to schedule a pod costs at most: a claim with more
 // combinations of devices than anybody could try, on 5,000 nodes, one after the other.
 func BenchmarkOddClaim(bm *testing.B) {
-	c, claim := hopeless()
+	c, claim := infeasible()
 	task, site := c.solver().Prepare(objects([]*b.ClaimBuilder{claim})), c.site()
 	const nodes = 5000
 	for bm.Loop() {

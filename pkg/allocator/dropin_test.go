@@ -83,7 +83,7 @@ func TestDropInAnswers(t *testing.T) {
 // TestDropInGivesUp has a claim with so many wrong combinations that upstream, which
 // tries all, would not come to an end.
 func TestDropInGivesUp(t *testing.T) {
-	c, claim := hopeless()
+	c, claim := infeasible()
 	s := dropInCase(c.slices...)
 	s.classes = classList(append(c.classes, b.Class("gpu"))...)
 	s.claims = []*resourceapi.ResourceClaim{claim.Obj()}

@@ -105,7 +105,7 @@ func nothing() *b.RequestBuilder {
 }
 
 func TestDefaultBudget(t *testing.T) {
-	c, claim := hopeless()
+	c, claim := infeasible()
 	outcome := c.mustNotFit(t, claim)
 	require.True(t, outcome.GaveUp)
 	require.LessOrEqual(t, outcome.Steps, allocator.DefaultStepBudget+1)

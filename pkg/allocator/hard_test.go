@@ -38,9 +38,9 @@ func hard() (cluster, *b.ClaimBuilder) {
 	return knapsack(weights, number, total)
 }
 
-// hopeless makes a cluster and a claim with more combinations of devices than anybody
+// infeasible makes a cluster and a claim with more combinations of devices than anybody
 // could try. None is a solution: even weights do not add up to something odd.
-func hopeless() (cluster, *b.ClaimBuilder) {
+func infeasible() (cluster, *b.ClaimBuilder) {
 	var weights []int
 	for i := range 64 {
 		weights = append(weights, 2*i)

@@ -14,10 +14,10 @@ import (
 // leastShare is what a search gets in any case.
 const leastShare = 128
 
-// hopelessSteps runs a search that never comes to an end and returns how many steps it took,
+// infeasibleSteps runs a search that never comes to an end and returns how many steps it took,
 // checks included.
-func hopelessSteps(t *testing.T, steps *allocator.Steps) *allocator.Outcome {
-	c, claim := hopeless()
+func infeasibleSteps(t *testing.T, steps *allocator.Steps) *allocator.Outcome {
+	c, claim := infeasible()
 	outcome, err := c.solve(allocator.WithSteps(t.Context(), steps), claim)
 	require.NoError(t, err)
 	require.True(t, outcome.GaveUp)
@@ -32,7 +32,7 @@ func TestCommonStepsAreShared(t *testing.T) {
 	steps, sum := allocator.NewSteps(total, nodes), 0
 	var took []int
 	for range nodes {
-		outcome := hopelessSteps(t, steps)
+		outcome := infeasibleSteps(t, steps)
 		took = append(took, outcome.Steps)
 		require.True(t, outcome.CommonBudget)
 		sum += outcome.Steps
@@ -48,12 +48,12 @@ func TestCommonStepsAreShared(t *testing.T) {
 
 // TestCommonStepsOfOneSearch: with few nodes, the budget of a node is what counts.
 func TestCommonStepsOfOneSearch(t *testing.T) {
-	c, claim := hopeless()
+	c, claim := infeasible()
 	alone := c.mustNotFit(t, claim)
 	for _, nodes := range []int{0, 1, 2, 3} {
 		steps := allocator.NewSteps(20*allocator.DefaultStepBudget, nodes)
 		for range nodes {
-			outcome := hopelessSteps(t, steps)
+			outcome := infeasibleSteps(t, steps)
 			require.Equal(t, alone.Steps, outcome.Steps)
 			require.False(t, outcome.CommonBudget)
 		}
@@ -68,7 +68,7 @@ func TestFewStepsAreAlwaysThere(t *testing.T) {
 	for range 16 {
 		wait.Go(func() {
 			for range 4 {
-				hopelessSteps(t, steps)
+				infeasibleSteps(t, steps)
 			}
 		})
 	}
@@ -79,7 +79,7 @@ func TestFewStepsAreAlwaysThere(t *testing.T) {
 		require.True(t, outcome.Fits())
 	}
 	wait.Wait()
-	require.LessOrEqual(t, hopelessSteps(t, steps).Steps, leastShare+1, "and no more than that")
+	require.LessOrEqual(t, infeasibleSteps(t, steps).Steps, leastShare+1, "and no more than that")
 }
 
 // TestStepsOfManyAtOnce: searches that run at the same time get about the same, and together
@@ -93,7 +93,7 @@ func TestStepsOfManyAtOnce(t *testing.T) {
 	for range 16 {
 		wait.Go(func() {
 			for range nodes / 16 {
-				n := hopelessSteps(t, steps).Steps
+				n := infeasibleSteps(t, steps).Steps
 				mutex.Lock()
 				sum, least = sum+n, min(least, n)
 				mutex.Unlock()
@@ -109,7 +109,7 @@ func TestStepsOfManyAtOnce(t *testing.T) {
 // up all steps.
 func TestReasonsHaveTheirOwnSteps(t *testing.T) {
 	steps := allocator.NewSteps(0, 1)
-	hopelessSteps(t, steps)
+	infeasibleSteps(t, steps)
 	c := nodeWith(0, numbered(gpus(8), "numa", 0, 1)...)
 	claims := []*b.ClaimBuilder{wants(5).Match("gpu.example.com/numa")}
 	reason := func(ctx context.Context) string {
@@ -124,5 +124,5 @@ func TestReasonsHaveTheirOwnSteps(t *testing.T) {
 func TestReasonOfCommonBudget(t *testing.T) {
 	require.Equal(t, "claim default/hard: gave up looking for devices because the searches on all nodes together have used up "+
 		"their steps; there may be a solution, and fewer requests or constraints in a claim make it easier to find",
-		hopelessSteps(t, allocator.NewSteps(0, 1)).Reason())
+		infeasibleSteps(t, allocator.NewSteps(0, 1)).Reason())
 }

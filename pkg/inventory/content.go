@@ -77,7 +77,7 @@ func (c *Content) is(driver string, devices []resourceapi.Device) bool {
 	return c.driver == driver && sameDevices(c.devices, devices)
 }
 
-// release takes back a take.
+// release undoes a take.
 func (c *contents) release(content *Content) {
 	content.users--
 	if content.users > 0 {

@@ -73,8 +73,8 @@ func (d Draw) TakeFrom(left []amount.Amount) {
 	}
 }
 
-// GiveBackTo undoes TakeFrom.
-func (d Draw) GiveBackTo(left []amount.Amount) {
+// ReturnTo undoes TakeFrom.
+func (d Draw) ReturnTo(left []amount.Amount) {
 	own := left[d.first:]
 	for i := range d.amounts {
 		n := d.amounts[i].counter

@@ -55,8 +55,8 @@ func TestDraws(t *testing.T) {
 	require.True(t, half.CoveredBy(left))
 	half.TakeFrom(left)
 	require.False(t, half.CoveredBy(left))
-	half.GiveBackTo(left)
-	half.GiveBackTo(left)
+	half.ReturnTo(left)
+	half.ReturnTo(left)
 	require.Equal(t, c.Published, left)
 
 	require.Equal(t, half.AppendTo(nil), c.Draws(2)[0].AppendTo(nil), "the same of another set")

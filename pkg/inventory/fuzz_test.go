@@ -174,7 +174,7 @@ func requirePromisesKept(t *testing.T, pool *inventory.NodePool) {
 			require.Less(t, draw.Set, len(pool.Counters.Sets))
 			left := slices.Clone(pool.Counters.Published)
 			draw.TakeFrom(left)
-			draw.GiveBackTo(left)
+			draw.ReturnTo(left)
 			require.Equal(t, pool.Counters.Published, left)
 		}
 	}

@@ -58,7 +58,7 @@ func (x *nodeIndex) add(node string, id PoolID) {
 	}
 }
 
-// remove takes back an add.
+// remove undoes an add.
 func (x *nodeIndex) remove(node string, id PoolID) {
 	counts := x.counts(node)
 	counts[id]--

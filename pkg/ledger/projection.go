@@ -93,7 +93,7 @@ func (u *PoolUsage) carryRemaining(before *PoolUsage, toggled []string) bool {
 	return !last.value.Overdrawn && !remaining.Overdrawn
 }
 
-// change draws for a device, or gives back what it drew.
+// change draws for a device, or returns what it drew.
 func (r *Remaining) change(draws []inventory.Draw, used bool) {
 	for _, draw := range draws {
 		for number := range draw.All() {
@@ -102,7 +102,7 @@ func (r *Remaining) change(draws []inventory.Draw, used bool) {
 		if used {
 			draw.TakeFrom(r.Amounts)
 		} else {
-			draw.GiveBackTo(r.Amounts)
+			draw.ReturnTo(r.Amounts)
 		}
 		for number := range draw.All() {
 			r.negative += negatives(r.Amounts[number])

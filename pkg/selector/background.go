@@ -178,7 +178,7 @@ func (b *background) take() (*Work, *judgement) {
 	return w, w.begun
 }
 
-// put takes back what was taken. It returns whom to tell that more is known.
+// put undoes a take. It returns whom to tell that more is known.
 func (b *background) put(w *Work, j *judgement, known bool) []func() {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()

@@ -19,7 +19,7 @@
 //
 //   - A node that is selected stays so as long as the pod fits there. Otherwise attempts
 //     in between, of which there may be many, would each select another one.
-//   - A selected node on which the pod does not fit any more is taken back.
+//   - A selected node on which the pod does not fit any more is withdrawn.
 //   - Nodes that controllers were asked about stay among the potential ones as long as
 //     there is room, and have precedence as long as they are feasible. A random choice each
 //     time forgets what was refused; of a thousand nodes, few of which will do, that takes

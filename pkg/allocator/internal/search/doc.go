@@ -2,7 +2,7 @@
 //
 //	Solve        a task and a node view: what came of looking         (answer.go, straight.go, errors.go)
 //	candidates   per kind of request, which devices are usable at all (setup.go, candidates.go, rank.go, pool.go)
-//	the search   choose a device, go on, and give it back             (search.go, place.go, taken.go, memory.go)
+//	the search   choose a device, go on, and roll back                (search.go, place.go, taken.go, memory.go)
 //	  constraints, over columns of attribute values                   (constraint.go, derived.go)
 //	  what devices share: counters, compatibility, capacity           (draw.go, compatibility.go, share.go)
 //	  what need not be tried: classes of interchangeable devices,     (classes.go, partitions.go)

@@ -28,12 +28,12 @@ func (p *poolState) draw(device int) bool {
 	return true
 }
 
-// giveBack undoes a draw that succeeded.
-func (p *poolState) giveBack(device int) {
+// rollBack undoes a draw that succeeded.
+func (p *poolState) rollBack(device int) {
 	p.draws++
 	draws := p.pool.Counters.Draws(device)
 	for i := range draws {
-		draws[i].GiveBackTo(p.left)
+		draws[i].ReturnTo(p.left)
 	}
 }
 

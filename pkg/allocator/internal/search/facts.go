@@ -44,7 +44,7 @@ func (s *Search) TakesWhole(r *task.Request, pool, device int) bool {
 	return s.takesWhole(r, location{pool, device})
 }
 
-// Joins leaves the compatibility groups as they are: the search has given everything back, so
+// Joins leaves the compatibility groups as they are: the search has rolled everything back, so
 // this is the state before it.
 func (s *Search) Joins(pool, device int) bool {
 	undo, ok := s.joinCompatible(location{pool, device})

@@ -40,14 +40,14 @@ func (s *Search) place(r *task.Request, at location) (placing, error) {
 	}
 	added, err := s.addToConstraints(r, at)
 	if err != nil || !added {
-		s.giveBack(&p)
+		s.rollBack(&p)
 		return constraintViolated, err
 	}
 	// For other modes try has asked this before: there, too little capacity comes
 	// before constraints.
 	if r.All() && !s.hasRoom(r, at) {
 		s.removeFromConstraints(r, len(r.Claim.Constraints))
-		s.giveBack(&p)
+		s.rollBack(&p)
 		return notAvailable, nil
 	}
 	if p.shared {
@@ -71,7 +71,7 @@ func (s *Search) unplace(r *task.Request) {
 		s.taken.remove(c, p.at)
 	}
 	s.removeFromConstraints(r, len(r.Claim.Constraints))
-	s.giveBack(&p)
+	s.rollBack(&p)
 }
 
 // draw takes what a device needs of counter sets: room for its compatibility
@@ -91,10 +91,10 @@ func (s *Search) draw(p *placement) bool {
 	return p.drawn
 }
 
-func (s *Search) giveBack(p *placement) {
+func (s *Search) rollBack(p *placement) {
 	if p.drawn {
 		s.compatibility.restore(p.at.pool, p.compatibility)
-		s.pools[p.at.pool].giveBack(p.at.device)
+		s.pools[p.at.pool].rollBack(p.at.device)
 	}
 }
 

@@ -181,7 +181,7 @@ const (
 )
 
 // try takes one device and goes on with those from next on; if that leads nowhere, it
-// gives the device back.
+// rolls that back.
 func (s *Search) try(r *task.Request, slot, missing int, at location, next cursor) (trial, error) {
 	if err := s.step(); err != nil {
 		return notPlaced, err
