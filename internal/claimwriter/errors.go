@@ -20,7 +20,7 @@ var (
 	ErrReplaced = errors.New("claim replaced")
 
 	// ErrAllocatedElsewhere: the claim has an allocation other than the one
-	// which the caller decided on. Somebody else was faster.
+	// which the caller decided on. Another write came first.
 	ErrAllocatedElsewhere = errors.New("claim allocated elsewhere")
 
 	// ErrDeallocated: the allocation on which the caller relied is not there

@@ -174,7 +174,7 @@ func TestReleaseOutlivesItsContext(t *testing.T) {
 
 // A write of Release that was held up must not clear what was allocated afterwards,
 // and the one of an earlier Bind must not allocate again what Release has cleared.
-func TestLateWritesAroundGiveBack(t *testing.T) {
+func TestLateWritesAroundRelease(t *testing.T) {
 	t.Parallel()
 	claim := newClaim()
 	s, client := startServer(t, claim)

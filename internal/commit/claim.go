@@ -76,7 +76,7 @@ func (c Claim) Step(e ClaimEvent) (Claim, ActionKind) {
 		return c, FindOut
 	case c.Phase == Asking && e == NotInUse:
 		c.Phase = Releasing
-		return c, [...]ActionKind{Reservation: TakeReservation, Allocation: TakeAllocation, WholeClaim: TakeClaim}[c.Takes]
+		return c, [...]ActionKind{Reservation: RollBackReservation, Allocation: RollBackAllocation, WholeClaim: DeleteClaim}[c.Takes]
 	case (c.Phase == FindingOut || c.Phase == Releasing) && e == Done:
 		wasInFlight := c.InFlight
 		c.Phase, c.InFlight, c.Lost = Untouched, false, false

@@ -32,7 +32,7 @@ const (
 	Written
 	// Seen: the watch has delivered the writes of all claims.
 	Seen
-	// Checked: it is known which claims hold what somebody else was allocated before.
+	// Checked: it is known which claims are in conflict with one that was allocated before.
 	Checked
 	// GotReady: so are all devices.
 	GotReady
@@ -42,7 +42,7 @@ const (
 	PodBound
 	// ProcessEnds: there is no time to release anything.
 	ProcessEnds
-	// Failure is everything else: a plan whose devices somebody else was allocated first, a write that
+	// Failure is everything else: a plan with which a claim that was allocated first is in conflict, a write that
 	// was refused or of which nobody knows the outcome, a claim that is gone, a watch that
 	// does not deliver, a pool of which nobody knows enough for the check, an allocation that
 	// somebody has removed, a claim that could not be released, a lost lease. What to do next
@@ -97,12 +97,12 @@ const (
 
 	// FindOut what was written, and leave it so. These are for Claim.Step: Done or NotDone.
 	FindOut
-	// TakeReservation of the attempt's consumer.
-	TakeReservation
-	// TakeAllocation with it, unless others have reserved the claim.
-	TakeAllocation
-	// TakeClaim deletes it.
-	TakeClaim
+	// RollBackReservation of the attempt's consumer.
+	RollBackReservation
+	// RollBackAllocation with it, unless others have reserved the claim.
+	RollBackAllocation
+	// DeleteClaim deletes it.
+	DeleteClaim
 	// TryAgain, from the question whether a bound pod needs the claim, after a pause.
 	TryAgain
 )

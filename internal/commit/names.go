@@ -37,8 +37,8 @@ func (a ActionKind) String() string {
 		NoAction: "nothing", AwaitOthers: "await others", WriteClaim: "write", AwaitWatch: "await the watch", CheckOrder: "check",
 		AwaitLateWrites: "await late writes of others", AwaitDevices: "await devices", BindPod: "bind the pod", TellConflict: "tell the conflict",
 		YieldClaim: "yield", EndInFlight: "end in flight", ReleaseClaim: "release", LeaveGroup: "leave group", StayInGroup: "stay in group",
-		FindOut: "find out what was written", TakeReservation: "roll back the reservation",
-		TakeAllocation: "roll back the reservation, and the allocation unless others have reserved it",
-		TakeClaim:      "delete the claim", TryAgain: "try again later",
+		FindOut: "find out what was written", RollBackReservation: "roll back the reservation",
+		RollBackAllocation: "roll back the reservation, and the allocation unless others have reserved it",
+		DeleteClaim:        "delete the claim", TryAgain: "try again later",
 	}[a]
 }

@@ -128,15 +128,15 @@ func (r *release) ask(ctx context.Context) (commit.ClaimEvent, error) {
 func (r *release) carryOut(ctx context.Context, action commit.ActionKind) (err error) {
 	claim, consumer := r.claim.Object, r.claim.Consumer(r.pod).UID
 	switch action {
-	case commit.TakeClaim:
+	case commit.DeleteClaim:
 		if r.claim.Origin == ToMake {
 			claim, err = r.Maker.RemoveUncreated(ctx, r.pod, claim)
 		} else {
 			claim, err = r.Writer.Remove(ctx, claim, r.pod.UID)
 		}
-	case commit.TakeReservation:
+	case commit.RollBackReservation:
 		claim, err = r.Writer.Unreserve(ctx, claim, consumer)
-	case commit.TakeAllocation:
+	case commit.RollBackAllocation:
 		if !r.claim.IsAllocated() { // The write failed, and may have been carried out.
 			claim = claim.DeepCopy()
 			claim.Status.Allocation = r.written

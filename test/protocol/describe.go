@@ -48,7 +48,7 @@ func (m *model) describePodStep(l label, to state) string {
 		return fmt.Sprintf("%schooses %s for %s", prefix, m.devices(l.with), claimName(pod.claim))
 	case doWrite:
 		if p := to.pods[l.who].phase; p == commit.Idle || p == commit.Release {
-			return prefix + "cannot write, somebody was faster" + now
+			return prefix + "cannot write, another write came first" + now
 		}
 		return prefix + "writes" + now
 	case doCheck:
@@ -58,9 +58,9 @@ func (m *model) describePodStep(l label, to state) string {
 	case doStopWaiting:
 		return prefix + "waited long enough for the pool to be complete"
 	case doPreSettle:
-		return prefix + [...]string{"settles before the write", "drops the plan, somebody else was allocated the same"}[l.with]
+		return prefix + [...]string{"settles before the write", "drops the plan, a conflicting claim was allocated"}[l.with]
 	case doNotice:
-		return prefix + "notices that somebody else was allocated the same"
+		return prefix + "notices that a conflicting claim was allocated"
 	case doSettle:
 		if commit.Phase(l.with) == commit.Bind {
 			return prefix + "settles"

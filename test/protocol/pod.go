@@ -224,7 +224,7 @@ func (m *model) doCheck(s *state, p uint8) (result verdict, broken string) {
 	v := &s.views[m.pods[p].scheduler]
 	result = m.check(v, claim, pod.plan)
 	if result == wasLate && !m.lostInTruth(v, claim) && !m.onlySafety {
-		broken = firstGivesBack
+		broken = firstReleases
 	}
 	pod.attempt(commit.Event{Kind: commit.Seen})
 	switch {
@@ -326,7 +326,7 @@ func (m *model) release(s *state, p uint8) label {
 	switch {
 	case action == commit.FindOut:
 		l.with = 1
-	case action == commit.TakeReservation, m.flaws.has(failuresKeep) && pod.phase == commit.Release:
+	case action == commit.RollBackReservation, m.flaws.has(failuresKeep) && pod.phase == commit.Release:
 		m.unreserve(s, p)
 	default:
 		m.releaseClaim(s, p, pod.plan)

@@ -11,7 +11,7 @@ const (
 	heldTwice      = "two claims hold the same"
 	withoutDevices = "does not have the devices it was bound for"
 	notReserved    = "is not reserved for it"
-	firstGivesBack = "a claim that was allocated first is to be released, though the order was known"
+	firstReleases  = "a claim that was allocated first is to be released, though the order was known"
 )
 
 // broken says which property the state breaks.

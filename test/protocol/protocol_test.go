@@ -78,10 +78,10 @@ func TestWithoutAPart(t *testing.T) {
 }
 
 // Comparing something else than allocations is also unfair to those who were first.
-func TestFirstGivesBackWithoutTheOrder(t *testing.T) {
+func TestFirstReleasesWithoutTheOrder(t *testing.T) {
 	t.Parallel()
-	requireViolation(t, between("the order of allocations", func(c *config) { c.joined(); c.flaws = byReservation }), firstGivesBack)
-	requireViolation(t, between("doubt after a list", func(c *config) { c.joined(); c.relists, c.flaws = 1, listsExact }), firstGivesBack)
+	requireViolation(t, between("the order of allocations", func(c *config) { c.joined(); c.flaws = byReservation }), firstReleases)
+	requireViolation(t, between("doubt after a list", func(c *config) { c.joined(); c.relists, c.flaws = 1, listsExact }), firstReleases)
 }
 
 // An attempt that ends before its check must not leave an allocation behind that may be

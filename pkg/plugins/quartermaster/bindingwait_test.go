@@ -303,9 +303,9 @@ func TestBindingIsPreempted(t *testing.T) {
 // pod was waiting.
 func TestBindingYields(t *testing.T) {
 	t.Parallel()
-	inCluster(t, plus(fabricWorld("p"), gpus("rival", 1).Obj()), func(t *testing.T, f *fixture) {
+	inCluster(t, plus(fabricWorld("p"), gpus("conflicting", 1).Obj()), func(t *testing.T, f *fixture) {
 		p := f.scheduleMeanwhile(f.pod("p"))
-		f.changeClaim("rival", allocate("n1", "gpu-0"))
+		f.changeClaim("conflicting", allocate("n1", "gpu-0"))
 		f.settle()
 		f.changeClaim("c", report(attached))
 		result := p.result()

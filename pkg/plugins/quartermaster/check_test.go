@@ -14,7 +14,7 @@ import (
 
 // conflictWorld is one node with two GPUs, of which pod p would get the first.
 func conflictWorld() []runtime.Object {
-	return plus(gpuNodes(2, "n1"), gpus("c", 1).Obj(), gpus("rival", 1).Obj(), newPod("p", uses("c")))
+	return plus(gpuNodes(2, "n1"), gpus("c", 1).Obj(), gpus("conflicting", 1).Obj(), newPod("p", uses("c")))
 }
 
 // beforeOurs has somebody do something right before our status update is looked at.
@@ -35,15 +35,15 @@ func (f *fixture) otherInstanceAllocates(claim, pool, device string) {
 func TestEarlierClaimWins(t *testing.T) {
 	t.Parallel()
 	inCluster(t, conflictWorld(), func(t *testing.T, f *fixture) {
-		f.beforeOurs(func() { f.otherInstanceAllocates("rival", "n1", "gpu-0") })
+		f.beforeOurs(func() { f.otherInstanceAllocates("conflicting", "n1", "gpu-0") })
 		result := f.schedule(f.pod("p"))
 		require.Equal(t, "PreBind", result.phase)
 		require.ErrorIs(t, result.status.AsError(), commitrunner.ErrConflict)
-		require.Contains(t, result.text(), "claim default/rival was allocated device gpu-0")
+		require.Contains(t, result.text(), "claim default/conflicting was allocated device gpu-0")
 		require.Contains(t, result.text(), "first")
 		require.Nil(t, f.claim("c").Status.Allocation)
 		require.Empty(t, f.claim("c").Status.ReservedFor)
-		require.Equal(t, []string{"n1/gpu-0"}, deviceNames(f.claim("rival")), "not ours to touch")
+		require.Equal(t, []string{"n1/gpu-0"}, deviceNames(f.claim("conflicting")), "not ours to touch")
 
 		f.settle()
 		require.Empty(t, f.schedule(f.pod("p")).phase)
@@ -57,7 +57,7 @@ func TestJoinedClaimIsChecked(t *testing.T) {
 	t.Parallel()
 	objects := plus(conflictWorld(), newPod("joins", uses("c")))
 	inCluster(t, objects, func(t *testing.T, f *fixture) {
-		f.otherInstanceAllocates("rival", "n1", "gpu-0")
+		f.otherInstanceAllocates("conflicting", "n1", "gpu-0")
 		f.otherInstanceAllocates("c", "n1", "gpu-0")
 		f.changeClaim("c", reservedFor("p"))
 		f.settle()
@@ -78,7 +78,7 @@ func TestLaterClaimOfOursYields(t *testing.T) {
 		require.Empty(t, a.reserve("n1").Message())
 		start := time.Now()
 		require.Empty(t, a.preBind("n1").Message())
-		f.otherInstanceAllocates("rival", "n1", "gpu-0")
+		f.otherInstanceAllocates("conflicting", "n1", "gpu-0")
 		f.settle()
 		require.Less(t, time.Since(start), f.pl.args.SettleTime.Duration, "alone among instances of ours nobody waits")
 		require.Equal(t, []string{"n1/gpu-0"}, deviceNames(f.claim("c")))
@@ -91,7 +91,7 @@ func TestReleaseFails(t *testing.T) {
 	t.Parallel()
 	inCluster(t, conflictWorld(), func(t *testing.T, f *fixture) {
 		f.beforeOurs(func() {
-			f.otherInstanceAllocates("rival", "n1", "gpu-0")
+			f.otherInstanceAllocates("conflicting", "n1", "gpu-0")
 			f.fail(fault{on: "update/status", claim: "c", err: forbidden()})
 		})
 		result := f.schedule(f.pod("p"))

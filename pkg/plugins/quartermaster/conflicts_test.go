@@ -19,8 +19,8 @@ import (
 func (f *fixture) boundConflict() {
 	f.changeClaim("c", allocate("n1", "gpu-0"))
 	f.changeClaim("c", reservedFor("p"))
-	f.changeClaim("rival", allocate("n1", "gpu-0"))
-	f.changeClaim("rival", reservedFor("q"))
+	f.changeClaim("conflicting", allocate("n1", "gpu-0"))
+	f.changeClaim("conflicting", reservedFor("q"))
 }
 
 func (f *fixture) eventTexts() []string {
@@ -62,7 +62,7 @@ func TestConflictsAreReported(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			objects := plus(conflictWorld(), newPod("q", uses("rival"), podStatus(test.q)))
+			objects := plus(conflictWorld(), newPod("q", uses("conflicting"), podStatus(test.q)))
 			inCluster(t, objects, func(t *testing.T, f *fixture) {
 				f.pl.args.OnConflict = test.policy
 				counter := conflictreport.Conflicts.WithLabelValues(builder.Driver, "n1")
@@ -70,7 +70,7 @@ func TestConflictsAreReported(t *testing.T) {
 				require.NoError(t, err)
 				f.boundConflict()
 				if test.resolve {
-					f.changeClaim("rival", deallocate)
+					f.changeClaim("conflicting", deallocate)
 				}
 				time.Sleep(2 * conflictreport.Grace)
 				f.settle()
@@ -98,7 +98,7 @@ func TestNoReportWhileSettling(t *testing.T) {
 		f.changeClaim("before", theyAllocate("elsewhere", "gpu-0"))
 		time.Sleep(time.Hour)
 		f.beforeOurs(func() { f.changeClaim("late", announce) })
-		time.AfterFunc(time.Millisecond, func() { f.changeClaim("rival", allocate("n1", "gpu-0")) })
+		time.AfterFunc(time.Millisecond, func() { f.changeClaim("conflicting", allocate("n1", "gpu-0")) })
 		start := time.Now()
 		result := f.schedule(f.pod("p"))
 		require.Equal(t, "PreBind", result.phase, result.text())
@@ -114,10 +114,10 @@ func TestNoReportWhileSettling(t *testing.T) {
 // the claims was allocated anew, and is reported once.
 func TestConflictThatComesBack(t *testing.T) {
 	t.Parallel()
-	for anew, user := range map[string]string{"c": "p", "rival": "q"} {
+	for anew, user := range map[string]string{"c": "p", "conflicting": "q"} {
 		t.Run(anew, func(t *testing.T) {
 			t.Parallel()
-			inCluster(t, plus(conflictWorld(), newPod("q", uses("rival"))), func(t *testing.T, f *fixture) {
+			inCluster(t, plus(conflictWorld(), newPod("q", uses("conflicting"))), func(t *testing.T, f *fixture) {
 				f.boundConflict()
 				time.Sleep(conflictreport.Grace * 4 / 5)
 				f.changeClaim(anew, deallocate)

@@ -15,13 +15,13 @@ import (
 func TestContendersSinceADearView(t *testing.T) {
 	t.Parallel()
 	const settleTime = time.Second
-	rival := func() *v1.Pod { return newPod("theirs", of("other"), uses("rival")) }
+	conflicting := func() *v1.Pod { return newPod("theirs", of("other"), uses("conflicting")) }
 	for name, test := range map[string]struct {
 		before, after func(*fixture)
 		want          time.Duration // how long PreBind takes
 	}{
 		"nobody":    {},
-		"a new pod": {after: func(f *fixture) { f.create(rival()) }, want: 2 * settleTime},
+		"a new pod": {after: func(f *fixture) { f.create(conflicting()) }, want: 2 * settleTime},
 		"a pod gets its claim": {
 			before: func(f *fixture) { f.create(newPod("theirs", of("other"), template("gpu"), made("gpu", "theirs-gpu"))) },
 			after:  func(f *fixture) { f.create(with(gpus("theirs-gpu", 1).Obj(), ownedBy("theirs"))) },
@@ -42,7 +42,7 @@ func TestContendersSinceADearView(t *testing.T) {
 			want:  2 * settleTime,
 		},
 		"a pod is nominated": {
-			before: func(f *fixture) { f.create(newPod("theirs", of("other"), uses("rival"), rejectedThere)) },
+			before: func(f *fixture) { f.create(newPod("theirs", of("other"), uses("conflicting"), rejectedThere)) },
 			after: func(f *fixture) {
 				pod := f.pod("theirs").DeepCopy()
 				nominatedThere(pod)
@@ -55,11 +55,11 @@ func TestContendersSinceADearView(t *testing.T) {
 				f.changeClaim("foreign", theyAllocate("elsewhere", "gpu-0"))
 				time.Sleep(2 * time.Minute)
 			},
-			after: func(f *fixture) { f.changeClaim("rival", announce) },
+			after: func(f *fixture) { f.changeClaim("conflicting", announce) },
 			want:  2 * contest.MaxSettleTimes * settleTime,
 		},
 		"one goes": { // It is waited for until everything is looked at again.
-			before: func(f *fixture) { f.create(rival()) },
+			before: func(f *fixture) { f.create(conflicting()) },
 			after:  func(f *fixture) { f.remove(f.pod("theirs")) },
 			want:   settleTime,
 		},

@@ -70,7 +70,7 @@ func TestClassicClaimOfTwoPodsOnOneNode(t *testing.T) {
 // A driver has allocated for a node whose devices somebody else has got meanwhile.
 func TestClassicDevicesAreGone(t *testing.T) {
 	t.Parallel()
-	inClassicCluster(t, plus(gpuNodes(1, "a", "b"), byController("theirs"), gpus("ours", 1).Obj(), gpus("rival", 1).Obj(),
+	inClassicCluster(t, plus(gpuNodes(1, "a", "b"), byController("theirs"), gpus("ours", 1).Obj(), gpus("conflicting", 1).Obj(),
 		newPod("pod", uses("theirs"), uses("ours"))), func(t *testing.T, f *classicFixture) {
 		pod := f.pod("pod")
 		f.schedule(pod)
@@ -79,7 +79,7 @@ func TestClassicDevicesAreGone(t *testing.T) {
 		require.Equal(t, fwk.Pending, f.schedule(pod).status.Code())
 		f.settle()
 		require.Equal(t, "b", f.contexts.Stored("pod").Spec.SelectedNode)
-		f.changeClaim("rival", allocate("b", "gpu-0"))
+		f.changeClaim("conflicting", allocate("b", "gpu-0"))
 		f.allocateOn("theirs", "b")
 
 		outcome := f.schedule(pod)

@@ -127,7 +127,7 @@ func (i groupInfo) GetNamespace() string                 { return i.gang.group.N
 func (i groupInfo) GetPodGroup() *schedulingapi.PodGroup { return i.gang.group }
 func (i groupInfo) GetUnscheduledPods() []*v1.Pod        { return i.pods }
 
-// try looks for nodes for all pods, and takes back what was reserved. It returns why
+// try looks for nodes for all pods, and rolls back what was reserved. It returns why
 // pods do not fit, by name; then PodGroupPostFilter has run, whose message is under "".
 func (g *gang) try(pods ...*v1.Pod) map[string]string {
 	g.state, g.attempts, g.nodes = framework.NewCycleState(), nil, nil
@@ -140,7 +140,7 @@ func (g *gang) try(pods ...*v1.Pod) map[string]string {
 	for i := len(g.attempts) - 1; i >= 0; i-- {
 		g.attempts[i].unreserve(g.nodes[i])
 	}
-	require.True(g.t, g.nothingPlanned(), "taken back as a whole")
+	require.True(g.t, g.nothingPlanned(), "rolled back as a whole")
 	if len(failures) > 0 {
 		_, status := g.pl.PodGroupPostFilter(g.ctx, g.state, groupInfo{gang: g, pods: pods}, nil)
 		want := fwk.Unschedulable

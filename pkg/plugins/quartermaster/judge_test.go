@@ -21,7 +21,7 @@ func TestConflictOverADeviceThatIsNotKnownYet(t *testing.T) {
 			t.Parallel()
 			inCluster(t, overdrawnWorld(counters, devices), func(t *testing.T, f *fixture) {
 				begin := time.Now()
-				f.beforeOurs(func() { f.otherInstanceAllocates("rival", "n1", "new") })
+				f.beforeOurs(func() { f.otherInstanceAllocates("conflicting", "n1", "new") })
 				if lost {
 					time.AfterFunc(time.Second, func() {
 						next := builder.Slice("counters").InPool("n1", 2, 2).OnNode("n1").Counters("memory", "size", "40Gi").Obj()
@@ -50,11 +50,11 @@ func TestConflictOverADeviceThatIsNotKnownYet(t *testing.T) {
 func TestPoolThatWasNeverComplete(t *testing.T) {
 	t.Parallel()
 	counters, devices := partitions()
-	inCluster(t, []runtime.Object{builder.Node("n1"), builder.Class("gpu"), gpus("c", 1).Obj(), gpus("rival", 1).Obj(),
+	inCluster(t, []runtime.Object{builder.Node("n1"), builder.Class("gpu"), gpus("c", 1).Obj(), gpus("conflicting", 1).Obj(),
 		newPod("p", uses("c")), newPod("other"), devices}, func(t *testing.T, f *fixture) {
 		f.otherInstanceAllocates("c", "n1", "small")
 		f.changeClaim("c", reservedFor("other"))
-		f.otherInstanceAllocates("rival", "n1", "big")
+		f.otherInstanceAllocates("conflicting", "n1", "big")
 		f.settle()
 		begin := time.Now()
 		result := f.schedule(f.pod("p"))

@@ -34,7 +34,7 @@ func TestStandbyDoesNotReport(t *testing.T) {
 	counters, devices := partitions()
 	for name, world := range map[string]func(*testing.T, func(*testing.T, *fixture)){
 		"a device": func(t *testing.T, test func(*testing.T, *fixture)) {
-			inCluster(t, plus(conflictWorld(), newPod("q", uses("rival"))), func(t *testing.T, f *fixture) { f.boundConflict(); test(t, f) })
+			inCluster(t, plus(conflictWorld(), newPod("q", uses("conflicting"))), func(t *testing.T, f *fixture) { f.boundConflict(); test(t, f) })
 		},
 		"a counter": func(t *testing.T, test func(*testing.T, *fixture)) {
 			inCluster(t, overdrawnWorld(counters, devices), func(t *testing.T, f *fixture) { f.overdraw(); test(t, f) })

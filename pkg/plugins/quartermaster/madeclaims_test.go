@@ -230,8 +230,8 @@ func TestNameOfExtendedClaimIsTaken(t *testing.T) {
 	})
 }
 
-// TestExtendedClaimGivesWay: somebody else was allocated the device before.
-func TestExtendedClaimGivesWay(t *testing.T) {
+// TestExtendedClaimYields: a conflicting claim was allocated the device first.
+func TestExtendedClaimYields(t *testing.T) {
 	t.Parallel()
 	objects := plus(backedNodes(1, "n1"), gpus("other", 1).Obj(), builder.Node("n2"), builder.NodeSlice("n2", builder.Device("gpu-0")).Obj())
 	inCluster(t, objects, func(t *testing.T, f *fixture) {

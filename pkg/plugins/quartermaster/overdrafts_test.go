@@ -23,18 +23,18 @@ func partitions() (counters, devices *resourceapi.ResourceSlice) {
 			builder.Device("big").Consumes("memory", "size", "30Gi"), builder.Device("small").Consumes("memory", "size", "20Gi")).Obj()
 }
 
-// overdrawnWorld has two claims with pods, c and rival, and some slices.
+// overdrawnWorld has two claims with pods, c and conflicting, and some slices.
 func overdrawnWorld(slices ...runtime.Object) []runtime.Object {
-	return append([]runtime.Object{builder.Node("n1"), builder.Class("gpu"), gpus("c", 1).Obj(), gpus("rival", 1).Obj(),
-		newPod("p", uses("c")), newPod("q", uses("rival"))}, slices...)
+	return append([]runtime.Object{builder.Node("n1"), builder.Class("gpu"), gpus("c", 1).Obj(), gpus("conflicting", 1).Obj(),
+		newPod("p", uses("c")), newPod("q", uses("conflicting"))}, slices...)
 }
 
 // overdraw has the two claims use more of the counter than there is, c first.
 func (f *fixture) overdraw() {
 	f.changeClaim("c", allocate("n1", "big"))
 	f.changeClaim("c", reservedFor("p"))
-	f.changeClaim("rival", allocate("n1", "small"))
-	f.changeClaim("rival", reservedFor("q"))
+	f.changeClaim("conflicting", allocate("n1", "small"))
+	f.changeClaim("conflicting", reservedFor("q"))
 }
 
 // TestOverdraftsAreReported whatever is known of the pool when they come about.
@@ -101,7 +101,7 @@ func TestNoReportOfAShortOverdraft(t *testing.T) {
 	inCluster(t, overdrawnWorld(counters, devices), func(t *testing.T, f *fixture) {
 		f.overdraw()
 		time.Sleep(conflictreport.Grace / 2)
-		f.changeClaim("rival", deallocate)
+		f.changeClaim("conflicting", deallocate)
 		time.Sleep(time.Minute)
 		f.settle()
 		require.Empty(t, f.eventTexts())

@@ -57,7 +57,7 @@ func TestWhoTakesPart(t *testing.T) {
 					f.pl.contest.Look()
 					test.then(f)
 				}
-				f.create(newPod("theirs", of("other"), uses("rival"), rejectedThere))
+				f.create(newPod("theirs", of("other"), uses("conflicting"), rejectedThere))
 				f.settle()
 				start := time.Now()
 				require.Empty(t, f.schedule(f.pod("p")).phase)
@@ -111,7 +111,7 @@ func TestWhoTookPart(t *testing.T) {
 					test.change(f)
 				}
 				time.Sleep(5*time.Second + test.later)
-				f.create(newPod("theirs", of("other"), uses("rival"), rejectedThere))
+				f.create(newPod("theirs", of("other"), uses("conflicting"), rejectedThere))
 				f.settle()
 				start := time.Now()
 				require.Empty(t, f.schedule(f.pod("p")).phase)

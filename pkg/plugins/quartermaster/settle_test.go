@@ -79,14 +79,14 @@ func TestWhereToSettle(t *testing.T) {
 		"allocated by others elsewhere":           {change: func(f *fixture) { f.changeClaim("foreign", theyAllocate("elsewhere", "gpu-0")) }},
 		"allocated by others here, just now":      {change: func(f *fixture) { f.changeClaim("foreign", theyAllocate("n1", "gpu-1")) }, want: settleTime},
 		"allocated by others here, before":        {since: 3 * settleTime, change: func(f *fixture) { f.changeClaim("foreign", theyAllocate("n1", "gpu-1")); time.Sleep(3 * settleTime) }},
-		"a pod just created":                      {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"))}, want: 2 * settleTime},
-		"a pod that nobody looks after":           {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"))}, since: contest.Youth + time.Second, want: settleTime},
-		"a pod that nobody looks after, long ago": {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"))}, since: 2 * time.Minute},
-		"a pod that was rejected":                 {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"), rejectedThere)}, since: time.Hour, want: settleTime},
-		"a pod with a nomination":                 {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"), nominatedThere)}, since: time.Second, want: 2 * contest.MaxSettleTimes * settleTime},
-		"a pod with a nomination for preemption":  {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"), retriedThere)}, since: time.Second, want: 2 * settleTime},
-		"a pod with a nomination, long ago":       {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"), nominatedThere)}, since: time.Hour, want: settleTime},
-		"a pod that waited long, nominated now": {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"))}, since: time.Hour, want: 2 * contest.MaxSettleTimes * settleTime,
+		"a pod just created":                      {pods: []*v1.Pod{newPod("theirs", of("other"), uses("conflicting"))}, want: 2 * settleTime},
+		"a pod that nobody looks after":           {pods: []*v1.Pod{newPod("theirs", of("other"), uses("conflicting"))}, since: contest.Youth + time.Second, want: settleTime},
+		"a pod that nobody looks after, long ago": {pods: []*v1.Pod{newPod("theirs", of("other"), uses("conflicting"))}, since: 2 * time.Minute},
+		"a pod that was rejected":                 {pods: []*v1.Pod{newPod("theirs", of("other"), uses("conflicting"), rejectedThere)}, since: time.Hour, want: settleTime},
+		"a pod with a nomination":                 {pods: []*v1.Pod{newPod("theirs", of("other"), uses("conflicting"), nominatedThere)}, since: time.Second, want: 2 * contest.MaxSettleTimes * settleTime},
+		"a pod with a nomination for preemption":  {pods: []*v1.Pod{newPod("theirs", of("other"), uses("conflicting"), retriedThere)}, since: time.Second, want: 2 * settleTime},
+		"a pod with a nomination, long ago":       {pods: []*v1.Pod{newPod("theirs", of("other"), uses("conflicting"), nominatedThere)}, since: time.Hour, want: settleTime},
+		"a pod that waited long, nominated now": {pods: []*v1.Pod{newPod("theirs", of("other"), uses("conflicting"))}, since: time.Hour, want: 2 * contest.MaxSettleTimes * settleTime,
 			change: func(f *fixture) {
 				pod := f.pod("theirs").DeepCopy()
 				nominatedThere(pod)
@@ -95,19 +95,19 @@ func TestWhereToSettle(t *testing.T) {
 			}},
 		"a pod that cannot use the devices":        {pods: []*v1.Pod{newPod("theirs", of("other"), uses("nic"))}},
 		"a pod of which nobody knows what it uses": {pods: []*v1.Pod{newPod("theirs", of("other"), uses("classless"))}, want: 2 * settleTime},
-		"a pod with a gate":                        {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"), gated)}},
-		"a pod whose claim does not exist":         {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"), uses("missing"))}},
+		"a pod with a gate":                        {pods: []*v1.Pod{newPod("theirs", of("other"), uses("conflicting"), gated)}},
+		"a pod whose claim does not exist":         {pods: []*v1.Pod{newPod("theirs", of("other"), uses("conflicting"), uses("missing"))}},
 		"a pod without claims":                     {pods: []*v1.Pod{newPod("theirs", of("other"))}},
-		"a pod of ours":                            {pods: []*v1.Pod{newPod("theirs", of("default"), uses("rival"))}},
-		"a pod bound long ago, updated": {pods: []*v1.Pod{boundTo(newPod("theirs", of("other"), uses("rival")), "n1")}, since: time.Hour, change: func(f *fixture) {
+		"a pod of ours":                            {pods: []*v1.Pod{newPod("theirs", of("default"), uses("conflicting"))}},
+		"a pod bound long ago, updated": {pods: []*v1.Pod{boundTo(newPod("theirs", of("other"), uses("conflicting")), "n1")}, since: time.Hour, change: func(f *fixture) {
 			f.pl.contest.Look() // It is forgotten.
 			labelled := f.pod("theirs").DeepCopy()
 			labelled.Labels = map[string]string{"a": "b"}
 			f.replace(labelled)
 		}},
-		"a pod that goes": {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"))}, change: func(f *fixture) { f.remove(f.pod("theirs")) }},
-		"a pod that has been bound": {pods: []*v1.Pod{newPod("theirs", of("other"), uses("rival"))}, want: settleTime, change: func(f *fixture) {
-			f.changeClaim("rival", theyAllocate("n1", "gpu-1"))
+		"a pod that goes": {pods: []*v1.Pod{newPod("theirs", of("other"), uses("conflicting"))}, change: func(f *fixture) { f.remove(f.pod("theirs")) }},
+		"a pod that has been bound": {pods: []*v1.Pod{newPod("theirs", of("other"), uses("conflicting"))}, want: settleTime, change: func(f *fixture) {
+			f.changeClaim("conflicting", theyAllocate("n1", "gpu-1"))
 			f.replace(boundTo(f.pod("theirs"), "n1"))
 			time.Sleep(3 * settleTime)
 		}},
@@ -169,15 +169,15 @@ func TestSettle(t *testing.T) {
 					f.pl.args.SettleTime.Duration = 0
 				}
 				if test.pod != nil {
-					f.create(newPod("theirs", of("other"), uses("rival"), test.pod))
+					f.create(newPod("theirs", of("other"), uses("conflicting"), test.pod))
 					f.settle()
 				}
 				if test.conflict > 0 {
-					time.AfterFunc(test.conflict, func() { f.changeClaim("rival", allocate("n1", "gpu-0")) })
+					time.AfterFunc(test.conflict, func() { f.changeClaim("conflicting", allocate("n1", "gpu-0")) })
 				}
 				if test.until > 0 {
 					time.AfterFunc(test.until, func() {
-						f.changeClaim("rival", func(claim *resourceapi.ResourceClaim) { claim.Status = resourceapi.ResourceClaimStatus{} })
+						f.changeClaim("conflicting", func(claim *resourceapi.ResourceClaim) { claim.Status = resourceapi.ResourceClaimStatus{} })
 					})
 				}
 				start := time.Now()
@@ -202,8 +202,8 @@ func TestSettleBesideBacklog(t *testing.T) {
 	// minute.
 	const longest, believed = contest.MaxSettleTimes * settleTime, time.Minute
 	tests := map[string]struct {
-		announced time.Duration // how long ago rival was announced
-		allocates time.Duration // after which time rival is allocated, 0: never
+		announced time.Duration // how long ago conflicting was announced
+		allocates time.Duration // after which time conflicting is allocated, 0: never
 		device    string
 		before    time.Duration // how long PreBind waits before it writes
 		want      time.Duration // and altogether
@@ -221,12 +221,12 @@ func TestSettleBesideBacklog(t *testing.T) {
 			inCluster(t, plus(conflictWorld(), gpus("before", 1).Obj(), gpus("lately", 1).Obj()), func(t *testing.T, f *fixture) {
 				f.pl.args.SettleTime.Duration = settleTime
 				f.changeClaim("before", theyAllocate("elsewhere", "gpu-0"))
-				f.changeClaim("rival", announce)
+				f.changeClaim("conflicting", announce)
 				time.Sleep(test.announced)
 				f.changeClaim("lately", theyAllocate("elsewhere", "gpu-1"))
 				f.settle()
 				if test.allocates > 0 {
-					time.AfterFunc(test.allocates, func() { f.changeClaim("rival", theyAllocate("n1", test.device)) })
+					time.AfterFunc(test.allocates, func() { f.changeClaim("conflicting", theyAllocate("n1", test.device)) })
 				}
 				start := time.Now()
 				f.beforeOurs(func() {
@@ -246,7 +246,7 @@ func TestSettleBesideBacklog(t *testing.T) {
 func TestSettleIsBounded(t *testing.T) {
 	t.Parallel()
 	const settleTime, claims = 100 * time.Millisecond, 100
-	objects := plus(conflictWorld(), newPod("stuck", of("other"), uses("rival"), nominatedThere))
+	objects := plus(conflictWorld(), newPod("stuck", of("other"), uses("conflicting"), nominatedThere))
 	for i := range claims {
 		objects = append(objects, gpus(fmt.Sprintf("busy-%d", i), 1).Obj())
 	}
@@ -274,8 +274,8 @@ func TestUsersCannotMakePodsSettle(t *testing.T) {
 		f.changeClaim("before", theyAllocate("elsewhere", "gpu-0"))
 		time.Sleep(time.Hour)
 		for range 10 {
-			f.changeClaim("rival", func(claim *resourceapi.ResourceClaim) { claim.Finalizers, claim.ManagedFields = nil, nil })
-			f.changeClaim("rival", func(claim *resourceapi.ResourceClaim) {
+			f.changeClaim("conflicting", func(claim *resourceapi.ResourceClaim) { claim.Finalizers, claim.ManagedFields = nil, nil })
+			f.changeClaim("conflicting", func(claim *resourceapi.ResourceClaim) {
 				announce(claim)
 				claim.ManagedFields[0].Manager = "kubectl-patch"
 			})
@@ -305,7 +305,7 @@ func TestClaimInUseIsJoined(t *testing.T) {
 			inCluster(t, plus(conflictWorld(), test.user, newPod("joins", uses("c"))), func(t *testing.T, f *fixture) {
 				f.otherInstanceAllocates("c", "n1", "gpu-0")
 				f.changeClaim("c", reservedFor("user"))
-				f.changeClaim("rival", allocate("n1", "gpu-0"))
+				f.changeClaim("conflicting", allocate("n1", "gpu-0"))
 				f.settle()
 				result := f.schedule(f.pod("joins"))
 				require.Equal(t, test.loses, result.phase == "PreBind", result.text())

@@ -162,12 +162,12 @@ func TestLateUndoKeepsMembersOut(t *testing.T) {
 // find that out for themselves, and the last one gives the claim back.
 func TestGroupsClaimHasLost(t *testing.T) {
 	t.Parallel()
-	group, pods, objects := groupWorld(1, gpus("rival", 1).Obj())
+	group, pods, objects := groupWorld(1, gpus("conflicting", 1).Obj())
 	inGang(t, group, objects, func(t *testing.T, g *gang) {
 		require.Empty(t, g.try(pods[:2]...))
 		require.NoError(t, g.reserve(0).AsError())
 		require.NoError(t, g.reserve(1).AsError())
-		g.fail(fault{on: "update/status", claim: "shared", before: func() { g.otherInstanceAllocates("rival", "n1", "gpu-0") }})
+		g.fail(fault{on: "update/status", claim: "shared", before: func() { g.otherInstanceAllocates("conflicting", "n1", "gpu-0") }})
 		require.ErrorIs(t, g.preBind(0).AsError(), commitrunner.ErrConflict)
 		require.Equal(t, []string{"gang"}, consumerNames(g.claim("shared")), "the other one is not there yet")
 		require.ErrorIs(t, g.preBind(1).AsError(), commitrunner.ErrConflict)

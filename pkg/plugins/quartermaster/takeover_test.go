@@ -27,7 +27,7 @@ func TestFoundReservationIsLeftAlone(t *testing.T) {
 			t.Parallel()
 			inCluster(t, conflictWorld(), func(t *testing.T, f *fixture) {
 				require.Empty(t, f.schedule(f.pod("p")).text())
-				f.otherInstanceAllocates("rival", "n1", "gpu-0")
+				f.otherInstanceAllocates("conflicting", "n1", "gpu-0")
 				f = f.takesOver()
 				for range 3 {
 					result := f.schedule(f.pod("p"))
@@ -63,7 +63,7 @@ func TestOwnReservationIsReleasedAtOnce(t *testing.T) {
 	t.Parallel()
 	inCluster(t, conflictWorld(), func(t *testing.T, f *fixture) {
 		f.pl.takeover.Duration = defaultTakeoverPause
-		f.beforeOurs(func() { f.otherInstanceAllocates("rival", "n1", "gpu-0") })
+		f.beforeOurs(func() { f.otherInstanceAllocates("conflicting", "n1", "gpu-0") })
 		require.Equal(t, "PreBind", f.schedule(f.pod("p")).phase)
 		require.Nil(t, f.claim("c").Status.Allocation)
 		require.Empty(t, consumerNames(f.claim("c")))
