@@ -42,9 +42,9 @@ const (
 	PodBound
 	// ProcessEnds: there is no time to release anything.
 	ProcessEnds
-	// Failure is everything else: a plan with which a claim that was allocated first is in conflict, a write that
-	// was refused or of which nobody knows the outcome, a claim that is gone, a watch that
-	// does not deliver, a pool of which nobody knows enough for the check, an allocation that
+	// Failure is everything else: a plan with which a claim that was allocated first is in
+	// conflict, a write that was refused or of which nobody knows the outcome, a claim that is
+	// gone, a watch that does not deliver, a pool of which nobody knows enough for the check, an allocation that
 	// somebody has removed, a claim that could not be released, a lost lease. What to do next
 	// does not depend on which it was.
 	Failure

@@ -19,7 +19,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
-// gates are those that the schedulers of these tests need to see all that is in short supply.
+// gates are those that the schedulers of these tests need to see all that there is too little of.
 // The API server has them as well.
 var gates = map[string]bool{"DRADeviceCompatibilityGroups": true}
 

@@ -10,8 +10,8 @@ type draw map[string]uint8
 // config is what takes part in an exploration.
 type config struct {
 	name string
-	// supply has the units of each resource.
-	supply map[string]uint8
+	// available has the units of each resource.
+	available map[string]uint8
 	// choices are the sets of devices that there are; claims says which of them
 	// (counted from 1) each claim may get.
 	choices []draw
@@ -95,10 +95,10 @@ func (f flaw) has(other flaw) bool { return f&other != 0 }
 // model is a configuration with what is derived from it.
 type model struct {
 	config
-	// takes has for each choice, counted from 1, the units of each resource; supplied
+	// takes has for each choice, counted from 1, the units of each resource; units
 	// what there is. Resources are numbered.
-	takes    [][]uint8
-	supplied []uint8
+	takes [][]uint8
+	units []uint8
 	// isCounted is config.counted by number of the resource.
 	isCounted []bool
 	// needsVersions: the versions of claims matter, not only those of allocations.
@@ -106,20 +106,20 @@ type model struct {
 }
 
 func newModel(c config) *model {
-	m := &model{config: c, takes: [][]uint8{make([]uint8, len(c.supply))}}
+	m := &model{config: c, takes: [][]uint8{make([]uint8, len(c.available))}}
 	numbers := make(map[string]int)
 	for _, taken := range c.choices {
-		units := make([]uint8, len(c.supply))
+		units := make([]uint8, len(c.available))
 		for resource, amount := range taken {
 			number, seen := numbers[resource]
 			if !seen {
 				number = len(numbers)
 				numbers[resource] = number
-				m.supplied = append(m.supplied, c.supply[resource])
+				m.units = append(m.units, c.available[resource])
 				m.isCounted = append(m.isCounted, c.counted[resource])
 			}
-			if c.supply[resource] == 0 {
-				panic(fmt.Sprintf("configuration %q: a choice draws on %q, of which there is nothing; add it to supply", c.name, resource))
+			if c.available[resource] == 0 {
+				panic(fmt.Sprintf("configuration %q: a choice draws on %q, of which there is nothing; add it to available", c.name, resource))
 			}
 			units[number] = amount
 		}

@@ -10,11 +10,11 @@ func between(name string, set func(*config)) config {
 
 // gpus are exclusive devices of which each claim may get any.
 func (c *config) gpus(devices, claims int) {
-	c.supply = make(map[string]uint8)
+	c.available = make(map[string]uint8)
 	var all []choice
 	for i := range devices {
 		name := "gpu-" + string('0'+rune(i))
-		c.supply[name] = 1
+		c.available[name] = 1
 		c.choices = append(c.choices, draw{name: 1})
 		all = append(all, choice(i+1))
 	}
@@ -52,7 +52,7 @@ func (c *config) leftover() {
 
 // sharedCapacity is a device that two claims fit on beside one that only one fits on.
 func (c *config) sharedCapacity() {
-	c.supply = map[string]uint8{"gpu-0 memory": 4, "gpu-1 memory": 3}
+	c.available = map[string]uint8{"gpu-0 memory": 4, "gpu-1 memory": 3}
 	c.choices = []draw{{"gpu-0 memory": 2}, {"gpu-1 memory": 2}}
 	c.claims = [][]choice{{1, 2}, {1, 2}, {1, 2}}
 	c.pods = []pod{{0, 0}, {1, 1}, {1, 2}}
@@ -60,7 +60,7 @@ func (c *config) sharedCapacity() {
 
 // counters is a device that can be had whole or in halves, beside a small one.
 func (c *config) counters() {
-	c.supply = map[string]uint8{"half-0": 1, "half-1": 1, "whole": 1, "memory": 2, "spare": 1}
+	c.available = map[string]uint8{"half-0": 1, "half-1": 1, "whole": 1, "memory": 2, "spare": 1}
 	c.choices = []draw{
 		{"whole": 1, "memory": 2}, {"half-0": 1, "memory": 1}, {"half-1": 1, "memory": 1}, {"spare": 1},
 	}
@@ -75,7 +75,7 @@ func sound() []config {
 		between("two claims, two devices", func(c *config) { c.competing(); c.lag = 5 }),
 		between("two claims, one device", func(c *config) {
 			c.competing()
-			c.supply = map[string]uint8{"gpu-0": 1}
+			c.available = map[string]uint8{"gpu-0": 1}
 			c.choices = []draw{{"gpu-0": 1}}
 			c.claims = [][]choice{{1}, {1}}
 			c.scarce = true

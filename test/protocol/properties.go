@@ -16,7 +16,7 @@ const (
 
 // broken says which property the state breaks.
 func (m *model) broken(s *state) string {
-	inUse := make([]uint8, len(m.supplied))
+	inUse := make([]uint8, len(m.units))
 	var counted uint8
 	for p, pod := range m.pods {
 		is := &s.pods[p]
@@ -38,8 +38,8 @@ func (m *model) broken(s *state) string {
 		}
 	}
 	for resource, units := range inUse {
-		if units > m.supplied[resource] {
-			return fmt.Sprintf("bound pods use %d of %d units: %s", units, m.supplied[resource], heldTwice)
+		if units > m.units[resource] {
+			return fmt.Sprintf("bound pods use %d of %d units: %s", units, m.units[resource], heldTwice)
 		}
 	}
 	return ""

@@ -102,7 +102,7 @@ func (m *model) overdrawn(v *view, claim uint8, own choice, counts func(other *k
 				sum += m.takes[other.allocation][resource]
 			}
 		}
-		if sum > m.supplied[resource] {
+		if sum > m.units[resource] {
 			return true
 		}
 	}
