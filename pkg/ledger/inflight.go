@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -16,13 +17,17 @@ import (
 // if the server is known to have allocated the claim already.
 //
 // Pods that are scheduled together may rely on one allocation of a claim that they
-// share. Each of them adds itself, with the same allocation: another one than the
+// share, and so may the guard, which approves what a pod's attempt writes. Each of them adds
+// itself, with an equal allocation: another one than the
 // one in flight is refused. The entry ends with its last user. Whoever exchanges what it
 // has in flight itself ends that first, to learn what became free.
 func (l *Ledger) AddInFlight(ref ClaimRef, user types.UID, allocation *resourceapi.AllocationResult) error {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	r := l.claims[ref.UID]
+	if r != nil && r.inFlight != allocation && r.inFlight != nil && apiequality.Semantic.DeepEqual(r.inFlight, allocation) {
+		allocation = r.inFlight
+	}
 	if r != nil && r.inFlight != nil && r.inFlight != allocation && !slices.Equal(r.users, []types.UID{user}) {
 		return fmt.Errorf("claim %s was to be allocated for a pod, but another allocation of it is in flight for %d other pods; "+
 			"trying again when that has ended", ref, len(r.users))

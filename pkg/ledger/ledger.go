@@ -55,6 +55,28 @@ func (r *record) effective() *resourceapi.AllocationResult {
 	return r.inFlight
 }
 
+// ClaimState is what is known of the server's state of a claim. The zero value is that of a
+// claim of which nothing is known.
+type ClaimState struct {
+	// Version is the resourceVersion of the newest state seen.
+	Version string
+	// Committed is the allocation that it shows, nil if none.
+	Committed *resourceapi.AllocationResult
+	// Gone is set if the claim was deleted, as long as anything is in flight for it.
+	Gone bool
+}
+
+// State returns what is known of the server's state of a claim.
+func (l *Ledger) State(uid types.UID) ClaimState {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	r := l.claims[uid]
+	if r == nil {
+		return ClaimState{}
+	}
+	return ClaimState{Version: r.version, Committed: r.committed, Gone: r.gone}
+}
+
 // New returns an empty ledger.
 func New() *Ledger {
 	return &Ledger{claims: make(map[types.UID]*record), byName: make(map[string]types.UID)}

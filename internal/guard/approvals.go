@@ -1,0 +1,83 @@
+package guard
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// Seen ends the approval of a claim if the ledger knows a newer version of it, or that it is
+// gone. Whoever has told the ledger of a claim calls it afterwards.
+func (b *Book) Seen(claim types.UID) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	if approval := b.approvals[claim]; approval != nil && b.isOver(approval) {
+		b.end(claim)
+	}
+}
+
+// Fenced notes that an approved write has been ruled out: the server has the claim at the given
+// version, and so refuses whatever rests on an older one. The approval ends when the ledger
+// knows that version, because the write may have come before. Whether the server ever had the
+// version that was approved does not matter.
+func (b *Book) Fenced(approval Approval, version string) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	current := b.approvals[approval.Claim.UID]
+	if current == nil || current.Version != approval.Version {
+		return
+	}
+	current.fenced = version
+	if b.isOver(current) {
+		b.end(approval.Claim.UID)
+	}
+}
+
+// Gone ends the approval of a claim that the server does not have any more.
+func (b *Book) Gone(claim types.UID) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	if b.approvals[claim] != nil {
+		b.end(claim)
+	}
+}
+
+// Approvals returns those that may be carried out yet.
+func (b *Book) Approvals() []Approval {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	approvals := make([]Approval, 0, len(b.approvals))
+	for _, approval := range b.approvals {
+		approvals = append(approvals, *approval)
+	}
+	slices.SortFunc(approvals, func(x, y Approval) int { return cmp.Compare(x.Claim.UID, y.Claim.UID) })
+	return approvals
+}
+
+// isOver reports whether an approval cannot be carried out any more, or has been.
+func (b *Book) isOver(approval *Approval) bool {
+	state := b.ledger.State(approval.Claim.UID)
+	return state.Gone || objectversion.Newer(state.Version, approval.Version) ||
+		approval.fenced != "" && objectversion.AtLeast(state.Version, approval.fenced)
+}
+
+// end ends the approval of a claim.
+func (b *Book) end(claim types.UID) {
+	delete(b.approvals, claim)
+	if freed := b.ledger.RemoveInFlight(claim, user(claim)); b.Freed != nil {
+		b.Freed(freed)
+	}
+}
+
+// inTheWay returns the approval because of which a device cannot be had, nil if there is none.
+func (b *Book) inTheWay(err error) *Approval {
+	if conflict := new(ledger.ConflictError); errors.As(err, &conflict) {
+		return b.approvals[conflict.Holder.UID]
+	}
+	return nil
+}

@@ -1,0 +1,191 @@
+package guard
+
+import (
+	"fmt"
+	"sync"
+
+	resourceapi "k8s.io/api/resource/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// Request is a change of a claim's status that somebody has asked the API server for.
+type Request struct {
+	Claim ledger.ClaimRef
+	// Version is the resourceVersion of the claim that the change is for. The server stores
+	// it only if the claim has still that version then.
+	Version string
+	// Before and After are the claim's allocations, nil if it has none.
+	Before, After *resourceapi.AllocationResult
+	// DryRun is set if the server is not going to store anything.
+	DryRun bool
+}
+
+// Allocates reports whether the claim would have other devices than before. Only such
+// requests are of interest.
+func (r *Request) Allocates() bool {
+	return r.After != nil && !apiequality.Semantic.DeepEqual(r.Before, r.After)
+}
+
+// Kind says what an Answer is.
+type Kind int
+
+const (
+	// Allowed requests may be stored.
+	Allowed Kind = iota
+	// Denied requests must not be. The Answer says who has what was asked for.
+	Denied
+	// AwaitClaim: what is known of the claim is older than the request. It has to be asked
+	// again when that has changed.
+	AwaitClaim
+	// AwaitPool: the devices are not known (yet). It has to be asked again when the pool has
+	// changed, and if that does not happen, the request is to be denied.
+	AwaitPool
+	// NotDeciding: this process does not decide (yet, or any more).
+	NotDeciding
+)
+
+// Answer is what is to be done about a Request.
+type Answer struct {
+	Kind Kind
+	// Reason is set unless the request is allowed: what was asked, what was found.
+	Reason string
+	// Fence is the approval that is in the way of this request and that may never be carried
+	// out; nil if there is none.
+	Fence *Approval
+}
+
+// Approval is an allocation that may be stored any time.
+type Approval struct {
+	Claim ledger.ClaimRef
+	// Version is the newest one of the claim on which the write can rest.
+	Version    string
+	allocation *resourceapi.AllocationResult
+	// fenced is the version that the claim has got to rule the write out, "" if none.
+	fenced string
+}
+
+// Book knows what is held and what was approved. It is safe for concurrent use.
+type Book struct {
+	ledger *ledger.Ledger
+	pools  ledger.Pools
+
+	mutex     sync.Mutex
+	deciding  bool
+	approvals map[types.UID]*Approval
+	// Freed is told what becomes free when an approval ends. It is called under a lock, and
+	// must not call back. It may be nil, and must be set before use.
+	Freed func(ledger.Freed)
+}
+
+// NewBook makes a Book of what a ledger says. pools must be what the ledger judges by.
+func NewBook(of *ledger.Ledger, pools ledger.Pools) *Book {
+	return &Book{ledger: of, pools: pools, approvals: make(map[types.UID]*Approval)}
+}
+
+// Decide begins or ends this process' time to decide. Approvals stay.
+func (b *Book) Decide(deciding bool) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	b.deciding = deciding
+}
+
+// user is who has the approved allocation of a claim in flight in the ledger.
+func user(claim types.UID) types.UID { return "guard-" + claim }
+
+// Review decides about a request. If that is allowed and not only a dry run, its allocation is
+// in flight from then on.
+func (b *Book) Review(r *Request) Answer {
+	if !r.Allocates() {
+		return Answer{}
+	}
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	if !b.deciding {
+		return Answer{Kind: NotDeciding, Reason: "this process does not decide about allocations (now); another one may"}
+	}
+	if r.Before != nil {
+		return Answer{Kind: Denied, Reason: fmt.Sprintf("claim %s is allocated; it has to be deallocated before it can get other devices", r.Claim)}
+	}
+	if answer, done := b.known(r); done {
+		return answer
+	}
+	if answer, done := b.approved(r); done {
+		return answer
+	}
+	if answer := b.published(r); answer.Kind != Allowed {
+		return answer
+	}
+	if err := b.ledger.AddInFlight(r.Claim, user(r.Claim.UID), r.After); err != nil {
+		return Answer{Kind: Denied, Reason: err.Error(), Fence: b.inTheWay(err)}
+	}
+	b.approvals[r.Claim.UID] = &Approval{Claim: r.Claim, Version: r.Version, allocation: r.After}
+	// The watch may have shown a newer version since it was looked at.
+	if r.DryRun || b.isOver(b.approvals[r.Claim.UID]) {
+		b.end(r.Claim.UID)
+	}
+	return Answer{}
+}
+
+// known answers a request by what is known of its claim.
+func (b *Book) known(r *Request) (answer Answer, done bool) {
+	held := b.ledger.State(r.Claim.UID)
+	switch {
+	case held.Gone || objectversion.Newer(held.Version, r.Version):
+		// The server has decided on something old; it is going to find out when it stores that.
+		return Answer{}, true
+	case held.Committed != nil:
+		return Answer{Kind: AwaitClaim, Reason: fmt.Sprintf(
+			"claim %s was allocated at version %s as far as is known here, and is not at version %s; waiting for the watch of claims",
+			r.Claim, held.Version, r.Version)}, true
+	default:
+		return Answer{}, false
+	}
+}
+
+// approved answers a request for a claim of which an allocation was approved already.
+func (b *Book) approved(r *Request) (answer Answer, done bool) {
+	approval := b.approvals[r.Claim.UID]
+	switch {
+	case approval == nil:
+		return Answer{}, false
+	case apiequality.Semantic.DeepEqual(approval.allocation, r.After):
+		// The server asks once more for a write that it repeats, and so may whoever has sent it.
+		if !r.DryRun && objectversion.Newer(r.Version, approval.Version) {
+			approval.Version, approval.fenced = r.Version, ""
+		}
+		return Answer{}, true
+	case objectversion.Newer(r.Version, approval.Version):
+		return Answer{Kind: AwaitClaim, Reason: fmt.Sprintf(
+			"claim %s has changed since version %s, for which another allocation was approved; waiting for the watch of claims",
+			r.Claim, approval.Version)}, true
+	default:
+		return Answer{Kind: Denied, Fence: approval, Reason: fmt.Sprintf(
+			"another allocation of claim %s was approved a moment ago and may be stored yet; try again", r.Claim)}, true
+	}
+}
+
+// published looks whether all the devices exist. Of a pool that is not complete that cannot be
+// told, and neither what is left of its counters.
+func (b *Book) published(r *Request) Answer {
+	for i := range r.After.Devices.Results {
+		result := &r.After.Devices.Results[i]
+		pool := b.pools(ledger.PoolOf(result))
+		switch {
+		case pool == nil:
+			return Answer{Kind: AwaitPool, Reason: fmt.Sprintf("claim %s was to get device %s of pool %s, but driver %s publishes no such pool",
+				r.Claim, result.Device, result.Pool, result.Driver)}
+		case pool.State != inventory.Complete:
+			return Answer{Kind: AwaitPool, Reason: fmt.Sprintf("claim %s was to get device %s of pool %s of driver %s, which is %s: %s",
+				r.Claim, result.Device, result.Pool, result.Driver, pool.State, pool.Reason)}
+		case pool.Device(result.Device) == nil:
+			return Answer{Kind: AwaitPool, Reason: fmt.Sprintf("claim %s was to get device %s, which driver %s does not publish in pool %s",
+				r.Claim, result.Device, result.Driver, result.Pool)}
+		}
+	}
+	return Answer{}
+}
