@@ -2,22 +2,22 @@ package guard
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
-	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
 // Seen ends the approval of a claim if the ledger knows a newer version of it, or that it is
-// gone. Whoever has told the ledger of a claim calls it afterwards.
-func (b *Book) Seen(claim types.UID) {
+// gone. Whoever has told the ledger of a claim, by "namespace/name", calls it afterwards.
+func (b *Book) Seen(claim string) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
-	if approval := b.approvals[claim]; approval != nil && b.isOver(approval) {
-		b.end(claim)
+	for uid, approval := range b.approvals {
+		if approval.Claim.String() == claim && b.isOver(approval) {
+			b.end(uid)
+		}
 	}
 }
 
@@ -47,6 +47,16 @@ func (b *Book) Gone(claim types.UID) {
 	}
 }
 
+// Expire ends an approval whose write cannot come any more for a reason that the ledger does not
+// show: it was too long ago.
+func (b *Book) Expire(approval Approval) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	if current := b.approvals[approval.Claim.UID]; current != nil && current.Version == approval.Version {
+		b.end(approval.Claim.UID)
+	}
+}
+
 // Approvals returns those that may be carried out yet.
 func (b *Book) Approvals() []Approval {
 	b.mutex.Lock()
@@ -72,12 +82,4 @@ func (b *Book) end(claim types.UID) {
 	if freed := b.ledger.RemoveInFlight(claim, user(claim)); b.Freed != nil {
 		b.Freed(freed)
 	}
-}
-
-// inTheWay returns the approval because of which a device cannot be had, nil if there is none.
-func (b *Book) inTheWay(err error) *Approval {
-	if conflict := new(ledger.ConflictError); errors.As(err, &conflict) {
-		return b.approvals[conflict.Holder.UID]
-	}
-	return nil
 }

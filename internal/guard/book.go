@@ -52,11 +52,8 @@ const (
 // Answer is what is to be done about a Request.
 type Answer struct {
 	Kind Kind
-	// Reason is set unless the request is allowed: what was asked, what was found.
+	// Reason is set unless the request is allowed: what was asked, what was found, what to do.
 	Reason string
-	// Fence is the approval that is in the way of this request and that may never be carried
-	// out; nil if there is none.
-	Fence *Approval
 }
 
 // Approval is an allocation that may be stored any time.
@@ -121,7 +118,7 @@ func (b *Book) Review(r *Request) Answer {
 		return answer
 	}
 	if err := b.ledger.AddInFlight(r.Claim, user(r.Claim.UID), r.After); err != nil {
-		return Answer{Kind: Denied, Reason: err.Error(), Fence: b.inTheWay(err)}
+		return Answer{Kind: Denied, Reason: err.Error()}
 	}
 	b.approvals[r.Claim.UID] = &Approval{Claim: r.Claim, Version: r.Version, allocation: r.After}
 	// The watch may have shown a newer version since it was looked at.
@@ -164,7 +161,7 @@ func (b *Book) approved(r *Request) (answer Answer, done bool) {
 			"claim %s has changed since version %s, for which another allocation was approved; waiting for the watch of claims",
 			r.Claim, approval.Version)}, true
 	default:
-		return Answer{Kind: Denied, Fence: approval, Reason: fmt.Sprintf(
+		return Answer{Kind: Denied, Reason: fmt.Sprintf(
 			"another allocation of claim %s was approved a moment ago and may be stored yet; try again", r.Claim)}, true
 	}
 }

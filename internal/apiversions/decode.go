@@ -1,0 +1,44 @@
+package apiversions
+
+import (
+	"encoding/json"
+	"fmt"
+
+	resourceapi "k8s.io/api/resource/v1"
+	resourcev1beta1 "k8s.io/api/resource/v1beta1"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
+
+	"github.com/quartermaster-dra/quartermaster/internal/legacy/v1alpha2"
+	"github.com/quartermaster-dra/quartermaster/internal/legacy/v1alpha3"
+)
+
+// DecodeClaim reads a claim in JSON, in any version of the API, as an API server shows it to
+// webhooks.
+func DecodeClaim(version Version, data []byte) (*resourceapi.ResourceClaim, error) {
+	switch version {
+	case V1:
+		claim := &resourceapi.ResourceClaim{}
+		if err := json.Unmarshal(data, claim); err != nil {
+			return nil, fmt.Errorf("read a claim of version %s: %w", version, err)
+		}
+		return claim, nil
+	case V1beta2:
+		return decodeOlder[resourcev1beta2.ResourceClaim](version, data)
+	case V1beta1:
+		return decodeOlder[resourcev1beta1.ResourceClaim](version, data)
+	case V1alpha3:
+		return decodeOlder[v1alpha3.ResourceClaim](version, data)
+	case V1alpha2:
+		return decodeOlder[v1alpha2.ResourceClaim](version, data)
+	default:
+		return nil, fmt.Errorf("read a claim: version %q of resource.k8s.io is not known", version)
+	}
+}
+
+func decodeOlder[T any](version Version, data []byte) (*resourceapi.ResourceClaim, error) {
+	older := new(T)
+	if err := json.Unmarshal(data, older); err != nil {
+		return nil, fmt.Errorf("read a claim of version %s: %w", version, err)
+	}
+	return convert[resourceapi.ResourceClaim](older)
+}

@@ -1,0 +1,111 @@
+package certs
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+)
+
+// interval is how often to look whether anything has to be renewed, and whether another process
+// has done so.
+const interval = time.Minute
+
+// Certs is the certificate of this process. It implements
+// dynamiccertificates.CertKeyContentProvider, so that a server takes a new one without a restart.
+type Certs struct {
+	store store
+	hosts []string
+	now   func() time.Time
+
+	mutex       sync.Mutex
+	trusted     []byte
+	signedBy    *x509.Certificate
+	certificate *x509.Certificate
+	certPEM     []byte
+	keyPEM      []byte
+	listeners   []dynamiccertificates.Listener
+}
+
+var _ dynamiccertificates.CertKeyContentProvider = &Certs{}
+
+// New makes a certificate for a server with the given names or addresses, by the authority in a
+// Secret. If that is not there, it is made.
+func New(ctx context.Context, client kubernetes.Interface, namespace, secret string, hosts ...string) (*Certs, error) {
+	c := &Certs{store: store{client, namespace, secret}, hosts: hosts, now: time.Now}
+	// Whoever was first to write the Secret has it; the second look finds that.
+	err := c.refresh(ctx)
+	if err != nil {
+		err = c.refresh(ctx)
+	}
+	return c, err
+}
+
+// Run renews what is due until the context ends.
+func (c *Certs) Run(ctx context.Context) {
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		if err := c.refresh(ctx); err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Cannot see whether the guard's certificate has to be renewed; trying again")
+		}
+	}, interval)
+}
+
+// refresh takes over what the Secret has, and renews the certificate if it is due.
+func (c *Certs) refresh(ctx context.Context) error {
+	found, err := c.store.current(ctx, c.now())
+	if err != nil {
+		return err
+	}
+	listeners, err := c.take(found)
+	for _, listener := range listeners {
+		listener.Enqueue()
+	}
+	return err
+}
+
+// take uses the authorities. It returns whom to tell of a new certificate.
+func (c *Certs) take(found *authorities) ([]dynamiccertificates.Listener, error) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.trusted = found.trusted
+	if c.certificate != nil && !isDue(c.certificate, c.now()) && found.signing.certificate.Equal(c.signedBy) {
+		return nil, nil
+	}
+	certificate, certPEM, keyPEM, err := found.signing.serving(c.hosts, c.now())
+	if err != nil {
+		return nil, fmt.Errorf("renew the guard's certificate: %w", err)
+	}
+	c.certificate, c.signedBy, c.certPEM, c.keyPEM = certificate, found.signing.certificate, certPEM, keyPEM
+	return c.listeners, nil
+}
+
+// CABundle returns the authorities that whoever connects has to trust, in PEM.
+func (c *Certs) CABundle() []byte {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return bytes.Clone(c.trusted)
+}
+
+// Name implements dynamiccertificates.CertKeyContentProvider.
+func (c *Certs) Name() string { return "guard-serving-certificate" }
+
+// CurrentCertKeyContent implements dynamiccertificates.CertKeyContentProvider.
+func (c *Certs) CurrentCertKeyContent() (certificate, key []byte) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.certPEM, c.keyPEM
+}
+
+// AddListener implements dynamiccertificates.Notifier.
+func (c *Certs) AddListener(listener dynamiccertificates.Listener) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.listeners = append(c.listeners, listener)
+}

@@ -1,0 +1,127 @@
+package certs
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+)
+
+// The keys of the Secret. What is under next is trusted already, and signs from its promotion on.
+const (
+	certKey, privateKey         = "ca.crt", "ca.key"
+	nextCertKey, nextPrivateKey = "next.crt", "next.key"
+	// previousCertKey is trusted for as long as servers may show certificates by it.
+	previousCertKey = "previous.crt"
+)
+
+// promotion is how old a new authority must be before it signs: API servers have to trust it by
+// then, and those read the configuration of webhooks within seconds.
+const promotion = time.Hour
+
+// store keeps the authorities in a Secret.
+type store struct {
+	client          kubernetes.Interface
+	namespace, name string
+}
+
+// authorities are what the Secret has: who signs, and who is to be trusted (in PEM).
+type authorities struct {
+	signing *authority
+	trusted []byte
+}
+
+// current returns the authorities. It makes, renews and promotes them as is due. Several processes
+// may do so at once: the server takes the first one's.
+func (s *store) current(ctx context.Context, now time.Time) (*authorities, error) {
+	secrets := s.client.CoreV1().Secrets(s.namespace)
+	secret, err := secrets.Get(ctx, s.name, metav1.GetOptions{})
+	missing := apierrors.IsNotFound(err)
+	if err != nil && !missing {
+		return nil, fmt.Errorf("read the guard's certificate authority from Secret %s/%s: %w", s.namespace, s.name, err)
+	}
+	if missing {
+		secret = &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.name}, Type: v1.SecretTypeOpaque}
+	}
+	before := secret.DeepCopy()
+	found, err := renew(ctx, secret, now)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case missing:
+		_, err = secrets.Create(ctx, secret, metav1.CreateOptions{})
+	case !sameData(before.Data, secret.Data):
+		_, err = secrets.Update(ctx, secret, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("store the guard's certificate authority in Secret %s/%s: %w", s.namespace, s.name, err)
+	}
+	return found, nil
+}
+
+// renew brings a Secret up to date and returns what is in it then.
+func renew(ctx context.Context, secret *v1.Secret, now time.Time) (*authorities, error) {
+	if secret.Data == nil {
+		secret.Data = make(map[string][]byte)
+	}
+	data := secret.Data
+	signing, err := parseAuthority(data[certKey], data[privateKey])
+	if err != nil || !now.Before(signing.certificate.NotAfter) {
+		if len(data[certKey]) > 0 {
+			klog.FromContext(ctx).Error(err, "The guard's certificate authority is of no use; making another one", "secret", klog.KObj(secret))
+		}
+		if signing, err = newAuthority(now); err != nil {
+			return nil, err
+		}
+		clear(data)
+		if data[certKey], data[privateKey], err = signing.pem(); err != nil {
+			return nil, err
+		}
+	}
+	if signing, err = rotate(data, signing, now); err != nil {
+		return nil, err
+	}
+	return &authorities{signing, bytes.Join([][]byte{data[certKey], data[nextCertKey], data[previousCertKey]}, nil)}, nil
+}
+
+// rotate begins with a new authority when it is time, and has it sign when it is known everywhere.
+func rotate(data map[string][]byte, signing *authority, now time.Time) (*authority, error) {
+	if !isDue(signing.certificate, now) {
+		return signing, nil
+	}
+	next, err := parseAuthority(data[nextCertKey], data[nextPrivateKey])
+	if err != nil {
+		if next, err = newAuthority(now); err != nil {
+			return nil, err
+		}
+		data[nextCertKey], data[nextPrivateKey], err = next.pem()
+		return signing, err
+	}
+	if now.Sub(next.certificate.NotBefore.Add(clockSkew)) < promotion {
+		return signing, nil
+	}
+	data[previousCertKey] = data[certKey]
+	data[certKey], data[privateKey] = data[nextCertKey], data[nextPrivateKey]
+	delete(data, nextCertKey)
+	delete(data, nextPrivateKey)
+	return next, nil
+}
+
+func sameData(a, b map[string][]byte) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for key, value := range a {
+		if !bytes.Equal(value, b[key]) {
+			return false
+		}
+	}
+	return true
+}

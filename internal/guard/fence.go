@@ -1,0 +1,101 @@
+package guard
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/wait"
+	resourceclient "k8s.io/client-go/kubernetes/typed/resource/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// fieldManager is the name under which fences are written. It is not the schedulers', who know by
+// theirs which allocations are their own.
+const fieldManager = "quartermaster-guard"
+
+// sweepInterval is how often to look for approvals that nothing has come of. Usually the write
+// follows its approval within milliseconds; one that is there for two looks is ruled out.
+const sweepInterval = time.Second
+
+// Fencer writes to claims, so that their versions grow and nothing can be stored any more that
+// rests on an older one.
+type Fencer struct {
+	Claims resourceclient.ResourceClaimsGetter
+	// RequestTimeout is how long the API servers keep a request (--request-timeout). It counts only
+	// for claims that cannot be written to: what was to be stored before that will not be.
+	RequestTimeout time.Duration
+}
+
+// Fence makes sure that the claim has a newer version than the given one, and returns the version
+// that it has; "" if it does not exist any more. Writes that rest on the given version, or on
+// older ones, are refused from then on.
+func (f *Fencer) Fence(ctx context.Context, ref ledger.ClaimRef, version string) (string, error) {
+	claims := f.Claims.ResourceClaims(ref.Namespace)
+	claim, err := claims.Get(ctx, ref.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err), err == nil && claim.UID != ref.UID:
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("rule out a late write to claim %s: read it: %w", ref, err)
+	case isNewer(claim, version):
+		return claim.ResourceVersion, nil
+	}
+	claim = claim.DeepCopy()
+	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, claimwriter.FenceAnnotation, string(uuid.NewUUID()))
+	fenced, err := claims.Update(ctx, claim, metav1.UpdateOptions{FieldManager: fieldManager})
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", nil
+	case err != nil: // Also if something else was written meanwhile: the next look tells.
+		return "", fmt.Errorf("rule out a late write to claim %s: write to it: %w", ref, err)
+	default:
+		return fenced.ResourceVersion, nil
+	}
+}
+
+// Sweep rules out approved writes that do not come, until the context ends.
+func (g *Guard) Sweep(ctx context.Context, fencer *Fencer) {
+	known := make(map[Approval]time.Time)
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		known = g.sweep(ctx, fencer, known)
+	}, sweepInterval)
+}
+
+// sweep fences the approvals that were there the last time, and returns all that are there now,
+// with since when that is known.
+func (g *Guard) sweep(ctx context.Context, fencer *Fencer, before map[Approval]time.Time) map[Approval]time.Time {
+	now := make(map[Approval]time.Time)
+	for _, approval := range g.Book.Approvals() {
+		since, known := before[approval]
+		if !known {
+			now[approval] = time.Now()
+			continue
+		}
+		now[approval] = since
+		version, err := fencer.Fence(ctx, approval.Claim, approval.Version)
+		switch {
+		case err != nil && time.Since(since) > fencer.RequestTimeout:
+			g.Book.Expire(approval)
+		case err != nil:
+			klog.FromContext(ctx).Error(err, "An approved allocation may yet be stored; its devices stay in use", "claim", approval.Claim)
+		case version == "":
+			g.Book.Gone(approval.Claim.UID)
+		default:
+			g.Book.Fenced(approval, version)
+		}
+	}
+	return now
+}
+
+func isNewer(claim *resourceapi.ResourceClaim, version string) bool {
+	return objectversion.Newer(claim.ResourceVersion, version)
+}

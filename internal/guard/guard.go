@@ -1,0 +1,109 @@
+package guard
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/quartermaster-dra/quartermaster/internal/leadership"
+)
+
+// patience is how long a request waits for what is not known here yet and usually comes within
+// milliseconds: a new version of its claim, or a slice. It is well below the time that the API
+// server gives the webhook.
+const patience = time.Second
+
+// Mode is what a guard does about allocations that must not be stored.
+type Mode string
+
+const (
+	// Enforce denies them.
+	Enforce Mode = "Enforce"
+	// Warn lets them pass, and only counts and reports them: to see what Enforce would do.
+	Warn Mode = "Warn"
+)
+
+// Guard answers requests with what its Book says. It is safe for concurrent use.
+type Guard struct {
+	Book *Book
+	// Lease says whether this process may decide, at the moment when it answers.
+	Lease *leadership.Lease
+	// Warned is told what was let pass in mode Warn, nil otherwise.
+	Warned func(r *Request, reason string)
+
+	changes changes
+}
+
+// Review decides about a request. It waits as long as that may help, for patience at most. The
+// answer is Allowed, Denied or NotDeciding.
+func (g *Guard) Review(ctx context.Context, r *Request) Answer {
+	if !r.Allocates() {
+		return Answer{}
+	}
+	answer := g.review(ctx, r)
+	if answer.Kind == Denied && g.Warned != nil {
+		g.Warned(r, answer.Reason)
+		answer = Answer{}
+	}
+	// Nobody else decided while this process did: it holds its lease still.
+	if err := g.Lease.Leads(); err != nil {
+		return Answer{Kind: NotDeciding, Reason: err.Error()}
+	}
+	return answer
+}
+
+func (g *Guard) review(ctx context.Context, r *Request) Answer {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		changed := g.changes.next()
+		answer := g.Book.Review(r)
+		if answer.Kind != AwaitClaim && answer.Kind != AwaitPool {
+			return answer
+		}
+		klog.FromContext(ctx).V(4).Info("A request about an allocation waits", "claim", r.Claim, "reason", answer.Reason)
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			answer.Kind = Denied
+			return answer
+		}
+	}
+}
+
+// ClaimChanged tells the guard that the ledger may know a newer state of a claim, by
+// "namespace/name".
+func (g *Guard) ClaimChanged(claim string) {
+	g.Book.Seen(claim)
+	g.changes.happened()
+}
+
+// SliceChanged tells the guard that the inventory has changed.
+func (g *Guard) SliceChanged() { g.changes.happened() }
+
+// changes wakes those who wait for something to change.
+type changes struct {
+	mutex   sync.Mutex
+	waiting chan struct{} // nil as long as nobody waits
+}
+
+// next returns what is closed at the next change.
+func (c *changes) next() <-chan struct{} {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.waiting == nil {
+		c.waiting = make(chan struct{})
+	}
+	return c.waiting
+}
+
+func (c *changes) happened() {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.waiting != nil {
+		close(c.waiting)
+		c.waiting = nil
+	}
+}

@@ -1,0 +1,87 @@
+package registration
+
+import (
+	"fmt"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+const (
+	// Name is that of the ValidatingWebhookConfiguration.
+	Name = "quartermaster-guard"
+	// WebhookName is that of the webhook in it.
+	WebhookName = "claims.quartermaster-dra.github.io"
+	// timeoutSeconds is how long the API server waits for an answer.
+	timeoutSeconds = 5
+)
+
+// New returns the configuration as it is shipped, for guards that are reached at client, without
+// the bundle of certificate authorities.
+//
+// It is for all versions of the API: what is asked about is a claim in the version of the request.
+// Nothing is left out by labels or conditions, because everything that allocates counts.
+func New(client admissionregistrationv1.WebhookClientConfig, policy admissionregistrationv1.FailurePolicyType) *admissionregistrationv1.ValidatingWebhookConfiguration {
+	return &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: Name},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name:                    WebhookName,
+			ClientConfig:            client,
+			Rules:                   rules(),
+			FailurePolicy:           &policy,
+			MatchPolicy:             ptr.To(admissionregistrationv1.Equivalent),
+			NamespaceSelector:       &metav1.LabelSelector{},
+			ObjectSelector:          &metav1.LabelSelector{},
+			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNoneOnDryRun),
+			TimeoutSeconds:          ptr.To[int32](timeoutSeconds),
+			AdmissionReviewVersions: []string{"v1"},
+		}},
+	}
+}
+
+func rules() []admissionregistrationv1.RuleWithOperations {
+	return []admissionregistrationv1.RuleWithOperations{{
+		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update},
+		Rule: admissionregistrationv1.Rule{
+			APIGroups: []string{resourceapi.GroupName}, APIVersions: []string{"*"}, Resources: []string{"resourceclaims/status"},
+			Scope: ptr.To(admissionregistrationv1.AllScopes),
+		},
+	}}
+}
+
+// Check returns what of a configuration keeps API servers from asking the guard about all
+// allocations, nil if nothing does. What happens when no guard answers (failurePolicy) and where
+// it is reached is up to the cluster.
+func Check(config *admissionregistrationv1.ValidatingWebhookConfiguration) error {
+	for i := range config.Webhooks {
+		if config.Webhooks[i].Name == WebhookName {
+			return check(&config.Webhooks[i])
+		}
+	}
+	return fmt.Errorf("ValidatingWebhookConfiguration %s has no webhook %s", config.Name, WebhookName)
+}
+
+func check(webhook *admissionregistrationv1.ValidatingWebhook) error {
+	selects := func(selector *metav1.LabelSelector) bool {
+		return selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) > 0
+	}
+	wrong := ""
+	switch {
+	case !apiequality.Semantic.DeepEqual(webhook.Rules, rules()):
+		wrong = "rules that are not those shipped"
+	case selects(webhook.NamespaceSelector):
+		wrong = "a namespaceSelector"
+	case selects(webhook.ObjectSelector):
+		wrong = "an objectSelector"
+	case len(webhook.MatchConditions) > 0:
+		wrong = "matchConditions"
+	case len(webhook.ClientConfig.CABundle) == 0:
+		wrong = "no caBundle (yet)"
+	default:
+		return nil
+	}
+	return fmt.Errorf("webhook %s has %s, so API servers do not ask the guard about every allocation", webhook.Name, wrong)
+}

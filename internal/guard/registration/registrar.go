@@ -1,0 +1,98 @@
+package registration
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+)
+
+// interval is how often to look whether the configuration is still as it should be.
+const interval = 10 * time.Second
+
+// Registrar keeps the configuration up to date.
+type Registrar struct {
+	Client kubernetes.Interface
+	// URL is where this process is reached, "" if guards are reached through a Service: then the
+	// configuration is installed with that, and only its caBundle is kept.
+	URL string
+	// FailurePolicy is for configurations that the Registrar makes. One that is there keeps its own.
+	FailurePolicy admissionregistrationv1.FailurePolicyType
+	// CABundle returns the authorities to trust, in PEM; nil if that is up to somebody else.
+	CABundle func() []byte
+}
+
+// Run keeps the configuration up to date until the context ends.
+func (r *Registrar) Run(ctx context.Context) {
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		if err := r.Ensure(ctx); err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "API servers may not ask this guard; trying again")
+		}
+	}, interval)
+}
+
+// Ensure brings the configuration up to date once.
+func (r *Registrar) Ensure(ctx context.Context) error {
+	configurations := r.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	current, err := configurations.Get(ctx, Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err) && r.URL != "":
+		if _, err := configurations.Create(ctx, r.made(), metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("register the guard in ValidatingWebhookConfiguration %s: %w", Name, err)
+		}
+		return nil
+	case err != nil:
+		return fmt.Errorf("look at ValidatingWebhookConfiguration %s: %w", Name, err)
+	}
+	wanted := r.updated(current)
+	if apiequality.Semantic.DeepEqual(current, wanted) {
+		return nil
+	}
+	if _, err := configurations.Update(ctx, wanted, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("update ValidatingWebhookConfiguration %s: %w", Name, err)
+	}
+	return nil
+}
+
+// made is the configuration if there is none.
+func (r *Registrar) made() *admissionregistrationv1.ValidatingWebhookConfiguration {
+	return New(admissionregistrationv1.WebhookClientConfig{URL: &r.URL, CABundle: r.bundle(nil)}, r.FailurePolicy)
+}
+
+// updated is the configuration as it should be.
+func (r *Registrar) updated(current *admissionregistrationv1.ValidatingWebhookConfiguration) *admissionregistrationv1.ValidatingWebhookConfiguration {
+	wanted := current.DeepCopy()
+	i := slices.IndexFunc(wanted.Webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool { return w.Name == WebhookName })
+	if i < 0 && r.URL != "" {
+		wanted.Webhooks = append(wanted.Webhooks, r.made().Webhooks...)
+		return wanted
+	}
+	if i < 0 {
+		return wanted
+	}
+	webhook := &wanted.Webhooks[i]
+	if r.URL != "" {
+		made := r.made().Webhooks[0]
+		made.FailurePolicy = webhook.FailurePolicy
+		made.ClientConfig.CABundle = webhook.ClientConfig.CABundle
+		*webhook = made
+	}
+	webhook.ClientConfig.CABundle = r.bundle(webhook.ClientConfig.CABundle)
+	return wanted
+}
+
+func (r *Registrar) bundle(current []byte) []byte {
+	if r.CABundle == nil {
+		return current
+	}
+	return bytes.Clone(r.CABundle())
+}

@@ -1,0 +1,47 @@
+package webhook
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/guard"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// decode reads an AdmissionReview about an update of a claim's status. The error says what else
+// it is.
+func decode(data []byte) (*admissionv1.AdmissionReview, *guard.Request, error) {
+	review := &admissionv1.AdmissionReview{}
+	if err := json.Unmarshal(data, review); err != nil {
+		return nil, nil, fmt.Errorf("the request is no AdmissionReview: %w", err)
+	}
+	if review.APIVersion != admissionv1.SchemeGroupVersion.String() || review.Kind != "AdmissionReview" || review.Request == nil {
+		return nil, nil, fmt.Errorf("the request is a %q of version %q; asked for are AdmissionReviews of version %s with a request",
+			review.Kind, review.APIVersion, admissionv1.SchemeGroupVersion)
+	}
+	asked := review.Request
+	if asked.Resource.Group != resourceapi.GroupName || asked.Resource.Resource != "resourceclaims" || asked.SubResource != "status" || asked.Operation != admissionv1.Update {
+		return nil, nil, fmt.Errorf("asked about %s of %s/%s in group %q; this webhook is for UPDATE of resourceclaims/status in group %s, "+
+			"see that the ValidatingWebhookConfiguration says so", asked.Operation, asked.Resource.Resource, asked.SubResource, asked.Resource.Group, resourceapi.GroupName)
+	}
+	before, errBefore := apiversions.DecodeClaim(apiversions.Version(asked.Resource.Version), asked.OldObject.Raw)
+	after, errAfter := apiversions.DecodeClaim(apiversions.Version(asked.Resource.Version), asked.Object.Raw)
+	if err := errors.Join(errBefore, errAfter); err != nil {
+		return nil, nil, err
+	}
+	if before.UID == "" || before.ResourceVersion == "" || before.Name == "" || before.Namespace == "" {
+		return nil, nil, errors.New("the claim as it was has no UID, resourceVersion, name or namespace; no API server shows one like that")
+	}
+	return review, &guard.Request{
+		Claim:   ledger.RefTo(before),
+		Version: before.ResourceVersion,
+		Before:  before.Status.Allocation,
+		After:   after.Status.Allocation,
+		DryRun:  asked.DryRun != nil && *asked.DryRun,
+	}, nil
+}

@@ -1,0 +1,87 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/quartermaster-dra/quartermaster/internal/guard"
+)
+
+// Reviewer decides about requests.
+type Reviewer interface {
+	Review(ctx context.Context, r *guard.Request) guard.Answer
+}
+
+// Handler answers AdmissionReviews. Make it with NewHandler.
+type Handler struct {
+	reviewer Reviewer
+	limits   limits
+}
+
+// NewHandler returns a handler that has the reviewer decide.
+func NewHandler(reviewer Reviewer) *Handler { return &Handler{reviewer: reviewer, limits: newLimits()} }
+
+// ServeHTTP implements http.Handler. It answers 200 with a decision; 503 if this process does not
+// decide, which the API server takes for a webhook that cannot be reached (failurePolicy); and 4xx
+// for what is no question about a claim.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	began := time.Now()
+	if r.Method != http.MethodPost {
+		fail(w, http.StatusMethodNotAllowed, fmt.Errorf("asked with %s for something that is only answered to POST with an AdmissionReview", r.Method))
+		return
+	}
+	read, err := h.limits.read(w, r)
+	switch {
+	case errors.Is(err, errTooLarge):
+		fail(w, http.StatusRequestEntityTooLarge, err)
+		return
+	case err != nil:
+		fail(w, http.StatusBadRequest, err)
+		return
+	}
+	defer read.release()
+	review, request, err := decode(read.data)
+	if err != nil {
+		fail(w, http.StatusBadRequest, err)
+		return
+	}
+	answer := h.reviewer.Review(r.Context(), request)
+	metrics.observe(request, answer, began)
+	if answer.Kind == guard.NotDeciding {
+		fail(w, http.StatusServiceUnavailable, errors.New(answer.Reason))
+		return
+	}
+	respond(w, review, answer)
+	if answer.Kind == guard.Denied {
+		klog.FromContext(r.Context()).Info("Denied an allocation", "claim", request.Claim, "by", review.Request.UserInfo.Username, "reason", answer.Reason)
+	}
+}
+
+// fail answers a request that gets no decision.
+func fail(w http.ResponseWriter, code int, err error) {
+	metrics.failed(code)
+	klog.V(4).InfoS("Not answering a request to the guard", "code", code, "reason", err)
+	http.Error(w, err.Error(), code)
+}
+
+// respond answers with a decision.
+//
+// A denial has code 403: kube-scheduler repeats the same write after 409 and after 429, and gives
+// the plan up after this; the pod is tried again and gets a plan that knows more.
+func respond(w http.ResponseWriter, review *admissionv1.AdmissionReview, answer guard.Answer) {
+	response := &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: answer.Kind == guard.Allowed}
+	if !response.Allowed {
+		response.Result = &metav1.Status{Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: answer.Reason}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	// The connection may be gone; the API server then takes the webhook for one that does not answer.
+	_ = json.NewEncoder(w).Encode(&admissionv1.AdmissionReview{TypeMeta: review.TypeMeta, Response: response})
+}
