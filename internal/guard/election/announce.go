@@ -1,0 +1,55 @@
+package election
+
+import (
+	"context"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/utils/ptr"
+)
+
+const (
+	// LeaseName is that of the Lease.
+	LeaseName = "quartermaster-guard"
+	// DecidesAnnotation is on the Lease: the identity of the guard that decides. If it is not the
+	// holder's, then nobody decides (yet).
+	DecidesAnnotation = "quartermaster-dra.github.io/decides"
+	// ModeAnnotation is on the Lease: the mode of the guard that decides, "Enforce" or "Warn".
+	ModeAnnotation = "quartermaster-dra.github.io/mode"
+)
+
+// announcer writes to the Lease, each time that it is renewed, whether its holder decides.
+type announcer struct {
+	coordinationclient.LeasesGetter
+	identity, mode string
+	decides        func() bool
+}
+
+func (a *announcer) Leases(namespace string) coordinationclient.LeaseInterface {
+	return &announcedLeases{a.LeasesGetter.Leases(namespace), a}
+}
+
+type announcedLeases struct {
+	coordinationclient.LeaseInterface
+	announcer *announcer
+}
+
+func (l *announcedLeases) Create(ctx context.Context, lease *coordinationv1.Lease, o metav1.CreateOptions) (*coordinationv1.Lease, error) {
+	return l.LeaseInterface.Create(ctx, l.announcer.announce(lease), o)
+}
+
+func (l *announcedLeases) Update(ctx context.Context, lease *coordinationv1.Lease, o metav1.UpdateOptions) (*coordinationv1.Lease, error) {
+	return l.LeaseInterface.Update(ctx, l.announcer.announce(lease), o)
+}
+
+func (a *announcer) announce(lease *coordinationv1.Lease) *coordinationv1.Lease {
+	lease = lease.DeepCopy()
+	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, ModeAnnotation, a.mode)
+	if ptr.Deref(lease.Spec.HolderIdentity, "") == a.identity && a.decides() {
+		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, DecidesAnnotation, a.identity)
+	} else {
+		delete(lease.Annotations, DecidesAnnotation)
+	}
+	return lease
+}

@@ -1,0 +1,87 @@
+package election
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	componentbaseconfig "k8s.io/component-base/config"
+	"k8s.io/klog/v2"
+
+	"github.com/quartermaster-dra/quartermaster/internal/leadership"
+)
+
+// Election is the part that a process has in it.
+type Election struct {
+	// Leases is for the Lease, with a connection of its own: whoever cannot renew because other
+	// requests come first loses it.
+	Leases   coordinationclient.LeasesGetter
+	Identity string
+	Mode     string
+	// Config says where the Lease is, and how long it lasts.
+	Config componentbaseconfig.LeaderElectionConfiguration
+	// Lease is told what becomes of it.
+	Lease *leadership.Lease
+	// TakeOver makes sure that nothing can come any more of what predecessors have approved. From
+	// its success on the process decides, until Resign.
+	TakeOver func(context.Context) error
+	Resign   func()
+	// WhileDeciding runs as long as the process decides, nil if there is nothing to do.
+	WhileDeciding func(context.Context)
+
+	decides atomic.Bool
+}
+
+// Decides reports whether this process decides.
+func (e *Election) Decides() bool { return e.decides.Load() && e.Lease.Leads() == nil }
+
+// Run takes part until the context ends. Who loses the Lease stands for election again.
+func (e *Election) Run(ctx context.Context) error {
+	lock := &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: e.Config.ResourceNamespace, Name: e.Config.ResourceName},
+		Client:     &announcer{LeasesGetter: e.Leases, identity: e.Identity, mode: e.Mode, decides: e.Decides},
+		LockConfig: resourcelock.ResourceLockConfig{Identity: e.Identity},
+	}
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock:            e.Lease.Follow(lock, e.Config.LeaseDuration.Duration),
+		LeaseDuration:   e.Config.LeaseDuration.Duration,
+		RenewDeadline:   e.Config.RenewDeadline.Duration,
+		RetryPeriod:     e.Config.RetryPeriod.Duration,
+		ReleaseOnCancel: true,
+		Name:            LeaseName,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: e.begin,
+			OnStoppedLeading: e.end,
+		},
+	})
+	if err != nil {
+		return err
+	}
+	wait.UntilWithContext(ctx, elector.Run, time.Second)
+	return nil
+}
+
+// begin is called with the Lease in hand.
+func (e *Election) begin(ctx context.Context) {
+	klog.FromContext(ctx).Info("Got the Lease; finding out what may yet be stored", "identity", e.Identity)
+	if err := e.TakeOver(ctx); err != nil {
+		klog.FromContext(ctx).Error(err, "Lost the Lease before anything was decided", "identity", e.Identity)
+		return
+	}
+	e.decides.Store(true)
+	if e.WhileDeciding != nil {
+		e.WhileDeciding(ctx)
+	}
+}
+
+// end is called without it.
+func (e *Election) end() {
+	e.decides.Store(false)
+	e.Resign()
+	klog.InfoS("Deciding no more: the Lease is lost or was released", "identity", e.Identity)
+}

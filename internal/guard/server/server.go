@@ -1,0 +1,174 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiserver "k8s.io/apiserver/pkg/server"
+	genericoptions "k8s.io/apiserver/pkg/server/options"
+	"k8s.io/client-go/kubernetes"
+	componentbaseconfig "k8s.io/component-base/config"
+	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/klog/v2"
+
+	"github.com/quartermaster-dra/quartermaster/internal/guard"
+	"github.com/quartermaster-dra/quartermaster/internal/guard/certs"
+	"github.com/quartermaster-dra/quartermaster/internal/guard/election"
+	"github.com/quartermaster-dra/quartermaster/internal/guard/registration"
+	"github.com/quartermaster-dra/quartermaster/internal/guard/webhook"
+	"github.com/quartermaster-dra/quartermaster/internal/leadership"
+)
+
+// SecretName is where the certificate authority is kept, in the namespace of the Lease.
+const SecretName = "quartermaster-guard-ca"
+
+// shutdownTimeout is how long requests may go on when the process is asked to end.
+const shutdownTimeout = 5 * time.Second
+
+// Config says how a guard is run.
+type Config struct {
+	// Client and Leases are connections of their own: what is decided about must not keep the
+	// Lease from being renewed.
+	Client, Leases kubernetes.Interface
+	Identity       string
+	Mode           guard.Mode
+	// Serving is where to listen. If it names no certificate, the guard makes its own.
+	Serving *genericoptions.SecureServingOptions
+	// RegisterURL is set if API servers are to reach this process by the address that it listens at,
+	// and not through a Service.
+	RegisterURL   bool
+	FailurePolicy admissionregistrationv1.FailurePolicyType
+	Election      componentbaseconfig.LeaderElectionConfiguration
+	// ServiceNames are the names by which API servers reach the guard through its Service.
+	ServiceNames []string
+	// RequestTimeout is that of the API servers.
+	RequestTimeout time.Duration
+	// Started is called when everything listens to changes, and nothing has been heard so far; it
+	// may be nil.
+	Started func(context.Context)
+	// Warned is told of allocations that mode Warn lets pass; it may be nil.
+	Warned func(r *guard.Request, reason string)
+}
+
+// Run runs a guard until the context ends.
+func Run(ctx context.Context, config *Config, holdings *Holdings) error {
+	webhook.Register()
+	if config.RegisterURL {
+		if err := ensureNamespace(ctx, config.Client, config.Election.ResourceNamespace); err != nil {
+			return err
+		}
+	}
+	registrar := &registration.Registrar{Client: config.Client, FailurePolicy: config.FailurePolicy}
+	hosts := config.ServiceNames
+	if config.RegisterURL {
+		address := config.Serving.BindAddress
+		if address == nil || address.IsUnspecified() {
+			return errors.New("to be registered by its address, the guard has to listen at a certain one; set --bind-address to where API servers reach it")
+		}
+		hosts = []string{address.String()}
+		registrar.URL = "https://" + net.JoinHostPort(address.String(), strconv.Itoa(config.Serving.BindPort))
+	}
+	if config.Serving.ServerCert.CertKey.CertFile == "" {
+		own, err := certs.New(ctx, config.Client, config.Election.ResourceNamespace, SecretName, hosts...)
+		if err != nil {
+			return err
+		}
+		go own.Run(ctx)
+		config.Serving.ServerCert.GeneratedCert, registrar.CABundle = own, own.CABundle
+	}
+	return serve(ctx, config, holdings, registrar)
+}
+
+// serve answers requests, and stands for election.
+func serve(ctx context.Context, config *Config, holdings *Holdings, registrar *registration.Registrar) error {
+	deciding, err := newGuard(config, holdings)
+	if err != nil {
+		return err
+	}
+	if config.Started != nil {
+		config.Started(ctx)
+	}
+	fencer := &guard.Fencer{Claims: config.Client.ResourceV1(), RequestTimeout: config.RequestTimeout}
+	standing := &election.Election{
+		Leases: config.Leases.CoordinationV1(), Identity: config.Identity, Mode: string(config.Mode), Config: config.Election,
+		Lease: deciding.Lease,
+		TakeOver: func(ctx context.Context) error {
+			if err := holdings.Sync(ctx); err != nil {
+				return err
+			}
+			return deciding.TakeOver(ctx, fencer, holdings.Ledger)
+		},
+		Resign: func() { deciding.Book.Decide(false) },
+		WhileDeciding: func(ctx context.Context) {
+			go registrar.Run(ctx)
+			deciding.Sweep(ctx, fencer)
+		},
+	}
+	var info *apiserver.SecureServingInfo
+	if err := config.Serving.ApplyTo(&info); err != nil {
+		return fmt.Errorf("listen for requests of API servers: %w", err)
+	}
+	stopped, _, err := info.Serve(handler(deciding, standing.Decides), shutdownTimeout, ctx.Done())
+	if err != nil {
+		return fmt.Errorf("answer requests of API servers: %w", err)
+	}
+	klog.FromContext(ctx).Info("Listening", "address", info.Listener.Addr(), "url", registrar.URL)
+	err = standing.Run(ctx)
+	<-stopped
+	return err
+}
+
+// newGuard makes a guard that hears of all changes.
+func newGuard(config *Config, holdings *Holdings) (*guard.Guard, error) {
+	deciding := &guard.Guard{Book: guard.NewBook(holdings.Ledger, holdings.Pools), Lease: &leadership.Lease{}}
+	deciding.Book.Freed = holdings.Freed
+	if config.Mode == guard.Warn {
+		deciding.Warned = func(r *guard.Request, reason string) {
+			klog.InfoS("Would have denied an allocation, but for mode Warn", "claim", r.Claim, "reason", reason)
+			if config.Warned != nil {
+				config.Warned(r, reason)
+			}
+		}
+	}
+	if err := holdings.OnClaim(deciding.ClaimChanged); err != nil {
+		return nil, err
+	}
+	return deciding, holdings.OnSlice(func(string) { deciding.SliceChanged() })
+}
+
+// handler is for API servers, and for whoever looks after the process.
+func handler(deciding *guard.Guard, decides func() bool) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/", webhook.NewHandler(deciding))
+	mux.Handle("/metrics", legacyregistry.Handler())
+	alive := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }
+	mux.HandleFunc("/healthz", alive)
+	mux.HandleFunc("/livez", alive)
+	mux.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) {
+		if !decides() {
+			http.Error(w, "this guard does not decide: another one has the Lease, or it has just got it", http.StatusServiceUnavailable)
+			return
+		}
+		alive(w, r)
+	})
+	return mux
+}
+
+// ensureNamespace makes the namespace for Lease and Secret, unless it is there or that is not
+// permitted: then what comes next says what is missing.
+func ensureNamespace(ctx context.Context, client kubernetes.Interface, name string) error {
+	_, err := client.CoreV1().Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsForbidden(err) {
+		return fmt.Errorf("make namespace %s for the guard's Lease and Secret: %w", name, err)
+	}
+	return nil
+}
