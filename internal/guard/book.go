@@ -3,6 +3,7 @@ package guard
 import (
 	"fmt"
 	"sync"
+	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -71,8 +72,9 @@ type Book struct {
 	ledger *ledger.Ledger
 	pools  ledger.Pools
 
-	mutex     sync.Mutex
-	deciding  bool
+	mutex sync.Mutex
+	// tenure is the one in which this process decides, zero if it never did.
+	tenure    Tenure
 	approvals map[types.UID]*Approval
 	// Freed is told what becomes free when an approval ends. It is called under a lock, and
 	// must not call back. It may be nil, and must be set before use.
@@ -84,25 +86,38 @@ func NewBook(of *ledger.Ledger, pools ledger.Pools) *Book {
 	return &Book{ledger: of, pools: pools, approvals: make(map[types.UID]*Approval)}
 }
 
-// Decide begins or ends this process' time to decide. Approvals stay.
-func (b *Book) Decide(deciding bool) {
+// Tenure is a time without a break for which a process has the Lease: since when. Between two of
+// them others may have decided, also if the process itself has not noticed that.
+type Tenure = time.Time
+
+// Decide has this process decide for a tenure, after the Takeover that was begun in it.
+func (b *Book) Decide(tenure Tenure) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
-	b.deciding = deciding
+	if tenure.After(b.tenure) {
+		b.tenure = tenure
+	}
+}
+
+// DecidesIn reports whether this process decides in a tenure.
+func (b *Book) DecidesIn(tenure Tenure) bool {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	return !tenure.IsZero() && tenure.Equal(b.tenure)
 }
 
 // user is who has the approved allocation of a claim in flight in the ledger.
 func user(claim types.UID) types.UID { return "guard-" + claim }
 
-// Review decides about a request. If that is allowed and not only a dry run, its allocation is
-// in flight from then on.
-func (b *Book) Review(r *Request) Answer {
+// Review decides about a request, in a tenure that has to last until the answer is given. If that
+// is allowed and not only a dry run, its allocation is in flight from then on.
+func (b *Book) Review(tenure Tenure, r *Request) Answer {
 	if !r.Allocates() {
 		return Answer{}
 	}
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
-	if !b.deciding {
+	if tenure.IsZero() || !tenure.Equal(b.tenure) {
 		return Answer{Kind: NotDeciding, Reason: "this process does not decide about allocations (now); another one may"}
 	}
 	if r.Before != nil {

@@ -39,19 +39,18 @@ type Fencer struct {
 // that it has; "" if it does not exist any more. Writes that rest on the given version, or on
 // older ones, are refused from then on.
 func (f *Fencer) Fence(ctx context.Context, ref ledger.ClaimRef, version string) (string, error) {
-	claims := f.Claims.ResourceClaims(ref.Namespace)
-	claim, err := claims.Get(ctx, ref.Name, metav1.GetOptions{})
+	claim, err := f.get(ctx, ref)
 	switch {
-	case apierrors.IsNotFound(err), err == nil && claim.UID != ref.UID:
-		return "", nil
 	case err != nil:
 		return "", fmt.Errorf("rule out a late write to claim %s: read it: %w", ref, err)
-	case isNewer(claim, version):
+	case claim == nil:
+		return "", nil
+	case objectversion.Newer(claim.ResourceVersion, version):
 		return claim.ResourceVersion, nil
 	}
 	claim = claim.DeepCopy()
 	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, claimwriter.FenceAnnotation, string(uuid.NewUUID()))
-	fenced, err := claims.Update(ctx, claim, metav1.UpdateOptions{FieldManager: fieldManager})
+	fenced, err := f.Claims.ResourceClaims(ref.Namespace).Update(ctx, claim, metav1.UpdateOptions{FieldManager: fieldManager})
 	switch {
 	case apierrors.IsNotFound(err):
 		return "", nil
@@ -96,6 +95,11 @@ func (g *Guard) sweep(ctx context.Context, fencer *Fencer, before map[Approval]t
 	return now
 }
 
-func isNewer(claim *resourceapi.ResourceClaim, version string) bool {
-	return objectversion.Newer(claim.ResourceVersion, version)
+// get returns the claim as the server has it, nil if it does not exist any more.
+func (f *Fencer) get(ctx context.Context, ref ledger.ClaimRef) (*resourceapi.ResourceClaim, error) {
+	claim, err := f.Claims.ResourceClaims(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && claim.UID != ref.UID {
+		return nil, nil
+	}
+	return claim, err
 }

@@ -42,24 +42,28 @@ func (g *Guard) Review(ctx context.Context, r *Request) Answer {
 	if !r.Allocates() {
 		return Answer{}
 	}
-	answer := g.review(ctx, r)
+	tenure := g.Lease.Since()
+	answer := g.review(ctx, tenure, r)
 	if answer.Kind == Denied && g.Warned != nil {
 		g.Warned(r, answer.Reason)
 		answer = Answer{}
 	}
-	// Nobody else decided while this process did: it holds its lease still.
+	// Nobody else has decided meanwhile: this process has had the Lease all the time.
 	if err := g.Lease.Leads(); err != nil {
 		return Answer{Kind: NotDeciding, Reason: err.Error()}
+	}
+	if !g.Lease.Since().Equal(tenure) {
+		return Answer{Kind: NotDeciding, Reason: "this process did not have the Lease for a while"}
 	}
 	return answer
 }
 
-func (g *Guard) review(ctx context.Context, r *Request) Answer {
+func (g *Guard) review(ctx context.Context, tenure Tenure, r *Request) Answer {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
 		changed := g.changes.next()
-		answer := g.Book.Review(r)
+		answer := g.Book.Review(tenure, r)
 		if answer.Kind != AwaitClaim && answer.Kind != AwaitPool {
 			return answer
 		}
@@ -72,6 +76,9 @@ func (g *Guard) review(ctx context.Context, r *Request) Answer {
 		}
 	}
 }
+
+// Decides reports whether this process decides now.
+func (g *Guard) Decides() bool { return g.Book.DecidesIn(g.Lease.Since()) && g.Lease.Leads() == nil }
 
 // ClaimChanged tells the guard that the ledger may know a newer state of a claim, by
 // "namespace/name".

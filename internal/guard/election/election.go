@@ -2,7 +2,6 @@ package election
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +15,9 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/leadership"
 )
 
+// takeoverInterval is how often to look whether a takeover is due.
+const takeoverInterval = 100 * time.Millisecond
+
 // Election is the part that a process has in it.
 type Election struct {
 	// Leases is for the Lease, with a connection of its own: whoever cannot renew because other
@@ -28,17 +30,13 @@ type Election struct {
 	// Lease is told what becomes of it.
 	Lease *leadership.Lease
 	// TakeOver makes sure that nothing can come any more of what predecessors have approved. From
-	// its success on the process decides, until Resign.
+	// its success on the process decides, as long as it has the Lease without a break.
 	TakeOver func(context.Context) error
-	Resign   func()
-	// WhileDeciding runs as long as the process decides, nil if there is nothing to do.
-	WhileDeciding func(context.Context)
-
-	decides atomic.Bool
+	// Decides reports whether the process decides.
+	Decides func() bool
+	// WhileLeading runs as long as the process has the Lease, nil if there is nothing to do.
+	WhileLeading func(context.Context)
 }
-
-// Decides reports whether this process decides.
-func (e *Election) Decides() bool { return e.decides.Load() && e.Lease.Leads() == nil }
 
 // Run takes part until the context ends. Who loses the Lease stands for election again.
 func (e *Election) Run(ctx context.Context) error {
@@ -56,7 +54,7 @@ func (e *Election) Run(ctx context.Context) error {
 		Name:            LeaseName,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: e.begin,
-			OnStoppedLeading: e.end,
+			OnStoppedLeading: func() { klog.InfoS("Deciding no more: the Lease is lost or was released", "identity", e.Identity) },
 		},
 	})
 	if err != nil {
@@ -67,21 +65,20 @@ func (e *Election) Run(ctx context.Context) error {
 }
 
 // begin is called with the Lease in hand.
+//
+// A process that was paused may find that its Lease was somebody else's meanwhile and is free again: the
+// elector goes on then as if nothing had happened. So it is looked at again and again.
 func (e *Election) begin(ctx context.Context) {
-	klog.FromContext(ctx).Info("Got the Lease; finding out what may yet be stored", "identity", e.Identity)
-	if err := e.TakeOver(ctx); err != nil {
-		klog.FromContext(ctx).Error(err, "Lost the Lease before anything was decided", "identity", e.Identity)
-		return
+	if e.WhileLeading != nil {
+		go e.WhileLeading(ctx)
 	}
-	e.decides.Store(true)
-	if e.WhileDeciding != nil {
-		e.WhileDeciding(ctx)
-	}
-}
-
-// end is called without it.
-func (e *Election) end() {
-	e.decides.Store(false)
-	e.Resign()
-	klog.InfoS("Deciding no more: the Lease is lost or was released", "identity", e.Identity)
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		if e.Decides() || e.Lease.Leads() != nil {
+			return
+		}
+		klog.FromContext(ctx).Info("Got the Lease; finding out what may yet be stored", "identity", e.Identity)
+		if err := e.TakeOver(ctx); err != nil {
+			klog.FromContext(ctx).Error(err, "Lost the Lease before anything was decided", "identity", e.Identity)
+		}
+	}, takeoverInterval)
 }

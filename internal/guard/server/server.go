@@ -107,8 +107,8 @@ func serve(ctx context.Context, config *Config, holdings *Holdings, registrar *r
 			}
 			return deciding.TakeOver(ctx, fencer, holdings.Ledger)
 		},
-		Resign: func() { deciding.Book.Decide(false) },
-		WhileDeciding: func(ctx context.Context) {
+		Decides: deciding.Decides,
+		WhileLeading: func(ctx context.Context) {
 			go registrar.Run(ctx)
 			deciding.Sweep(ctx, fencer)
 		},
@@ -117,7 +117,7 @@ func serve(ctx context.Context, config *Config, holdings *Holdings, registrar *r
 	if err := config.Serving.ApplyTo(&info); err != nil {
 		return fmt.Errorf("listen for requests of API servers: %w", err)
 	}
-	stopped, _, err := info.Serve(handler(deciding, standing.Decides), shutdownTimeout, ctx.Done())
+	stopped, _, err := info.Serve(handler(deciding), shutdownTimeout, ctx.Done())
 	if err != nil {
 		return fmt.Errorf("answer requests of API servers: %w", err)
 	}
@@ -146,7 +146,7 @@ func newGuard(config *Config, holdings *Holdings) (*guard.Guard, error) {
 }
 
 // handler is for API servers, and for whoever looks after the process.
-func handler(deciding *guard.Guard, decides func() bool) http.Handler {
+func handler(deciding *guard.Guard) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", webhook.NewHandler(deciding))
 	mux.Handle("/metrics", legacyregistry.Handler())
@@ -154,7 +154,7 @@ func handler(deciding *guard.Guard, decides func() bool) http.Handler {
 	mux.HandleFunc("/healthz", alive)
 	mux.HandleFunc("/livez", alive)
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) {
-		if !decides() {
+		if !deciding.Decides() {
 			http.Error(w, "this guard does not decide: another one has the Lease, or it has just got it", http.StatusServiceUnavailable)
 			return
 		}

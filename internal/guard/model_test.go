@@ -1,0 +1,359 @@
+package guard
+
+import (
+	"flag"
+	"fmt"
+	"math/rand"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	b "github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+var histories = flag.Int("guard.histories", 10000, "how many random histories of the guard to look at")
+
+// world is a cluster with two guards, of which one has the Lease, and API servers that ask
+// either of them. Anything may happen at any time and take any time: requests are late, watches are
+// behind, a guard is paused between its decision and its answer, or has lost its Lease and does
+// not know. Only what each API server does with one write is in order: ask, get an answer, store.
+//
+// It steps the Book and the Takeover that run in the product.
+type world struct {
+	rng      *rand.Rand
+	revision int
+	claims   map[string]*stored
+	// history are all states that claims had, in the order of the watch.
+	history []stored
+	writes  []*pending
+	guards  []*process
+	story   []string
+	weights []int // of steps, each as often as it is likely
+}
+
+// stored is a claim as the server has it.
+type stored struct {
+	name    string
+	uid     types.UID
+	version int
+	device  string // "" if it is not allocated
+	gone    bool
+}
+
+// pending is a write that somebody has asked for.
+type pending struct {
+	on     stored // the claim that it rests on
+	device string
+	by     *process // whose decision it has, nil if none
+	tenure Tenure   // when he decided
+	passed bool     // the answer has arrived
+}
+
+// process is a guard.
+type process struct {
+	name   string
+	book   *Book
+	ledger *ledger.Ledger
+	seen   int // how much of the history its watch has delivered
+	known  map[string]stored
+	// leads is what its clock and its Lease say.
+	leads       bool
+	tenure      Tenure
+	takeover    *Takeover
+	takeoverFor Tenure
+	listed      map[types.UID]stored
+}
+
+const (
+	modelClaims  = 3
+	modelDevices = 2
+	modelSteps   = 200
+)
+
+func newWorld(seed int64) *world {
+	w := &world{rng: rand.New(rand.NewSource(seed)), claims: make(map[string]*stored)}
+	devices := make([]*b.DeviceBuilder, modelDevices)
+	for i := range devices {
+		devices[i] = b.Device(fmt.Sprintf("gpu-%d", i))
+	}
+	published := inventory.FromSlices([]*resourceapi.ResourceSlice{b.NodeSlice("a", devices...).Obj()}, inventory.Options{})
+	pools := func(id inventory.PoolID) *inventory.NodePool {
+		if pool := published.Pool(id); pool != nil {
+			return pool.Everywhere()
+		}
+		return nil
+	}
+	for _, name := range []string{"guard-a", "guard-b"} {
+		p := &process{name: name, tenure: time.Unix(0, 0), ledger: ledger.New(), known: make(map[string]stored)}
+		p.ledger.Pools = pools
+		p.book = NewBook(p.ledger, pools)
+		w.guards = append(w.guards, p)
+	}
+	return w
+}
+
+func (w *world) tell(format string, args ...any) {
+	w.story = append(w.story, fmt.Sprintf(format, args...))
+}
+
+func (c *stored) object() *resourceapi.ResourceClaim {
+	claim := b.Claim(c.name).Obj()
+	if c.device != "" {
+		claim = b.Claim(c.name).Allocated("a", c.device)
+	}
+	claim.UID, claim.ResourceVersion = c.uid, strconv.Itoa(c.version)
+	return claim
+}
+
+// store changes a claim.
+func (w *world) store(c stored) {
+	w.revision++
+	c.version = w.revision
+	if c.gone {
+		delete(w.claims, c.name)
+	} else {
+		w.claims[c.name] = &c
+	}
+	w.history = append(w.history, c)
+	w.tell("stored: %s at %d has %q, gone: %t", c.uid, c.version, c.device, c.gone)
+}
+
+// doubled returns a device that two claims have, "" if there is none.
+func (w *world) doubled() string {
+	holders := make(map[string]int)
+	for _, c := range w.claims {
+		if c.device != "" {
+			if holders[c.device]++; holders[c.device] > 1 {
+				return c.device
+			}
+		}
+	}
+	return ""
+}
+
+// step has one thing happen. How often what happens differs from history to history.
+func (w *world) step() {
+	steps := []func(){w.change, w.ask, w.review, w.answer, w.save, w.watch, w.lease, w.takeOver, w.sweep}
+	if w.weights == nil {
+		for i := range steps {
+			w.weights = append(w.weights, slices.Repeat([]int{i}, 1+w.rng.Intn(6))...)
+		}
+	}
+	steps[w.weights[w.rng.Intn(len(w.weights))]]()
+}
+
+// change makes, deallocates or deletes a claim: nobody is asked about that.
+func (w *world) change() {
+	name := fmt.Sprintf("claim-%d", w.rng.Intn(modelClaims))
+	c := w.claims[name]
+	switch {
+	case c == nil:
+		w.store(stored{name: name, uid: types.UID(fmt.Sprintf("%s-%d", name, w.revision))})
+	case c.device != "":
+		next := *c
+		next.device = ""
+		w.store(next)
+	case w.rng.Intn(4) == 0:
+		next := *c
+		next.gone = true
+		w.store(next)
+	}
+}
+
+// ask has a scheduler ask an API server for an allocation, whose cache may be behind.
+func (w *world) ask() {
+	if len(w.history) == 0 || len(w.writes) > 4 {
+		return
+	}
+	on := w.history[max(0, len(w.history)-1-w.rng.Intn(4))]
+	if on.device == "" && !on.gone {
+		w.writes = append(w.writes, &pending{on: on, device: fmt.Sprintf("gpu-%d", w.rng.Intn(modelDevices))})
+	}
+}
+
+func (w *world) anyWrite(which func(*pending) bool) *pending {
+	var those []*pending
+	for _, p := range w.writes {
+		if which(p) {
+			those = append(those, p)
+		}
+	}
+	if len(those) == 0 {
+		return nil
+	}
+	return those[w.rng.Intn(len(those))]
+}
+
+func (w *world) drop(p *pending) {
+	w.writes = slices.DeleteFunc(w.writes, func(other *pending) bool { return other == p })
+}
+
+// review has a guard decide, of which only itself knows so far.
+func (w *world) review() {
+	p := w.anyWrite(func(p *pending) bool { return p.by == nil })
+	if p == nil {
+		return
+	}
+	g := w.guards[w.rng.Intn(len(w.guards))]
+	after := p.on
+	after.device = p.device
+	answer := g.book.Review(g.tenure, &Request{Claim: ledger.RefTo(p.on.object()), Version: strconv.Itoa(p.on.version), After: after.object().Status.Allocation})
+	if answer.Kind == Allowed {
+		p.by, p.tenure = g, g.tenure
+		w.tell("%s allows %s at %d to have %s", g.name, p.on.uid, p.on.version, p.device)
+	} else if w.rng.Intn(2) == 0 {
+		w.drop(p)
+	}
+}
+
+// answer has a guard answer if it leads, as far as it knows.
+func (w *world) answer() {
+	p := w.anyWrite(func(p *pending) bool { return p.by != nil && !p.passed })
+	if p == nil {
+		return
+	}
+	if p.passed = p.by.leads && p.tenure.Equal(p.by.tenure); !p.passed {
+		w.drop(p)
+	}
+}
+
+// save has an API server store what was allowed, if the claim is still what it rests on.
+func (w *world) save() {
+	p := w.anyWrite(func(p *pending) bool { return p.passed })
+	if p == nil {
+		return
+	}
+	w.drop(p)
+	if c := w.claims[p.on.name]; c != nil && c.uid == p.on.uid && c.version == p.on.version {
+		next := *c
+		next.device = p.device
+		w.store(next)
+	}
+}
+
+// watch delivers the next event to a guard.
+func (w *world) watch() {
+	g := w.guards[w.rng.Intn(len(w.guards))]
+	if g.seen == len(w.history) {
+		return
+	}
+	c := w.history[g.seen]
+	g.seen++
+	g.ledger.Refresh("default/"+c.name, func() *resourceapi.ResourceClaim {
+		if c.gone {
+			return nil
+		}
+		return c.object()
+	})
+	g.book.Seen("default/" + c.name)
+}
+
+// lease has the Lease end or somebody get it. Who loses it learns of that at once or later; his
+// clock tells him in any case that it is over.
+func (w *world) lease() {
+	for _, g := range w.guards {
+		if g.leads {
+			if w.rng.Intn(8) == 0 {
+				g.leads = false
+				w.tell("%s loses the Lease", g.name)
+			}
+			return
+		}
+	}
+	g := w.guards[w.rng.Intn(len(w.guards))]
+	g.leads, g.tenure, g.takeover = true, time.Unix(g.tenure.Unix()+1, 0), nil
+	w.tell("%s gets the Lease", g.name)
+}
+
+// takeOver takes one step of a takeover. It goes on also when the Lease is lost meanwhile.
+func (w *world) takeOver() {
+	g := w.guards[w.rng.Intn(len(w.guards))]
+	switch {
+	case g.takeover == nil && g.leads:
+		w.list(g)
+	case g.takeover == nil:
+	case len(g.takeover.ToFence()) > 0:
+		next := g.takeover.ToFence()[0]
+		version := w.fence(next.Name, next.UID, next.Version)
+		g.takeover.Fenced(next.UID, version)
+	case len(g.takeover.Missing(g.ledger)) == 0:
+		g.book.Decide(g.takeoverFor)
+		w.tell("%s decides", g.name)
+	default:
+		for _, uid := range g.takeover.Missing(g.ledger) {
+			if c := w.claims[g.listed[uid].name]; c == nil || c.uid != uid {
+				g.takeover.Gone(uid)
+			}
+		}
+	}
+}
+
+func (w *world) list(g *process) {
+	var listed []Listed
+	g.listed = make(map[types.UID]stored)
+	for _, c := range w.claims {
+		g.listed[c.uid] = *c
+		listed = append(listed, Listed{ledger.RefTo(c.object()), strconv.Itoa(c.version), c.device != ""})
+	}
+	slices.SortFunc(listed, func(x, y Listed) int { return strings.Compare(x.Name, y.Name) })
+	g.takeover, g.takeoverFor = NewTakeover(listed), g.tenure
+}
+
+// fence is what Fencer does.
+func (w *world) fence(name string, uid types.UID, version string) string {
+	c := w.claims[name]
+	if c == nil || c.uid != uid {
+		return ""
+	}
+	if strconv.Itoa(c.version) == version {
+		w.store(*c)
+	}
+	return strconv.Itoa(w.claims[name].version)
+}
+
+// sweep has a guard fence an approval.
+func (w *world) sweep() {
+	g := w.guards[w.rng.Intn(len(w.guards))]
+	approvals := g.book.Approvals()
+	if len(approvals) == 0 {
+		return
+	}
+	approval := approvals[w.rng.Intn(len(approvals))]
+	if version := w.fence(approval.Claim.Name, approval.Claim.UID, approval.Version); version == "" {
+		g.book.Gone(approval.Claim.UID)
+	} else {
+		g.book.Fenced(approval, version)
+	}
+}
+
+// TestModel looks at random histories. In none do two claims get one device, and in most something is
+// allocated.
+func TestModel(t *testing.T) {
+	t.Parallel()
+	allocations, takeovers := 0, 0
+	for seed := range int64(*histories) {
+		w := newWorld(seed)
+		for range modelSteps {
+			w.step()
+			require.Empty(t, w.doubled(), "history %d:\n%s", seed, strings.Join(w.story, "\n"))
+		}
+		for _, line := range w.story {
+			switch {
+			case strings.Contains(line, "allows"):
+				allocations++
+			case strings.HasSuffix(line, "decides"):
+				takeovers++
+			}
+		}
+	}
+	require.Greater(t, allocations, *histories/2, "the guards have to allow something")
+	require.Greater(t, takeovers, *histories/2, "the guards have to decide")
+}

@@ -1,0 +1,137 @@
+package guard
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/pager"
+	"k8s.io/klog/v2"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+const (
+	// catchUpInterval is how often to look whether the ledger has caught up. After catchUpLooks
+	// looks, the server is asked whether the claims are still there.
+	catchUpInterval = 10 * time.Millisecond
+	catchUpLooks    = 100
+	// retryInterval is how long to wait after a request that failed.
+	retryInterval = time.Second
+	// fencers is how many claims are fenced at a time.
+	fencers = 16
+)
+
+// TakeOver makes sure that nothing can be stored any more which this process does not know, and
+// then has it decide, see Takeover. It is called when the process has got the Lease, and returns
+// with an error only if the context ends.
+func (g *Guard) TakeOver(ctx context.Context, fencer *Fencer, of *ledger.Ledger) error {
+	began, tenure := time.Now(), g.Lease.Since()
+	claims, err := fencer.list(ctx)
+	if err != nil {
+		return err
+	}
+	t := NewTakeover(claims)
+	if err := fencer.fenceAll(ctx, t); err != nil {
+		return err
+	}
+	byUID := make(map[types.UID]Listed, len(claims))
+	for _, claim := range claims {
+		byUID[claim.UID] = claim
+	}
+	if err := fencer.catchUp(ctx, t, of, byUID); err != nil {
+		return err
+	}
+	g.Book.Decide(tenure)
+	klog.FromContext(ctx).Info("This process decides about allocations", "claims", len(claims), "after", time.Since(began).Round(time.Millisecond))
+	return nil
+}
+
+// list returns all claims as they are now: it does not ask the API server's cache.
+func (f *Fencer) list(ctx context.Context) (claims []Listed, err error) {
+	page := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		return f.Claims.ResourceClaims(metav1.NamespaceAll).List(ctx, options)
+	})
+	err = again(ctx, "list claims", func(ctx context.Context) error {
+		claims = nil
+		return page.EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
+			if claim, ok := object.(*resourceapi.ResourceClaim); ok {
+				claims = append(claims, Listed{ledger.RefTo(claim), claim.ResourceVersion, claim.Status.Allocation != nil})
+			}
+			return nil
+		})
+	})
+	return claims, err
+}
+
+// fenceAll fences all claims that have to be.
+func (f *Fencer) fenceAll(ctx context.Context, t *Takeover) error {
+	var mutex sync.Mutex
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(fencers)
+	for _, claim := range t.ToFence() {
+		group.Go(func() error {
+			version, err := f.fence(groupCtx, claim)
+			mutex.Lock()
+			defer mutex.Unlock()
+			t.Fenced(claim.UID, version)
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// fence is Fence until it succeeds. If the claim cannot be written to (a policy may be against
+// that), what is on its way can arrive until the API servers' request timeout is over.
+func (f *Fencer) fence(ctx context.Context, claim Listed) (version string, err error) {
+	bounded, cancel := context.WithTimeout(ctx, f.RequestTimeout)
+	defer cancel()
+	err = again(bounded, "fence claim "+claim.String(), func(ctx context.Context) (err error) {
+		version, err = f.Fence(ctx, claim.ClaimRef, claim.Version)
+		return err
+	})
+	if err != nil && ctx.Err() == nil {
+		return claim.Version, nil
+	}
+	return version, err
+}
+
+// catchUp waits until the ledger knows all that it has to.
+func (f *Fencer) catchUp(ctx context.Context, t *Takeover, of *ledger.Ledger, claims map[types.UID]Listed) error {
+	for looks := 1; ; looks++ {
+		missing := t.Missing(of)
+		if len(missing) == 0 {
+			return nil
+		}
+		if looks%catchUpLooks == 0 { // Their deletion may have been all there was to see.
+			for _, claim := range missing {
+				if found, err := f.get(ctx, claims[claim].ClaimRef); err == nil && found == nil {
+					t.Gone(claim)
+				}
+			}
+		}
+		select {
+		case <-time.After(catchUpInterval):
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for the watch of claims to show %d of them as they are: %w", len(missing), context.Cause(ctx))
+		}
+	}
+}
+
+// again calls a function until it succeeds or the context ends.
+func again(ctx context.Context, what string, try func(context.Context) error) error {
+	return wait.PollUntilContextCancel(ctx, retryInterval, true, func(ctx context.Context) (bool, error) {
+		err := try(ctx)
+		if err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Cannot "+what+" to take over from another guard; trying again")
+		}
+		return err == nil, nil
+	})
+}
