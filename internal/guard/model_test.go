@@ -75,7 +75,7 @@ type process struct {
 const (
 	modelClaims  = 3
 	modelDevices = 2
-	modelSteps   = 200
+	modelSteps   = 300
 )
 
 func newWorld(seed int64) *world {
@@ -96,6 +96,9 @@ func newWorld(seed int64) *world {
 		p.ledger.Pools = pools
 		p.book = NewBook(p.ledger, pools)
 		w.guards = append(w.guards, p)
+	}
+	for i := range 2 {
+		w.store(stored{name: fmt.Sprintf("claim-%d", i), uid: types.UID(fmt.Sprintf("uid-%d", i))})
 	}
 	return w
 }
@@ -144,7 +147,7 @@ func (w *world) step() {
 	steps := []func(){w.change, w.ask, w.review, w.answer, w.save, w.watch, w.lease, w.takeOver, w.sweep}
 	if w.weights == nil {
 		for i := range steps {
-			w.weights = append(w.weights, slices.Repeat([]int{i}, 1+w.rng.Intn(6))...)
+			w.weights = append(w.weights, slices.Repeat([]int{i}, 1<<w.rng.Intn(5))...)
 		}
 	}
 	steps[w.weights[w.rng.Intn(len(w.weights))]]()
@@ -170,12 +173,15 @@ func (w *world) change() {
 
 // ask has a scheduler ask an API server for an allocation, whose cache may be behind.
 func (w *world) ask() {
-	if len(w.history) == 0 || len(w.writes) > 4 {
+	if len(w.history) == 0 || len(w.writes) > 6 {
 		return
 	}
 	on := w.history[max(0, len(w.history)-1-w.rng.Intn(4))]
+	if c := w.claims[fmt.Sprintf("claim-%d", w.rng.Intn(modelClaims))]; c != nil && w.rng.Intn(4) > 0 {
+		on = *c
+	}
 	if on.device == "" && !on.gone {
-		w.writes = append(w.writes, &pending{on: on, device: fmt.Sprintf("gpu-%d", w.rng.Intn(modelDevices))})
+		w.writes = append(w.writes, &pending{on: on, device: fmt.Sprintf("gpu-%d", w.rng.Intn(1+w.rng.Intn(modelDevices)))})
 	}
 }
 
@@ -209,7 +215,7 @@ func (w *world) review() {
 	if answer.Kind == Allowed {
 		p.by, p.tenure = g, g.tenure
 		w.tell("%s allows %s at %d to have %s", g.name, p.on.uid, p.on.version, p.device)
-	} else if w.rng.Intn(2) == 0 {
+	} else if w.rng.Intn(8) == 0 {
 		w.drop(p)
 	}
 }
@@ -354,6 +360,6 @@ func TestModel(t *testing.T) {
 			}
 		}
 	}
-	require.Greater(t, allocations, *histories/2, "the guards have to allow something")
+	require.Greater(t, allocations, *histories/4, "the guards have to allow something")
 	require.Greater(t, takeovers, *histories/2, "the guards have to decide")
 }

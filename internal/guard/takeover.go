@@ -39,7 +39,7 @@ func NewTakeover(claims []Listed) *Takeover {
 		if claim.Allocated {
 			t.awaited[claim.UID] = claim.Version
 		} else {
-			t.awaited[claim.UID] = claim.Version
+			t.toFence[claim.UID] = claim
 		}
 	}
 	return t

@@ -32,6 +32,7 @@ type board struct {
 	// profiles are the schedulerNames, ours those of them that are ours.
 	profiles []string
 	ours     []*harness.Scheduler
+	mutex    sync.Mutex // for ours, while schedulers are started
 	played   int
 }
 

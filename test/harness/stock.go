@@ -39,6 +39,16 @@ func (c *Cluster) StartStockSchedulerWith(ctx context.Context, name string, qps 
 	})
 }
 
+// StartStockSchedulerFor is StartStockSchedulerWith for the pods of another scheduler's name.
+func (c *Cluster) StartStockSchedulerFor(ctx context.Context, name, profile string, qps int) (*Scheduler, error) {
+	alone := false
+	return c.startStock(ctx, schedulerproc.Options{
+		Config:         fmt.Appendf([]byte(stockConfig), "clientConnection: {qps: %d, burst: %d}\nprofiles: [{schedulerName: %s}]\n", qps, 2*qps, profile),
+		LeaderElection: &alone,
+		LogFile:        filepath.Join(c.Logs, name+".log"),
+	})
+}
+
 func (c *Cluster) startStock(ctx context.Context, options schedulerproc.Options) (_ *Scheduler, err error) {
 	if options.Kubeconfig, err = c.StockKubeconfig(ctx); err != nil {
 		return nil, fmt.Errorf("make the identity of the stock scheduler: %w", err)

@@ -36,6 +36,27 @@ type Options struct {
 	FeatureGates map[string]bool
 	// ExtraArgs are appended to the command line.
 	ExtraArgs []string
+	// Flags is set for programs beside the scheduler that take no configuration file: their
+	// identity is the flag --kubeconfig, and they are waited for until /healthz answers, since only
+	// one of several is ready.
+	Flags bool
+}
+
+// command returns the arguments of a process that is to listen at an address.
+func (o *Options) command(configFile, host, port string) []string {
+	first := "--config=" + configFile
+	if o.Flags {
+		first = "--kubeconfig=" + o.Kubeconfig
+	}
+	return slices.Concat([]string{first, "--bind-address=" + host, "--secure-port=" + port}, gateFlags(o.FeatureGates), o.ExtraArgs)
+}
+
+// health is where the process says that it has started.
+func (o *Options) health() string {
+	if o.Flags {
+		return "/healthz"
+	}
+	return "/readyz"
 }
 
 func (o Options) validate() error {
@@ -71,22 +92,34 @@ func Start(ctx context.Context, opts Options) (*Process, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
-	config, err := configFor(opts.Config, opts.Kubeconfig, opts.LeaderElection)
-	if err != nil {
-		return nil, fmt.Errorf("start scheduler: %w", err)
-	}
 	if err := os.MkdirAll(filepath.Dir(opts.LogFile), 0o755); err != nil {
 		return nil, fmt.Errorf("start scheduler: create the folder of its log: %w", err)
 	}
 	p := &Process{opts: opts, configFile: opts.LogFile + ".config.yaml"}
-	if err := os.WriteFile(p.configFile, config, 0o600); err != nil {
-		return nil, fmt.Errorf("start scheduler: write its configuration: %w", err)
+	if err := p.writeConfig(); err != nil {
+		return nil, fmt.Errorf("start scheduler: %w", err)
 	}
+	var err error
 	p.current, err = p.launch(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return p, nil
+}
+
+// writeConfig writes the configuration file, if there has to be one.
+func (p *Process) writeConfig() error {
+	if p.opts.Flags {
+		return nil
+	}
+	config, err := configFor(p.opts.Config, p.opts.Kubeconfig, p.opts.LeaderElection)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(p.configFile, config, 0o600); err != nil {
+		return fmt.Errorf("write its configuration: %w", err)
+	}
+	return nil
 }
 
 // Restart starts the process again and returns when it is ready; one that is
@@ -156,12 +189,7 @@ func (p *Process) launch(ctx context.Context) (*run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start scheduler: find a port for its health endpoint: %w", err)
 	}
-	args := slices.Concat([]string{
-		"--config=" + p.configFile,
-		"--bind-address=" + host,
-		"--secure-port=" + port,
-	}, gateFlags(p.opts.FeatureGates), p.opts.ExtraArgs)
-	cmd := exec.Command(p.opts.Binary, args...)
+	cmd := exec.Command(p.opts.Binary, p.opts.command(p.configFile, host, port)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = childAttributes()
 	if err := cmd.Start(); err != nil {
@@ -170,7 +198,7 @@ func (p *Process) launch(ctx context.Context) (*run, error) {
 	r := &run{cmd: cmd, address: host + ":" + port, done: make(chan struct{})}
 	go r.wait()
 
-	if err := r.waitReady(ctx); err != nil {
+	if err := r.waitReady(ctx, p.opts.health()); err != nil {
 		endErr := r.end(syscall.SIGKILL)
 		return nil, errors.Join(fmt.Errorf("scheduler %s is not ready: %w\nend of %s:\n%s",
 			p.opts.Binary, err, p.opts.LogFile, logTail(p.opts.LogFile)), endErr)

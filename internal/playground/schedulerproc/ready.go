@@ -32,9 +32,9 @@ func freePort() (host, port string, err error) {
 	return net.SplitHostPort(listener.Addr().String())
 }
 
-// waitReady polls /readyz until it answers 200, the process ends, or the time
+// waitReady polls a path until it answers 200, the process ends, or the time
 // is over: that of ctx or readyTimeout, whichever is shorter.
-func (r *run) waitReady(ctx context.Context) error {
+func (r *run) waitReady(ctx context.Context, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	transport := &http.Transport{
@@ -51,10 +51,10 @@ func (r *run) waitReady(ctx context.Context) error {
 		case <-r.done:
 			return fmt.Errorf("it ended before it was ready (%v)", r.waitErr)
 		case <-ctx.Done():
-			return fmt.Errorf("gave up: %w; last answer of https://%s/readyz: %w", ctx.Err(), r.address, last)
+			return fmt.Errorf("gave up: %w; last answer of https://%s%s: %w", ctx.Err(), r.address, path, last)
 		case <-ticker.C:
 		}
-		err := probe(ctx, client, "https://"+r.address+"/readyz")
+		err := probe(ctx, client, "https://"+r.address+path)
 		if err == nil {
 			return nil
 		}
