@@ -15,6 +15,8 @@ const (
 	Name = "quartermaster-guard"
 	// WebhookName is that of the webhook in it.
 	WebhookName = "claims.quartermaster-dra.github.io"
+	// LeaseAnnotation says where the guards' Lease is, as "namespace/name".
+	LeaseAnnotation = "quartermaster-dra.github.io/lease"
 	// timeoutSeconds is how long the API server waits for an answer.
 	timeoutSeconds = 5
 )
@@ -24,9 +26,11 @@ const (
 //
 // It is for all versions of the API: what is asked about is a claim in the version of the request.
 // Nothing is left out by labels or conditions, because everything that allocates counts.
-func New(client admissionregistrationv1.WebhookClientConfig, policy admissionregistrationv1.FailurePolicyType) *admissionregistrationv1.ValidatingWebhookConfiguration {
+//
+// lease is the guards' Lease, as "namespace/name".
+func New(client admissionregistrationv1.WebhookClientConfig, lease string, policy admissionregistrationv1.FailurePolicyType) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	return &admissionregistrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: Name},
+		ObjectMeta: metav1.ObjectMeta{Name: Name, Annotations: map[string]string{LeaseAnnotation: lease}},
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
 			Name:                    WebhookName,
 			ClientConfig:            client,

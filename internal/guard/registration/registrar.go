@@ -25,6 +25,8 @@ type Registrar struct {
 	// URL is where this process is reached, "" if guards are reached through a Service: then the
 	// configuration is installed with that, and only its caBundle is kept.
 	URL string
+	// Lease is the guards' Lease, as "namespace/name".
+	Lease string
 	// FailurePolicy is for configurations that the Registrar makes. One that is there keeps its own.
 	FailurePolicy admissionregistrationv1.FailurePolicyType
 	// CABundle returns the authorities to trust, in PEM; nil if that is up to somebody else.
@@ -65,12 +67,13 @@ func (r *Registrar) Ensure(ctx context.Context) error {
 
 // made is the configuration if there is none.
 func (r *Registrar) made() *admissionregistrationv1.ValidatingWebhookConfiguration {
-	return New(admissionregistrationv1.WebhookClientConfig{URL: &r.URL, CABundle: r.bundle(nil)}, r.FailurePolicy)
+	return New(admissionregistrationv1.WebhookClientConfig{URL: &r.URL, CABundle: r.bundle(nil)}, r.Lease, r.FailurePolicy)
 }
 
 // updated is the configuration as it should be.
 func (r *Registrar) updated(current *admissionregistrationv1.ValidatingWebhookConfiguration) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	wanted := current.DeepCopy()
+	metav1.SetMetaDataAnnotation(&wanted.ObjectMeta, LeaseAnnotation, r.Lease)
 	i := slices.IndexFunc(wanted.Webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool { return w.Name == WebhookName })
 	if i < 0 && r.URL != "" {
 		wanted.Webhooks = append(wanted.Webhooks, r.made().Webhooks...)

@@ -67,7 +67,10 @@ func Run(ctx context.Context, config *Config, holdings *Holdings) error {
 			return err
 		}
 	}
-	registrar := &registration.Registrar{Client: config.Client, FailurePolicy: config.FailurePolicy}
+	registrar := &registration.Registrar{
+		Client: config.Client, FailurePolicy: config.FailurePolicy,
+		Lease: config.Election.ResourceNamespace + "/" + config.Election.ResourceName,
+	}
 	hosts := config.ServiceNames
 	if config.RegisterURL {
 		address := config.Serving.BindAddress

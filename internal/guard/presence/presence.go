@@ -1,0 +1,162 @@
+// Package presence tells a scheduler whether a guard is in place: whether API servers ask one about
+// every allocation, and it decides. Then no other scheduler can hand out what this one has, and
+// nobody has to wait for what others may be about to write.
+package presence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	"github.com/quartermaster-dra/quartermaster/internal/guard"
+	"github.com/quartermaster-dra/quartermaster/internal/guard/election"
+	"github.com/quartermaster-dra/quartermaster/internal/guard/registration"
+)
+
+const (
+	// interval is how often to look as long as a guard is registered, and absentInterval how often
+	// if there is none.
+	interval       = time.Second
+	absentInterval = 10 * time.Second
+)
+
+// Presence is what is known of the guard. It is safe for concurrent use.
+type Presence struct {
+	client kubernetes.Interface
+	clock  clock.PassiveClock
+
+	mutex sync.Mutex
+	// missing is why there is no guard in place, nil if there is one.
+	missing error
+	// renewed is the newest renewal of the Lease that was seen, by the clock of its holder, and
+	// seen is when, by ours: the two are never compared.
+	renewed, seen time.Time
+	// lasts is the duration of the Lease.
+	lasts time.Duration
+	// doubted is the renewal after which a write came back that nobody was asked about.
+	doubted time.Time
+}
+
+// errNotLooked is why no guard is in place at first.
+var errNotLooked = errors.New("nobody has looked for a guard yet")
+
+// New returns a Presence that knows of no guard until it Runs.
+func New(client kubernetes.Interface) *Presence {
+	return &Presence{client: client, clock: clock.RealClock{}, missing: errNotLooked}
+}
+
+// InPlace reports whether a guard is in place.
+func (p *Presence) InPlace() bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.inPlace() == nil
+}
+
+// inPlace returns why there is no guard in place. It needs the mutex.
+func (p *Presence) inPlace() error {
+	switch {
+	case p.missing != nil:
+		return p.missing
+	case p.clock.Since(p.seen) >= p.lasts:
+		return fmt.Errorf("the Lease of the guard was not renewed for %s", p.lasts)
+	case p.renewed.Equal(p.doubted):
+		return errors.New("an allocation was stored about which no guard was asked")
+	default:
+		return nil
+	}
+}
+
+// Unasked notes that an allocation was stored about which no guard was asked: there is none, until
+// it has shown itself again.
+func (p *Presence) Unasked() {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.doubted = p.renewed
+}
+
+// Run looks for the guard until the context ends.
+func (p *Presence) Run(ctx context.Context) {
+	var last string
+	for ctx.Err() == nil {
+		missing := p.look(ctx)
+		state := "in place"
+		if missing != nil {
+			state = missing.Error()
+		}
+		if state != last {
+			klog.FromContext(ctx).Info("Looked for a guard: claims settle beside other schedulers unless it is in place", "guard", state)
+			last = state
+		}
+		pause := interval
+		if errors.Is(missing, errAbsent) {
+			pause = absentInterval
+		}
+		_ = wait.PollUntilContextTimeout(ctx, pause, pause, false, func(context.Context) (bool, error) { return true, nil })
+	}
+}
+
+// errAbsent is why there is no guard where nobody has installed one, or nobody may see it.
+var errAbsent = errors.New("no guard is registered")
+
+// look looks once. It returns why there is no guard in place.
+func (p *Presence) look(ctx context.Context) error {
+	lease, err := p.find(ctx)
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if p.missing = err; err == nil {
+		p.missing = p.take(lease)
+	}
+	return p.inPlace()
+}
+
+// find returns the Lease of the guard that is registered.
+func (p *Presence) find(ctx context.Context) (*coordinationv1.Lease, error) {
+	config, err := p.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, registration.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, errAbsent
+	case apierrors.IsForbidden(err):
+		return nil, fmt.Errorf("%w, as far as may be seen: %w", errAbsent, err)
+	case err != nil:
+		return nil, err
+	}
+	if err := registration.Check(config); err != nil {
+		return nil, err
+	}
+	namespace, name, found := strings.Cut(config.Annotations[registration.LeaseAnnotation], "/")
+	if !found {
+		return nil, fmt.Errorf("ValidatingWebhookConfiguration %s does not say in annotation %s where the guard's Lease is", config.Name, registration.LeaseAnnotation)
+	}
+	return p.client.CoordinationV1().Leases(namespace).Get(ctx, name, metav1.GetOptions{})
+}
+
+// take notes what the Lease says, and returns why its holder does not guard. It needs the mutex.
+func (p *Presence) take(lease *coordinationv1.Lease) error {
+	holder := ptr.Deref(lease.Spec.HolderIdentity, "")
+	if lease.Spec.RenewTime != nil && !lease.Spec.RenewTime.Time.Equal(p.renewed) {
+		p.renewed, p.seen = lease.Spec.RenewTime.Time, p.clock.Now()
+	}
+	p.lasts = time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second
+	switch {
+	case holder == "":
+		return errors.New("no guard has the Lease")
+	case lease.Annotations[election.DecidesAnnotation] != holder:
+		return fmt.Errorf("guard %s has the Lease, and does not decide yet", holder)
+	case lease.Annotations[election.ModeAnnotation] != string(guard.Enforce):
+		return fmt.Errorf("guard %s only warns", holder)
+	default:
+		return nil
+	}
+}
