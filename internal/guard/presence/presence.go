@@ -145,8 +145,12 @@ func (p *Presence) find(ctx context.Context) (*coordinationv1.Lease, error) {
 // take notes what the Lease says, and returns why its holder does not guard. It needs the mutex.
 func (p *Presence) take(lease *coordinationv1.Lease) error {
 	holder := ptr.Deref(lease.Spec.HolderIdentity, "")
-	if lease.Spec.RenewTime != nil && !lease.Spec.RenewTime.Time.Equal(p.renewed) {
-		p.renewed, p.seen = lease.Spec.RenewTime.Time, p.clock.Now()
+	if renewed := lease.Spec.RenewTime; renewed != nil && !renewed.Time.Equal(p.renewed) {
+		// The one that is found at first says nothing: its holder may have died a year ago.
+		if !p.renewed.IsZero() {
+			p.seen = p.clock.Now()
+		}
+		p.renewed = renewed.Time
 	}
 	p.lasts = time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second
 	switch {
