@@ -13,9 +13,11 @@ import (
 	_ "k8s.io/component-base/metrics/prometheus/version"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 
+	"github.com/quartermaster-dra/quartermaster/internal/guard/marks"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
 )
 
 func main() {
+	marks.Install()
 	os.Exit(cli.Run(newCommand(app.WithPlugin(quartermaster.Name, quartermaster.New))))
 }

@@ -10,6 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/quartermaster-dra/quartermaster/internal/guard/marks"
 )
 
 // FenceAnnotation is on claims of which a pod was tried again after an attempt that had
@@ -195,7 +197,8 @@ func (w *Writer) addFinalizer(current *resourceapi.ResourceClaim) write {
 func (b *binding) store(current *resourceapi.ResourceClaim, reserved bool) write {
 	return func(ctx context.Context) (*resourceapi.ResourceClaim, error) {
 		claim := current.DeepCopy()
-		if claim.Status.Allocation == nil {
+		allocates := claim.Status.Allocation == nil
+		if allocates {
 			b.sent = true
 			claim.Status.Allocation = b.allocation.DeepCopy()
 			if b.writer.timestamp && claim.Status.Allocation.AllocationTimestamp == nil {
@@ -206,7 +209,12 @@ func (b *binding) store(current *resourceapi.ResourceClaim, reserved bool) write
 		if !reserved {
 			claim.Status.ReservedFor = append(claim.Status.ReservedFor, b.consumer)
 		}
-		return b.writer.client.ResourceClaims(claim.Namespace).UpdateStatus(ctx, claim, updateOptions())
+		ctx, mark := marks.Recording(ctx)
+		stored, err := b.writer.client.ResourceClaims(claim.Namespace).UpdateStatus(ctx, claim, updateOptions())
+		if allocates && err == nil && !mark.Seen() {
+			b.writer.unasked()
+		}
+		return stored, err
 	}
 }
 

@@ -49,6 +49,8 @@ type Writer struct {
 	groups        groupWrites
 	// mayWrite returns why no write may be sent, nil if it may.
 	mayWrite func() error
+	// unasked is called when an allocation was stored about which no guard was asked.
+	unasked func()
 	// busy makes calls for one claim UID wait for each other.
 	busy ClaimLocks
 }
@@ -75,6 +77,12 @@ func WithPermission(mayWrite func() error) Option {
 	return func(w *Writer) { w.mayWrite = mayWrite }
 }
 
+// WithUnasked has a function called when an allocation was stored about which the API server has
+// asked no guard, see package marks.
+func WithUnasked(unasked func()) Option {
+	return func(w *Writer) { w.unasked = unasked }
+}
+
 // New returns a Writer which uses the client for all requests. See the package
 // documentation for the permissions that it needs.
 func New(client kubernetes.Interface, options ...Option) *Writer {
@@ -89,6 +97,7 @@ func New(client kubernetes.Interface, options ...Option) *Writer {
 			return resourceapi.ResourceClaimReservedForMaxSize
 		},
 		mayWrite: func() error { return nil },
+		unasked:  func() {},
 	}
 	for _, option := range options {
 		option(w)

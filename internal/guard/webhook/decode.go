@@ -9,9 +9,17 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/guard"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
+
+// isOurs reports whether a scheduler of ours asks, by the field manager of its writes. It decides
+// about nothing but whether a mark is of use.
+func isOurs(asked *admissionv1.AdmissionRequest) bool {
+	options := struct{ FieldManager string }{}
+	return json.Unmarshal(asked.Options.Raw, &options) == nil && options.FieldManager == claimwriter.FieldManager
+}
 
 // decode reads an AdmissionReview about an update of a claim's status. The error says what else
 // it is.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/quartermaster-dra/quartermaster/internal/guard"
+	"github.com/quartermaster-dra/quartermaster/internal/guard/marks"
 )
 
 // Reviewer decides about requests.
@@ -59,7 +60,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusServiceUnavailable, errors.New(answer.Reason))
 		return
 	}
-	respond(w, review, answer)
+	respond(w, review, answer, request.Allocates() && isOurs(review.Request))
 	if answer.Kind == guard.Denied {
 		klog.FromContext(r.Context()).Info("Denied an allocation", "claim", request.Claim, "by", review.Request.UserInfo.Username, "reason", answer.Reason)
 	}
@@ -76,8 +77,13 @@ func fail(w http.ResponseWriter, code int, err error) {
 //
 // A denial has code 403: kube-scheduler repeats the same write after 409 and after 429, and gives
 // the plan up after this; the pod is tried again and gets a plan that knows more.
-func respond(w http.ResponseWriter, review *admissionv1.AdmissionReview, answer guard.Answer) {
+//
+// A mark tells a scheduler of ours that it was asked about.
+func respond(w http.ResponseWriter, review *admissionv1.AdmissionReview, answer guard.Answer, mark bool) {
 	response := &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: answer.Kind == guard.Allowed}
+	if response.Allowed && mark {
+		response.Warnings = []string{marks.Text}
+	}
 	if !response.Allowed {
 		response.Result = &metav1.Status{Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: answer.Reason}
 	}

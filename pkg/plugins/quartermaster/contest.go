@@ -29,7 +29,7 @@ func (s *shared) compete(pl *Quartermaster) error {
 		Contenders: s.contenders,
 		Order:      s.Order,
 		Cluster:    contestedCluster{pl},
-		SettleTime: func() time.Duration { return pl.args.SettleTime.Duration },
+		SettleTime: pl.settleTime,
 	}
 	if !first {
 		return nil
@@ -41,6 +41,15 @@ func (s *shared) compete(pl *Quartermaster) error {
 		s.SyncWith(registration)
 	}
 	return err
+}
+
+// settleTime is for how long claims settle: not at all with a guard in place, because nothing can be
+// stored any more then that is in conflict with what is.
+func (pl *Quartermaster) settleTime() time.Duration {
+	if pl.state.guard.InPlace() {
+		return 0
+	}
+	return pl.args.SettleTime.Duration
 }
 
 // needsDevices reports whether a pod may have devices: it has claims, or resources that a

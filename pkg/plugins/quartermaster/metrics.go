@@ -13,6 +13,7 @@ import (
 // pluginMetrics are what the plugin tells besides what the scheduler does.
 type pluginMetrics struct {
 	inFlight k8smetrics.GaugeFunc
+	guarded  k8smetrics.GaugeFunc
 	once     sync.Once
 }
 
@@ -24,6 +25,10 @@ var metrics = &pluginMetrics{
 		Subsystem: metricsSubsystem, Name: "allocations_in_flight", StabilityLevel: k8smetrics.ALPHA,
 		Help: "Allocations that were planned (Reserve), and of which the API server has not confirmed yet that they were written or rolled back.",
 	}, allInFlight),
+	guarded: k8smetrics.NewGaugeFunc(&k8smetrics.GaugeOpts{
+		Subsystem: metricsSubsystem, Name: "guard_in_place", StabilityLevel: k8smetrics.ALPHA,
+		Help: "1 if a guard decides about all allocations, so that no claim settles beside other schedulers; else 0.",
+	}, guarded),
 }
 
 // register makes the metrics known to the process, once.
@@ -31,7 +36,7 @@ func (m *pluginMetrics) register() {
 	m.once.Do(func() {
 		legacyregistry.MustRegister(conflictreport.Conflicts, conflictreport.Evictions)
 		commitrunner.RegisterMetrics(legacyregistry.MustRegister)
-		legacyregistry.RawMustRegister(m.inFlight)
+		legacyregistry.RawMustRegister(m.inFlight, m.guarded)
 	})
 }
 
@@ -44,4 +49,16 @@ func allInFlight() float64 {
 		n += state.Ledger.InFlightCount()
 	}
 	return float64(n)
+}
+
+// guarded is 1 if all schedulers in this process have a guard in place.
+func guarded() float64 {
+	states.Lock()
+	defer states.Unlock()
+	for _, state := range states.byFactory {
+		if !state.guard.InPlace() {
+			return 0
+		}
+	}
+	return 1
 }

@@ -149,7 +149,8 @@ func newPlugin(ctx context.Context, args *QuartermasterArgs, features feature.Fe
 		stopping:          ctx,
 	}
 	pl.writer = claimwriter.New(client, claimwriter.WithTimestamp(supported.DeviceBindingAndStatus),
-		claimwriter.WithConsumerLimit(pl.consumerLimit), claimwriter.WithPermission(func() error { return state.Lease.Leads() }))
+		claimwriter.WithConsumerLimit(pl.consumerLimit), claimwriter.WithPermission(func() error { return state.Lease.Leads() }),
+		claimwriter.WithUnasked(state.guard.Unasked))
 	pl.takeover = takeover.New(args.TakeoverPause.Duration, state.LeadsSince, func(pods map[string]*v1.Pod) {
 		handle.Activate(klog.FromContext(ctx), pods)
 	})
@@ -182,6 +183,7 @@ func (pl *Quartermaster) follow(ctx context.Context) error {
 	pl.commits = pl.newRunner()
 	pl.state.Wakes(pl.events)
 	pl.state.report(pl, ctx)
+	pl.state.looking.Do(func() { go pl.state.guard.Run(ctx) })
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
 	"github.com/quartermaster-dra/quartermaster/internal/contenders"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+	"github.com/quartermaster-dra/quartermaster/internal/guard/presence"
 )
 
 // shared is what all profiles of a scheduler have in common.
@@ -26,6 +27,10 @@ type shared struct {
 
 	// contenders are the pods of other schedulers that need devices.
 	contenders *contenders.Registry
+
+	// guard is whether a guard is in place, and looking makes one of the profiles look.
+	guard   *presence.Presence
+	looking sync.Once
 
 	// offers is nil without extended resources.
 	offers *extendedresource.Offers
@@ -51,7 +56,7 @@ func sharedBy(handle fwk.Handle, gates feature.Features) (*shared, error) {
 	if err != nil {
 		return nil, err
 	}
-	state := &shared{State: known}
+	state := &shared{State: known, guard: presence.New(handle.ClientSet())}
 	if gates.EnableDRAExtendedResource {
 		if err := extendedresource.IndexClaims(factory.Resource().V1().ResourceClaims().Informer()); err != nil {
 			return nil, err
