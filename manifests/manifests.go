@@ -25,6 +25,10 @@ const (
 	// AlphaAPI is no way of running Quartermaster but an addition to both: rights for
 	// clusters that have claims in no version but v1alpha2 or v1alpha3.
 	AlphaAPI = "alpha-api"
+	// Guard runs the guard, with or without a scheduler of ours.
+	Guard = "guard"
+	// GuardCertManager is Guard with a certificate by cert-manager.
+	GuardCertManager = "guard-cert-manager"
 )
 
 // What the manifests create, for callers that look it up in a cluster.
@@ -38,7 +42,7 @@ const (
 	ConfigKey = "scheduler-config.yaml"
 )
 
-//go:embed base secondary replace-default alpha-api
+//go:embed base secondary replace-default alpha-api guard guard-cert-manager
 var folders embed.FS
 
 // Overlays returns the names of all overlays that run Quartermaster.
@@ -47,7 +51,7 @@ func Overlays() []string { return []string{Secondary, ReplaceDefault} }
 // Render builds one overlay, as `kubectl kustomize manifests/<overlay>` does. It
 // needs neither files nor a cluster.
 func Render(overlay string) ([]*unstructured.Unstructured, error) {
-	if known := append(Overlays(), AlphaAPI); !slices.Contains(known, overlay) {
+	if known := append(Overlays(), AlphaAPI, Guard, GuardCertManager); !slices.Contains(known, overlay) {
 		return nil, fmt.Errorf("render manifests: there is no overlay %q; use one of %s", overlay, strings.Join(known, ", "))
 	}
 	inMemory, err := copyToMemory(folders)

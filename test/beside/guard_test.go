@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
@@ -50,12 +51,13 @@ func TestGuarded(t *testing.T) {
 // startGuard has API servers ask a guard until the test ends, and allow nothing without it.
 func startGuard(t *testing.T, name string, args ...string) *schedulerproc.Process {
 	t.Helper()
-	process, err := cluster.StartGuard(t.Context(), name, append([]string{"--failure-policy=Fail"}, args...)...)
+	require.NoError(t, cluster.InstallGuard(t.Context(), admissionregistrationv1.Fail))
+	process, err := cluster.StartGuard(t.Context(), name, args...)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, process.Err(), "the guard ended although nobody asked it to")
+		require.NoError(t, cluster.RemoveGuard(context.WithoutCancel(t.Context())))
 		require.NoError(t, process.Stop())
-		require.NoError(t, cluster.RemoveGuards(context.WithoutCancel(t.Context())))
 	})
 	return process
 }

@@ -4,33 +4,55 @@ import (
 	"context"
 	"path/filepath"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/guard/registration"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
+	"github.com/quartermaster-dra/quartermaster/manifests"
 	"github.com/quartermaster-dra/quartermaster/test/controlplane"
 )
 
-// StartGuard runs bin/guard, which registers itself by its address, and returns when it has
-// started; it need not decide yet. name is that of its log. ctx bounds only the start.
+// guardName is that of the guard's namespace, ServiceAccount and Lease.
+const guardName = "quartermaster-guard"
+
+// InstallGuard registers guards for API servers to ask, with the rights that the manifests give to
+// them and to our schedulers. Until one of them registers its address, nobody can be asked.
+func (c *Cluster) InstallGuard(ctx context.Context, policy admissionregistrationv1.FailurePolicyType) error {
+	_, err := c.Client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: guardName}}, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	if err := manifests.Apply(ctx, c.ControlPlane.AdminConfig(), manifests.Guard, manifests.ApplyOptions{RBACOnly: true}); err != nil {
+		return err
+	}
+	nowhere := "https://127.0.0.1:1"
+	_, err = c.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(ctx,
+		registration.New(admissionregistrationv1.WebhookClientConfig{URL: &nowhere}, guardName+"/"+guardName, policy), metav1.CreateOptions{})
+	return err
+}
+
+// StartGuard runs bin/guard with the identity of the manifests, and returns when it has started; it
+// need not decide yet. name is that of its log. ctx bounds only the start.
 func (c *Cluster) StartGuard(ctx context.Context, name string, args ...string) (*schedulerproc.Process, error) {
 	binary, err := controlplane.FindBinary("guard")
 	if err != nil {
 		return nil, err
 	}
+	kubeconfig, err := c.ControlPlane.ServiceAccountKubeconfig(ctx, guardName, guardName)
+	if err != nil {
+		return nil, err
+	}
 	return schedulerproc.Start(ctx, schedulerproc.Options{
-		Binary: binary, Kubeconfig: c.ControlPlane.AdminKubeconfig(), Flags: true,
+		Binary: binary, Kubeconfig: kubeconfig, Flags: true,
 		LogFile:   filepath.Join(c.Logs, name+".log"),
 		ExtraArgs: append([]string{"--register=url", schedulerVerbosity}, args...),
 	})
 }
 
-// RemoveGuards has API servers ask no guard any more.
-func (c *Cluster) RemoveGuards(ctx context.Context) error {
-	err := c.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(ctx, registration.Name, metav1.DeleteOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
+// RemoveGuard has API servers ask no guard any more.
+func (c *Cluster) RemoveGuard(ctx context.Context) error {
+	return c.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(ctx, registration.Name, metav1.DeleteOptions{})
 }
