@@ -76,7 +76,7 @@ help: ## list the targets (the default)
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: bin/scheduler bin/playground bin/kwok ## build bin/scheduler, bin/playground and the node simulator bin/kwok
+build: bin/scheduler bin/guard bin/playground bin/kwok ## build bin/scheduler, bin/guard, bin/playground and the node simulator bin/kwok
 
 .PHONY: demo
 demo: build ## schedule pods with every kind of claim on a real API server, and check the result
@@ -215,7 +215,7 @@ bin/.version: FORCE | bin
 .PHONY: FORCE
 FORCE:
 
-bin/scheduler bin/playground: bin/%: $(SOURCES) go.mod go.sum bin/.version | bin
+bin/scheduler bin/guard bin/playground: bin/%: $(SOURCES) go.mod go.sum bin/.version | bin
 	@echo "build: $@ $(VERSION) (minutes, if nothing is cached)"
 	@$(GO_BUILD) -v -ldflags '$(LDFLAGS)' -o $@ ./cmd/$*
 	@touch $@

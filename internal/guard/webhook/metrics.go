@@ -18,16 +18,16 @@ type webhookMetrics struct {
 	once     sync.Once
 }
 
-const metricsSubsystem = "quartermaster_guard"
+const metricsSubsystem = "quartermaster"
 
 var metrics = &webhookMetrics{
 	duration: k8smetrics.NewHistogramVec(&k8smetrics.HistogramOpts{
-		Subsystem: metricsSubsystem, Name: "review_duration_seconds", StabilityLevel: k8smetrics.ALPHA,
+		Subsystem: metricsSubsystem, Name: "guard_review_duration_seconds", StabilityLevel: k8smetrics.ALPHA,
 		Help:    "How long requests of API servers took, by whether the claim was to be allocated (allocates) and by answer: allowed, denied, or undecided if this process does not decide.",
 		Buckets: k8smetrics.ExponentialBuckets(0.0001, 2, 15),
 	}, []string{"allocates", "answer"}),
 	failures: k8smetrics.NewCounterVec(&k8smetrics.CounterOpts{
-		Subsystem: metricsSubsystem, Name: "refused_requests_total", StabilityLevel: k8smetrics.ALPHA,
+		Subsystem: metricsSubsystem, Name: "guard_refused_requests_total", StabilityLevel: k8smetrics.ALPHA,
 		Help: "Requests without a decision, by HTTP status: 4xx for what is no question about a claim's status, 503 if this process does not decide.",
 	}, []string{"code"}),
 }
