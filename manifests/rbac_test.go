@@ -36,7 +36,9 @@ func TestClusterRoleStaysWithinKubeSchedulers(t *testing.T) {
 	// kube-scheduler may delete pods, which asks no disruption budget. For pods whose
 	// devices are in conflict there is the gentler way. The rights for groups of pods
 	// kube-scheduler has where the gate GenericWorkload is on.
-	want := []string{"create pods/eviction", "list podgroups.scheduling.k8s.io", "watch podgroups.scheduling.k8s.io", "patch podgroups/status.scheduling.k8s.io"}
+	want := []string{"create pods/eviction", "list podgroups.scheduling.k8s.io", "watch podgroups.scheduling.k8s.io", "patch podgroups/status.scheduling.k8s.io",
+		// Whether API servers ask a guard.
+		"get validatingwebhookconfigurations.admissionregistration.k8s.io quartermaster-guard"}
 	upstream := upstreamRules(t)
 	forEachOverlay(t, func(t *testing.T, _ string, objects []*unstructured.Unstructured) {
 		role := find[rbacv1.ClusterRole](t, objects, "ClusterRole")

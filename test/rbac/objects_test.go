@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net/http"
 	"testing"
 
@@ -222,18 +223,20 @@ func (e *environment) newToken(t *testing.T, name string) string {
 	return token.Status.Token
 }
 
-// getMetrics returns the HTTP status of a request for /metrics.
-func (e *environment) getMetrics(ctx context.Context, token string) (int, error) {
+// getMetrics returns the HTTP status of a request for /metrics, and the answer.
+func (e *environment) getMetrics(ctx context.Context, token string) (status int, text string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+e.scheduler.Address()+"/metrics", nil)
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	request.Header.Set("Authorization", "Bearer "+token)
 	// The scheduler makes itself a certificate that nobody knows.
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
 	response, err := client.Do(request)
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
-	return response.StatusCode, response.Body.Close()
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(body), err
 }

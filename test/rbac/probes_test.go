@@ -43,6 +43,7 @@ var probes = []probe{
 	{"patch podgroups/status.scheduling.k8s.io", scheduledGroup},
 	{"create tokenreviews.authentication.k8s.io", readMetrics},
 	{"create subjectaccessreviews.authorization.k8s.io", readMetrics},
+	{"get validatingwebhookconfigurations.admissionregistration.k8s.io", registeredGuard},
 	{"update leases.coordination.k8s.io", renewedLease},
 	{"get leases.coordination.k8s.io", recreatedLease},
 	{"create leases.coordination.k8s.io", recreatedLease},
@@ -165,7 +166,7 @@ func repeatedEvent(t *testing.T, e *environment, name string) func(context.Conte
 func readMetrics(t *testing.T, e *environment, name string) func(context.Context) error {
 	token := e.newToken(t, name)
 	return func(ctx context.Context) error {
-		status, err := e.getMetrics(ctx, token)
+		status, _, err := e.getMetrics(ctx, token)
 		if err == nil && status != http.StatusOK {
 			err = fmt.Errorf("GET /metrics returned status %d", status)
 		}
