@@ -128,6 +128,8 @@ func newFixture(t *testing.T, s *server, profile string) *fixture {
 	state, err := sharedBy(handle, features)
 	require.NoError(t, err)
 	state.Lease = new(leadership.Lease) // Tests run at once, in one process.
+	// A look for a guard would wait for tests that hold up the server, and time would stand still.
+	state.looking.Do(func() {})
 	plugin, err := New(f.ctx, nil, handle)
 	require.NoError(t, err)
 	f.pl = plugin.(*Quartermaster)
