@@ -139,10 +139,15 @@ func (f *followedLock) Update(ctx context.Context, record resourcelock.LeaderEle
 }
 
 func (f *followedLock) write(ctx context.Context, record resourcelock.LeaderElectionRecord, write func(context.Context, resourcelock.LeaderElectionRecord) error) error {
-	sent := f.lease.clock()
+	byUs, sent := record.HolderIdentity == f.Identity(), f.lease.clock()
+	if !byUs {
+		// Somebody else may get a lease that is given back before the answer is here, or if it
+		// never comes.
+		f.lease.held(false, false, time.Time{})
+	}
 	err := write(ctx, record)
-	if err == nil {
-		f.lease.held(record.HolderIdentity == f.Identity(), true, sent)
+	if err == nil && byUs {
+		f.lease.held(true, true, sent)
 	}
 	return err
 }

@@ -119,3 +119,21 @@ func TestLeaseIsReleasedOrLost(t *testing.T) {
 		})
 	}
 }
+
+// Who gives a lease back does not know when somebody else gets it: before the answer arrives, or
+// although none does.
+func TestLeaseIsGivenBack(t *testing.T) {
+	w := newWorld()
+	require.NoError(t, w.renew())
+	began := w.time
+	w.server.takes = func() { require.ErrorIs(t, w.Leads(), ErrNotLeading) }
+	w.server.err = errors.New("the connection is gone")
+	require.Error(t, w.lock.Update(context.Background(), resourcelock.LeaderElectionRecord{}))
+	require.ErrorIs(t, w.Leads(), ErrNotLeading)
+
+	w.server.takes, w.server.err = func() {}, nil
+	w.pass(time.Second)
+	require.NoError(t, w.renew())
+	require.NoError(t, w.Leads())
+	require.NotEqual(t, began, w.Since(), "somebody else may have led in between")
+}
