@@ -110,10 +110,27 @@ func parseAuthority(certPEM, keyPEM []byte) (*authority, error) {
 		return nil, err
 	}
 	signer, ok := key.(crypto.Signer)
-	if !ok || !certificates[0].IsCA {
+	if !ok || !certificates[0].IsCA || !isKeyOf(signer, certificates[0]) {
 		return nil, errors.New("it is not a certificate authority with its key")
 	}
 	return &authority{certificates[0], signer}, nil
+}
+
+func isKeyOf(key crypto.Signer, certificate *x509.Certificate) bool {
+	public, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool })
+	return ok && public.Equal(certificate.PublicKey)
+}
+
+// trusted returns the certificates of all authorities in PEM. It leaves out what is none: API servers
+// refuse a bundle of which they cannot read everything.
+func trusted(bundles ...[]byte) ([]byte, error) {
+	var all []*x509.Certificate
+	for _, bundle := range bundles {
+		if certificates, err := cert.ParseCertsPEM(bundle); err == nil {
+			all = append(all, certificates...)
+		}
+	}
+	return cert.EncodeCertificates(all...)
 }
 
 // pem returns the authority in PEM.

@@ -88,7 +88,8 @@ func renew(ctx context.Context, secret *v1.Secret, now time.Time) (*authorities,
 	if signing, err = rotate(data, signing, now); err != nil {
 		return nil, err
 	}
-	return &authorities{signing, bytes.Join([][]byte{data[certKey], data[nextCertKey], data[previousCertKey]}, nil)}, nil
+	bundle, err := trusted(data[certKey], data[nextCertKey], data[previousCertKey])
+	return &authorities{signing, bundle}, err
 }
 
 // rotate begins with a new authority when it is time, and has it sign when it is known everywhere.
