@@ -29,6 +29,8 @@ type Registrar struct {
 	Lease string
 	// FailurePolicy is for configurations that the Registrar makes. One that is there keeps its own.
 	FailurePolicy admissionregistrationv1.FailurePolicyType
+	// Leads returns why this process is not the one to register; nil if it is.
+	Leads func() error
 	// CABundle returns the authorities to trust, in PEM; nil if that is up to somebody else.
 	CABundle func() []byte
 }
@@ -44,6 +46,10 @@ func (r *Registrar) Run(ctx context.Context) {
 
 // Ensure brings the configuration up to date once.
 func (r *Registrar) Ensure(ctx context.Context) error {
+	// A process that was paused goes on here before it knows that it lost the Lease.
+	if err := r.Leads(); err != nil {
+		return fmt.Errorf("register the guard in ValidatingWebhookConfiguration %s: %w", Name, err)
+	}
 	configurations := r.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	current, err := configurations.Get(ctx, Name, metav1.GetOptions{})
 	switch {

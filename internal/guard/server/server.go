@@ -100,6 +100,7 @@ func serve(ctx context.Context, config *Config, holdings *Holdings, registrar *r
 	if config.Started != nil {
 		config.Started(ctx)
 	}
+	registrar.Leads = deciding.Lease.Leads
 	fencer := &guard.Fencer{Claims: config.Client.ResourceV1(), RequestTimeout: config.RequestTimeout}
 	standing := &election.Election{
 		Leases: config.Leases.CoordinationV1(), Identity: config.Identity, Mode: string(config.Mode), Config: config.Election,
