@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
 )
@@ -14,8 +15,8 @@ import (
 func (b *Book) Seen(claim string) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
-	for uid, approval := range b.approvals {
-		if approval.Claim.String() == claim && b.isOver(approval) {
+	for uid := range b.named[claim] {
+		if b.isOver(b.approvals[uid]) {
 			b.end(uid)
 		}
 	}
@@ -48,11 +49,12 @@ func (b *Book) Gone(claim types.UID) {
 }
 
 // Expire ends an approval whose write cannot come any more for a reason that the ledger does not
-// show: it was too long ago.
+// show: it was too long ago. It does nothing if the server has asked again since.
 func (b *Book) Expire(approval Approval) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
-	if current := b.approvals[approval.Claim.UID]; current != nil && current.Version == approval.Version {
+	current := b.approvals[approval.Claim.UID]
+	if current != nil && current.allocation == approval.allocation && current.asked == approval.asked {
 		b.end(approval.Claim.UID)
 	}
 }
@@ -76,8 +78,22 @@ func (b *Book) isOver(approval *Approval) bool {
 		approval.fenced != "" && objectversion.AtLeast(state.Version, approval.fenced)
 }
 
+// begin notes the approval of a request.
+func (b *Book) begin(r *Request) {
+	b.approvals[r.Claim.UID] = &Approval{Claim: r.Claim, Version: r.Version, allocation: r.After, asked: 1}
+	name := r.Claim.String()
+	if b.named[name] == nil {
+		b.named[name] = sets.New[types.UID]()
+	}
+	b.named[name].Insert(r.Claim.UID)
+}
+
 // end ends the approval of a claim.
 func (b *Book) end(claim types.UID) {
+	name := b.approvals[claim].Claim.String()
+	if b.named[name].Delete(claim); b.named[name].Len() == 0 {
+		delete(b.named, name)
+	}
 	delete(b.approvals, claim)
 	if freed := b.ledger.RemoveInFlight(claim, user(claim)); b.Freed != nil {
 		b.Freed(freed)

@@ -8,6 +8,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -57,6 +58,9 @@ type Answer struct {
 	Reason string
 }
 
+// waits reports whether there has to be another answer.
+func (a Answer) waits() bool { return a.Kind == AwaitClaim || a.Kind == AwaitPool }
+
 // Approval is an allocation that may be stored any time.
 type Approval struct {
 	Claim ledger.ClaimRef
@@ -65,6 +69,9 @@ type Approval struct {
 	allocation *resourceapi.AllocationResult
 	// fenced is the version that the claim has got to rule the write out, "" if none.
 	fenced string
+	// asked is how often the server has asked, which it does again for a write that it repeats:
+	// each time begins anew how long the write may be under way.
+	asked int
 }
 
 // Book knows what is held and what was approved. It is safe for concurrent use.
@@ -76,6 +83,9 @@ type Book struct {
 	// tenure is the one in which this process decides, zero if it never did.
 	tenure    Tenure
 	approvals map[types.UID]*Approval
+	// named are the approvals' claims by "namespace/name". There is more than one of a name
+	// after a claim was deleted and made anew.
+	named map[string]sets.Set[types.UID]
 	// Freed is told what becomes free when an approval ends. It is called under a lock, and
 	// must not call back. It may be nil, and must be set before use.
 	Freed func(ledger.Freed)
@@ -83,7 +93,7 @@ type Book struct {
 
 // NewBook makes a Book of what a ledger says. pools must be what the ledger judges by.
 func NewBook(of *ledger.Ledger, pools ledger.Pools) *Book {
-	return &Book{ledger: of, pools: pools, approvals: make(map[types.UID]*Approval)}
+	return &Book{ledger: of, pools: pools, approvals: make(map[types.UID]*Approval), named: make(map[string]sets.Set[types.UID])}
 }
 
 // Tenure is a time without a break for which a process has the Lease: since when. Between two of
@@ -105,6 +115,10 @@ func (b *Book) DecidesIn(tenure Tenure) bool {
 	defer b.mutex.Unlock()
 	return !tenure.IsZero() && tenure.Equal(b.tenure)
 }
+
+// maxApprovals is how many approvals there may be before claims that the watch has not shown have to
+// wait for it: who invents claims takes no more memory than that. Usually there are a few.
+const maxApprovals = 1000
 
 // user is who has the approved allocation of a claim in flight in the ledger.
 func user(claim types.UID) types.UID { return "guard-" + claim }
@@ -135,7 +149,7 @@ func (b *Book) Review(tenure Tenure, r *Request) Answer {
 	if err := b.ledger.AddInFlight(r.Claim, user(r.Claim.UID), r.After); err != nil {
 		return Answer{Kind: Denied, Reason: err.Error()}
 	}
-	b.approvals[r.Claim.UID] = &Approval{Claim: r.Claim, Version: r.Version, allocation: r.After}
+	b.begin(r)
 	// The watch may have shown a newer version since it was looked at.
 	if r.DryRun || b.isOver(b.approvals[r.Claim.UID]) {
 		b.end(r.Claim.UID)
@@ -150,6 +164,10 @@ func (b *Book) known(r *Request) (answer Answer, done bool) {
 	case held.Gone || objectversion.Newer(held.Version, r.Version):
 		// The server has decided on something old; it is going to find out when it stores that.
 		return Answer{}, true
+	case held.Version == "" && len(b.approvals) >= maxApprovals:
+		return Answer{Kind: AwaitClaim, Reason: fmt.Sprintf(
+			"claim %s is not known here yet, and %d allocations were approved of which nothing has come so far; waiting for the watch of claims",
+			r.Claim, len(b.approvals))}, true
 	case held.Committed != nil:
 		return Answer{Kind: AwaitClaim, Reason: fmt.Sprintf(
 			"claim %s was allocated at version %s as far as is known here, and is not at version %s; waiting for the watch of claims",
@@ -165,8 +183,11 @@ func (b *Book) approved(r *Request) (answer Answer, done bool) {
 	switch {
 	case approval == nil:
 		return Answer{}, false
-	case apiequality.Semantic.DeepEqual(approval.allocation, r.After):
+	case approval.Claim == r.Claim && apiequality.Semantic.DeepEqual(approval.allocation, r.After):
 		// The server asks once more for a write that it repeats, and so may whoever has sent it.
+		if !r.DryRun {
+			approval.asked++
+		}
 		if !r.DryRun && objectversion.Newer(r.Version, approval.Version) {
 			approval.Version, approval.fenced = r.Version, ""
 		}

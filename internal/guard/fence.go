@@ -8,6 +8,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/wait"
 	resourceclient "k8s.io/client-go/kubernetes/typed/resource/v1"
@@ -63,26 +64,41 @@ func (f *Fencer) Fence(ctx context.Context, ref ledger.ClaimRef, version string)
 
 // Sweep rules out approved writes that do not come, until the context ends.
 func (g *Guard) Sweep(ctx context.Context, fencer *Fencer) {
-	known := make(map[Approval]time.Time)
+	var known map[watchedWrite]watched
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		known = g.sweep(ctx, fencer, known)
 	}, sweepInterval)
 }
 
-// sweep fences the approvals that were there the last time, and returns all that are there now,
-// with since when that is known.
-func (g *Guard) sweep(ctx context.Context, fencer *Fencer, before map[Approval]time.Time) map[Approval]time.Time {
-	now := make(map[Approval]time.Time)
+// watchedWrite is a write that may come yet.
+type watchedWrite struct {
+	claim   types.UID
+	version string
+}
+
+// watched is what a sweep has found of a write.
+type watched struct {
+	asked int
+	// since is when it was first known that the server has asked so often.
+	since time.Time
+}
+
+// sweep fences the approvals that were there the last time, and returns all that are there now.
+func (g *Guard) sweep(ctx context.Context, fencer *Fencer, before map[watchedWrite]watched) map[watchedWrite]watched {
+	now := make(map[watchedWrite]watched)
 	for _, approval := range g.Book.Approvals() {
-		since, known := before[approval]
+		write := watchedWrite{approval.Claim.UID, approval.Version}
+		found, known := before[write]
+		if found.asked != approval.asked {
+			found = watched{approval.asked, time.Now()}
+		}
+		now[write] = found
 		if !known {
-			now[approval] = time.Now()
 			continue
 		}
-		now[approval] = since
 		version, err := fencer.Fence(ctx, approval.Claim, approval.Version)
 		switch {
-		case err != nil && time.Since(since) > fencer.RequestTimeout:
+		case err != nil && time.Since(found.since) > fencer.RequestTimeout:
 			g.Book.Expire(approval)
 		case err != nil:
 			klog.FromContext(ctx).Error(err, "An approved allocation may yet be stored; its devices stay in use", "claim", approval.Claim)

@@ -2,7 +2,6 @@ package guard
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -33,7 +32,7 @@ type Guard struct {
 	// Warned is told what was let pass in mode Warn, nil otherwise.
 	Warned func(r *Request, reason string)
 
-	changes changes
+	waiting waiting
 }
 
 // Review decides about a request. It waits as long as that may help, for patience at most. The
@@ -59,17 +58,22 @@ func (g *Guard) Review(ctx context.Context, r *Request) Answer {
 }
 
 func (g *Guard) review(ctx context.Context, tenure Tenure, r *Request) Answer {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
+	answer := g.Book.Review(tenure, r)
+	if !answer.waits() {
+		return answer
+	}
+	ctx, giveUp := context.WithTimeout(ctx, patience)
+	defer giveUp()
+	waiter := g.waiting.join(r.Claim.String(), giveUp)
+	defer g.waiting.leave(waiter)
+	klog.FromContext(ctx).V(4).Info("A request about an allocation waits", "claim", r.Claim, "reason", answer.Reason)
 	for {
-		changed := g.changes.next()
-		answer := g.Book.Review(tenure, r)
-		if answer.Kind != AwaitClaim && answer.Kind != AwaitPool {
+		// It may have changed before anybody waited for that.
+		if answer = g.Book.Review(tenure, r); !answer.waits() {
 			return answer
 		}
-		klog.FromContext(ctx).V(4).Info("A request about an allocation waits", "claim", r.Claim, "reason", answer.Reason)
 		select {
-		case <-changed:
+		case <-waiter.changed:
 		case <-ctx.Done():
 			answer.Kind = Denied
 			return answer
@@ -84,33 +88,8 @@ func (g *Guard) Decides() bool { return g.Book.DecidesIn(g.Lease.Since()) && g.L
 // "namespace/name".
 func (g *Guard) ClaimChanged(claim string) {
 	g.Book.Seen(claim)
-	g.changes.happened()
+	g.waiting.claimChanged(claim)
 }
 
 // SliceChanged tells the guard that the inventory has changed.
-func (g *Guard) SliceChanged() { g.changes.happened() }
-
-// changes wakes those who wait for something to change.
-type changes struct {
-	mutex   sync.Mutex
-	waiting chan struct{} // nil as long as nobody waits
-}
-
-// next returns what is closed at the next change.
-func (c *changes) next() <-chan struct{} {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	if c.waiting == nil {
-		c.waiting = make(chan struct{})
-	}
-	return c.waiting
-}
-
-func (c *changes) happened() {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	if c.waiting != nil {
-		close(c.waiting)
-		c.waiting = nil
-	}
-}
+func (g *Guard) SliceChanged() { g.waiting.allChanged() }

@@ -71,14 +71,18 @@ func (f *Fencer) list(ctx context.Context) (claims []Listed, err error) {
 	return claims, err
 }
 
-// fenceAll fences all claims that have to be.
+// fenceAll fences all claims that have to be. What was approved before can arrive until the API
+// servers' request timeout is over: so long is tried to fence claims that cannot be written to (a
+// policy may be against that).
 func (f *Fencer) fenceAll(ctx context.Context, t *Takeover) error {
+	bounded, cancel := context.WithTimeout(ctx, f.RequestTimeout)
+	defer cancel()
 	var mutex sync.Mutex
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(fencers)
 	for _, claim := range t.ToFence() {
 		group.Go(func() error {
-			version, err := f.fence(groupCtx, claim)
+			version, err := f.fence(groupCtx, bounded, claim)
 			mutex.Lock()
 			defer mutex.Unlock()
 			t.Fenced(claim.UID, version)
@@ -88,18 +92,23 @@ func (f *Fencer) fenceAll(ctx context.Context, t *Takeover) error {
 	return group.Wait()
 }
 
-// fence is Fence until it succeeds. If the claim cannot be written to (a policy may be against
-// that), what is on its way can arrive until the API servers' request timeout is over.
-func (f *Fencer) fence(ctx context.Context, claim Listed) (version string, err error) {
-	bounded, cancel := context.WithTimeout(ctx, f.RequestTimeout)
-	defer cancel()
+// fence is Fence until it succeeds, or until the bounded context ends. Whatever was on its way has
+// arrived then, or never will: the claim has to be known as it is after that.
+func (f *Fencer) fence(ctx, bounded context.Context, claim Listed) (version string, err error) {
 	err = again(bounded, "fence claim "+claim.String(), func(ctx context.Context) (err error) {
 		version, err = f.Fence(ctx, claim.ClaimRef, claim.Version)
 		return err
 	})
-	if err != nil && ctx.Err() == nil {
-		return claim.Version, nil
+	if err == nil || ctx.Err() != nil {
+		return version, err
 	}
+	err = again(ctx, "read claim "+claim.String(), func(ctx context.Context) error {
+		found, err := f.get(ctx, claim.ClaimRef)
+		if err == nil && found != nil {
+			version = found.ResourceVersion
+		}
+		return err
+	})
 	return version, err
 }
 

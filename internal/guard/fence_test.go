@@ -1,0 +1,130 @@
+package guard
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	b "github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+)
+
+func TestFenceWritesOnlyToWhatHasNotChanged(t *testing.T) {
+	t.Parallel()
+	s := newClaimServer(empty("x"))
+	version, err := s.Fence(t.Context(), refTo(empty("x")), "3")
+	require.NoError(t, err)
+	require.Equal(t, s.claims["x"].ResourceVersion, version)
+	require.Equal(t, 1, s.written)
+	require.NotEmpty(t, s.claims["x"].Annotations[claimwriter.FenceAnnotation])
+
+	again, err := s.Fence(t.Context(), refTo(empty("x")), "3")
+	require.NoError(t, err)
+	require.Equal(t, version, again, "it has changed already")
+	require.Equal(t, 1, s.written)
+
+	_, err = s.Fence(t.Context(), refTo(empty("x")), "999") // A version that it never had.
+	require.NoError(t, err)
+	require.Equal(t, 2, s.written)
+}
+
+func TestFenceOfClaimsThatAreGone(t *testing.T) {
+	t.Parallel()
+	gone := func(s *claimServer) {
+		t.Helper()
+		version, err := s.Fence(t.Context(), refTo(empty("x")), "3")
+		require.NoError(t, err)
+		require.Empty(t, version)
+		require.Zero(t, s.written)
+	}
+	gone(newClaimServer())
+	replaced := empty("x")
+	replaced.UID = "another"
+	gone(newClaimServer(replaced))
+	s := newClaimServer(empty("x"))
+	s.beforeUpdate = func(name string) error { // It goes between the read and the write.
+		s.remove(name)
+		return nil
+	}
+	gone(s)
+}
+
+func TestFenceMeetsAnotherWrite(t *testing.T) {
+	t.Parallel()
+	s := newClaimServer(empty("x"))
+	arrived := ""
+	s.beforeUpdate = func(string) error {
+		arrived = s.arrives(b.Claim("x").Allocated("a", "gpu-0"))
+		return nil
+	}
+	_, err := s.Fence(t.Context(), refTo(empty("x")), "3")
+	require.True(t, apierrors.IsConflict(err), "%v", err)
+	version, err := s.Fence(t.Context(), refTo(empty("x")), "3")
+	require.NoError(t, err)
+	require.Equal(t, arrived, version)
+	require.Zero(t, s.written)
+	require.NotNil(t, s.claims["x"].Status.Allocation)
+}
+
+// sweeps has the guard look for late writes twice: what is there for the second time is ruled out.
+func (d *deputy) sweeps(f *Fencer) {
+	d.sweep(d.t.Context(), f, d.sweep(d.t.Context(), f, nil))
+}
+
+func TestSweepRulesOutWhatDoesNotCome(t *testing.T) {
+	t.Parallel()
+	d, s := newDeputy(t), newClaimServer(empty("x"), empty("y"))
+	d.shows(s.claims["x"])
+	require.Equal(t, Answer{}, d.decide(3, b.Claim("x").Allocated("a", "gpu-0")))
+	d.sweep(t.Context(), s.Fencer, nil)
+	require.Zero(t, s.written, "it may come any moment")
+	d.sweeps(s.Fencer)
+	require.Equal(t, 1, s.written)
+	require.Equal(t, Denied, d.decide(3, b.Claim("y").Allocated("a", "gpu-0")).Kind, "the watch has not shown whether it came before")
+	d.shows(s.claims["x"])
+	require.Equal(t, Answer{}, d.decide(3, b.Claim("y").Allocated("a", "gpu-0")))
+}
+
+func TestSweepOfClaimsThatAreGone(t *testing.T) {
+	t.Parallel()
+	d, s := newDeputy(t), newClaimServer()
+	require.Equal(t, Answer{}, d.decide(3, b.Claim("x").Allocated("a", "gpu-0")))
+	d.sweeps(s.Fencer)
+	require.Empty(t, d.Approvals())
+}
+
+// A policy may be against all writes to a claim. Then its devices stay in use until API servers have
+// given up whatever they were asked for.
+func TestClaimThatCannotBeWrittenTo(t *testing.T) {
+	t.Parallel()
+	d, s := newDeputy(t), newClaimServer(empty("x"))
+	s.beforeUpdate = refuses
+	d.shows(s.claims["x"])
+	require.Equal(t, Answer{}, d.decide(3, b.Claim("x").Allocated("a", "gpu-0")))
+	d.sweeps(s.Fencer)
+	require.Len(t, d.Approvals(), 1)
+
+	longAgo := map[watchedWrite]watched{{"uid-x", "3"}: {1, time.Now().Add(-2 * time.Hour)}}
+	require.Equal(t, Answer{}, d.decide(3, b.Claim("x").Allocated("a", "gpu-0"))) // The server asks again.
+	d.sweep(t.Context(), s.Fencer, longAgo)
+	require.Len(t, d.Approvals(), 1, "what the server has asked about since has all the time")
+
+	longAgo = map[watchedWrite]watched{{"uid-x", "3"}: {2, time.Now().Add(-2 * time.Hour)}}
+	d.sweep(t.Context(), s.Fencer, longAgo)
+	require.Empty(t, d.Approvals())
+	require.Equal(t, Answer{}, d.decide(3, b.Claim("y").Allocated("a", "gpu-0")))
+}
+
+func TestExpiryMeetsAnotherRequest(t *testing.T) {
+	t.Parallel()
+	d := newDeputy(t)
+	require.Equal(t, Answer{}, d.decide(3, b.Claim("x").Allocated("a", "gpu-0")))
+	old := d.Approvals()[0]
+	require.Equal(t, Answer{}, d.decide(3, b.Claim("x").Allocated("a", "gpu-0")))
+	d.Guard.Book.Expire(old)
+	require.Len(t, d.Approvals(), 1)
+	d.Guard.Book.Expire(d.Approvals()[0])
+	require.Empty(t, d.Approvals())
+}

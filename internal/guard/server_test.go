@@ -1,0 +1,196 @@
+package guard
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/quartermaster-dra/quartermaster/internal/leadership"
+)
+
+// claimServer stores claims as API servers do: each write gives a claim a newer version, and one that
+// rests on an older version is refused.
+type claimServer struct {
+	*Fencer
+	mutex    sync.Mutex
+	revision int
+	claims   map[string]*resourceapi.ResourceClaim
+	// beforeUpdate is called before a claim is written. What it returns is the answer; nil lets
+	// the write happen.
+	beforeUpdate func(name string) error
+	// stored is told of each write, in order; nil if nobody watches.
+	stored func(*resourceapi.ResourceClaim)
+	// written counts writes through the API.
+	written int
+}
+
+// newClaimServer returns a server that has the claims, at version 3.
+func newClaimServer(claims ...*resourceapi.ResourceClaim) *claimServer {
+	s := &claimServer{revision: 100, claims: make(map[string]*resourceapi.ResourceClaim)}
+	for _, claim := range claims {
+		s.claims[claim.Name] = at(3, claim)
+	}
+	client := fake.NewClientset()
+	client.PrependReactor("*", "resourceclaims", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		object, err := s.answer(action)
+		return true, object, err
+	})
+	s.Fencer = &Fencer{Claims: client.ResourceV1(), RequestTimeout: time.Hour}
+	return s
+}
+
+var claimResource = resourceapi.Resource("resourceclaims")
+
+func (s *claimServer) answer(action clienttesting.Action) (runtime.Object, error) {
+	switch action := action.(type) {
+	case clienttesting.UpdateAction:
+		return s.update(action.GetObject().(*resourceapi.ResourceClaim))
+	case clienttesting.GetAction:
+		s.mutex.Lock()
+		defer s.mutex.Unlock()
+		if claim := s.claims[action.GetName()]; claim != nil {
+			return claim.DeepCopy(), nil
+		}
+		return nil, apierrors.NewNotFound(claimResource, action.GetName())
+	default:
+		s.mutex.Lock()
+		defer s.mutex.Unlock()
+		list := &resourceapi.ResourceClaimList{}
+		for _, claim := range s.claims {
+			list.Items = append(list.Items, *claim.DeepCopy())
+		}
+		return list, nil
+	}
+}
+
+func (s *claimServer) update(claim *resourceapi.ResourceClaim) (runtime.Object, error) {
+	if s.beforeUpdate != nil {
+		if err := s.beforeUpdate(claim.Name); err != nil {
+			return nil, err
+		}
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	current := s.claims[claim.Name]
+	switch {
+	case current == nil:
+		return nil, apierrors.NewNotFound(claimResource, claim.Name)
+	case current.ResourceVersion != claim.ResourceVersion:
+		return nil, apierrors.NewConflict(claimResource, claim.Name, nil)
+	}
+	s.written++
+	return s.put(claim).DeepCopy(), nil
+}
+
+// put stores a claim at a new version, whatever was there.
+func (s *claimServer) put(claim *resourceapi.ResourceClaim) *resourceapi.ResourceClaim {
+	s.revision++
+	claim = at(s.revision, claim)
+	s.claims[claim.Name] = claim
+	if s.stored != nil {
+		s.stored(claim)
+	}
+	return claim
+}
+
+// arrives is a write by somebody else.
+func (s *claimServer) arrives(claim *resourceapi.ResourceClaim) string {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.put(claim).ResourceVersion
+}
+
+func (s *claimServer) remove(name string) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	delete(s.claims, name)
+}
+
+// refuses is the answer of a server that has a policy against writes.
+func refuses(string) error {
+	return apierrors.NewForbidden(claimResource, "", nil)
+}
+
+// unreachable is the answer of no server.
+func unreachable(string) error {
+	return apierrors.NewGenericServerResponse(http.StatusBadGateway, "update", claimResource, "", "", 0, true)
+}
+
+// lock is a Lease on a server that everybody may write to.
+type lock struct {
+	resourcelock.Interface
+	holder string
+}
+
+const us, them = "us", "them"
+
+func (l *lock) Identity() string { return us }
+
+func (l *lock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	return &resourcelock.LeaderElectionRecord{HolderIdentity: l.holder}, nil, nil
+}
+
+func (l *lock) Update(_ context.Context, record resourcelock.LeaderElectionRecord) error {
+	l.holder = record.HolderIdentity
+	return nil
+}
+
+// deputy is a Guard that decides, with what it knows, and its Lease.
+type deputy struct {
+	*Guard
+	*board
+	lock     *lock
+	followed resourcelock.Interface
+}
+
+func newDeputy(t *testing.T) *deputy {
+	t.Helper()
+	d := &deputy{board: newBoard(t, node()), lock: &lock{}}
+	d.Guard = &Guard{Book: d.board.Book, Lease: &leadership.Lease{}}
+	d.followed = d.Lease.Follow(d.lock, time.Hour)
+	d.acquire()
+	d.Guard.Book.Decide(d.Lease.Since())
+	require.True(t, d.Decides())
+	return d
+}
+
+// acquire has the guard get the Lease, or renew it.
+func (d *deputy) acquire() {
+	d.t.Helper()
+	require.NoError(d.t, d.followed.Update(d.t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: us}))
+}
+
+// lose has the guard see that somebody else has it.
+func (d *deputy) lose() {
+	d.t.Helper()
+	d.lock.holder = them
+	_, _, err := d.followed.Get(d.t.Context())
+	require.NoError(d.t, err)
+}
+
+// shows has the watch deliver a claim.
+func (d *deputy) shows(claim *resourceapi.ResourceClaim) {
+	d.watch(claim.Name, claim)
+	d.ClaimChanged("default/" + claim.Name)
+}
+
+// request is one for what the claim has to be stored, on top of a version of it.
+func request(version int, claim *resourceapi.ResourceClaim) *Request {
+	return &Request{Claim: refTo(claim), Version: strconv.Itoa(version), After: claim.Status.Allocation}
+}
+
+// decide is the guard's answer at once.
+func (d *deputy) decide(version int, claim *resourceapi.ResourceClaim) Answer {
+	return d.Guard.Review(d.t.Context(), request(version, claim))
+}
