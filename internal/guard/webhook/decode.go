@@ -33,6 +33,9 @@ func decode(data []byte) (*admissionv1.AdmissionReview, *guard.Request, error) {
 			review.Kind, review.APIVersion, admissionv1.SchemeGroupVersion)
 	}
 	asked := review.Request
+	if asked.UID == "" {
+		return nil, nil, errors.New("the request has no UID, by which API servers tell answers apart")
+	}
 	if asked.Resource.Group != resourceapi.GroupName || asked.Resource.Resource != "resourceclaims" || asked.SubResource != "status" || asked.Operation != admissionv1.Update {
 		return nil, nil, fmt.Errorf("asked about %s of %s/%s in group %q; this webhook is for UPDATE of resourceclaims/status in group %s, "+
 			"see that the ValidatingWebhookConfiguration says so", asked.Operation, asked.Resource.Resource, asked.SubResource, asked.Resource.Group, resourceapi.GroupName)
@@ -45,6 +48,11 @@ func decode(data []byte) (*admissionv1.AdmissionReview, *guard.Request, error) {
 	if before.UID == "" || before.ResourceVersion == "" || before.Name == "" || before.Namespace == "" {
 		return nil, nil, errors.New("the claim as it was has no UID, resourceVersion, name or namespace; no API server shows one like that")
 	}
+	if err := checkSize(asked.Resource.Version, after); err != nil {
+		return nil, nil, err
+	}
+	// As bytes they are not needed any more, and the request may have to wait.
+	asked.Object.Raw, asked.OldObject.Raw = nil, nil
 	return review, &guard.Request{
 		Claim:   ledger.RefTo(before),
 		Version: before.ResourceVersion,
@@ -52,4 +60,16 @@ func decode(data []byte) (*admissionv1.AdmissionReview, *guard.Request, error) {
 		After:   after.Status.Allocation,
 		DryRun:  asked.DryRun != nil && *asked.DryRun,
 	}, nil
+}
+
+// checkSize returns an error if a claim was to get more devices than there can be.
+func checkSize(version string, claim *resourceapi.ResourceClaim) error {
+	if claim.Status.Allocation == nil || version == string(apiversions.V1alpha2) { // It had no such limit.
+		return nil
+	}
+	if devices := len(claim.Status.Allocation.Devices.Results); devices > resourceapi.AllocationResultsMaxSize {
+		return fmt.Errorf("claim %s/%s was to get %d devices; no API server stores more than %d",
+			claim.Namespace, claim.Name, devices, resourceapi.AllocationResultsMaxSize)
+	}
+	return nil
 }

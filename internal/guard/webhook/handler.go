@@ -31,8 +31,8 @@ type Handler struct {
 func NewHandler(reviewer Reviewer) *Handler { return &Handler{reviewer: reviewer, limits: newLimits()} }
 
 // ServeHTTP implements http.Handler. It answers 200 with a decision; 503 if this process does not
-// decide, which the API server takes for a webhook that cannot be reached (failurePolicy); and 4xx
-// for what is no question about a claim.
+// decide or too many ask, which the API server takes for a webhook that cannot be reached
+// (failurePolicy); and 4xx for what is no question about a claim.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	if r.Method != http.MethodPost {
@@ -44,12 +44,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, errTooLarge):
 		fail(w, http.StatusRequestEntityTooLarge, err)
 		return
+	case errors.Is(err, errTooMany):
+		fail(w, http.StatusServiceUnavailable, err)
+		return
 	case err != nil:
 		fail(w, http.StatusBadRequest, err)
 		return
 	}
-	defer read.release()
+	defer read.done()
 	review, request, err := decode(read.data)
+	read.data = nil
+	read.decoded()
 	if err != nil {
 		fail(w, http.StatusBadRequest, err)
 		return

@@ -22,63 +22,87 @@ const (
 	smallBody = 1 << 18
 	// readTimeout is how long a body may take to arrive.
 	readTimeout = 2 * time.Second
-	// smallSlots and largeSlots are how many requests are worked on at a time. Large ones have
-	// slots of their own, so that small ones never wait for them: 4 times maxBody is all the
-	// memory that they can take.
-	smallSlots = 64
-	largeSlots = 4
+	// smallArrivals and largeArrivals are how many requests may be arriving at a time; smallSlots and
+	// largeSlots are how many are worked on. Large ones have their own, so that small ones
+	// never wait for them. All together take no more memory than 400 MiB.
+	smallArrivals, smallSlots = 1024, 64
+	largeArrivals, largeSlots = 16, 4
 )
 
-// limits bounds what is worked on at a time.
-type limits struct{ small, large *semaphore.Weighted }
+var (
+	// errTooLarge is why a request is not read.
+	errTooLarge = fmt.Errorf("the request is larger than %d bytes, which no claim can be", maxBody)
+	// errTooMany is why one is not answered.
+	errTooMany = errors.New("too many requests came after this one, and it was not there completely")
+)
+
+// limits bounds what there is at a time.
+type limits struct{ small, large *class }
+
+// class are requests of some size.
+type class struct {
+	maxBody int64
+	timeout time.Duration
+	arrivals
+	slots *semaphore.Weighted
+}
 
 func newLimits() limits {
-	return limits{small: semaphore.NewWeighted(smallSlots), large: semaphore.NewWeighted(largeSlots)}
+	return limits{
+		small: &class{smallBody, readTimeout, arrivals{most: smallArrivals}, semaphore.NewWeighted(smallSlots)},
+		large: &class{maxBody, readTimeout, arrivals{most: largeArrivals}, semaphore.NewWeighted(largeSlots)},
+	}
 }
 
-// errTooLarge is why a request is not read.
-var errTooLarge = fmt.Errorf("the request is larger than %d bytes, which no claim can be", maxBody)
-
-// body is a request's body and the slot in which to work on it, which has to be given back.
+// body is a request's body and the slot in which to work on it.
 type body struct {
-	data    []byte
-	release func()
+	data []byte
+	// decoded is called when the data is not needed any more, and done when the request is
+	// answered. One of them gives the slot back: that of a small request is free for others while it
+	// waits for something, and a large one may be large also when it has been decoded.
+	decoded, done func()
 }
 
-// read reads the body of a request. Whoever sends slowly takes no slot from the others meanwhile,
-// unless he sends something large.
+// read reads the body of a request and waits for a slot. Whoever sends slowly takes none from
+// the others meanwhile, and is the first to go if too many do.
 func (l limits) read(w http.ResponseWriter, r *http.Request) (body, error) {
-	ctx := r.Context()
 	if r.ContentLength > maxBody {
 		return body{}, errTooLarge
 	}
-	// Not all writers of tests can do this; the server's can.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readTimeout))
 	if r.ContentLength < 0 || r.ContentLength > smallBody {
-		return readLarge(ctx, r.Body, l.large)
+		data, err := l.large.read(w, r)
+		return body{data, func() {}, l.large.release}, err
 	}
-	data, err := io.ReadAll(io.LimitReader(r.Body, smallBody+1))
-	if err != nil {
-		return body{}, fmt.Errorf("read the request: %w", err)
-	}
-	if err := l.small.Acquire(ctx, 1); err != nil {
-		return body{}, fmt.Errorf("too many requests at a time: %w", err)
-	}
-	return body{data, func() { l.small.Release(1) }}, nil
+	data, err := l.small.read(w, r)
+	return body{data, l.small.release, func() {}}, err
 }
 
-// readLarge reads a body while it has one of the slots.
-func readLarge(ctx context.Context, from io.Reader, slots *semaphore.Weighted) (body, error) {
-	if err := slots.Acquire(ctx, 1); err != nil {
-		return body{}, fmt.Errorf("too many large requests at a time: %w", err)
+// read returns a body, and a slot unless there is an error.
+func (c *class) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	// Not all writers of tests can do this; the server's can.
+	controller := http.NewResponseController(w)
+	_ = controller.SetReadDeadline(time.Now().Add(c.timeout))
+	arrival := c.begin(func() {
+		cancel(errTooMany)
+		_ = controller.SetReadDeadline(time.Unix(1, 0))
+	})
+	defer c.end(arrival)
+	data, err := io.ReadAll(io.LimitReader(r.Body, c.maxBody+1))
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
+		return nil, fmt.Errorf("read the request: %w", err)
+	case int64(len(data)) > c.maxBody:
+		return nil, errTooLarge
 	}
-	data, err := io.ReadAll(io.LimitReader(from, maxBody+1))
-	if err == nil && len(data) > maxBody {
-		err = errTooLarge
+	_ = controller.SetReadDeadline(time.Time{}) // It would end what comes now as well.
+	if err := c.slots.Acquire(ctx, 1); err != nil {
+		return nil, context.Cause(ctx)
 	}
-	if err != nil {
-		slots.Release(1)
-		return body{}, errors.Join(errors.New("read a large request"), err)
-	}
-	return body{data, func() { slots.Release(1) }}, nil
+	return data, nil
 }
+
+func (c *class) release() { c.slots.Release(1) }

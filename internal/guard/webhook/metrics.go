@@ -28,7 +28,7 @@ var metrics = &webhookMetrics{
 	}, []string{"allocates", "answer"}),
 	failures: k8smetrics.NewCounterVec(&k8smetrics.CounterOpts{
 		Subsystem: metricsSubsystem, Name: "guard_refused_requests_total", StabilityLevel: k8smetrics.ALPHA,
-		Help: "Requests without a decision, by HTTP status: 4xx for what is no question about a claim's status, 503 if this process does not decide.",
+		Help: "Requests without a decision, by HTTP status: 4xx for what is no question about a claim's status, 503 if this process does not decide or too many ask.",
 	}, []string{"code"}),
 }
 
