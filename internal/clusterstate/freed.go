@@ -21,7 +21,7 @@ type Waker interface {
 	WakeForLanded(by types.UID, devices map[inventory.PoolID][]string)
 	// WakeOthersOf wakes the pods that wait for a claim which was in flight for one of them,
 	// and was not allocated.
-	WakeOthersOf(failed types.UID, claim *resourceapi.ResourceClaim)
+	WakeOthersOf(failed types.UID, claim ledger.ClaimRef)
 }
 
 // Wakes adds a profile whose pods are to be woken.
@@ -63,11 +63,24 @@ func (s *State) Landed(by types.UID, devices ledger.Freed) {
 // GivenUp wakes the pods that may have waited for an allocation in flight which is not going
 // to be written: for its devices, or for the claim.
 func (s *State) GivenUp(pod *v1.Pod, claim *resourceapi.ResourceClaim, devices ledger.Freed) {
-	s.Landed(pod.UID, devices)
+	s.givenUp(pod.UID, ledger.RefTo(claim), devices)
+}
+
+// ApprovalEnded is called when the guard in this process has a claim in flight no more of which it
+// had approved an allocation. If that was not stored, it is as if a pod had given it up; the one
+// that has tried in vain may be among those who wait for the claim.
+func (s *State) ApprovalEnded(claim ledger.ClaimRef, devices ledger.Freed) {
+	if s.Ledger.State(claim.UID).Committed == nil {
+		s.givenUp("", claim, devices)
+	}
+}
+
+func (s *State) givenUp(by types.UID, claim ledger.ClaimRef, devices ledger.Freed) {
+	s.Landed(by, devices)
 	if s.Ledger.InFlight(claim.UID) != nil {
-		return // Others of the pod's group use it.
+		return // Others of the pod's group use it, or it may be stored yet.
 	}
 	for _, waker := range s.allWakers() {
-		waker.WakeOthersOf(pod.UID, claim)
+		waker.WakeOthersOf(by, claim)
 	}
 }

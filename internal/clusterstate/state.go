@@ -110,6 +110,15 @@ func (s *State) Sync(ctx context.Context) error {
 	if s.synced.Load() {
 		return nil
 	}
+	if err := s.Known(ctx); err != nil {
+		return err
+	}
+	s.Begin()
+	return nil
+}
+
+// Known is Sync for those who schedule nothing: it does not make this process the one that leads.
+func (s *State) Known(ctx context.Context) error {
 	for _, handler := range s.handlers {
 		select {
 		case <-handler.HasSyncedChecker().Done():
@@ -117,7 +126,6 @@ func (s *State) Sync(ctx context.Context) error {
 			return fmt.Errorf("waiting for the state of devices: %w", context.Cause(ctx))
 		}
 	}
-	s.Begin()
 	return nil
 }
 

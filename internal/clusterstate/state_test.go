@@ -57,7 +57,7 @@ func (w *woken) WakeForLanded(by types.UID, devices map[inventory.PoolID][]strin
 	w.devices, w.by = append(w.devices, devices), append(w.by, by)
 }
 
-func (w *woken) WakeOthersOf(_ types.UID, claim *resourceapi.ResourceClaim) {
+func (w *woken) WakeOthersOf(_ types.UID, claim ledger.ClaimRef) {
 	w.claims = append(w.claims, claim.Name)
 }
 
@@ -84,6 +84,7 @@ func TestSyncWaitsForAllThatExists(t *testing.T) {
 		require.ErrorIs(t, s.Leads(), leadership.ErrNotLeading, "nobody follows the election, and no pod was tried")
 
 		start()
+		require.NoError(t, s.Known(context.Background()))
 		require.ErrorIs(t, s.Leads(), leadership.ErrNotLeading)
 		require.NoError(t, s.Sync(context.Background()))
 		require.NoError(t, s.Leads())
@@ -133,6 +134,37 @@ func TestAllProfilesHearOfDevices(t *testing.T) {
 		s.RefreshClaim("default/c")
 		require.Len(t, other.devices, 2)
 		require.Len(t, other.by, 1, "an event says that devices are free, not that somebody failed")
+	})
+}
+
+// TestEndOfAnApproval: what the guard in this process has approved, and nobody stored, is free again
+// for everybody, also for the pod that has tried to store it.
+func TestEndOfAnApproval(t *testing.T) {
+	t.Parallel()
+	claim := builder.Claim("c", builder.Request("gpu", "gpu")).Allocated("n1", "gpu-0")
+	pod := &v1.Pod{}
+	pod.UID = "pod"
+	inCluster(t, nil, func(t *testing.T, s *State, _ func()) {
+		w, ref := &woken{}, ledger.RefTo(claim)
+		s.Wakes(w)
+		approve := func() { require.NoError(t, s.Ledger.AddInFlight(ref, "guard", claim.Status.Allocation)) }
+		end := func() { s.ApprovalEnded(ref, s.Ledger.RemoveInFlight(claim.UID, "guard")) }
+
+		require.NoError(t, s.Ledger.AddInFlight(ref, "pod", claim.Status.Allocation))
+		approve()
+		s.GivenUp(pod, claim, s.Ledger.RemoveInFlight(claim.UID, "pod"))
+		require.Empty(t, w.claims, "it may be stored yet")
+		end()
+		require.Equal(t, []string{"c"}, w.claims)
+		require.Equal(t, []types.UID{""}, w.by)
+		require.Len(t, w.devices, 1)
+
+		approve()
+		require.NoError(t, s.Claims.Add(claim))
+		s.RefreshClaim("default/c")
+		end()
+		require.Len(t, w.claims, 1, "it was stored")
+		require.Len(t, w.devices, 1)
 	})
 }
 

@@ -90,12 +90,13 @@ func (b *Book) begin(r *Request) {
 
 // end ends the approval of a claim.
 func (b *Book) end(claim types.UID) {
-	name := b.approvals[claim].Claim.String()
+	ref := b.approvals[claim].Claim
+	name := ref.String()
 	if b.named[name].Delete(claim); b.named[name].Len() == 0 {
 		delete(b.named, name)
 	}
 	delete(b.approvals, claim)
-	if freed := b.ledger.RemoveInFlight(claim, user(claim)); b.Freed != nil {
-		b.Freed(freed)
+	if freed := b.ledger.RemoveInFlight(claim, user(claim)); b.Ended != nil {
+		b.Ended(ref, freed)
 	}
 }

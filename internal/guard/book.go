@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -86,9 +87,9 @@ type Book struct {
 	// named are the approvals' claims by "namespace/name". There is more than one of a name
 	// after a claim was deleted and made anew.
 	named map[string]sets.Set[types.UID]
-	// Freed is told what becomes free when an approval ends. It is called under a lock, and
-	// must not call back. It may be nil, and must be set before use.
-	Freed func(ledger.Freed)
+	// Ended is told of each approval that has ended, with what has become free. It is called under a
+	// lock, and must not call back. It may be nil, and must be set before use.
+	Ended func(ledger.ClaimRef, ledger.Freed)
 }
 
 // NewBook makes a Book of what a ledger says. pools must be what the ledger judges by.
@@ -183,8 +184,9 @@ func (b *Book) approved(r *Request) (answer Answer, done bool) {
 	switch {
 	case approval == nil:
 		return Answer{}, false
-	case approval.Claim == r.Claim && apiequality.Semantic.DeepEqual(approval.allocation, r.After):
-		// The server asks once more for a write that it repeats, and so may whoever has sent it.
+	case approval.Claim == r.Claim && claimwriter.SameAllocation(approval.allocation, r.After):
+		// The server asks once more for a write that it repeats, and so may whoever has sent it, by
+		// then with another timestamp.
 		if !r.DryRun {
 			approval.asked++
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -267,12 +268,35 @@ func TestOwnPlan(t *testing.T) {
 	x := b.Claim("x").Allocated("a", "gpu-0")
 	require.NoError(t, w.ledger.AddInFlight(ledger.RefTo(x), "pod", x.Status.Allocation))
 	w.requireDenied("default/x holds it", 4, b.Claim("y").Allocated("a", "gpu-0"))
-	w.requireAllowed(3, x.DeepCopy())
+	stamped := func(at int64) *resourceapi.ResourceClaim {
+		claim := x.DeepCopy()
+		claim.Status.Allocation.AllocationTimestamp = &metav1.Time{Time: time.Unix(at, 0)}
+		return claim
+	}
+	w.requireAllowed(3, stamped(1))
+	w.requireAllowed(3, stamped(2)) // The answer got lost.
 	w.ledger.RemoveInFlight("uid-x", "pod")
 	w.requireDenied("default/x holds it", 4, b.Claim("y").Allocated("a", "gpu-0"))
 	w.watch("x", at(5, x))
 	require.Nil(t, w.ledger.InFlight("uid-x"))
 	w.requireDenied("default/x holds it", 4, b.Claim("y").Allocated("a", "gpu-0"))
+}
+
+// TestEnded: whoever schedules in the same process hears of each approval that ends.
+func TestEnded(t *testing.T) {
+	t.Parallel()
+	w := newBoard(t, node())
+	var ended []string
+	w.Ended = func(claim ledger.ClaimRef, freed ledger.Freed) {
+		ended = append(ended, claim.Name+" "+strconv.Itoa(len(freed)))
+	}
+	w.watch("x", at(3, empty("x")))
+	w.watch("y", at(3, empty("y")))
+	w.requireAllowed(3, b.Claim("x").Allocated("a", "gpu-0"))
+	w.requireAllowed(3, b.Claim("y").Allocated("a", "gpu-1"))
+	w.watch("x", at(4, empty("x")))
+	w.watch("y", at(5, b.Claim("y").Allocated("a", "gpu-1")))
+	require.Equal(t, []string{"x 1", "y 0"}, ended)
 }
 
 func TestTakeoverWaitsForTheLedger(t *testing.T) {

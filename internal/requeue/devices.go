@@ -11,6 +11,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
 // WakeForDevices wakes the pods that could use any of the devices, which are listed as
@@ -51,10 +52,10 @@ func (e *Events) wakeInterested(devices map[inventory.PoolID][]string, except ty
 
 // WakeOthersOf wakes the pods that wait for a claim which was in flight for one of them, and
 // was not allocated.
-func (e *Events) WakeOthersOf(failed types.UID, claim *resourceapi.ResourceClaim) {
+func (e *Events) WakeOthersOf(failed types.UID, claim ledger.ClaimRef) {
 	pods, err := e.State.PodsUsing(claim.Namespace, claim.Name)
 	if err != nil {
-		klog.Background().Error(err, "Cannot requeue the pods that wait for a claim", "claim", klog.KObj(claim))
+		klog.Background().Error(err, "Cannot requeue the pods that wait for a claim", "claim", claim)
 		return
 	}
 	for _, pod := range pods {

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -18,14 +17,15 @@ import (
 //
 // Pods that are scheduled together may rely on one allocation of a claim that they
 // share, and so may the guard, which approves what a pod's attempt writes. Each of them adds
-// itself, with an equal allocation: another one than the
-// one in flight is refused. The entry ends with its last user. Whoever exchanges what it
+// itself, with an allocation of the same devices; another one than the one in flight is refused.
+// What came first stays. The rest of it may differ: the server stores it with a timestamp and
+// with defaults. The entry ends with its last user. Whoever exchanges what it
 // has in flight itself ends that first, to learn what became free.
 func (l *Ledger) AddInFlight(ref ClaimRef, user types.UID, allocation *resourceapi.AllocationResult) error {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	r := l.claims[ref.UID]
-	if r != nil && r.inFlight != allocation && r.inFlight != nil && apiequality.Semantic.DeepEqual(r.inFlight, allocation) {
+	if r != nil && r.inFlight != allocation && r.inFlight != nil && sameUse(r.inFlight, allocation) {
 		allocation = r.inFlight
 	}
 	if r != nil && r.inFlight != nil && r.inFlight != allocation && !slices.Equal(r.users, []types.UID{user}) {

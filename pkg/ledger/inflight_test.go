@@ -6,9 +6,12 @@ import (
 	"math/rand"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	b "github.com/quartermaster-dra/quartermaster/internal/builder"
@@ -49,6 +52,27 @@ func TestAnotherAllocationIsRefusedWhileItIsShared(t *testing.T) {
 	require.Equal(t, []string{"gpu-0: x"}, holders(l, "a"))
 	require.NoError(t, l.AddInFlight(ledger.RefTo(x), "pod-1", other.Status.Allocation), "nobody else relies on it")
 	require.Equal(t, []string{"gpu-1: x"}, holders(l, "a"))
+}
+
+// The guard is asked about what the server is going to store of a pod's plan: with a timestamp,
+// defaults, and parameters written in another way.
+func TestSameUseIsNoOtherAllocation(t *testing.T) {
+	t.Parallel()
+	l := ledger.New()
+	x := b.Claim("x").Allocated("a", "gpu-0")
+	x.Status.Allocation.Devices.Results[0].ConsumedCapacity = map[resourceapi.QualifiedName]resource.Quantity{"memory": resource.MustParse("1Gi")}
+	require.NoError(t, l.AddInFlight(ledger.RefTo(x), "pod", x.Status.Allocation))
+
+	stored := x.DeepCopy().Status.Allocation
+	stored.AllocationTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	stored.Devices.Results[0].Tolerations = []resourceapi.DeviceToleration{{Key: "k", Operator: resourceapi.DeviceTolerationOpEqual}}
+	stored.Devices.Results[0].ConsumedCapacity["memory"] = resource.MustParse("1024Mi")
+	require.NoError(t, l.AddInFlight(ledger.RefTo(x), "guard", stored))
+	require.Same(t, x.Status.Allocation, l.InFlight("uid-x"))
+
+	more := stored.DeepCopy()
+	more.Devices.Results[0].ConsumedCapacity["memory"] = resource.MustParse("2Gi")
+	require.ErrorContains(t, l.AddInFlight(ledger.RefTo(x), "guard", more), "another allocation of it is in flight")
 }
 
 // TestInFlightAgainstModel has pods come and go in any order: an allocation is in flight

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -57,6 +58,14 @@ func poolsOf(allocations ...*resourceapi.AllocationResult) []inventory.PoolID {
 		}
 	}
 	return pools
+}
+
+// sameUse reports whether two allocations use the same devices in the same way, and as much of
+// them.
+func sameUse(a, b *resourceapi.AllocationResult) bool {
+	return sameDevices(a, b) && (a == nil || slices.EqualFunc(a.Devices.Results, b.Devices.Results, func(x, y resourceapi.DeviceRequestAllocationResult) bool {
+		return apiequality.Semantic.DeepEqual(x.ConsumedCapacity, y.ConsumedCapacity)
+	}))
 }
 
 // sameDevices reports whether two allocations use the same devices in the same

@@ -22,8 +22,9 @@ type Holdings struct {
 	// OnClaim and OnSlice have a function called after each event, when ledger and inventory know
 	// what it says. A claim is "namespace/name".
 	OnClaim, OnSlice func(changed func(key string)) error
-	// Freed is told what becomes free, nil if nobody wants to know.
-	Freed func(ledger.Freed)
+	// Ended is told of claims whose approved allocation has been stored or will not be any more, with
+	// what has become free. It must not ask the guard. It is nil if nobody wants to know.
+	Ended func(ledger.ClaimRef, ledger.Freed)
 	// Sync waits until all that existed at the start is known.
 	Sync func(context.Context) error
 }

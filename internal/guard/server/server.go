@@ -134,7 +134,7 @@ func serve(ctx context.Context, config *Config, holdings *Holdings, registrar *r
 // newGuard makes a guard that hears of all changes.
 func newGuard(config *Config, holdings *Holdings) (*guard.Guard, error) {
 	deciding := &guard.Guard{Book: guard.NewBook(holdings.Ledger, holdings.Pools), Lease: &leadership.Lease{}}
-	deciding.Book.Freed = holdings.Freed
+	deciding.Book.Ended = holdings.Ended
 	if config.Mode == guard.Warn {
 		deciding.Warned = func(r *guard.Request, reason string) {
 			klog.InfoS("Would have denied an allocation, but for mode Warn", "claim", r.Claim, "reason", reason)
