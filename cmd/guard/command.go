@@ -5,11 +5,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiserver "k8s.io/apiserver/pkg/server"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/cli/globalflag"
@@ -19,8 +15,6 @@ import (
 	"k8s.io/component-base/version/verflag"
 	"k8s.io/klog/v2"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
-	"github.com/quartermaster-dra/quartermaster/internal/guard"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/server"
 )
 
@@ -39,7 +33,7 @@ servers ask it before they store the allocation of a ResourceClaim.`,
 				return err
 			}
 			cliflag.PrintFlags(cmd.Flags())
-			if err := o.validate(); err != nil {
+			if err := o.guard.Validate(); err != nil {
 				return err
 			}
 			return run(apiserver.SetupSignalContext(), o)
@@ -65,39 +59,15 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return fmt.Errorf("find out where the API server is: %w", err)
 	}
-	connection.UserAgent = "quartermaster-guard"
-	connection.QPS, connection.Burst = o.qps, int(o.qps)
-	client, err := connect(ctx, connection)
+	config, err := o.guard.Config(ctx, connection)
 	if err != nil {
 		return err
 	}
-	leases, err := kubernetes.NewForConfig(rest.AddUserAgent(connection, "leader-election"))
+	holdings, follow, err := server.Follow(config.Client)
 	if err != nil {
 		return err
 	}
-	holdings, follow, err := server.Follow(client)
-	if err != nil {
-		return err
-	}
-	config := &server.Config{
-		Client: client, Leases: leases, Identity: identity(), Mode: guard.Mode(o.mode), Serving: o.serving,
-		RegisterURL: o.register == registerURL, FailurePolicy: admissionregistrationv1.FailurePolicyType(o.failurePolicy),
-		Election: o.election, ServiceNames: o.serviceNames(), RequestTimeout: o.requestTimeout,
-		Started: follow,
-	}
-	klog.FromContext(ctx).Info("Starting the guard", "identity", config.Identity, "mode", o.mode)
+	config.Started, config.Metrics = follow, true
+	klog.FromContext(ctx).Info("Starting the guard", "identity", config.Identity, "mode", config.Mode)
 	return server.Run(ctx, config, holdings)
-}
-
-// connect returns a client set that works with the versions of the claim API that the server has.
-func connect(ctx context.Context, connection *rest.Config) (kubernetes.Interface, error) {
-	client, err := kubernetes.NewForConfig(connection)
-	if err != nil {
-		return nil, err
-	}
-	untyped, err := dynamic.NewForConfig(connection)
-	if err != nil {
-		return nil, err
-	}
-	return apiversions.Connect(ctx, client, untyped), nil
 }

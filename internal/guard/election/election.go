@@ -29,6 +29,9 @@ type Election struct {
 	Config componentbaseconfig.LeaderElectionConfiguration
 	// Lease is told what becomes of it.
 	Lease *leadership.Lease
+	// Candidate returns why the process must not have the Lease (now), nil if it may. It is nil if that is
+	// always so.
+	Candidate func() error
 	// TakeOver makes sure that nothing can come any more of what predecessors have approved. From
 	// its success on the process decides, as long as it has the Lease without a break.
 	TakeOver func(context.Context) error
@@ -40,10 +43,13 @@ type Election struct {
 
 // Run takes part until the context ends. Who loses the Lease stands for election again.
 func (e *Election) Run(ctx context.Context) error {
-	lock := &resourcelock.LeaseLock{
+	var lock resourcelock.Interface = &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: e.Config.ResourceNamespace, Name: e.Config.ResourceName},
 		Client:     &announcer{LeasesGetter: e.Leases, identity: e.Identity, mode: e.Mode, decides: e.Decides},
 		LockConfig: resourcelock.ResourceLockConfig{Identity: e.Identity},
+	}
+	if e.Candidate != nil {
+		lock = &candidateLock{lock, e.Candidate}
 	}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock:            e.Lease.Follow(lock, e.Config.LeaseDuration.Duration),

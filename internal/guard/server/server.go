@@ -52,6 +52,11 @@ type Config struct {
 	ServiceNames []string
 	// RequestTimeout is that of the API servers.
 	RequestTimeout time.Duration
+	// Candidate returns why this process must not decide (now), nil if it may. It is nil if that is always
+	// so.
+	Candidate func() error
+	// Metrics has the metrics of the process served beside the webhook, to everybody.
+	Metrics bool
 	// Started is called when everything listens to changes, and nothing has been heard so far; it
 	// may be nil.
 	Started func(context.Context)
@@ -104,7 +109,7 @@ func serve(ctx context.Context, config *Config, holdings *Holdings, registrar *r
 	fencer := &guard.Fencer{Claims: config.Client.ResourceV1(), RequestTimeout: config.RequestTimeout}
 	standing := &election.Election{
 		Leases: config.Leases.CoordinationV1(), Identity: config.Identity, Mode: string(config.Mode), Config: config.Election,
-		Lease: deciding.Lease,
+		Lease: deciding.Lease, Candidate: config.Candidate,
 		TakeOver: func(ctx context.Context) error {
 			if err := holdings.Sync(ctx); err != nil {
 				return err
@@ -121,7 +126,7 @@ func serve(ctx context.Context, config *Config, holdings *Holdings, registrar *r
 	if err := config.Serving.ApplyTo(&info); err != nil {
 		return fmt.Errorf("listen for requests of API servers: %w", err)
 	}
-	stopped, _, err := info.Serve(handler(deciding), shutdownTimeout, ctx.Done())
+	stopped, _, err := info.Serve(handler(deciding, config.Metrics), shutdownTimeout, ctx.Done())
 	if err != nil {
 		return fmt.Errorf("answer requests of API servers: %w", err)
 	}
@@ -150,10 +155,12 @@ func newGuard(config *Config, holdings *Holdings) (*guard.Guard, error) {
 }
 
 // handler is for API servers, and for whoever looks after the process.
-func handler(deciding *guard.Guard) http.Handler {
+func handler(deciding *guard.Guard, metrics bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", webhook.NewHandler(deciding))
-	mux.Handle("/metrics", legacyregistry.Handler())
+	if metrics {
+		mux.Handle("/metrics", legacyregistry.Handler())
+	}
 	alive := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }
 	mux.HandleFunc("/healthz", alive)
 	mux.HandleFunc("/livez", alive)

@@ -38,7 +38,7 @@ func TestReadyIsWhoDecides(t *testing.T) {
 	held.Pools = func(inventory.PoolID) *inventory.NodePool { return nil }
 	deciding := &guard.Guard{Book: guard.NewBook(held, held.Pools), Lease: &leadership.Lease{}}
 	followed := deciding.Lease.Follow(lock{}, time.Hour)
-	h := handler(deciding)
+	h := handler(deciding, true)
 	ready := func(want int) {
 		t.Helper()
 		require.Equal(t, want, get(h, "/readyz").Code)
@@ -54,6 +54,7 @@ func TestReadyIsWhoDecides(t *testing.T) {
 	ready(http.StatusServiceUnavailable)
 
 	require.Equal(t, http.StatusOK, get(h, "/metrics").Code)
+	require.Equal(t, http.StatusMethodNotAllowed, get(handler(deciding, false), "/metrics").Code, "a scheduler's are not for everybody")
 	require.Equal(t, http.StatusMethodNotAllowed, get(h, "/").Code, "all else is for API servers")
 	require.Equal(t, http.StatusMethodNotAllowed, get(h, "/validate").Code)
 }

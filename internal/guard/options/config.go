@@ -1,0 +1,59 @@
+package options
+
+import (
+	"context"
+	"os"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/guard"
+	"github.com/quartermaster-dra/quartermaster/internal/guard/server"
+)
+
+// Config returns what the flags say of a guard, with connections of its own to the API server:
+// nothing that others in this process send keeps it waiting.
+func (o *Options) Config(ctx context.Context, connection *rest.Config) (*server.Config, error) {
+	connection = rest.CopyConfig(connection)
+	connection.UserAgent = "quartermaster-guard"
+	connection.QPS, connection.Burst = o.qps, int(o.qps)
+	client, err := connect(ctx, connection)
+	if err != nil {
+		return nil, err
+	}
+	leases, err := kubernetes.NewForConfig(rest.AddUserAgent(rest.CopyConfig(connection), "leader-election"))
+	if err != nil {
+		return nil, err
+	}
+	return &server.Config{
+		Client: client, Leases: leases, Identity: identity(), Mode: guard.Mode(o.mode), Serving: o.serving,
+		RegisterURL: o.register == registerURL, FailurePolicy: admissionregistrationv1.FailurePolicyType(o.failurePolicy),
+		Election: o.election, ServiceNames: o.serviceNames(), RequestTimeout: o.requestTimeout,
+	}, nil
+}
+
+// connect returns a client set that works with the versions of the claim API that the server has.
+func connect(ctx context.Context, connection *rest.Config) (kubernetes.Interface, error) {
+	client, err := kubernetes.NewForConfig(connection)
+	if err != nil {
+		return nil, err
+	}
+	untyped, err := dynamic.NewForConfig(connection)
+	if err != nil {
+		return nil, err
+	}
+	return apiversions.Connect(ctx, client, untyped), nil
+}
+
+// identity is unique to this process.
+func identity() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "guard"
+	}
+	return host + "_" + string(uuid.NewUUID())
+}

@@ -1,0 +1,129 @@
+// Package options are the flags of a guard, for cmd/guard and for the scheduler, which has the
+// same ones with a prefix.
+package options
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	genericoptions "k8s.io/apiserver/pkg/server/options"
+	cliflag "k8s.io/component-base/cli/flag"
+	componentbaseconfig "k8s.io/component-base/config"
+	electionoptions "k8s.io/component-base/config/options"
+
+	"github.com/quartermaster-dra/quartermaster/internal/guard"
+	"github.com/quartermaster-dra/quartermaster/internal/guard/election"
+)
+
+const (
+	// Namespace is where Lease and Secret are, unless something else is said.
+	Namespace = "quartermaster-guard"
+	// namespaceFile tells a pod its namespace.
+	namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+	defaultPort   = 9443
+	// How guards are reached.
+	registerService, registerURL = "service", "url"
+)
+
+// Options are the flags. Make them with New.
+type Options struct {
+	prefix string
+
+	qps            float32
+	register       string
+	service        string
+	mode           string
+	failurePolicy  string
+	requestTimeout time.Duration
+	serving        *genericoptions.SecureServingOptions
+	election       componentbaseconfig.LeaderElectionConfiguration
+}
+
+// New returns the defaults, with Lease and Secret in the given namespace. All flags are going to have
+// the prefix in their names.
+func New(namespace, prefix string) *Options {
+	o := &Options{
+		prefix: prefix,
+		qps:    1000, register: registerService, service: "quartermaster-guard", mode: string(guard.Enforce),
+		failurePolicy: string(admissionregistrationv1.Ignore), requestTimeout: time.Minute,
+		serving: genericoptions.NewSecureServingOptions(),
+		election: componentbaseconfig.LeaderElectionConfiguration{
+			LeaderElect: true, ResourceLock: "leases", ResourceName: election.LeaseName, ResourceNamespace: namespace,
+			LeaseDuration: metav1.Duration{Duration: 15 * time.Second},
+			RenewDeadline: metav1.Duration{Duration: 10 * time.Second},
+			RetryPeriod:   metav1.Duration{Duration: 2 * time.Second},
+		},
+	}
+	o.serving.BindPort = defaultPort
+	return o
+}
+
+// PodNamespace is that of the pod that this process runs in, or Namespace if it runs in none.
+func PodNamespace() string {
+	if content, err := os.ReadFile(namespaceFile); err == nil {
+		return strings.TrimSpace(string(content))
+	}
+	return Namespace
+}
+
+// Flags returns the flags by section.
+func (o *Options) Flags() cliflag.NamedFlagSets {
+	var own, prefixed cliflag.NamedFlagSets
+	main := own.FlagSet("guard")
+	main.Float32Var(&o.qps, "kube-api-qps", o.qps, "Requests per second of the guard to the API server, and how many may come at once.")
+	main.StringVar(&o.register, "register", o.register, "How API servers reach the guard: \"service\", as the ValidatingWebhookConfiguration "+
+		"quartermaster-guard says that was installed; or \"url\": the guard registers https://BIND-ADDRESS:SECURE-PORT there.")
+	main.StringVar(&o.service, "service", o.service, "The guard's Service, as NAME in the namespace of its Lease or as NAMESPACE/NAME.")
+	main.StringVar(&o.mode, "mode", o.mode, "\"Enforce\" denies allocations of what others hold. \"Warn\" lets them pass, and only counts and reports them.")
+	main.StringVar(&o.failurePolicy, "failure-policy", o.failurePolicy, "With --register=url, for a configuration that does not exist yet: what API servers do while no guard answers, "+
+		"\"Ignore\" (allocations pass) or \"Fail\" (there are none).")
+	main.DurationVar(&o.requestTimeout, "request-timeout", o.requestTimeout, "How long API servers work on a request, which is a flag of theirs. It matters only for claims that the guard cannot write to.")
+	o.serving.AddFlags(own.FlagSet("secure serving"))
+	electionoptions.BindLeaderElectionFlags(&o.election, own.FlagSet("leader election"))
+	for _, section := range own.Order {
+		own.FlagSets[section].VisitAll(func(f *pflag.Flag) {
+			f.Name, f.Usage = o.prefix+f.Name, strings.ReplaceAll(f.Usage, "--", "--"+o.prefix)
+			prefixed.FlagSet(section).AddFlag(f)
+		})
+	}
+	return prefixed
+}
+
+// Validate returns what is wrong with the flags.
+func (o *Options) Validate() error {
+	oneOf := func(flag, value string, allowed ...string) error {
+		if slices.Contains(allowed, value) {
+			return nil
+		}
+		return fmt.Errorf("--%s%s=%q is none of %s", o.prefix, flag, value, strings.Join(allowed, ", "))
+	}
+	errs := o.serving.Validate()
+	errs = append(errs,
+		oneOf("register", o.register, registerService, registerURL),
+		oneOf("mode", o.mode, string(guard.Enforce), string(guard.Warn)),
+		oneOf("failure-policy", o.failurePolicy, string(admissionregistrationv1.Ignore), string(admissionregistrationv1.Fail)))
+	if !o.election.LeaderElect {
+		errs = append(errs, fmt.Errorf("--%sleader-elect=false: guards have to elect the one that decides", o.prefix))
+	}
+	if o.requestTimeout <= 0 {
+		errs = append(errs, fmt.Errorf("--%srequest-timeout=%s must be more than zero", o.prefix, o.requestTimeout))
+	}
+	return errors.Join(errs...)
+}
+
+// serviceNames are the names that the Service has in the cluster.
+func (o *Options) serviceNames() []string {
+	namespace, name, found := strings.Cut(o.service, "/")
+	if !found {
+		namespace, name = o.election.ResourceNamespace, o.service
+	}
+	name += "." + namespace + ".svc"
+	return []string{name, name + ".cluster.local"}
+}
