@@ -27,21 +27,25 @@ const informersName = "kube-scheduler"
 // that upstream exports. It has to be made here because of one thing that the other one
 // does not let anybody change: the client set of the scheduler and its informers (setup).
 func newCommand(plugins ...app.Option) *cobra.Command {
-	o := options.NewOptions()
+	o, guard := options.NewOptions(), newGuardOptions()
 	cmd := &cobra.Command{
 		Use: informersName,
 		Long: `Quartermaster is kube-scheduler with one plugin exchanged: "Quartermaster" hands out
 devices in the place of "DynamicResources". It has the flags and the configuration of
-kube-scheduler, see https://kubernetes.io/docs/reference/command-line-tools-reference/kube-scheduler/`,
+kube-scheduler, see https://kubernetes.io/docs/reference/command-line-tools-reference/kube-scheduler/
+
+With --guard it is the guard of the cluster as well, which API servers ask before they store the
+allocation of a ResourceClaim by any scheduler.`,
 		Args: cobra.NoArgs,
 		PersistentPreRunE: func(*cobra.Command, []string) error {
 			return o.ComponentGlobalsRegistry.Set() // Feature gates have to be known before anything runs.
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd, o, plugins) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd, o, guard, plugins) },
 	}
 	global := o.Flags.FlagSet("global")
 	verflag.AddFlags(global)
 	globalflag.AddGlobalFlags(global, cmd.Name(), logs.SkipLoggingConfigurationFlags())
+	guard.addFlags(o.Flags.FlagSet("guard"))
 	for _, set := range o.Flags.FlagSets {
 		cmd.Flags().AddFlagSet(set)
 	}
@@ -57,7 +61,7 @@ kube-scheduler, see https://kubernetes.io/docs/reference/command-line-tools-refe
 }
 
 // run runs the scheduler until a signal ends it.
-func run(cmd *cobra.Command, o *options.Options, plugins []app.Option) error {
+func run(cmd *cobra.Command, o *options.Options, guard *guardOptions, plugins []app.Option) error {
 	verflag.PrintAndExitIfRequested()
 	gates := o.ComponentGlobalsRegistry.FeatureGateFor(compatibility.DefaultKubeComponent)
 	// Errors about logging are the only ones that cannot be logged.
@@ -70,10 +74,15 @@ func run(cmd *cobra.Command, o *options.Options, plugins []app.Option) error {
 	if o.InformerName, err = cache.NewInformerName(informersName); err != nil {
 		return err
 	}
+	if err := guard.validate(); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	var running runningGuard
 	go func() {
 		<-server.SetupSignalHandler()
+		running.stop()
 		cancel()
 	}()
 	completed, scheduler, err := setup(ctx, o, plugins)
@@ -84,5 +93,15 @@ func run(cmd *cobra.Command, o *options.Options, plugins []app.Option) error {
 		mutable.AddMetrics()
 	}
 	o.ComponentGlobalsRegistry.AddMetrics()
-	return app.Run(ctx, completed, scheduler)
+	guardFailed, err := running.start(ctx, guard, completed)
+	if err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- app.Run(ctx, completed, scheduler) }()
+	select {
+	case err = <-ended:
+	case err = <-guardFailed:
+	}
+	return err
 }

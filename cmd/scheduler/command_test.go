@@ -31,7 +31,21 @@ func TestCommandHasTheFlagsOfKubeScheduler(t *testing.T) {
 	want, got := flagsOf(app.NewSchedulerCommand()), flagsOf(newCommand())
 	require.Greater(t, len(want), 50)
 	require.Contains(t, slices.Collect(maps.Keys(want)), "feature-gates")
+	for _, name := range guardFlags {
+		require.Contains(t, got, name)
+		delete(got, name)
+	}
 	require.Empty(t, cmp.Diff(want, got), "kube-scheduler's (-), ours (+)")
+}
+
+// guardFlags are what ours has in addition.
+var guardFlags = []string{
+	"guard", "guard-register", "guard-service", "guard-mode", "guard-failure-policy", "guard-request-timeout", "guard-kube-api-qps",
+	"guard-bind-address", "guard-secure-port", "guard-cert-dir", "guard-tls-cert-file", "guard-tls-private-key-file",
+	"guard-tls-cipher-suites", "guard-tls-curve-preferences", "guard-tls-min-version", "guard-tls-sni-cert-key", "guard-http2-max-streams-per-connection",
+	"guard-disable-http2-serving", "guard-permit-port-sharing", "guard-permit-address-sharing",
+	"guard-leader-elect", "guard-leader-elect-lease-duration", "guard-leader-elect-renew-deadline", "guard-leader-elect-retry-period",
+	"guard-leader-elect-resource-lock", "guard-leader-elect-resource-name", "guard-leader-elect-resource-namespace",
 }
 
 func TestCommandTakesNoArguments(t *testing.T) {

@@ -42,6 +42,17 @@ var states = struct {
 	byFactory map[informers.SharedInformerFactory]*shared
 }{byFactory: make(map[informers.SharedInformerFactory]*shared)}
 
+// StateOf returns what the profiles of the scheduler with these informers know of the cluster, nil if
+// none of them has the plugin.
+func StateOf(factory informers.SharedInformerFactory) *clusterstate.State {
+	states.Lock()
+	defer states.Unlock()
+	if state := states.byFactory[factory]; state != nil {
+		return state.State
+	}
+	return nil
+}
+
 // sharedBy returns what the profiles with that handle's informers share.
 func sharedBy(handle fwk.Handle, gates feature.Features) (*shared, error) {
 	factory := handle.SharedInformerFactory()

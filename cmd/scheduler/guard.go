@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	schedulerconfig "k8s.io/kubernetes/cmd/kube-scheduler/app/config"
+
+	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
+	guardoptions "github.com/quartermaster-dra/quartermaster/internal/guard/options"
+	guardserver "github.com/quartermaster-dra/quartermaster/internal/guard/server"
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
+	"github.com/quartermaster-dra/quartermaster/internal/leadership"
+	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
+)
+
+// guardOptions are the flags of the guard in the scheduler: those of cmd/guard, as --guard-...
+type guardOptions struct {
+	*guardoptions.Options
+	enabled bool
+}
+
+func newGuardOptions() *guardOptions {
+	return &guardOptions{Options: guardoptions.New(guardoptions.Namespace, "guard-")}
+}
+
+func (o *guardOptions) addFlags(flags *pflag.FlagSet) {
+	flags.BoolVar(&o.enabled, "guard", o.enabled, "Be the guard of the cluster while this scheduler leads: API servers ask it before they store "+
+		"an allocation of devices, whichever scheduler writes it. All flags --guard-... are for that.")
+	for _, section := range o.Flags().FlagSets {
+		flags.AddFlagSet(section)
+	}
+}
+
+func (o *guardOptions) validate() error {
+	if !o.enabled {
+		return nil
+	}
+	return o.Validate()
+}
+
+// runningGuard is the guard in this process while it runs. The zero value is that of none.
+type runningGuard struct {
+	mutex  sync.Mutex
+	cancel context.CancelFunc // nil if there is none
+	ended  chan struct{}
+}
+
+// start runs a guard, if the flags say so, on what the scheduler knows. A guard that cannot be run
+// (any more) ends with an error.
+func (g *runningGuard) start(ctx context.Context, o *guardOptions, c *schedulerconfig.CompletedConfig) (failed <-chan error, err error) {
+	if !o.enabled {
+		return nil, nil
+	}
+	state := quartermaster.StateOf(c.InformerFactory)
+	if state == nil {
+		return nil, errors.New("--guard: the guard decides by what plugin " + quartermaster.Name + " knows, which no profile has; " +
+			"enable it, or run bin/guard")
+	}
+	config, err := o.Config(ctx, c.KubeConfig)
+	if err != nil {
+		return nil, err
+	}
+	config.Candidate = leadership.OfProcess.Leads
+	ctx, cancel := context.WithCancel(ctx)
+	ended, result := make(chan struct{}), make(chan error, 1)
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	g.cancel, g.ended = cancel, ended
+	go func() {
+		defer close(ended)
+		klog.FromContext(ctx).Info("Starting the guard in this scheduler", "identity", config.Identity, "mode", config.Mode)
+		if err := guardserver.Run(ctx, config, holdingsOf(state, c.InformerFactory)); err != nil && ctx.Err() == nil {
+			result <- fmt.Errorf("the guard in this scheduler: %w", err)
+		}
+	}()
+	return result, nil
+}
+
+// stop ends the guard, and returns when it has released its Lease: kube-scheduler's command ends the
+// process as soon as it has released its own, and the next scheduler would have to wait until this
+// guard's has expired.
+func (g *runningGuard) stop() {
+	g.mutex.Lock()
+	cancel, ended := g.cancel, g.ended
+	g.mutex.Unlock()
+	if cancel != nil {
+		cancel()
+		<-ended
+	}
+}
+
+// holdingsOf is what a scheduler knows, for the guard in the same process. What the scheduler has
+// in flight is in the same ledger, so the guard denies it to others before anything is written.
+func holdingsOf(state *clusterstate.State, factory informers.SharedInformerFactory) *guardserver.Holdings {
+	after := func(objects cache.SharedIndexInformer, refresh func(key string)) func(func(string)) error {
+		return func(changed func(key string)) error {
+			_, err := informer.AfterEvents(objects, func(key string) {
+				refresh(key) // This may be the first one to hear of the event.
+				changed(key)
+			})
+			return err
+		}
+	}
+	api := factory.Resource().V1()
+	return &guardserver.Holdings{
+		Ledger: state.Ledger, Pools: state.Pool,
+		OnClaim: after(api.ResourceClaims().Informer(), state.RefreshClaim),
+		OnSlice: after(api.ResourceSlices().Informer(), state.RefreshSlice),
+		Ended:   state.ApprovalEnded,
+		Sync:    state.Known,
+	}
+}

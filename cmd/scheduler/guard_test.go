@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/dynamic-resource-allocation/structured"
+	schedulerconfig "k8s.io/kubernetes/cmd/kube-scheduler/app/config"
+
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
+	"github.com/quartermaster-dra/quartermaster/internal/leadership"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+)
+
+// The guard is made when the informers may run already: it is told of everything all the same, and
+// only of what can be looked up. To have it know everything does not make the scheduler lead.
+func TestGuardHasWhatTheSchedulerKnows(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		held := builder.Claim("held", builder.Request("gpu", "gpu")).Allocated("n1", "gpu-0")
+		slice := builder.NodeSlice("n1", builder.Devices("gpu-0")...).Obj()
+		client := fake.NewClientset(held, slice)
+		factory := informers.NewSharedInformerFactory(client, 0)
+		state, err := clusterstate.New(factory, client, structured.Features{}, false)
+		require.NoError(t, err)
+		state.Lease = new(leadership.Lease)
+		holdings := holdingsOf(state, factory)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer factory.Shutdown()
+		defer cancel()
+		factory.StartWithContext(ctx)
+		synctest.Wait()
+
+		var claims, slices []string
+		require.NoError(t, holdings.OnClaim(func(key string) {
+			require.NotNil(t, holdings.Ledger.State(held.UID).Committed)
+			claims = append(claims, key)
+		}))
+		require.NoError(t, holdings.OnSlice(func(name string) {
+			require.NotNil(t, holdings.Pools(inventory.PoolID{Driver: slice.Spec.Driver, Name: slice.Spec.Pool.Name}))
+			slices = append(slices, name)
+		}))
+		require.NoError(t, holdings.Sync(ctx))
+		synctest.Wait()
+		require.Equal(t, []string{"default/held"}, claims)
+		require.Equal(t, []string{slice.Name}, slices)
+		require.ErrorIs(t, state.Leads(), leadership.ErrNotLeading)
+	})
+}
+
+func TestGuardNeedsThePlugin(t *testing.T) {
+	t.Parallel()
+	o := newGuardOptions()
+	c := (&schedulerconfig.Config{InformerFactory: informers.NewSharedInformerFactory(fake.NewClientset(), 0)}).Complete()
+	var running runningGuard
+	failed, err := running.start(t.Context(), o, &c)
+	require.NoError(t, err)
+	require.Nil(t, failed, "nobody has asked for a guard")
+	o.enabled = true
+	_, err = running.start(t.Context(), o, &c)
+	require.ErrorContains(t, err, "which no profile has; enable it, or run bin/guard")
+	running.stop()
+}
