@@ -1,6 +1,7 @@
 package manifests_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,10 +20,18 @@ import (
 	"github.com/quartermaster-dra/quartermaster/manifests"
 )
 
-// forEachGuard runs a test on the rendered objects of both ways of installing the guard.
+// alone are the ways of installing the guard with pods of its own.
+var alone = []string{manifests.Guard, manifests.GuardCertManager}
+
+// forEachGuard runs a test on the rendered objects of all ways of installing the guard.
 func forEachGuard(t *testing.T, test func(t *testing.T, objects []*unstructured.Unstructured)) {
 	t.Helper()
-	for _, overlay := range []string{manifests.Guard, manifests.GuardCertManager} {
+	forEachOf(t, append(slices.Clone(alone), manifests.GuardInScheduler), test)
+}
+
+func forEachOf(t *testing.T, overlays []string, test func(t *testing.T, objects []*unstructured.Unstructured)) {
+	t.Helper()
+	for _, overlay := range overlays {
 		t.Run(overlay, func(t *testing.T) {
 			objects, err := manifests.Render(overlay)
 			require.NoError(t, err)
@@ -51,7 +60,7 @@ func TestGuardPod(t *testing.T) {
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	require.NoError(t, err)
 	restricted := podsecurity.LevelVersion{Level: podsecurity.LevelRestricted, Version: podsecurity.LatestVersion()}
-	forEachGuard(t, func(t *testing.T, objects []*unstructured.Unstructured) {
+	forEachOf(t, alone, func(t *testing.T, objects []*unstructured.Unstructured) {
 		deployment := find[appsv1.Deployment](t, objects, "Deployment")
 		template := deployment.Spec.Template
 		for _, result := range evaluator.EvaluatePod(restricted, &template.ObjectMeta, &template.Spec) {
@@ -98,4 +107,53 @@ func TestGuardsRights(t *testing.T) {
 		}
 		require.Equal(t, 2, roles)
 	})
+}
+
+// The scheduler's pod is what the Service leads to, and what API servers find there.
+func TestGuardInSchedulersPod(t *testing.T) {
+	t.Parallel()
+	objects, err := manifests.Render(manifests.GuardInScheduler)
+	require.NoError(t, err)
+	service, deployment := find[corev1.Service](t, objects, "Service"), find[appsv1.Deployment](t, objects, "Deployment")
+	require.Equal(t, deployment.Namespace, service.Namespace)
+	template := deployment.Spec.Template
+	for key, value := range service.Spec.Selector {
+		require.Equal(t, value, template.Labels[key])
+	}
+	container := template.Spec.Containers[0]
+	ports := map[string]int32{}
+	for _, port := range container.Ports {
+		ports[port.Name] = port.ContainerPort
+	}
+	require.Equal(t, map[string]int32{"https": 10259, "guard": 9443}, ports)
+	require.Equal(t, "guard", service.Spec.Ports[0].TargetPort.StrVal)
+	require.Equal(t, "guard", container.ReadinessProbe.HTTPGet.Port.StrVal, "of several replicas, only the one that decides can be asked")
+	require.Equal(t, "/readyz", container.ReadinessProbe.HTTPGet.Path)
+	require.Equal(t, corev1.URISchemeHTTPS, container.ReadinessProbe.HTTPGet.Scheme)
+	require.Equal(t, "https", container.LivenessProbe.HTTPGet.Port.StrVal)
+	require.EqualValues(t, 1, deployment.Spec.Strategy.RollingUpdate.MaxUnavailable.IntValue(), "a new pod is not ready before the old one is gone")
+	require.Equal(t, []string{"/scheduler", "--config=/etc/quartermaster/scheduler-config.yaml", "--guard", "--guard-mode=Warn",
+		"--guard-service=" + service.Namespace + "/" + service.Name}, container.Command)
+}
+
+// Who may make a Secret in kube-system may make any there.
+func TestGuardInSchedulersAccount(t *testing.T) {
+	t.Parallel()
+	objects, err := manifests.Render(manifests.GuardInScheduler)
+	require.NoError(t, err)
+	for _, object := range objects {
+		switch kind := object.GetKind(); kind {
+		case "ServiceAccount":
+			require.Equal(t, manifests.Name, object.GetName())
+		case "RoleBinding", "ClusterRoleBinding":
+			binding := find[rbacv1.ClusterRoleBinding](t, []*unstructured.Unstructured{object}, kind)
+			require.Equal(t, []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: manifests.Name, Namespace: manifests.Namespace}}, binding.Subjects, binding.Name)
+		case "Role":
+			role := find[rbacv1.Role](t, []*unstructured.Unstructured{object}, kind)
+			_, all := validation.Covers(nil, role.Rules)
+			if role.Namespace == manifests.Namespace {
+				require.NotContains(t, permissions(all), "create secrets", role.Name)
+			}
+		}
+	}
 }

@@ -29,6 +29,8 @@ const (
 	Guard = "guard"
 	// GuardCertManager is Guard with a certificate by cert-manager.
 	GuardCertManager = "guard-cert-manager"
+	// GuardInScheduler is Secondary with the guard in the scheduler.
+	GuardInScheduler = "guard-in-scheduler"
 )
 
 // What the manifests create, for callers that look it up in a cluster.
@@ -42,7 +44,7 @@ const (
 	ConfigKey = "scheduler-config.yaml"
 )
 
-//go:embed base secondary replace-default alpha-api guard guard-cert-manager
+//go:embed base secondary replace-default alpha-api guard guard-cert-manager guard-in-scheduler
 var folders embed.FS
 
 // Overlays returns the names of all overlays that run Quartermaster.
@@ -51,7 +53,7 @@ func Overlays() []string { return []string{Secondary, ReplaceDefault} }
 // Render builds one overlay, as `kubectl kustomize manifests/<overlay>` does. It
 // needs neither files nor a cluster.
 func Render(overlay string) ([]*unstructured.Unstructured, error) {
-	if known := append(Overlays(), AlphaAPI, Guard, GuardCertManager); !slices.Contains(known, overlay) {
+	if known := append(Overlays(), AlphaAPI, Guard, GuardCertManager, GuardInScheduler); !slices.Contains(known, overlay) {
 		return nil, fmt.Errorf("render manifests: there is no overlay %q; use one of %s", overlay, strings.Join(known, ", "))
 	}
 	inMemory, err := copyToMemory(folders)
