@@ -52,6 +52,43 @@ func TestGuarded(t *testing.T) {
 	}
 }
 
+// TestGuardInScheduler: a scheduler of ours that is the guard asks itself like everybody else, and
+// waits for nobody.
+func TestGuardInScheduler(t *testing.T) {
+	require.NoError(t, cluster.InstallGuardInScheduler(t.Context(), admissionregistrationv1.Fail))
+	args, err := harness.GuardArgs()
+	require.NoError(t, err)
+	b := newBoard(t, "guard-in-scheduler")
+	options := asShipped
+	options.ExtraArgs = args
+	guard := b.startOurs("ours-guards", options)
+	t.Cleanup(func() { require.NoError(t, cluster.RemoveGuard(context.WithoutCancel(t.Context()))) })
+	b.Eventually("know of its guard", func(ctx context.Context) error {
+		metrics, err := guard.ReadMetrics(ctx)
+		if err == nil && metrics.Sum("quartermaster_guard_in_place") == 0 {
+			err = errors.New("the scheduler knows of no guard")
+		}
+		return err
+	})
+	b.startStock()
+	for range runs(t) {
+		before := reviews(t, guard)
+		f := b.run()
+		assert.Zero(t, f.doubled, "devices allocated to two claims: %s", f)
+		assert.Zero(t, f.conflicts, "pairs of claims that hold the same and do not resolve it: %s", f)
+		assert.Zero(t, f.waits["post-write-settle"].Count(), "nobody has to wait for the other scheduler: %s", f)
+		assert.GreaterOrEqual(t, reviews(t, guard)-before, pods, "each allocation was asked about")
+	}
+}
+
+// reviews is how many allocations a scheduler has been asked to let pass, and has.
+func reviews(t *testing.T, guard *harness.Scheduler) int {
+	t.Helper()
+	metrics, err := guard.ReadMetrics(t.Context())
+	require.NoError(t, err)
+	return int(metrics.Sum("quartermaster_guard_review_duration_seconds_count", "allocates", "true", "answer", "allowed"))
+}
+
 // startGuard has API servers ask a guard until the test ends, and allow nothing without it.
 func startGuard(t *testing.T, name string, args ...string) *schedulerproc.Process {
 	t.Helper()

@@ -2,6 +2,8 @@ package harness
 
 import (
 	"context"
+	"fmt"
+	"net"
 	"path/filepath"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -21,11 +23,20 @@ const guardName = "quartermaster-guard"
 // InstallGuard registers guards for API servers to ask, with the rights that the manifests give to
 // them and to our schedulers. Until one of them registers its address, nobody can be asked.
 func (c *Cluster) InstallGuard(ctx context.Context, policy admissionregistrationv1.FailurePolicyType) error {
+	return c.installGuard(ctx, manifests.Guard, policy)
+}
+
+// InstallGuardInScheduler is InstallGuard for schedulers of ours with GuardArgs.
+func (c *Cluster) InstallGuardInScheduler(ctx context.Context, policy admissionregistrationv1.FailurePolicyType) error {
+	return c.installGuard(ctx, manifests.GuardInScheduler, policy)
+}
+
+func (c *Cluster) installGuard(ctx context.Context, overlay string, policy admissionregistrationv1.FailurePolicyType) error {
 	_, err := c.Client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: guardName}}, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	if err := manifests.Apply(ctx, c.ControlPlane.AdminConfig(), manifests.Guard, manifests.ApplyOptions{RBACOnly: true}); err != nil {
+	if err := manifests.Apply(ctx, c.ControlPlane.AdminConfig(), overlay, manifests.ApplyOptions{RBACOnly: true}); err != nil {
 		return err
 	}
 	nowhere := "https://127.0.0.1:1"
@@ -50,6 +61,20 @@ func (c *Cluster) StartGuard(ctx context.Context, name string, args ...string) (
 		LogFile:   filepath.Join(c.Logs, name+".log"),
 		ExtraArgs: append([]string{"--register=url", schedulerVerbosity}, args...),
 	})
+}
+
+// GuardArgs are the arguments of a scheduler that is the guard as well, at a port that was free a
+// moment ago.
+func GuardArgs() ([]string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("find a port for the guard: %w", err)
+	}
+	defer listener.Close()
+	return []string{
+		"--guard", "--guard-register=url", "--guard-bind-address=127.0.0.1",
+		fmt.Sprintf("--guard-secure-port=%d", listener.Addr().(*net.TCPAddr).Port),
+	}, nil
 }
 
 // RemoveGuard has API servers ask no guard any more.
