@@ -18,6 +18,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
 )
 
 // metricsReader is the identity of who reads metrics: a service account with the
@@ -70,12 +72,23 @@ func (s *Scheduler) ReadMetrics(ctx context.Context) (Metrics, error) {
 	if err != nil {
 		return nil, err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+s.Address()+"/metrics", nil)
+	return readMetrics(ctx, s.Address(), "Bearer "+token)
+}
+
+// ReadGuardMetrics asks a guard's port, which tells everybody who reaches it.
+func ReadGuardMetrics(ctx context.Context, guard *schedulerproc.Process) (Metrics, error) {
+	return readMetrics(ctx, guard.Address(), "")
+}
+
+func readMetrics(ctx context.Context, address, authorization string) (Metrics, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+"/metrics", nil)
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set("Authorization", "Bearer "+token)
-	// The scheduler makes itself a certificate that nobody knows.
+	if authorization != "" {
+		request.Header.Set("Authorization", authorization)
+	}
+	// The process makes itself a certificate that is not known here.
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
 	response, err := client.Do(request)
 	if err != nil {

@@ -1,0 +1,165 @@
+package guard
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/guard/registration"
+	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
+)
+
+// shortLease has a guard be replaced within seconds.
+var shortLease = []string{"--leader-elect-lease-duration=2s", "--leader-elect-renew-deadline=1500ms", "--leader-elect-retry-period=200ms"}
+
+// guards are processes of which one decides.
+type guards struct {
+	t         *testing.T
+	processes []*schedulerproc.Process
+	client    http.Client
+}
+
+// installGuards has API servers ask guards until the test ends. There are none yet.
+func installGuards(t *testing.T, policy admissionregistrationv1.FailurePolicyType) *guards {
+	t.Helper()
+	g := &guards{t: t, client: http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // It is only asked how it is.
+	}}}
+	require.NoError(t, cluster.InstallGuard(t.Context(), policy))
+	t.Cleanup(func() {
+		require.NoError(t, cluster.RemoveGuard(context.WithoutCancel(t.Context())))
+		for _, process := range g.processes {
+			require.NoError(t, process.Err(), "the guard ended although nobody asked it to")
+			require.NoError(t, process.Stop())
+		}
+	})
+	return g
+}
+
+// start starts one more.
+func (g *guards) start(args ...string) *schedulerproc.Process {
+	g.t.Helper()
+	process, err := cluster.StartGuard(g.t.Context(), fmt.Sprintf("%s-guard-%d", g.t.Name(), len(g.processes)), append(slices.Clone(shortLease), args...)...)
+	require.NoError(g.t, err)
+	g.processes = append(g.processes, process)
+	return process
+}
+
+// decides is nil if a process says that it decides.
+func (g *guards) decides(ctx context.Context, process *schedulerproc.Process) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+process.Address()+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	response, err := g.client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", request.URL, response.Status)
+	}
+	return nil
+}
+
+// decider waits until one of the processes, but for those left out, decides and API servers ask it.
+func (g *guards) decider(without ...*schedulerproc.Process) *schedulerproc.Process {
+	g.t.Helper()
+	found, err := g.find(without...)
+	require.NoError(g.t, err)
+	return found
+}
+
+// find is decider for any goroutine.
+func (g *guards) find(without ...*schedulerproc.Process) (found *schedulerproc.Process, err error) {
+	err = harness.Poll(g.t.Context(), harness.Patience, func(ctx context.Context) error {
+		var errs []error
+		for _, process := range g.processes {
+			if slices.Contains(without, process) {
+				continue
+			}
+			err := g.decides(ctx, process)
+			if err == nil {
+				found = process
+				return g.registered(ctx, process)
+			}
+			errs = append(errs, err)
+		}
+		return errors.Join(errs...)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("there is no guard that decides: %w", err)
+	}
+	return found, nil
+}
+
+// registered is nil if API servers ask a process.
+func (g *guards) registered(ctx context.Context, process *schedulerproc.Process) error {
+	webhook, err := g.webhook(ctx)
+	if err != nil {
+		return err
+	}
+	if url := "https://" + process.Address(); *webhook.ClientConfig.URL != url {
+		return fmt.Errorf("API servers ask %s, and not %s, which decides", *webhook.ClientConfig.URL, url)
+	}
+	return nil
+}
+
+func (g *guards) webhook(ctx context.Context) (*admissionregistrationv1.ValidatingWebhook, error) {
+	config, err := cluster.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, registration.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return &config.Webhooks[0], nil
+}
+
+// kill ends the guard that decides without a warning, waits for another one, and starts it again.
+func (g *guards) kill() error {
+	victim, err := g.find()
+	if err != nil {
+		return err
+	}
+	if err := victim.Kill(); err != nil {
+		return err
+	}
+	if _, err := g.find(victim); err != nil {
+		return err
+	}
+	return victim.Restart(g.t.Context())
+}
+
+// pause stops the guard that decides until another one does. When it goes on, it must not decide.
+func (g *guards) pause() error {
+	victim, err := g.find()
+	if err != nil {
+		return err
+	}
+	if err := syscall.Kill(victim.PID(), syscall.SIGSTOP); err != nil {
+		return err
+	}
+	resume := sync.OnceValue(func() error { return syscall.Kill(victim.PID(), syscall.SIGCONT) })
+	defer func() { _ = resume() }()
+	successor, err := g.find(victim)
+	if err != nil {
+		return err
+	}
+	if err := resume(); err != nil {
+		return err
+	}
+	if err := g.decides(g.t.Context(), victim); err == nil {
+		return errors.New("the guard that was paused for longer than its Lease still decides")
+	}
+	return g.registered(g.t.Context(), successor)
+}

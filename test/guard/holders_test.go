@@ -1,0 +1,90 @@
+package guard
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+)
+
+// holders knows at any time which claims of a namespace have which devices, and whether one was ever
+// had twice. The watch shows the states in the order in which they were stored.
+type holders struct {
+	namespace string
+
+	mutex       sync.Mutex
+	byDevice    map[string][]types.UID
+	devices     map[types.UID][]string
+	twice       []string
+	allocations int
+}
+
+// watchHolders follows the claims of a namespace until the test ends.
+func watchHolders(t *testing.T, namespace string) *holders {
+	t.Helper()
+	h := &holders{namespace: namespace, byDevice: make(map[string][]types.UID), devices: make(map[types.UID][]string)}
+	informer := cluster.Informers.Resource().V1().ResourceClaims().Informer()
+	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(claim any) { h.saw(claim) },
+		UpdateFunc: func(_, claim any) { h.saw(claim) },
+		DeleteFunc: func(object any) {
+			if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+				object = tombstone.Obj
+			}
+			h.gone(object)
+		},
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, informer.RemoveEventHandler(registration)) })
+	return h
+}
+
+func (h *holders) saw(object any) {
+	claim, ok := object.(*resourceapi.ResourceClaim)
+	if !ok || claim.Namespace != h.namespace {
+		return
+	}
+	var devices []string
+	if claim.Status.Allocation != nil {
+		for _, result := range claim.Status.Allocation.Devices.Results {
+			devices = append(devices, result.Pool+"/"+result.Device)
+		}
+	}
+	h.has(claim, devices)
+}
+
+func (h *holders) gone(object any) {
+	if claim, ok := object.(*resourceapi.ResourceClaim); ok {
+		h.has(claim, nil)
+	}
+}
+
+func (h *holders) has(claim *resourceapi.ResourceClaim, devices []string) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	if slices.Equal(h.devices[claim.UID], devices) {
+		return
+	}
+	for _, device := range h.devices[claim.UID] {
+		h.byDevice[device] = slices.DeleteFunc(h.byDevice[device], func(uid types.UID) bool { return uid == claim.UID })
+	}
+	h.devices[claim.UID] = devices
+	for _, device := range devices {
+		h.allocations++
+		if h.byDevice[device] = append(h.byDevice[device], claim.UID); len(h.byDevice[device]) > 1 {
+			h.twice = append(h.twice, fmt.Sprintf("%s at version %s: claims %v, the last one is %s", device, claim.ResourceVersion, h.byDevice[device], claim.Name))
+		}
+	}
+}
+
+// seen returns how many devices were allocated, and which of them while another claim had them.
+func (h *holders) seen() (allocations int, twice []string) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	return h.allocations, slices.Clone(h.twice)
+}
