@@ -74,6 +74,8 @@ func TestGuardPod(t *testing.T) {
 		require.Equal(t, deployment.Spec.Selector.MatchLabels, template.Labels)
 		container := template.Spec.Containers[0]
 		require.Equal(t, service.Spec.Ports[0].TargetPort.StrVal, container.Ports[0].Name)
+		require.EqualValues(t, *deployment.Spec.Replicas, deployment.Spec.Strategy.RollingUpdate.MaxUnavailable.IntValue(),
+			"only one is ever ready, so a rollout that keeps one of the old ones ready never ends")
 		require.Contains(t, container.Command, "--mode=Warn", "nothing is denied in a cluster where nobody has looked at what would be")
 		require.Equal(t, "/readyz", container.ReadinessProbe.HTTPGet.Path)
 	})

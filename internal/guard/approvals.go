@@ -48,13 +48,17 @@ func (b *Book) Gone(claim types.UID) {
 	}
 }
 
-// Expire ends an approval whose write cannot come any more for a reason that the ledger does not
-// show: it was too long ago. It does nothing if the server has asked again since.
-func (b *Book) Expire(approval Approval) {
+// Expire ends an approval whose write cannot come any more, because it was too long ago, when the
+// ledger knows the version that the server has. It does nothing if the server has asked again since.
+func (b *Book) Expire(approval Approval, version string) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	current := b.approvals[approval.Claim.UID]
-	if current != nil && current.allocation == approval.allocation && current.asked == approval.asked {
+	if current == nil || current.allocation != approval.allocation || current.asked != approval.asked {
+		return
+	}
+	current.fenced = version
+	if b.isOver(current) {
 		b.end(approval.Claim.UID)
 	}
 }

@@ -57,6 +57,8 @@ func (f *Fencer) Fence(ctx context.Context, ref ledger.ClaimRef, version string)
 		return "", nil
 	case err != nil: // Also if something else was written meanwhile: the next look tells.
 		return "", fmt.Errorf("rule out a late write to claim %s: write to it: %w", ref, err)
+	case !objectversion.Newer(fenced.ResourceVersion, claim.ResourceVersion):
+		return "", fmt.Errorf("rule out a late write to claim %s: the server has accepted annotation %s and changed nothing; see which admission plugin drops it", ref, claimwriter.FenceAnnotation)
 	default:
 		return fenced.ResourceVersion, nil
 	}
@@ -99,7 +101,7 @@ func (g *Guard) sweep(ctx context.Context, fencer *Fencer, before map[watchedWri
 		version, err := fencer.Fence(ctx, approval.Claim, approval.Version)
 		switch {
 		case err != nil && time.Since(found.since) > fencer.RequestTimeout:
-			g.Book.Expire(approval)
+			g.expire(ctx, fencer, approval)
 		case err != nil:
 			klog.FromContext(ctx).Error(err, "An approved allocation may yet be stored; its devices stay in use", "claim", approval.Claim)
 		case version == "":
@@ -109,6 +111,20 @@ func (g *Guard) sweep(ctx context.Context, fencer *Fencer, before map[watchedWri
 		}
 	}
 	return now
+}
+
+// expire ends an approval that is so old that its write cannot come any more. It may have come
+// before: that is so when the ledger knows what the server has now.
+func (g *Guard) expire(ctx context.Context, fencer *Fencer, approval Approval) {
+	claim, err := fencer.get(ctx, approval.Claim)
+	switch {
+	case err != nil:
+		klog.FromContext(ctx).Error(err, "It is not known whether an approved allocation was stored; its devices stay in use", "claim", approval.Claim)
+	case claim == nil:
+		g.Book.Gone(approval.Claim.UID)
+	default:
+		g.Book.Expire(approval, claim.ResourceVersion)
+	}
 }
 
 // get returns the claim as the server has it, nil if it does not exist any more.

@@ -123,8 +123,33 @@ func TestExpiryMeetsAnotherRequest(t *testing.T) {
 	require.Equal(t, Answer{}, d.decide(3, b.Claim("x").Allocated("a", "gpu-0")))
 	old := d.Approvals()[0]
 	require.Equal(t, Answer{}, d.decide(3, b.Claim("x").Allocated("a", "gpu-0")))
-	d.Guard.Book.Expire(old)
+	d.shows(at(3, empty("x")))
+	d.Guard.Book.Expire(old, "3")
 	require.Len(t, d.Approvals(), 1)
-	d.Guard.Book.Expire(d.Approvals()[0])
+	d.Guard.Book.Expire(d.Approvals()[0], "3")
 	require.Empty(t, d.Approvals())
+}
+
+// What is too old to come may have come, and the watch be behind.
+func TestExpiryOfWhatWasStored(t *testing.T) {
+	t.Parallel()
+	d, s := newDeputy(t), newClaimServer(empty("x"))
+	d.shows(s.claims["x"])
+	require.Equal(t, Answer{}, d.decide(3, b.Claim("x").Allocated("a", "gpu-0")))
+	s.arrives(b.Claim("x").Allocated("a", "gpu-0"))
+	longAgo := map[watchedWrite]watched{{"uid-x", "3"}: {1, time.Now().Add(-2 * time.Hour)}}
+	d.sweep(t.Context(), s.Fencer, longAgo)
+	require.Equal(t, Denied, d.decide(3, b.Claim("y").Allocated("a", "gpu-0")).Kind)
+	d.shows(s.claims["x"])
+	require.Empty(t, d.Approvals())
+	require.Equal(t, Denied, d.decide(3, b.Claim("y").Allocated("a", "gpu-0")).Kind)
+}
+
+// An admission plugin may drop the annotation; then the server stores nothing, and says that all is well.
+func TestFenceThatChangesNothing(t *testing.T) {
+	t.Parallel()
+	s := newClaimServer(empty("x"))
+	s.drops = true
+	_, err := s.Fence(t.Context(), refTo(empty("x")), "3")
+	require.ErrorContains(t, err, "changed nothing")
 }

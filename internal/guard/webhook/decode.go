@@ -11,6 +11,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/guard"
+	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -19,6 +20,15 @@ import (
 func isOurs(asked *admissionv1.AdmissionRequest) bool {
 	options := struct{ FieldManager string }{}
 	return json.Unmarshal(asked.Options.Raw, &options) == nil && options.FieldManager == claimwriter.FieldManager
+}
+
+// decode is the function of that name, for what was read. It gives back the slot for decoding,
+// whatever happens, and the bytes.
+func (b *body) decode() (*admissionv1.AdmissionReview, *guard.Request, error) {
+	defer b.decoded()
+	data := b.data
+	b.data = nil
+	return decode(data)
 }
 
 // decode reads an AdmissionReview about an update of a claim's status. The error says what else
@@ -45,8 +55,8 @@ func decode(data []byte) (*admissionv1.AdmissionReview, *guard.Request, error) {
 	if err := errors.Join(errBefore, errAfter); err != nil {
 		return nil, nil, err
 	}
-	if before.UID == "" || before.ResourceVersion == "" || before.Name == "" || before.Namespace == "" {
-		return nil, nil, errors.New("the claim as it was has no UID, resourceVersion, name or namespace; no API server shows one like that")
+	if before.UID == "" || !objectversion.AtLeast(before.ResourceVersion, before.ResourceVersion) || before.Name == "" || before.Namespace == "" {
+		return nil, nil, errors.New("the claim as it was has no UID, no resourceVersion that is a number, no name or no namespace; no API server shows one like that")
 	}
 	if err := checkSize(asked.Resource.Version, after); err != nil {
 		return nil, nil, err
@@ -62,14 +72,21 @@ func decode(data []byte) (*admissionv1.AdmissionReview, *guard.Request, error) {
 	}, nil
 }
 
+// maxAlpha2Devices is more than any node has. v1alpha2 had no limit, and the time that a decision
+// takes must have one.
+const maxAlpha2Devices = 1024
+
 // checkSize returns an error if a claim was to get more devices than there can be.
 func checkSize(version string, claim *resourceapi.ResourceClaim) error {
-	if claim.Status.Allocation == nil || version == string(apiversions.V1alpha2) { // It had no such limit.
+	if claim.Status.Allocation == nil {
 		return nil
 	}
-	if devices := len(claim.Status.Allocation.Devices.Results); devices > resourceapi.AllocationResultsMaxSize {
-		return fmt.Errorf("claim %s/%s was to get %d devices; no API server stores more than %d",
-			claim.Namespace, claim.Name, devices, resourceapi.AllocationResultsMaxSize)
+	most := resourceapi.AllocationResultsMaxSize
+	if version == string(apiversions.V1alpha2) {
+		most = maxAlpha2Devices
+	}
+	if devices := len(claim.Status.Allocation.Devices.Results); devices > most {
+		return fmt.Errorf("claim %s/%s was to get %d devices; nobody is asked to approve more than %d", claim.Namespace, claim.Name, devices, most)
 	}
 	return nil
 }

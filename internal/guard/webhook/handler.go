@@ -52,9 +52,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer read.done()
-	review, request, err := decode(read.data)
-	read.data = nil
-	read.decoded()
+	review, request, err := read.decode()
 	if err != nil {
 		fail(w, http.StatusBadRequest, err)
 		return
@@ -75,6 +73,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func fail(w http.ResponseWriter, code int, err error) {
 	metrics.failed(code)
 	klog.V(4).InfoS("Not answering a request to the guard", "code", code, "reason", err)
+	if code == http.StatusServiceUnavailable {
+		// The API server would come again on this connection, also if the Service leads to another
+		// guard by now, which decides.
+		w.Header().Set("Connection", "close")
+	}
 	http.Error(w, err.Error(), code)
 }
 
