@@ -211,8 +211,8 @@ func (b *binding) store(current *resourceapi.ResourceClaim, reserved bool) write
 		}
 		ctx, mark := marks.Recording(ctx)
 		stored, err := b.writer.client.ResourceClaims(claim.Namespace).UpdateStatus(ctx, claim, updateOptions())
-		if allocates && err == nil && !mark.Seen() {
-			b.writer.unasked()
+		if allocates && err == nil {
+			b.writer.allocated(mark.Seen())
 		}
 		return stored, err
 	}

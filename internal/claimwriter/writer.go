@@ -49,8 +49,8 @@ type Writer struct {
 	groups        groupWrites
 	// mayWrite returns why no write may be sent, nil if it may.
 	mayWrite func() error
-	// unasked is called when an allocation was stored about which no guard was asked.
-	unasked func()
+	// allocated is called when an allocation was stored, with whether a guard was asked about it.
+	allocated func(asked bool)
 	// busy makes calls for one claim UID wait for each other.
 	busy ClaimLocks
 }
@@ -77,10 +77,10 @@ func WithPermission(mayWrite func() error) Option {
 	return func(w *Writer) { w.mayWrite = mayWrite }
 }
 
-// WithUnasked has a function called when an allocation was stored about which the API server has
-// asked no guard, see package marks.
-func WithUnasked(unasked func()) Option {
-	return func(w *Writer) { w.unasked = unasked }
+// WithStored has a function called when an allocation was stored, with whether the API server has
+// asked a guard about it, see package marks.
+func WithStored(stored func(asked bool)) Option {
+	return func(w *Writer) { w.allocated = stored }
 }
 
 // New returns a Writer which uses the client for all requests. See the package
@@ -96,8 +96,8 @@ func New(client kubernetes.Interface, options ...Option) *Writer {
 		consumerLimit: func(*resourceapi.ResourceClaim) int {
 			return resourceapi.ResourceClaimReservedForMaxSize
 		},
-		mayWrite: func() error { return nil },
-		unasked:  func() {},
+		mayWrite:  func() error { return nil },
+		allocated: func(bool) {},
 	}
 	for _, option := range options {
 		option(w)

@@ -45,8 +45,9 @@ type Presence struct {
 	renewed, seen time.Time
 	// lasts is the duration of the Lease.
 	lasts time.Duration
-	// doubted is the renewal after which a write came back that nobody was asked about.
-	doubted time.Time
+	// doubted is set from a write about which no guard was asked to the next one about which one
+	// was: a Lease says nothing about who is reached.
+	doubted bool
 }
 
 // errNotLooked is why no guard is in place at first.
@@ -71,19 +72,19 @@ func (p *Presence) inPlace() error {
 		return p.missing
 	case p.clock.Since(p.seen) >= p.lasts:
 		return fmt.Errorf("the Lease of the guard was not renewed for %s", p.lasts)
-	case p.renewed.Equal(p.doubted):
+	case p.doubted:
 		return errors.New("an allocation was stored about which no guard was asked")
 	default:
 		return nil
 	}
 }
 
-// Unasked notes that an allocation was stored about which no guard was asked: there is none, until
-// it has shown itself again.
-func (p *Presence) Unasked() {
+// Stored notes that an allocation was stored, and whether a guard was asked about it. If not, there is
+// none, as far as is known, until one was asked about another.
+func (p *Presence) Stored(asked bool) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	p.doubted = p.renewed
+	p.doubted = !asked
 }
 
 // Run looks for the guard until the context ends.

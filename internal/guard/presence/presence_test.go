@@ -116,9 +116,11 @@ func TestUnasked(t *testing.T) {
 	t.Parallel()
 	b, err := looked(t, nil, nil)
 	require.NoError(t, err)
-	b.Unasked()
+	b.Stored(false)
 	require.False(t, b.InPlace())
 	b.client = fake.NewClientset()
 	b.Presence.client = b.client
-	require.NoError(t, b.renewed(nil), "it has shown itself again")
+	require.ErrorContains(t, b.renewed(nil), "no guard was asked", "that it is alive does not say that it is reached")
+	b.Stored(true)
+	require.True(t, b.InPlace())
 }
