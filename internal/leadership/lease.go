@@ -31,8 +31,8 @@ type Lease struct {
 	mutex    sync.Mutex
 	followed bool
 	duration time.Duration
-	// since is when the process got the lease that it holds or held last, renewed when it sent
-	// the last request that renewed it. Both are zero if it never held one.
+	// since is when the process got the lease that it holds or held last, renewed when others
+	// began to count, as early as that can be, see shown. Both are zero if it never held one.
 	since, renewed time.Time
 	// lost is set if the lease is known to be somebody else's.
 	lost bool
@@ -41,11 +41,12 @@ type Lease struct {
 // OfProcess is the lease of the scheduler in this process.
 var OfProcess Lease
 
-// Follow returns a lock to be used in place of the given one. duration is that of the lease.
+// Follow returns a lock to be used in place of the given one. duration is that of the lease, of which
+// others see the whole seconds.
 func (l *Lease) Follow(lock resourcelock.Interface, duration time.Duration) resourcelock.Interface {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	l.followed, l.duration = true, duration
+	l.followed, l.duration = true, duration.Truncate(time.Second)
 	return &followedLock{lock, l}
 }
 
@@ -58,7 +59,7 @@ func (l *Lease) Followed() bool {
 
 // Leads returns nil if this process leads, or if there is no election; otherwise an error that
 // is ErrNotLeading. It leads as long as nobody else can have got the lease: until the lease has
-// expired, counted from when the last request to renew it was sent.
+// expired, counted from the earliest time from which others may count, see shown.
 func (l *Lease) Leads() error {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -98,8 +99,9 @@ func elapsed(from, to time.Time) time.Duration {
 	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
 }
 
-// held notes who has the lease, as of a request that was sent at the given time.
-func (l *Lease) held(byUs, renewed bool, sent time.Time) {
+// held notes who has the lease, as of a request that was sent at the given time. If that has renewed
+// it, it lasts from shown on.
+func (l *Lease) held(byUs, renewed bool, sent, shown time.Time) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	switch {
@@ -109,8 +111,19 @@ func (l *Lease) held(byUs, renewed bool, sent time.Time) {
 		if !l.isValid(sent) {
 			l.since = sent
 		}
-		l.renewed, l.lost = sent, false
+		l.renewed, l.lost = shown, false
 	}
+}
+
+// shown is when others may have begun to count for a record that is written at the given time. They
+// count from when they first see it, and to them, records differ only by the whole seconds of their
+// renewal: one that has been written before in the same second (which may have been stored
+// although the answer was an error), or that was made earlier than it is sent, is nothing new.
+func shown(record resourcelock.LeaderElectionRecord, sent time.Time) time.Time {
+	if made := record.RenewTime.Time; !made.IsZero() && made.Before(sent) {
+		sent = made
+	}
+	return sent.Add(-time.Duration(sent.Nanosecond())) // Truncate would drop the monotonic clock.
 }
 
 // followedLock tells a Lease what becomes of it.
@@ -123,7 +136,7 @@ type followedLock struct {
 func (f *followedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := f.Interface.Get(ctx)
 	if err == nil {
-		f.lease.held(record.HolderIdentity == f.Identity(), false, time.Time{})
+		f.lease.held(record.HolderIdentity == f.Identity(), false, time.Time{}, time.Time{})
 	}
 	return record, raw, err
 }
@@ -143,11 +156,11 @@ func (f *followedLock) write(ctx context.Context, record resourcelock.LeaderElec
 	if !byUs {
 		// Somebody else may get a lease that is given back before the answer is here, or if it
 		// never comes.
-		f.lease.held(false, false, time.Time{})
+		f.lease.held(false, false, time.Time{}, time.Time{})
 	}
 	err := write(ctx, record)
 	if err == nil && byUs {
-		f.lease.held(true, true, sent)
+		f.lease.held(true, true, sent, shown(record, sent))
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
@@ -136,4 +137,48 @@ func TestLeaseIsGivenBack(t *testing.T) {
 	require.NoError(t, w.renew())
 	require.NoError(t, w.Leads())
 	require.NotEqual(t, began, w.Since(), "somebody else may have led in between")
+}
+
+// Others see of a record only in which second it was made, and count from when they saw that first.
+func TestLeaseLastsFromTheSecondShown(t *testing.T) {
+	w := newWorld()
+	renew := func(made time.Time) {
+		t.Helper()
+		record := resourcelock.LeaderElectionRecord{HolderIdentity: us, RenewTime: metav1.NewTime(made)}
+		require.NoError(t, w.lock.Update(context.Background(), record))
+	}
+	renew(w.time)
+	w.pass(900 * time.Millisecond)
+	renew(w.time)
+	w.pass(duration - time.Second)
+	require.NoError(t, w.Leads())
+	w.pass(100 * time.Millisecond)
+	require.ErrorIs(t, w.Leads(), ErrNotLeading, "to others, the second record was the first one")
+
+	// The answer to the first request was lost; the second one shows the same.
+	made := w.time
+	renew(made)
+	w.pass(5 * time.Second)
+	renew(made)
+	w.pass(duration - 5*time.Second)
+	require.ErrorIs(t, w.Leads(), ErrNotLeading)
+
+	// Two tenures in the same second are not the same one.
+	renew(w.time)
+	before := w.Since()
+	w.pass(100 * time.Millisecond)
+	require.NoError(t, w.lock.Update(context.Background(), resourcelock.LeaderElectionRecord{}))
+	renew(w.time)
+	require.NoError(t, w.Leads())
+	require.NotEqual(t, before, w.Since())
+}
+
+func TestLeaseLastsWholeSeconds(t *testing.T) {
+	w := newWorld()
+	w.lock = w.Follow(&w.server, 2900*time.Millisecond)
+	require.NoError(t, w.renew())
+	w.pass(1999 * time.Millisecond)
+	require.NoError(t, w.Leads())
+	w.pass(time.Millisecond)
+	require.ErrorIs(t, w.Leads(), ErrNotLeading)
 }
