@@ -15,6 +15,9 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
+// allocationsBetween is how many devices have to be allocated between two replacements.
+const allocationsBetween = 3
+
 // TestReplacedWithFail: guards are killed and paused while two schedulers that know nothing of each
 // other allocate. Without a guard nothing is stored, so no device is ever had twice.
 func TestReplacedWithFail(t *testing.T) {
@@ -27,7 +30,7 @@ func TestReplacedWithFail(t *testing.T) {
 	b.startStock("fail-1")
 	b.startStock("fail-2")
 	n := replacements(t)
-	b.wavesWhile(func() {}, func() error { return g.replaceAgainAndAgain(n) })
+	b.wavesWhile(func() {}, func() error { return g.replaceAgainAndAgain(n, held) })
 	allocations, twice := held.seen()
 	t.Logf("%d replacements, %d waves of %d pods, %d allocations, %d while another claim had the device", n, b.waves, pods, allocations, len(twice))
 	assert.Empty(t, twice)
@@ -42,6 +45,7 @@ func TestReplacedWithIgnore(t *testing.T) {
 	g.start()
 	g.decider()
 	b := newBurst(t, "ignore")
+	held := watchHolders(t, b.Name)
 	b.startOurs("ignore-ours-1")
 	b.startOurs("ignore-ours-2")
 	b.startStock("ignore-stock")
@@ -53,13 +57,23 @@ func TestReplacedWithIgnore(t *testing.T) {
 		b.reported(shared, before)
 		before = b.conflictsByPool()
 		conflicts += len(shared)
-	}, func() error { return g.replaceAgainAndAgain(n) })
+	}, func() error { return g.replaceAgainAndAgain(n, held) })
 	t.Logf("%d replacements, %d waves of %d pods, %d devices that pods of ours and of others share, all of them reported", n, b.waves, pods, conflicts)
 }
 
-// replaceAgainAndAgain kills and pauses the guard that decides, in turn.
-func (g *guards) replaceAgainAndAgain(times int) error {
+// replaceAgainAndAgain kills and pauses the guard that decides, in turn, each time as soon as some more
+// devices were allocated: then others are about to be.
+func (g *guards) replaceAgainAndAgain(times int, held *holders) error {
 	for i := range times {
+		before, _ := held.seen()
+		if err := harness.Poll(g.t.Context(), bindWithin, func(context.Context) error {
+			if now, _ := held.seen(); now < before+allocationsBetween {
+				return fmt.Errorf("%d devices were allocated since replacement %d", now-before, i)
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
 		began, how := time.Now(), g.kill
 		if i%2 == 1 {
 			how = g.pause
