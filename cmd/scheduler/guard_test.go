@@ -17,38 +17,46 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// The guard is made when the informers may run already: it is told of everything all the same, and
-// only of what can be looked up. To have it know everything does not make the scheduler lead.
+// The guard is told of everything, also when the informers run already, and only of what can be looked
+// up: its handler may be the first one to hear of an event. To wait until everything is known does not
+// make the scheduler lead.
 func TestGuardHasWhatTheSchedulerKnows(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		held := builder.Claim("held", builder.Request("gpu", "gpu")).Allocated("n1", "gpu-0")
 		slice := builder.NodeSlice("n1", builder.Devices("gpu-0")...).Obj()
 		client := fake.NewClientset(held, slice)
-		factory := informers.NewSharedInformerFactory(client, 0)
-		state, err := clusterstate.New(factory, client, structured.Features{}, false)
+		// The state has not heard of anything, and the informers that it looks things up in have them.
+		late, heard := informers.NewSharedInformerFactory(client, 0), informers.NewSharedInformerFactory(client, 0)
+		state, err := clusterstate.New(late, client, structured.Features{}, false)
 		require.NoError(t, err)
 		state.Lease = new(leadership.Lease)
-		holdings := holdingsOf(state, factory)
+		require.NoError(t, late.Resource().V1().ResourceClaims().Informer().GetStore().Add(held))
+		require.NoError(t, late.Resource().V1().ResourceSlices().Informer().GetStore().Add(slice))
+		holdings := holdingsOf(state, heard)
 		ctx, cancel := context.WithCancel(t.Context())
-		defer factory.Shutdown()
+		defer late.Shutdown()
+		defer heard.Shutdown()
 		defer cancel()
-		factory.StartWithContext(ctx)
+		heard.StartWithContext(ctx)
 		synctest.Wait()
 
 		var claims, slices []string
 		require.NoError(t, holdings.OnClaim(func(key string) {
-			require.NotNil(t, holdings.Ledger.State(held.UID).Committed)
-			claims = append(claims, key)
+			if holdings.Ledger.State(held.UID).Committed != nil {
+				claims = append(claims, key)
+			}
 		}))
 		require.NoError(t, holdings.OnSlice(func(name string) {
-			require.NotNil(t, holdings.Pools(inventory.PoolID{Driver: slice.Spec.Driver, Name: slice.Spec.Pool.Name}))
-			slices = append(slices, name)
+			if holdings.Pools(inventory.PoolID{Driver: slice.Spec.Driver, Name: slice.Spec.Pool.Name}) != nil {
+				slices = append(slices, name)
+			}
 		}))
-		require.NoError(t, holdings.Sync(ctx))
 		synctest.Wait()
 		require.Equal(t, []string{"default/held"}, claims)
 		require.Equal(t, []string{slice.Name}, slices)
+		late.StartWithContext(ctx)
+		require.NoError(t, holdings.Sync(ctx))
 		require.ErrorIs(t, state.Leads(), leadership.ErrNotLeading)
 	})
 }
