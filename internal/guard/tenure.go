@@ -30,10 +30,10 @@ const (
 )
 
 // TakeOver makes sure that nothing can be stored any more which this process does not know, and
-// then has it decide, see Takeover. It is called when the process has got the Lease, and returns
-// with an error only if the context ends.
-func (g *Guard) TakeOver(ctx context.Context, fencer *Fencer, of *ledger.Ledger) error {
-	began, tenure := time.Now(), g.Lease.Since()
+// then has it decide in a tenure, see Takeover. It is called when the process has got the Lease,
+// and returns with an error only if the context ends.
+func (g *Guard) TakeOver(ctx context.Context, tenure Tenure, fencer *Fencer, of *ledger.Ledger) error {
+	began := time.Now()
 	claims, err := fencer.list(ctx)
 	if err != nil {
 		return err

@@ -37,7 +37,7 @@ func TestTakeOver(t *testing.T) {
 		}
 		return nil
 	}
-	require.NoError(t, d.TakeOver(t.Context(), s.Fencer, d.ledger))
+	require.NoError(t, d.TakeOver(t.Context(), d.Lease.Since(), s.Fencer, d.ledger))
 	require.True(t, d.Decides())
 	require.Equal(t, 1, s.written, "what is allocated is not written to")
 	require.Equal(t, Denied, d.decide(900, b.Claim("x").Allocated("a", "gpu-0")).Kind)
@@ -49,7 +49,7 @@ func TestTakeOverOfClaimsThatGo(t *testing.T) {
 	s := newClaimServer(empty("gone"))
 	s.stored = func(*resourceapi.ResourceClaim) { delete(s.claims, "gone") }
 	d := newSuccessor(t)
-	require.NoError(t, d.TakeOver(t.Context(), s.Fencer, d.ledger))
+	require.NoError(t, d.TakeOver(t.Context(), d.Lease.Since(), s.Fencer, d.ledger))
 	require.True(t, d.Decides())
 	require.Equal(t, 1, s.written)
 }
@@ -65,7 +65,7 @@ func TestTakeOverEndsWithTheLease(t *testing.T) {
 		prepare(s)
 		d := newSuccessor(t)
 		ended := make(chan error)
-		go func() { ended <- d.TakeOver(ctx, s.Fencer, d.ledger) }()
+		go func() { ended <- d.TakeOver(ctx, d.Lease.Since(), s.Fencer, d.ledger) }()
 		cancel()
 		require.Error(t, <-ended, name)
 		require.False(t, d.Decides(), name)
@@ -82,7 +82,7 @@ func TestTakeOverOfAnotherTenure(t *testing.T) {
 		d.acquire()
 		d.shows(claim)
 	}
-	require.NoError(t, d.TakeOver(t.Context(), s.Fencer, d.ledger))
+	require.NoError(t, d.TakeOver(t.Context(), d.Lease.Since(), s.Fencer, d.ledger))
 	require.False(t, d.Decides())
 }
 

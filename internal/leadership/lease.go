@@ -142,7 +142,11 @@ func (f *followedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRec
 }
 
 // Create implements resourcelock.Interface.
+//
+// That there is nothing to update says that somebody has deleted the lease. Others may have had
+// it since, and may have deleted it as well: what this process has had is over.
 func (f *followedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	f.lease.held(false, false, time.Time{}, time.Time{})
 	return f.write(ctx, record, f.Interface.Create)
 }
 

@@ -139,6 +139,29 @@ func TestLeaseIsGivenBack(t *testing.T) {
 	require.NotEqual(t, began, w.Since(), "somebody else may have led in between")
 }
 
+// Who finds no lease any more does not know who had one meanwhile: what it had before is over, also
+// if the answer to its own attempt gets lost.
+func TestLeaseIsDeleted(t *testing.T) {
+	w := newWorld()
+	require.NoError(t, w.renew())
+	began := w.time
+	w.pass(time.Second)
+	w.server.takes = func() { require.ErrorIs(t, w.Leads(), ErrNotLeading) }
+	create := func() error {
+		return w.lock.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: us})
+	}
+	require.NoError(t, create())
+	require.NoError(t, w.Leads())
+	require.Equal(t, began.Add(time.Second), w.Since())
+
+	w.pass(time.Second)
+	w.server.err = errors.New("the answer is lost")
+	require.Error(t, create())
+	w.server.takes, w.server.err = func() {}, nil
+	require.NoError(t, w.renew())
+	require.Equal(t, began.Add(2*time.Second), w.Since())
+}
+
 // Others see of a record only in which second it was made, and count from when they saw that first.
 func TestLeaseLastsFromTheSecondShown(t *testing.T) {
 	w := newWorld()

@@ -2,6 +2,7 @@ package harness
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/guard/election"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/registration"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
 	"github.com/quartermaster-dra/quartermaster/manifests"
@@ -46,7 +48,8 @@ func (c *Cluster) installGuard(ctx context.Context, overlay string, policy admis
 }
 
 // StartGuard runs bin/guard with the identity of the manifests, and returns when it has started; it
-// need not decide yet. name is that of its log. ctx bounds only the start.
+// need not decide yet, unless it is the first one of the cluster: that has to wait for the duration of a
+// Lease, which is nobody's business here. name is that of its log. ctx bounds only the start.
 func (c *Cluster) StartGuard(ctx context.Context, name string, args ...string) (*schedulerproc.Process, error) {
 	binary, err := controlplane.FindBinary("guard")
 	if err != nil {
@@ -56,10 +59,30 @@ func (c *Cluster) StartGuard(ctx context.Context, name string, args ...string) (
 	if err != nil {
 		return nil, err
 	}
-	return schedulerproc.Start(ctx, schedulerproc.Options{
+	_, err = c.Client.CoordinationV1().Leases(guardName).Get(ctx, election.LeaseName, metav1.GetOptions{})
+	first := apierrors.IsNotFound(err)
+	process, err := schedulerproc.Start(ctx, schedulerproc.Options{
 		Binary: binary, Kubeconfig: kubeconfig, Flags: true,
 		LogFile:   filepath.Join(c.Logs, name+".log"),
 		ExtraArgs: append([]string{"--register=url", schedulerVerbosity}, args...),
+	})
+	if err != nil || !first {
+		return process, err
+	}
+	if err := c.awaitGuard(ctx); err != nil {
+		return nil, errors.Join(err, process.Stop())
+	}
+	return process, nil
+}
+
+// awaitGuard waits until a guard says by its Lease that it decides.
+func (c *Cluster) awaitGuard(ctx context.Context) error {
+	return Poll(ctx, Patience, func(ctx context.Context) error {
+		lease, err := c.Client.CoordinationV1().Leases(guardName).Get(ctx, election.LeaseName, metav1.GetOptions{})
+		if err == nil && lease.Annotations[election.DecidesAnnotation] == "" {
+			err = fmt.Errorf("the holder of Lease %s/%s does not decide yet", guardName, election.LeaseName)
+		}
+		return err
 	})
 }
 

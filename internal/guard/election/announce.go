@@ -17,13 +17,18 @@ const (
 	DecidesAnnotation = "quartermaster-dra.github.io/decides"
 	// ModeAnnotation is on the Lease: the mode of the guard that decides, "Enforce" or "Warn".
 	ModeAnnotation = "quartermaster-dra.github.io/mode"
+	// OutlastedAnnotation is on the Lease: its UID, as soon as nobody can believe any more that he
+	// has an earlier Lease of that name.
+	OutlastedAnnotation = "quartermaster-dra.github.io/outlasted"
 )
 
-// announcer writes to the Lease, each time that it is renewed, whether its holder decides.
+// announcer writes to the Lease, each time that it is renewed, whether its holder decides, and
+// tells age of each Lease that it sees.
 type announcer struct {
 	coordinationclient.LeasesGetter
 	identity, mode string
 	decides        func() bool
+	age            *age
 }
 
 func (a *announcer) Leases(namespace string) coordinationclient.LeaseInterface {
@@ -35,12 +40,24 @@ type announcedLeases struct {
 	announcer *announcer
 }
 
+func (l *announcedLeases) Get(ctx context.Context, name string, o metav1.GetOptions) (*coordinationv1.Lease, error) {
+	return l.seen(l.LeaseInterface.Get(ctx, name, o))
+}
+
 func (l *announcedLeases) Create(ctx context.Context, lease *coordinationv1.Lease, o metav1.CreateOptions) (*coordinationv1.Lease, error) {
-	return l.LeaseInterface.Create(ctx, l.announcer.announce(lease), o)
+	return l.seen(l.LeaseInterface.Create(ctx, l.announcer.announce(lease), o))
 }
 
 func (l *announcedLeases) Update(ctx context.Context, lease *coordinationv1.Lease, o metav1.UpdateOptions) (*coordinationv1.Lease, error) {
-	return l.LeaseInterface.Update(ctx, l.announcer.announce(lease), o)
+	return l.seen(l.LeaseInterface.Update(ctx, l.announcer.announce(lease), o))
+}
+
+// seen notes an answer of the server.
+func (l *announcedLeases) seen(lease *coordinationv1.Lease, err error) (*coordinationv1.Lease, error) {
+	if err == nil {
+		l.announcer.age.see(lease)
+	}
+	return lease, err
 }
 
 func (a *announcer) announce(lease *coordinationv1.Lease) *coordinationv1.Lease {
@@ -50,6 +67,9 @@ func (a *announcer) announce(lease *coordinationv1.Lease) *coordinationv1.Lease 
 		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, DecidesAnnotation, a.identity)
 	} else {
 		delete(lease.Annotations, DecidesAnnotation)
+	}
+	if a.age.outlasted(lease.UID) {
+		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, OutlastedAnnotation, string(lease.UID))
 	}
 	return lease
 }

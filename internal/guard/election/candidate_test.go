@@ -44,7 +44,7 @@ func TestOnlyCandidatesGetTheLease(t *testing.T) {
 				}
 				return errors.New("the scheduler does not lead")
 			},
-			TakeOver: func(context.Context) error { return nil },
+			TakeOver: func(context.Context, time.Time) error { return nil },
 			Decides:  func() bool { return true },
 			Config: componentbaseconfig.LeaderElectionConfiguration{
 				ResourceNamespace: "guards", ResourceName: LeaseName, LeaseDuration: metav1.Duration{Duration: 15 * time.Second},

@@ -33,19 +33,23 @@ type Election struct {
 	// always so.
 	Candidate func() error
 	// TakeOver makes sure that nothing can come any more of what predecessors have approved. From
-	// its success on the process decides, as long as it has the Lease without a break.
-	TakeOver func(context.Context) error
+	// its success on the process decides in a tenure (see leadership.Lease.Since), as long as it has
+	// the Lease without a break.
+	TakeOver func(ctx context.Context, tenure time.Time) error
 	// Decides reports whether the process decides.
 	Decides func() bool
 	// WhileLeading runs as long as the process has the Lease, nil if there is nothing to do.
 	WhileLeading func(context.Context)
+
+	age age
 }
 
 // Run takes part until the context ends. Who loses the Lease stands for election again.
 func (e *Election) Run(ctx context.Context) error {
+	e.age.duration = e.Config.LeaseDuration.Duration
 	var lock resourcelock.Interface = &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: e.Config.ResourceNamespace, Name: e.Config.ResourceName},
-		Client:     &announcer{LeasesGetter: e.Leases, identity: e.Identity, mode: e.Mode, decides: e.Decides},
+		Client:     &announcer{LeasesGetter: e.Leases, identity: e.Identity, mode: e.Mode, decides: e.Decides, age: &e.age},
 		LockConfig: resourcelock.ResourceLockConfig{Identity: e.Identity},
 	}
 	if e.Candidate != nil {
@@ -78,13 +82,24 @@ func (e *Election) begin(ctx context.Context) {
 	if e.WhileLeading != nil {
 		go e.WhileLeading(ctx)
 	}
+	var waiting time.Time // the tenure of which was said that it waits
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		// The tenure comes first: if it ends meanwhile, all that follows is for nothing.
+		tenure := e.Lease.Since()
 		if e.Decides() || e.Lease.Leads() != nil {
 			return
 		}
-		klog.FromContext(ctx).Info("Got the Lease; finding out what may yet be stored", "identity", e.Identity)
-		if err := e.TakeOver(ctx); err != nil {
-			klog.FromContext(ctx).Error(err, "Lost the Lease before anything was decided", "identity", e.Identity)
+		logger := klog.LoggerWithValues(klog.FromContext(ctx), "identity", e.Identity)
+		if left := e.age.left(); left > 0 {
+			if !waiting.Equal(tenure) {
+				logger.Info("Got the Lease, which is new; waiting as long as the holder of one that was deleted may decide", "wait", left.Round(time.Millisecond))
+				waiting = tenure
+			}
+			return
+		}
+		logger.Info("Got the Lease; finding out what may yet be stored")
+		if err := e.TakeOver(ctx, tenure); err != nil {
+			logger.Error(err, "Lost the Lease before anything was decided")
 		}
 	}, takeoverInterval)
 }

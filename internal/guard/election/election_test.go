@@ -3,6 +3,7 @@ package election
 import (
 	"context"
 	"errors"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	componentbaseconfig "k8s.io/component-base/config"
 	"k8s.io/utils/ptr"
@@ -21,12 +23,34 @@ import (
 // leaseServer has one Lease, and refuses writes that do not rest on its newest version.
 type leaseServer struct {
 	coordinationclient.LeaseInterface
-	mutex   sync.Mutex
-	lease   *coordinationv1.Lease
-	renewed chan struct{} // gets something at each write, if there is room
+	mutex sync.Mutex
+	lease *coordinationv1.Lease
+	// revision is the newest resourceVersion.
+	revision int
+	renewed  chan struct{} // gets something at each write, if there is room
 }
 
-func newLeaseServer() *leaseServer { return &leaseServer{renewed: make(chan struct{}, 1)} }
+// newLeaseServer returns a server with a Lease that nobody has, and that is old enough.
+func newLeaseServer() *leaseServer {
+	s := &leaseServer{renewed: make(chan struct{}, 1)}
+	s.made(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: LeaseName}, Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("")}})
+	s.lease.Annotations = map[string]string{OutlastedAnnotation: string(s.lease.UID)}
+	return s
+}
+
+// made stores a Lease that was not there.
+func (s *leaseServer) made(lease *coordinationv1.Lease) *coordinationv1.Lease {
+	lease = lease.DeepCopy()
+	lease.UID = uuid.NewUUID()
+	return s.put(lease)
+}
+
+// deletes has somebody delete the Lease.
+func (s *leaseServer) deletes() {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.lease = nil
+}
 
 var leaseResource = coordinationv1.Resource("leases")
 
@@ -47,12 +71,15 @@ func (s *leaseServer) Create(_ context.Context, lease *coordinationv1.Lease, _ m
 	if s.lease != nil {
 		return nil, apierrors.NewAlreadyExists(leaseResource, lease.Name)
 	}
-	return s.put(lease), nil
+	return s.made(lease), nil
 }
 
 func (s *leaseServer) Update(_ context.Context, lease *coordinationv1.Lease, _ metav1.UpdateOptions) (*coordinationv1.Lease, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
+	if s.lease == nil {
+		return nil, apierrors.NewNotFound(leaseResource, lease.Name)
+	}
 	if s.lease.ResourceVersion != lease.ResourceVersion {
 		return nil, apierrors.NewConflict(leaseResource, lease.Name, errors.New("it has changed"))
 	}
@@ -61,7 +88,8 @@ func (s *leaseServer) Update(_ context.Context, lease *coordinationv1.Lease, _ m
 
 func (s *leaseServer) put(lease *coordinationv1.Lease) *coordinationv1.Lease {
 	s.lease = lease.DeepCopy()
-	s.lease.ResourceVersion += "1"
+	s.revision++
+	s.lease.ResourceVersion = strconv.Itoa(s.revision)
 	select {
 	case s.renewed <- struct{}{}:
 	default:
@@ -106,19 +134,19 @@ func newCandidate(s *leaseServer, identity string) *candidate {
 			RetryPeriod:   metav1.Duration{Duration: 5 * time.Millisecond},
 		},
 	}}
-	c.TakeOver = func(context.Context) error {
+	c.TakeOver = func(_ context.Context, tenure time.Time) error {
 		c.mutex.Lock()
 		defer c.mutex.Unlock()
 		if c.takeovers++; c.fails != nil {
 			return c.fails
 		}
-		c.decidesIn = c.Lease.Since()
+		c.decidesIn = tenure
 		return nil
 	}
 	c.Decides = func() bool {
 		c.mutex.Lock()
 		defer c.mutex.Unlock()
-		return c.Lease.Leads() == nil && c.decidesIn.Equal(c.Lease.Since())
+		return c.Lease.Leads() == nil && !c.decidesIn.IsZero() && c.decidesIn.Equal(c.Lease.Since())
 	}
 	c.WhileLeading = func(context.Context) {
 		c.mutex.Lock()
@@ -162,7 +190,8 @@ func TestAnnounces(t *testing.T) {
 	eventually(t, "a takeover that is tried again", func() bool { n, _ := c.counted(); return n > 1 })
 	for range 3 { // Also as it is renewed.
 		<-s.renewed
-		require.Equal(t, map[string]string{ModeAnnotation: "Enforce"}, s.annotations())
+		require.Equal(t, "Enforce", s.annotations()[ModeAnnotation])
+		require.NotContains(t, s.annotations(), DecidesAnnotation)
 	}
 	c.mutex.Lock()
 	c.fails = nil
@@ -225,7 +254,7 @@ func TestTakesOverAgainAfterSomebodyElse(t *testing.T) {
 
 func TestAnnounceIsNotForTheLeaseOfOthers(t *testing.T) {
 	t.Parallel()
-	a := &announcer{identity: "a", mode: "Enforce", decides: func() bool { return true }}
+	a := &announcer{identity: "a", mode: "Enforce", decides: func() bool { return true }, age: &age{}}
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{DecidesAnnotation: "b", "other": "kept"}},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To("")},

@@ -31,17 +31,27 @@ type Registrar struct {
 	FailurePolicy admissionregistrationv1.FailurePolicyType
 	// Leads returns why this process is not the one to register; nil if it is.
 	Leads func() error
+	// Decides reports whether this process decides.
+	Decides func() bool
 	// CABundle returns the authorities to trust, in PEM; nil if that is up to somebody else.
 	CABundle func() []byte
 }
 
-// Run keeps the configuration up to date until the context ends.
+// Run keeps the configuration up to date, while this process decides, until the context ends. Before
+// it takes over, it has called Register itself.
 func (r *Registrar) Run(ctx context.Context) {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		if err := r.Ensure(ctx); err != nil && ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "API servers may not ask this guard; trying again")
+		if r.Decides() {
+			r.Register(ctx)
 		}
 	}, interval)
+}
+
+// Register is Ensure for those who go on if it fails: the next attempt is by Run.
+func (r *Registrar) Register(ctx context.Context) {
+	if err := r.Ensure(ctx); err != nil && ctx.Err() == nil {
+		klog.FromContext(ctx).Error(err, "API servers may not ask this guard; trying again")
+	}
 }
 
 // Ensure brings the configuration up to date once.

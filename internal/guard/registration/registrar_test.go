@@ -3,6 +3,8 @@ package registration
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -23,7 +25,7 @@ func newRegistered(t *testing.T, url string) *registered {
 	client := fake.NewClientset()
 	return &registered{&Registrar{
 		Client: client, URL: url, Lease: "guards/lease", FailurePolicy: admissionregistrationv1.Ignore,
-		Leads: func() error { return nil }, CABundle: func() []byte { return []byte("authorities") },
+		Leads: func() error { return nil }, Decides: func() bool { return true }, CABundle: func() []byte { return []byte("authorities") },
 	}, t, client}
 }
 
@@ -148,6 +150,23 @@ func TestOnlyTheLeaderRegisters(t *testing.T) {
 	r.Leads = func() error { return errors.New("not the leader") }
 	require.ErrorContains(t, r.Ensure(t.Context()), "not the leader")
 	require.Equal(t, writes, r.writes())
+}
+
+// Until a guard takes over, API servers are better off with the one that they ask, if any.
+func TestOnlyTheDeciderIsKeptRegistered(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, decides := newRegistered(t, here), false
+		r.Decides = func() bool { return decides }
+		go r.Run(t.Context())
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Zero(t, r.writes())
+		decides = true
+		time.Sleep(interval)
+		synctest.Wait()
+		require.Equal(t, 1, r.writes())
+	})
 }
 
 func TestCheck(t *testing.T) {

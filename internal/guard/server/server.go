@@ -105,16 +105,19 @@ func serve(ctx context.Context, config *Config, holdings *Holdings, registrar *r
 	if config.Started != nil {
 		config.Started(ctx)
 	}
-	registrar.Leads = deciding.Lease.Leads
+	registrar.Leads, registrar.Decides = deciding.Lease.Leads, deciding.Decides
 	fencer := &guard.Fencer{Claims: config.Client.ResourceV1(), RequestTimeout: config.RequestTimeout}
 	standing := &election.Election{
 		Leases: config.Leases.CoordinationV1(), Identity: config.Identity, Mode: string(config.Mode), Config: config.Election,
 		Lease: deciding.Lease, Candidate: config.Candidate,
-		TakeOver: func(ctx context.Context) error {
+		TakeOver: func(ctx context.Context, tenure guard.Tenure) error {
 			if err := holdings.Sync(ctx); err != nil {
 				return err
 			}
-			return deciding.TakeOver(ctx, fencer, holdings.Ledger)
+			// First, so that API servers ask from before the claims are fenced: what they let pass
+			// until then rests on versions from before.
+			registrar.Register(ctx)
+			return deciding.TakeOver(ctx, tenure, fencer, holdings.Ledger)
 		},
 		Decides: deciding.Decides,
 		WhileLeading: func(ctx context.Context) {
