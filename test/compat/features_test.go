@@ -27,7 +27,7 @@ func TestAlternatives(t *testing.T) {
 	claim := builder.Claim("either", builder.FirstAvailable("gpu",
 		s.Want(3).Named("many"), s.Want(2).Named("few"))).Obj()
 	if !tested.alternatives {
-		_, err := cluster.Client.ResourceV1().ResourceClaims(s.Name).Create(t.Context(), claim, metav1.CreateOptions{})
+		_, err := cluster.Client.ResourceV1().ResourceClaims(s.Name).Create(t.Context(), builder.Unsaved(s.Name, claim.DeepCopy()), metav1.CreateOptions{})
 		require.True(t, apierrors.IsInvalid(err), "the server drops the alternatives, and then there is no request left: %v", err)
 		return
 	}

@@ -41,9 +41,8 @@ func evictedPod(t *testing.T, e *environment, name string) func(context.Context)
 func (e *environment) createAllocated(t *testing.T, name, pool string) {
 	t.Helper()
 	claims := e.client.ResourceV1().ResourceClaims(namespace)
-	claim := builder.Claim(name, builder.Request("device", deviceClass)).In(namespace).Allocated(pool, "device")
+	claim := builder.Unsaved(namespace, builder.Claim(name, builder.Request("device", deviceClass)).Allocated(pool, "device"))
 	status := claim.Status
-	claim.UID, claim.ResourceVersion = "", ""
 	claim, err := claims.Create(t.Context(), claim, metav1.CreateOptions{})
 	require.NoError(t, err)
 	pod, err := e.client.CoreV1().Pods(namespace).Get(t.Context(), name, metav1.GetOptions{})

@@ -115,8 +115,7 @@ func needs(node, processors string) func(*corev1.Pod) {
 
 // podWithDevice is a pod whose claim has to be allocated.
 func podWithDevice(t *testing.T, e *environment, name string) func(context.Context) error {
-	claim := builder.Claim(name, builder.Request("device", deviceClass)).In(namespace).Obj()
-	claim.UID, claim.ResourceVersion = "", ""
+	claim := builder.Unsaved(namespace, builder.Claim(name, builder.Request("device", deviceClass)).Obj())
 	_, err := e.client.ResourceV1().ResourceClaims(namespace).Create(t.Context(), claim, metav1.CreateOptions{})
 	require.NoError(t, err)
 	e.createPod(t, name, func(pod *corev1.Pod) {

@@ -97,14 +97,14 @@ func (b *blind) conflict(ctx context.Context, name, profile string) error {
 // allocateAgain makes a pod that is bound with a claim that has devices of another one. It
 // returns the UID of the claim.
 func (b *blind) allocateAgain(ctx context.Context, name string, allocation *resourceapi.AllocationResult) (types.UID, error) {
-	pod := b.space.Pod(name, builder.Uses(name))
+	pod := builder.Unsaved(b.space.Name, b.space.Pod(name, builder.Uses(name)))
 	pod.Spec.SchedulerName, pod.Spec.TerminationGracePeriodSeconds = blindPrefix+"scheduler", new(int64)
 	pods, claims := cluster.Client.CoreV1().Pods(b.space.Name), cluster.Client.ResourceV1().ResourceClaims(b.space.Name)
 	pod, err := pods.Create(ctx, pod, metav1.CreateOptions{})
 	if err != nil {
 		return "", err
 	}
-	claim := builder.Claim(name, b.space.Want(1)).Obj()
+	claim := builder.Unsaved(b.space.Name, builder.Claim(name, b.space.Want(1)).Obj())
 	claim.Finalizers = []string{resourceapi.Finalizer}
 	if claim, err = claims.Create(ctx, claim, metav1.CreateOptions{}); err != nil {
 		return "", err
