@@ -184,6 +184,7 @@ func (pl *Quartermaster) follow(ctx context.Context) error {
 	pl.state.Wakes(pl.events)
 	pl.state.report(pl, ctx)
 	pl.state.looking.Do(func() { go pl.state.guard.Run(ctx) })
+	context.AfterFunc(ctx, func() { forget(pl.handle.SharedInformerFactory()) })
 	return nil
 }
 

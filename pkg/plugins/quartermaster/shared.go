@@ -53,6 +53,13 @@ func StateOf(factory informers.SharedInformerFactory) *clusterstate.State {
 	return nil
 }
 
+// forget drops what profiles share whose scheduler has ended: the process may go on, with another one.
+func forget(factory informers.SharedInformerFactory) {
+	states.Lock()
+	defer states.Unlock()
+	delete(states.byFactory, factory)
+}
+
 // sharedBy returns what the profiles with that handle's informers share.
 func sharedBy(handle fwk.Handle, gates feature.Features) (*shared, error) {
 	factory := handle.SharedInformerFactory()
