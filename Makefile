@@ -24,6 +24,8 @@ EXPRESSIONS ?= 2000
 # What bench-perf runs: workloads by a regular expression, and how often each.
 WORKLOADS ?= .
 ROUNDS ?= 1
+# What bench-guard runs, of the workloads where devices are taken.
+GUARD_WORKLOADS ?= ClaimTemplate/full_500nodes
 # The pure packages of the benchmarks' module, which are tested with the rest.
 PERF_UNIT_PACKAGES := ./workload ./report ./cluster ./cpuprofile ./timing ./process
 # What steps through millions of states, one after the other: nothing in it can race, and the
@@ -130,6 +132,10 @@ bench-publish: bench-allocator bench-selectors bench-state bench-published-workl
 .PHONY: bench-published-workloads
 bench-published-workloads: bin/etcd
 	@GO='$(GO)' hack/bench bin/bench -selection published.txt -rounds $(ROUNDS)
+
+.PHONY: bench-guard
+bench-guard: bin/etcd bin/guard ## run ClaimTemplate/full_500nodes beside another scheduler's allocations: as shipped, with settling off, and with a guard (minutes)
+	@GO='$(GO)' hack/bench bin/bench -workloads '$(GUARD_WORKLOADS)' -rounds $(ROUNDS) -guard "$(CURDIR)/bin/guard"
 
 .PHONY: bench-selectors
 bench-selectors: ## measure what EXPRESSIONS distinct expressions, one a pod, cost in time and memory (minutes)

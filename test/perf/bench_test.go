@@ -1,6 +1,7 @@
 package perf
 
 import (
+	"context"
 	"regexp"
 	"slices"
 	"testing"
@@ -10,6 +11,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/perf/timing"
 	"github.com/quartermaster-dra/quartermaster/test/perf/workload"
 
+	"k8s.io/apimachinery/pkg/runtime"
+	fwk "k8s.io/kube-scheduler/framework"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 )
 
@@ -20,6 +23,8 @@ type subject struct {
 	factory     frameworkruntime.PluginFactory
 	// takenBy is the field manager that has allocated the devices which are taken beforehand.
 	takenBy string
+	// guarded is whether API servers ask a guard about allocations.
+	guarded bool
 }
 
 // another is the field manager of a scheduler that is not ours.
@@ -31,7 +36,16 @@ var (
 	// besidePlugin is ours where another scheduler has taken the devices, as usual for a
 	// second scheduler. It has a row of its own where devices are taken.
 	besidePlugin = subject{label: "quartermaster-beside", name: quartermaster.Name, factory: quartermaster.New, takenBy: another}
+	// unsettledPlugin and guardedPlugin are besidePlugin without settling: it is off, or there is a guard.
+	// They are measured if there is -guard.
+	unsettledPlugin = subject{label: "quartermaster-unsettled", name: quartermaster.Name, factory: unsettled, takenBy: another}
+	guardedPlugin   = subject{label: "quartermaster-guarded", name: quartermaster.Name, factory: quartermaster.New, takenBy: another, guarded: true}
 )
+
+// unsettled makes our plugin, which does not settle beside other schedulers.
+func unsettled(ctx context.Context, _ runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+	return quartermaster.New(ctx, &runtime.Unknown{Raw: []byte("settleTime: 0s")}, handle)
+}
 
 // BenchmarkWorkloads runs each workload with each plugin. Rounds alternate which of
 // them is first, so that what one leaves in the process does not always meet the
@@ -83,6 +97,9 @@ func order(w workload.Workload, round int) []subject {
 	subjects := []subject{inTreePlugin, quartermasterPlugin}
 	if w.OccupiedClaims > 0 {
 		subjects = append(subjects, besidePlugin)
+		if *guardFlag != "" {
+			subjects = append(subjects, unsettledPlugin, guardedPlugin)
+		}
 	}
 	if round%2 == 1 {
 		slices.Reverse(subjects)

@@ -19,6 +19,7 @@ var (
 	workloadsFlag = flag.String("workloads", ".", "regular expression of the workloads to run, matched against CASE/WORKLOAD")
 	selectionFlag = flag.String("selection", "", "file with the names of the workloads to run, one a line; all that -workloads matches if empty")
 	onlyShort     = flag.Bool("only-short", false, "run only the workloads that are marked as short")
+	guardFlag     = flag.String("guard", "", "path of bin/guard: where devices are taken, our plugin is also measured with it, and with settling off")
 	roundsFlag    = flag.Int("rounds", 1, "how often each workload is run with each plugin; medians are printed")
 )
 
@@ -97,7 +98,8 @@ func writeResults(directory string) error {
 		return fmt.Errorf("write the table of results: %w", err)
 	}
 	_, _ = fmt.Fprintln(console)
-	err = report.Write(io.MultiWriter(console, file), measured.Results, inTreePlugin.label, quartermasterPlugin.label, besidePlugin.label)
+	err = report.Write(io.MultiWriter(console, file), measured.Results, inTreePlugin.label, quartermasterPlugin.label, besidePlugin.label,
+		unsettledPlugin.label, guardedPlugin.label)
 	if err := errors.Join(err, file.Close()); err != nil {
 		return fmt.Errorf("write the table of results: %w", err)
 	}

@@ -23,6 +23,8 @@ type preparation struct {
 	w        workload.Workload
 	// takenBy is the field manager of the claims that occupy devices.
 	takenBy string
+	// guardLog is where the guard writes its log to; "" if there is to be none.
+	guardLog string
 
 	// calls is the number of createNodes operations so far.
 	calls int
@@ -60,6 +62,11 @@ func (p *preparation) nodesCreated(tCtx ktesting.TContext, _ *scheduler.Schedule
 	claims, err := cluster.Occupying(slices, p.w.OccupiedClaims, max(p.c.Occupied.DevicesPerClaim, 1), p.c.Occupied.ClaimsPerNode)
 	if err != nil || len(claims) == 0 {
 		return err
+	}
+	if p.guardLog != "" {
+		if err := startGuard(tCtx, p.guardLog); err != nil {
+			return err
+		}
 	}
 	if err := cluster.Occupy(tCtx, tCtx.Client(), claims, p.takenBy); err != nil {
 		return err

@@ -45,6 +45,9 @@ func run(b *testing.B, c workload.Case, w workload.Workload, plugin subject) {
 	recorder := timing.NewRecorder(workload.Namespace)
 	window := &window{recorder: recorder}
 	preparation := &preparation{recorder: recorder, c: c, w: w, takenBy: plugin.takenBy}
+	if plugin.guarded {
+		preparation.guardLog = filepath.Join(directory, "guard.log")
+	}
 	finished := b.Run("run", func(b *testing.B) {
 		scheduler_perf.RunBenchmarkPerfScheduling(b, config, "quartermaster",
 			frameworkruntime.Registry{plugin.name: timing.Factory(plugin.name, recorder, plugin.factory)},
