@@ -32,16 +32,20 @@ const (
 type blind struct {
 	space   *harness.Space
 	reports *reports
+	// profile is the scheduler of the pods that come first.
+	profile string
 	// evicts says that the pod that came later has to be evicted after that.
 	evicts bool
 	made   atomic.Int64
 }
 
+func (b *blind) String() string { return fmt.Sprintf("%d conflicts made blindly", b.made.Load()) }
+
 // run makes one conflict after the other until the context is done.
-func (b *blind) run(ctx context.Context, profile string) error {
+func (b *blind) run(ctx context.Context) error {
 	for i := 0; ctx.Err() == nil; i++ {
 		// A conflict that has begun is brought to its end.
-		if err := b.conflict(b.space.T.Context(), fmt.Sprintf("%s%d", blindPrefix, i), profile); err != nil {
+		if err := b.conflict(b.space.T.Context(), fmt.Sprintf("%s%d", blindPrefix, i)); err != nil {
 			return fmt.Errorf("conflict %s%d: %w", blindPrefix, i, err)
 		}
 		b.made.Add(1)
@@ -51,10 +55,10 @@ func (b *blind) run(ctx context.Context, profile string) error {
 }
 
 // conflict makes one, waits until it is reported, and removes it.
-func (b *blind) conflict(ctx context.Context, name, profile string) error {
+func (b *blind) conflict(ctx context.Context, name string) error {
 	first, second := name+"-first", name+"-second"
 	pod := b.space.Pod(first, builder.Uses(first))
-	pod.Spec.SchedulerName = profile
+	pod.Spec.SchedulerName = b.profile
 	for _, err := range []error{
 		cluster.Objects.Create(ctx, b.space.Name, builder.Claim(first, b.space.Want(1)).Obj()),
 		cluster.Objects.Create(ctx, b.space.Name, pod),

@@ -34,12 +34,27 @@ const (
 	republishing = 200 * time.Millisecond
 )
 
+// shared is the kind of claim that several pods use; all others are the names of templates.
+const shared = ""
+
+// intruder is somebody who writes what no scheduler should.
+type intruder interface {
+	fmt.Stringer
+	run(ctx context.Context) error
+}
+
 // churn are the pods that come and go.
 type churn struct {
 	space    *harness.Space
 	reports  *reports
-	blind    *blind
+	intruder intruder
+	// evicts is set if pods may be evicted.
+	evicts   bool
 	profiles []string
+	// kinds of claims are as frequent as they are here.
+	kinds []string
+	// pools are the names of slices, a pool after the other.
+	pools [][]string
 	// bound counts pods by profile.
 	bound       map[string]*atomic.Int64
 	sets        atomic.Int64
@@ -49,8 +64,8 @@ type churn struct {
 	errs  []error
 }
 
-func newChurn(s *harness.Space, r *reports, b *blind) *churn {
-	c := &churn{space: s, reports: r, blind: b, profiles: profilesOf(r.ours), bound: make(map[string]*atomic.Int64)}
+func newChurn(s *harness.Space, r *reports, i intruder, kinds ...string) *churn {
+	c := &churn{space: s, reports: r, intruder: i, kinds: kinds, profiles: profilesOf(r.ours), bound: make(map[string]*atomic.Int64)}
 	for _, profile := range c.profiles {
 		c.bound[profile] = new(atomic.Int64)
 	}
@@ -62,8 +77,8 @@ func (c *churn) String() string {
 	for _, profile := range c.profiles {
 		bound = append(bound, fmt.Sprintf("%s %d", profile, c.bound[profile].Load()))
 	}
-	return fmt.Sprintf("%d sets of pods came and went; bound: %s; %d new generations of slices; %d conflicts made blindly",
-		c.sets.Load(), strings.Join(bound, ", "), c.generations.Load(), c.blind.made.Load())
+	return fmt.Sprintf("%d sets of pods came and went; bound: %s; %d new generations of pools; %s",
+		c.sets.Load(), strings.Join(bound, ", "), c.generations.Load(), c.intruder)
 }
 
 func (c *churn) err() error { return errors.Join(c.errs...) }
@@ -93,7 +108,7 @@ func (c *churn) start(ctx context.Context) <-chan struct{} {
 	}
 	busy.Go(func() { c.republish(ctx) })
 	busy.Go(func() {
-		if err := c.blind.run(ctx, c.reports.ours[0].Profile); err != nil {
+		if err := c.intruder.run(ctx); err != nil {
 			c.failed(err)
 		}
 	})
@@ -107,11 +122,9 @@ func (c *churn) start(ctx context.Context) <-chan struct{} {
 
 // set creates pods, waits until all run, lets them run for a while and deletes them.
 func (c *churn) set(ctx context.Context, name string, random *rand.Rand) error {
-	count, uses := 1, builder.FromTemplate("one")
-	switch random.IntN(4) {
-	case 0:
-		uses = builder.FromTemplate("two")
-	case 1:
+	kind := c.kinds[random.IntN(len(c.kinds))]
+	count, uses := 1, builder.FromTemplate(kind)
+	if kind == shared {
 		count, uses = 2+random.IntN(sharers-1), builder.Uses(name)
 		claim := builder.Claim(name, c.space.Want(1)).Obj()
 		if err := cluster.Objects.Create(ctx, c.space.Name, claim); err != nil {
@@ -149,7 +162,7 @@ func (c *churn) create(ctx context.Context, name, profile string, uses []corev1.
 func (c *churn) allRun(ctx context.Context, names []string) error {
 	for _, name := range names {
 		pod, err := c.space.KnownPod(name)
-		if c.blind.evicts && apierrors.IsNotFound(err) && c.wasEvicted(ctx, name) {
+		if c.evicts && apierrors.IsNotFound(err) && c.wasEvicted(ctx, name) {
 			continue
 		}
 		if err != nil {
@@ -202,13 +215,7 @@ func (c *churn) remove(ctx context.Context, names []string) error {
 // republish has the drivers of all nodes publish their devices anew, in turn.
 func (c *churn) republish(ctx context.Context) {
 	for i := 0; ctx.Err() == nil; i++ {
-		node := i % nodes
-		slices := cluster.Client.ResourceV1().ResourceSlices()
-		slice, err := slices.Get(ctx, c.space.Slice(node).Obj().Name, metav1.GetOptions{})
-		if err == nil {
-			slice.Spec.Pool.Generation++
-			_, err = slices.Update(ctx, slice, metav1.UpdateOptions{})
-		}
+		err := c.renew(ctx, c.pools[i%len(c.pools)])
 		if err == nil {
 			c.generations.Add(1)
 		} else if ctx.Err() == nil {
@@ -217,6 +224,22 @@ func (c *churn) republish(ctx context.Context) {
 		}
 		pause(ctx, republishing)
 	}
+}
+
+// renew publishes a pool anew, slice by slice: in between it is incomplete.
+func (c *churn) renew(ctx context.Context, pool []string) error {
+	slices := cluster.Client.ResourceV1().ResourceSlices()
+	for _, name := range pool {
+		slice, err := slices.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		slice.Spec.Pool.Generation++
+		if _, err := slices.Update(ctx, slice, metav1.UpdateOptions{}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // pause is how load is spread over time; nothing depends on its length.

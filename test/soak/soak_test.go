@@ -45,7 +45,12 @@ func soak(t *testing.T, name string, policy quartermaster.ConflictPolicy) {
 	}
 
 	r := newReports(s, ours, enough)
-	c := newChurn(s, r, &blind{space: s, reports: r, evicts: evicts})
+	b := &blind{space: s, reports: r, profile: ours[0].Profile, evicts: evicts}
+	c := newChurn(s, r, b, "one", "one", "two", shared)
+	c.evicts = evicts
+	for node := range nodes {
+		c.pools = append(c.pools, []string{s.Slice(node).Obj().Name})
+	}
 	d := newDetective(s, r)
 	u := newUsage(s, ours)
 	ctx, stop := context.WithTimeout(t.Context(), duration(t)/2)
@@ -62,7 +67,7 @@ func soak(t *testing.T, name string, policy quartermaster.ConflictPolicy) {
 	t.Log(c)
 	t.Log(d)
 	require.NoError(t, c.err())
-	require.Positive(t, c.blind.made.Load(), "no conflict was made, reported and removed")
+	require.Positive(t, b.made.Load(), "no conflict was made, reported and removed")
 	for _, profile := range c.profiles {
 		assert.Positive(t, c.bound[profile].Load(), "pods of %s that were bound", profile)
 	}
