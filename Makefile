@@ -36,6 +36,9 @@ TEST_PARALLEL ?= 2
 # How many runs `make beside` makes of each kind, and how long `make soak` takes.
 BESIDE_RUNS ?= 10
 SOAK_DURATION ?= 10m
+# How often `make guard` replaces guards in each burst, and how long each attack goes on.
+GUARD_REPLACEMENTS ?= 20
+GUARD_ATTACK ?= 10s
 UNIT_TIMEOUT ?= 10m
 INTEGRATION_TIMEOUT ?= 20m
 # The Kubernetes releases of test-compat. Each has a module in test/compat, named after
@@ -112,7 +115,7 @@ test-integration: build bin/kube-scheduler bin/kubectl ## run the tests that sta
 # Their control planes are built in modules of their own, which are not among those that
 # verify-modules looks at: that would download all that these releases depend on.
 .PHONY: test-compat
-test-compat: build $(foreach r,$(COMPAT_RELEASES),bin/compat/kube-apiserver-$(r) bin/compat/kube-controller-manager-$(r)) ## run core tests on the older releases COMPAT_RELEASES (the first time, 10 minutes for each)
+test-compat: build $(foreach r,$(COMPAT_RELEASES),bin/compat/kube-apiserver-$(r) bin/compat/kube-controller-manager-$(r) bin/compat/kube-scheduler-$(r)) ## run core tests on the older releases COMPAT_RELEASES (the first time, 10 minutes for each)
 	@GO='$(GO)' hack/test-compat -timeout $(INTEGRATION_TIMEOUT) -- $(COMPAT_RELEASES)
 
 .PHONY: beside
@@ -122,6 +125,10 @@ beside: build bin/kube-scheduler ## run two schedulers side by side on the same 
 .PHONY: soak
 soak: build bin/kube-scheduler ## run four schedulers on the same devices for SOAK_DURATION, with pods that come and go
 	@SOAK_DURATION=$(SOAK_DURATION) $(GO) test -v -count=1 -timeout 0 ./test/soak
+
+.PHONY: guard
+guard: build bin/kube-scheduler ## kill, pause and replace guards GUARD_REPLACEMENTS times during bursts, and attack one for GUARD_ATTACK (minutes)
+	@GUARD_REPLACEMENTS=$(GUARD_REPLACEMENTS) GUARD_ATTACK=$(GUARD_ATTACK) $(GO) test -v -count=1 -timeout 60m ./test/guard
 
 .PHONY: bench
 bench: bench-allocator bench-selectors bench-state bench-perf bench-process ## run all benchmarks, beside upstream's code (hours)
@@ -134,7 +141,8 @@ bench-published-workloads: bin/etcd
 	@GO='$(GO)' hack/bench bin/bench -selection published.txt -rounds $(ROUNDS)
 
 .PHONY: bench-guard
-bench-guard: bin/etcd bin/guard ## run ClaimTemplate/full_500nodes beside another scheduler's allocations: as shipped, with settling off, and with a guard (minutes)
+bench-guard: build bin/etcd bin/kube-scheduler ## measure the guard: its latency, and workloads beside another scheduler's allocations as shipped, with settling off, and with a guard (minutes)
+	@GUARD_LATENCY_SECONDS=10 $(GO) test -v -count=1 -run '^TestLatency$$' ./test/guard
 	@GO='$(GO)' hack/bench bin/bench -workloads '$(GUARD_WORKLOADS)' -rounds $(ROUNDS) -guard "$(CURDIR)/bin/guard"
 
 .PHONY: bench-selectors
@@ -232,9 +240,9 @@ bin/kube-scheduler bin/kubectl: bin/%: go.mod go.sum | bin
 	@$(GO_BUILD) -v -ldflags '$(STOCK_LDFLAGS)' -o $@ k8s.io/kubernetes/cmd/$*
 	@touch $@
 
-# Control planes of other releases, for test-compat.
+# Control planes and schedulers of other releases, for test-compat.
 define compat_rule
-bin/compat/kube-apiserver-$(1) bin/compat/kube-controller-manager-$(1): bin/compat/%-$(1): test/compat/$(basename $(1))/go.mod test/compat/$(basename $(1))/go.sum | bin
+bin/compat/kube-apiserver-$(1) bin/compat/kube-controller-manager-$(1) bin/compat/kube-scheduler-$(1): bin/compat/%-$(1): test/compat/$(basename $(1))/go.mod test/compat/$(basename $(1))/go.sum | bin
 	@echo "build: $$@ (minutes, if nothing is cached)"
 	@$$(GO_BUILD) -C test/compat/$(basename $(1)) -v -ldflags '-s -w $$(call set_version,gitMajor=1 gitMinor=$$(patsubst 1.%,%,$(basename $(1))) gitVersion=v$(1))' -o ../../../$$@ k8s.io/kubernetes/cmd/$$*
 	@touch $$@

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -78,6 +79,15 @@ func (s *Scheduler) ReadMetrics(ctx context.Context) (Metrics, error) {
 // ReadGuardMetrics asks a guard's port, which tells everybody who reaches it.
 func ReadGuardMetrics(ctx context.Context, guard *schedulerproc.Process) (Metrics, error) {
 	return readMetrics(ctx, guard.Address(), "")
+}
+
+// ReadAPIServerMetrics asks the API server.
+func (c *Cluster) ReadAPIServerMetrics(ctx context.Context) (Metrics, error) {
+	text, err := c.Client.Discovery().RESTClient().Get().AbsPath("/metrics").Do(ctx).Raw()
+	if err != nil {
+		return nil, fmt.Errorf("metrics of the API server: %w", err)
+	}
+	return parseMetrics(bytes.NewReader(text))
 }
 
 func readMetrics(ctx context.Context, address, authorization string) (Metrics, error) {
