@@ -15,7 +15,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -46,7 +45,7 @@ func TestGuarded(t *testing.T) {
 			unguarded[qps], _ = playPairing(t, "unguarded", stockBesideStock, qps)
 		}
 	}
-	startGuard(t, "guard")
+	cluster.UseGuard(t, "guard")
 	for name := range pairings {
 		for _, qps := range limits {
 			t.Run(fmt.Sprintf("%s, %d requests a second", name, qps), func(t *testing.T) {
@@ -114,20 +113,6 @@ func reviews(t *testing.T, guard *harness.Scheduler) int {
 	metrics, err := guard.ReadMetrics(t.Context())
 	require.NoError(t, err)
 	return int(metrics.Sum("quartermaster_guard_review_duration_seconds_count", "allocates", "true", "answer", "allowed"))
-}
-
-// startGuard has API servers ask a guard until the test ends, and allow nothing without it.
-func startGuard(t *testing.T, name string, args ...string) *schedulerproc.Process {
-	t.Helper()
-	require.NoError(t, cluster.InstallGuard(t.Context(), admissionregistrationv1.Fail))
-	process, err := cluster.StartGuard(t.Context(), name, args...)
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		require.NoError(t, process.Err(), "the guard ended although nobody asked it to")
-		require.NoError(t, cluster.RemoveGuard(context.WithoutCancel(t.Context())))
-		require.NoError(t, process.Stop())
-	})
-	return process
 }
 
 // startTogether is run with schedulers that are started at once when all pods wait.

@@ -51,6 +51,10 @@ type Cluster struct {
 	// Logs is the folder of all logs.
 	Logs string
 
+	// release and gates are those of the control plane; "" is our own.
+	release string
+	gates   map[string]bool
+
 	history       *history
 	names         uniqueNames
 	metrics       metricsAccount
@@ -74,7 +78,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{ControlPlane: cp, Logs: dir, history: newHistory()}
+	c := &Cluster{ControlPlane: cp, Logs: dir, release: o.ControlPlane.Release, gates: o.ControlPlane.FeatureGates, history: newHistory()}
 	if err := c.setUp(ctx); err != nil {
 		return nil, errors.Join(err, cp.Stop())
 	}

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"testing"
 
+	"github.com/stretchr/testify/require"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -84,6 +86,20 @@ func (c *Cluster) awaitGuard(ctx context.Context) error {
 		}
 		return err
 	})
+}
+
+// UseGuard has API servers ask a guard until the test ends, and allow nothing without it.
+func (c *Cluster) UseGuard(t *testing.T, name string, args ...string) *schedulerproc.Process {
+	t.Helper()
+	require.NoError(t, c.InstallGuard(t.Context(), admissionregistrationv1.Fail))
+	process, err := c.StartGuard(t.Context(), name, args...)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, process.Err(), "the guard ended although nobody asked it to")
+		require.NoError(t, c.RemoveGuard(context.WithoutCancel(t.Context())))
+		require.NoError(t, process.Stop())
+	})
+	return process
 }
 
 // GuardArgs are the arguments of a scheduler that is the guard as well, at a port that was free a

@@ -21,7 +21,7 @@ const (
 	stockConfig = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 )
 
-// StartStockScheduler runs an unchanged kube-scheduler for the pods of the default
+// StartStockScheduler runs an unchanged kube-scheduler, of the release of the control plane, for the pods of the default
 // scheduler, under an identity of its own with the rights that every cluster has for
 // it. name is that of its log. ctx bounds only the start.
 func (c *Cluster) StartStockScheduler(ctx context.Context, name string) (*Scheduler, error) {
@@ -53,7 +53,13 @@ func (c *Cluster) startStock(ctx context.Context, options schedulerproc.Options)
 	if options.Kubeconfig, err = c.StockKubeconfig(ctx); err != nil {
 		return nil, fmt.Errorf("make the identity of the stock scheduler: %w", err)
 	}
-	process, err := c.StartProcess(ctx, "kube-scheduler", options)
+	binary := "kube-scheduler"
+	if c.release != "" {
+		// That of the same release, which has no gate of the API server that is not its own.
+		binary = "compat/kube-scheduler-" + c.release
+		options.FeatureGates = c.gates
+	}
+	process, err := c.StartProcess(ctx, binary, options)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 // create creates an object; a namespaced one in the namespace. Where the server does not
@@ -17,6 +18,7 @@ func (c *Cluster) create(ctx context.Context, namespace string, object runtime.O
 	if apiversions.Of(c.Client) == nil {
 		return c.Objects.Create(ctx, namespace, object)
 	}
+	object = unsaved(namespace, object)
 	if c.hasAlpha2() {
 		if created, err := c.createAlpha2(ctx, namespace, object); created {
 			return err
@@ -39,6 +41,24 @@ func (c *Cluster) create(ctx context.Context, namespace string, object runtime.O
 		return c.Objects.Create(ctx, namespace, object)
 	}
 	return err
+}
+
+// unsaved is an object as a server takes it, see builder.Unsaved.
+func unsaved(namespace string, object runtime.Object) runtime.Object {
+	switch o := object.DeepCopyObject().(type) {
+	case *resourceapi.DeviceClass:
+		return builder.Unsaved("", o)
+	case *resourceapi.ResourceSlice:
+		return builder.Unsaved("", o)
+	case *resourceapi.ResourceClaim:
+		return builder.Unsaved(namespace, o)
+	case *resourceapi.ResourceClaimTemplate:
+		return builder.Unsaved(namespace, o)
+	case *corev1.Pod:
+		return builder.Unsaved(namespace, o)
+	default:
+		return object
+	}
 }
 
 // delete is the reverse of create.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
@@ -18,7 +17,7 @@ import (
 // TestSoakGuarded is TestSoak with a guard, and with devices that draw on counters or have shares as
 // well: nothing is ever handed out twice or overdrawn, by whichever scheduler.
 func TestSoakGuarded(t *testing.T) {
-	startGuard(t)
+	cluster.UseGuard(t, "guard")
 	s := cluster.NewSpace(t, "soak-guarded", "", nodes)
 	pools := publishAllKinds(s)
 	ours := startSchedulers(s, quartermaster.ReportConflicts)
@@ -50,19 +49,6 @@ func TestSoakGuarded(t *testing.T) {
 	}
 	u.judge(t)
 	allFree(s, ours)
-}
-
-// startGuard has API servers ask a guard until the test ends, and allow nothing without it.
-func startGuard(t *testing.T) {
-	t.Helper()
-	require.NoError(t, cluster.InstallGuard(t.Context(), admissionregistrationv1.Fail))
-	guard, err := cluster.StartGuard(t.Context(), "guard")
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		require.NoError(t, guard.Err(), "the guard ended although nobody asked it to")
-		require.NoError(t, cluster.RemoveGuard(context.WithoutCancel(t.Context())))
-		require.NoError(t, guard.Stop())
-	})
 }
 
 // guardInPlace is nil when a scheduler knows that a guard decides.

@@ -1,4 +1,4 @@
-// kube-apiserver and kube-controller-manager of Kubernetes 1.30.4, for "make
+// kube-apiserver, kube-controller-manager and kube-scheduler of Kubernetes 1.30.4, for "make
 // test-compat", which builds them into bin/compat. A module of its own: none of its
 // versions are ours.
 module github.com/quartermaster-dra/quartermaster/test/compat/1.30
@@ -10,6 +10,7 @@ godebug default=go1.26
 tool (
 	k8s.io/kubernetes/cmd/kube-apiserver
 	k8s.io/kubernetes/cmd/kube-controller-manager
+	k8s.io/kubernetes/cmd/kube-scheduler
 )
 
 require (
