@@ -22,13 +22,14 @@ func (e *HeldError) Error() string {
 }
 
 // held returns an error if somebody else uses a device that the allocation
-// needs for itself, or has for himself a device that it wants to share.
+// needs for itself, or has for himself a device that it wants to share, or has that very
+// share: its ID is how drivers and other schedulers tell shares of a device apart (KEP-5075).
 func (l *Ledger) held(ref ClaimRef, allocation *resourceapi.AllocationResult) error {
 	for result := range Used(allocation) {
 		usage := l.Pool(PoolOf(result)).Device(result.Device)
 		holders := usage.Holders
-		if result.ShareID == nil {
-			for _, share := range usage.Shares {
+		for _, share := range usage.Shares {
+			if result.ShareID == nil || *result.ShareID == share.ID {
 				holders = append(holders[:len(holders):len(holders)], share.Holder)
 			}
 		}

@@ -87,6 +87,8 @@ func TestShares(t *testing.T) {
 	var held *ledger.HeldError
 	exclusive := b.Claim("z").Allocated("a", "nic-0")
 	require.ErrorAs(t, l.AddInFlight(ledger.RefTo(exclusive), "pod", exclusive.Status.Allocation), &held)
+	require.ErrorAs(t, l.AddInFlight(ledger.RefTo(exclusive), "pod", shared("z", "s2").Status.Allocation), &held)
+	require.Equal(t, "y", held.Holder.Name, "the share is that of another claim")
 	require.NoError(t, l.AddInFlight(ledger.RefTo(exclusive), "pod", shared("z", "s3").Status.Allocation))
 	refresh(l, "x", nil)
 	require.Equal(t, []string{"nic-0: share s2 of y share s3 of z"}, holders(l, "a"))
