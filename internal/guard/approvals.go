@@ -75,6 +75,16 @@ func (b *Book) Approvals() []Approval {
 	return approvals
 }
 
+// exists reports whether the watch, or the approval of an earlier request, has shown that there is a
+// claim with that name and UID at that version.
+func (b *Book) exists(r *Request) bool {
+	if state := b.ledger.State(r.Claim.UID); state.Version == r.Version && state.Ref == r.Claim {
+		return true
+	}
+	approval := b.approvals[r.Claim.UID]
+	return approval != nil && approval.Claim == r.Claim && approval.Version == r.Version
+}
+
 // isOver reports whether an approval cannot be carried out any more, or has been.
 func (b *Book) isOver(approval *Approval) bool {
 	state := b.ledger.State(approval.Claim.UID)

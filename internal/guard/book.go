@@ -26,6 +26,8 @@ type Request struct {
 	Before, After *resourceapi.AllocationResult
 	// DryRun is set if the server is not going to store anything.
 	DryRun bool
+	// Confirmed is set if the API server was asked and has the claim, with its UID and at Version.
+	Confirmed bool
 }
 
 // Allocates reports whether the claim would have other devices than before. Only such
@@ -45,6 +47,9 @@ const (
 	// AwaitClaim: what is known of the claim is older than the request. It has to be asked
 	// again when that has changed.
 	AwaitClaim
+	// AwaitConfirmation: nothing shows that there is such a claim at that version. It has to be
+	// asked again when the watch has shown it, or with Confirmed.
+	AwaitConfirmation
 	// AwaitPool: the devices are not known (yet). It has to be asked again when the pool has
 	// changed, and if that does not happen, the request is to be denied.
 	AwaitPool
@@ -60,7 +65,9 @@ type Answer struct {
 }
 
 // waits reports whether there has to be another answer.
-func (a Answer) waits() bool { return a.Kind == AwaitClaim || a.Kind == AwaitPool }
+func (a Answer) waits() bool {
+	return a.Kind == AwaitClaim || a.Kind == AwaitConfirmation || a.Kind == AwaitPool
+}
 
 // Approval is an allocation that may be stored any time.
 type Approval struct {
@@ -117,10 +124,6 @@ func (b *Book) DecidesIn(tenure Tenure) bool {
 	return !tenure.IsZero() && tenure.Equal(b.tenure)
 }
 
-// maxApprovals is how many approvals there may be before claims that the watch has not shown have to
-// wait for it: who invents claims takes no more memory than that. Usually there are a few.
-const maxApprovals = 1000
-
 // user is who has the approved allocation of a claim in flight in the ledger.
 func user(claim types.UID) types.UID { return "guard-" + claim }
 
@@ -163,16 +166,17 @@ func (b *Book) known(r *Request) (answer Answer, done bool) {
 	held := b.ledger.State(r.Claim.UID)
 	switch {
 	case held.Gone || objectversion.Newer(held.Version, r.Version):
-		// The server has decided on something old; it is going to find out when it stores that.
+		// The server has decided on something old; it is going to find out when it stores that. It need
+		// not be denied: some writes are repeated by the server itself then, on what there is.
 		return Answer{}, true
-	case held.Version == "" && len(b.approvals) >= maxApprovals:
-		return Answer{Kind: AwaitClaim, Reason: fmt.Sprintf(
-			"claim %s is not known here yet, and %d allocations were approved of which nothing has come so far; waiting for the watch of claims",
-			r.Claim, len(b.approvals))}, true
 	case held.Committed != nil:
 		return Answer{Kind: AwaitClaim, Reason: fmt.Sprintf(
 			"claim %s was allocated at version %s as far as is known here, and is not at version %s; waiting for the watch of claims",
 			r.Claim, held.Version, r.Version)}, true
+	case !r.DryRun && !r.Confirmed && !b.exists(r):
+		return Answer{Kind: AwaitConfirmation, Reason: fmt.Sprintf(
+			"claim %s with UID %s is not known here at version %s; waiting for the watch of claims, and for the API server to say whether it exists",
+			r.Claim, r.Claim.UID, r.Version)}, true
 	default:
 		return Answer{}, false
 	}

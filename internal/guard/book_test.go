@@ -65,9 +65,9 @@ func (w *board) watch(name string, claim *resourceapi.ResourceClaim) {
 	w.Seen("default/" + name)
 }
 
-// ask asks for what the claim has to be stored, on top of a version of it.
+// ask asks for what the claim has to be stored, on top of a version of it which the API server has.
 func (w *board) ask(version int, claim *resourceapi.ResourceClaim) Answer {
-	return w.Review(tenure, &Request{Claim: ledger.RefTo(claim), Version: strconv.Itoa(version), After: claim.Status.Allocation})
+	return w.Review(tenure, &Request{Claim: ledger.RefTo(claim), Version: strconv.Itoa(version), After: claim.Status.Allocation, Confirmed: true})
 }
 
 func (w *board) requireAllowed(version int, claim *resourceapi.ResourceClaim) {
@@ -252,7 +252,7 @@ func TestTenure(t *testing.T) {
 	t.Parallel()
 	w := newBoard(t, node())
 	x := b.Claim("x").Allocated("a", "gpu-0")
-	request := &Request{Claim: ledger.RefTo(x), Version: "3", After: x.Status.Allocation}
+	request := &Request{Claim: ledger.RefTo(x), Version: "3", After: x.Status.Allocation, Confirmed: true}
 	require.Equal(t, NotDeciding, w.Review(tenure.Add(time.Second), request).Kind, "the Lease was lost and is ours again; others have decided meanwhile")
 	w.Decide(tenure.Add(time.Second))
 	w.Decide(tenure) // A takeover that was begun before.

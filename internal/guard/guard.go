@@ -29,6 +29,8 @@ type Guard struct {
 	Book *Book
 	// Lease says whether this process may decide, at the moment when it answers.
 	Lease *leadership.Lease
+	// Lookup finds out whether a claim exists that the watch has not shown.
+	Lookup *Lookup
 	// Warned is told what was let pass in mode Warn, nil otherwise.
 	Warned func(r *Request, reason string)
 
@@ -68,13 +70,22 @@ func (g *Guard) review(ctx context.Context, tenure Tenure, r *Request) Answer {
 	defer g.waiting.leave(waiter)
 	klog.FromContext(ctx).V(4).Info("A request about an allocation waits", "claim", r.Claim, "reason", answer.Reason)
 	for {
+	var looked <-chan lookup
 		// It may have changed before anybody waited for that.
 		if answer = g.Book.Review(tenure, r); !answer.waits() {
 			return answer
 		}
 		select {
+		if answer.Kind == AwaitConfirmation && looked == nil {
+			looked = g.Lookup.begin(ctx, r.Claim)
+		}
 		case <-waiter.changed:
 		case <-ctx.Done():
+		case found := <-looked:
+			var done bool
+			if r, answer, done = found.judge(ctx, r); done {
+				return answer
+			}
 			answer.Kind = Denied
 			return answer
 		}

@@ -57,6 +57,7 @@ func TestReviewWaitsForTheSlice(t *testing.T) {
 func TestReviewGivesUp(t *testing.T) {
 	t.Parallel()
 	d := newDeputy(t)
+	d.shows(at(3, empty("x")))
 	ctx, cancel := context.WithCancel(t.Context())
 	answer := d.waits(ctx, request(3, b.Claim("x").Allocated("b", "gpu-0")))
 	cancel()
@@ -71,6 +72,7 @@ func TestReviewGivesUp(t *testing.T) {
 func TestOldestGivesUpIfTooManyWait(t *testing.T) {
 	t.Parallel()
 	d := newDeputy(t)
+	d.shows(at(3, empty("x")))
 	answer := d.waits(t.Context(), request(3, b.Claim("x").Allocated("b", "gpu-0")))
 	var last *waiter
 	for i := range maxWaiting {

@@ -52,9 +52,11 @@ type stored struct {
 type pending struct {
 	on     stored // the claim that it rests on
 	device string
-	by     *process // whose decision it has, nil if none
-	tenure Tenure   // when he decided
-	passed bool     // the answer has arrived
+	// confirmed is set if a guard has looked the claim up and has found that version.
+	confirmed bool
+	by        *process // whose decision it has, nil if none
+	tenure    Tenure   // when he decided
+	passed    bool     // the answer has arrived
 }
 
 // process is a guard.
@@ -211,7 +213,13 @@ func (w *world) review() {
 	g := w.guards[w.rng.Intn(len(w.guards))]
 	after := p.on
 	after.device = p.device
-	answer := g.book.Review(g.tenure, &Request{Claim: ledger.RefTo(p.on.object()), Version: strconv.Itoa(p.on.version), After: after.object().Status.Allocation})
+	request := &Request{Claim: ledger.RefTo(p.on.object()), Version: strconv.Itoa(p.on.version), After: after.object().Status.Allocation}
+	request.Confirmed = p.confirmed
+	answer := g.book.Review(g.tenure, request)
+	if answer.Kind == AwaitConfirmation { // What was found out may be old when it is made use of.
+		c := w.claims[p.on.name]
+		p.confirmed = c != nil && c.uid == p.on.uid && c.version == p.on.version
+	}
 	if answer.Kind == Allowed {
 		p.by, p.tenure = g, g.tenure
 		w.tell("%s allows %s at %d to have %s", g.name, p.on.uid, p.on.version, p.device)

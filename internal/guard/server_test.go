@@ -151,7 +151,8 @@ func (l *lock) Update(_ context.Context, record resourcelock.LeaderElectionRecor
 	return nil
 }
 
-// deputy is a Guard that decides, with what it knows, and its Lease.
+// deputy is a Guard that decides, with what it knows, and its Lease. The API server has claims x and y,
+// at version 3.
 type deputy struct {
 	*Guard
 	*board
@@ -162,7 +163,7 @@ type deputy struct {
 func newDeputy(t *testing.T) *deputy {
 	t.Helper()
 	d := &deputy{board: newBoard(t, node()), lock: &lock{}}
-	d.Guard = &Guard{Book: d.board.Book, Lease: &leadership.Lease{}}
+	d.Guard = &Guard{Book: d.board.Book, Lease: &leadership.Lease{}, Lookup: NewLookup(newClaimServer(empty("x"), empty("y")).Claims)}
 	d.followed = d.Lease.Follow(d.lock, time.Hour)
 	d.acquire()
 	d.Guard.Book.Decide(d.Lease.Since())

@@ -58,6 +58,7 @@ func (r *record) effective() *resourceapi.AllocationResult {
 // ClaimState is what is known of the server's state of a claim. The zero value is that of a
 // claim of which nothing is known.
 type ClaimState struct {
+	Ref ClaimRef
 	// Version is the resourceVersion of the newest state seen.
 	Version string
 	// Committed is the allocation that it shows, nil if none.
@@ -74,7 +75,7 @@ func (l *Ledger) State(uid types.UID) ClaimState {
 	if r == nil {
 		return ClaimState{}
 	}
-	return ClaimState{Version: r.version, Committed: r.committed, Gone: r.gone}
+	return ClaimState{Ref: r.ref, Version: r.version, Committed: r.committed, Gone: r.gone}
 }
 
 // New returns an empty ledger.

@@ -58,9 +58,9 @@ var attacks = []attack{
 		a.send(ctx, a.review(a.invented(), "gpu-1", func(r *admissionv1.AdmissionRequest) { r.Resource.Version = "v7" }))
 	}},
 	{"slow connections", 200, 0, func(ctx context.Context, a *attacker, who int) { a.sendSlowly(ctx, 1000<<(who%2*10)) }},
-	{"devices that do not exist", 200, 0, func(ctx context.Context, a *attacker, _ int) { a.send(ctx, a.review(a.invented(), "gpu-1000", nil)) }},
+	{"devices that do not exist", 200, 0, func(ctx context.Context, a *attacker, _ int) { a.send(ctx, a.review(a.known, "gpu-1000", nil)) }},
 	{"claims that do not exist", 16, 5 * time.Millisecond, func(ctx context.Context, a *attacker, _ int) {
-		a.send(ctx, a.review(a.invented(), "gpu-1", nil))
+		a.send(ctx, a.question(a.invented(), a.allocation("gpu-1"), nil))
 	}},
 	{"thousands of claims", 8, 20 * time.Millisecond, func(ctx context.Context, a *attacker, _ int) {
 		claim := a.invented()
@@ -129,12 +129,18 @@ func (a *attacker) invented() *resourceapi.ResourceClaim {
 	return builder.Claim(fmt.Sprintf("invented-%d", a.made.Add(1)), a.Want(1)).In(a.Name).Obj()
 }
 
-// review is what an API server sends about a claim that is to have a device with admin access, so that
-// nobody else is kept from having it.
+// review is a question about a claim that is to have a device with admin access, so that nobody else is
+// kept from having it.
 func (a *attacker) review(before *resourceapi.ResourceClaim, device string, change func(*admissionv1.AdmissionRequest)) io.Reader {
+	allocation := a.allocation(device)
+	allocation.Devices.Results[0].AdminAccess = ptr.To(true)
+	return a.question(before, allocation, change)
+}
+
+// question is what an API server sends about a claim that is to be allocated.
+func (a *attacker) question(before *resourceapi.ResourceClaim, allocation *resourceapi.AllocationResult, change func(*admissionv1.AdmissionRequest)) io.Reader {
 	after := before.DeepCopy()
-	after.Status.Allocation = a.allocation(device)
-	after.Status.Allocation.Devices.Results[0].AdminAccess = ptr.To(true)
+	after.Status.Allocation = allocation
 	review := &admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
 		Request: &admissionv1.AdmissionRequest{
@@ -156,25 +162,33 @@ func (a *attacker) review(before *resourceapi.ResourceClaim, device string, chan
 
 // reviewed has the guard review an allocation that nobody is going to store.
 func (a *attacker) reviewed(ctx context.Context) error {
-	body := a.review(a.known, "gpu-3", func(r *admissionv1.AdmissionRequest) { r.DryRun = ptr.To(true) })
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+a.process.Address(), body)
+	response, err := a.answer(ctx, a.review(a.known, "gpu-3", func(r *admissionv1.AdmissionRequest) { r.DryRun = ptr.To(true) }))
 	if err != nil {
 		return err
+	}
+	if !response.Allowed {
+		return fmt.Errorf("the guard denies what nobody holds: %s", response.Result.Message)
+	}
+	return nil
+}
+
+// answer is the guard's to a question.
+func (a *attacker) answer(ctx context.Context, question io.Reader) (*admissionv1.AdmissionResponse, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+a.process.Address(), question)
+	if err != nil {
+		return nil, err
 	}
 	response, err := a.client.Do(request)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer response.Body.Close()
-	answer := &admissionv1.AdmissionReview{}
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("the guard answers %s", response.Status)
+		return nil, fmt.Errorf("the guard answers %s", response.Status)
 	}
-	if err := json.NewDecoder(response.Body).Decode(answer); err != nil {
-		return err
+	review := &admissionv1.AdmissionReview{}
+	if err := json.NewDecoder(response.Body).Decode(review); err != nil {
+		return nil, err
 	}
-	if !answer.Response.Allowed {
-		return fmt.Errorf("the guard denies what nobody holds: %s", answer.Response.Result.Message)
-	}
-	return nil
+	return review.Response, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartermaster-dra/quartermaster/test/harness"
@@ -31,9 +32,27 @@ func TestHostileRequests(t *testing.T) {
 	for _, attack := range append([]attack{{name: "nobody"}}, attacks...) {
 		t.Run(attack.name, func(t *testing.T) { a.measure(t, attack) })
 	}
+	t.Run("nothing is held for claims that do not exist", a.inventsClaims)
 	require.NoError(t, process.Err())
 	require.NoError(t, g.decides(t.Context(), process), "it has kept its Lease")
 	require.NoError(t, s.releaseAll(t.Context()))
+}
+
+// inventsClaims asks about what no API server has, and then for the same device as one would.
+func (a *attacker) inventsClaims(t *testing.T) {
+	denied := func(claim *resourceapi.ResourceClaim, want string) {
+		t.Helper()
+		response, err := a.answer(t.Context(), a.question(claim, a.allocation("gpu-4"), nil))
+		require.NoError(t, err)
+		require.False(t, response.Allowed)
+		require.Contains(t, response.Result.Message, want)
+	}
+	denied(a.invented(), "is not known to the API server")
+	later := a.stored("two")
+	later.ResourceVersion = "1" + later.ResourceVersion
+	denied(later, "which it never had")
+	require.NoError(t, a.allocate(t.Context(), "one", "gpu-4"))
+	require.NoError(t, a.release(t.Context(), "one"))
 }
 
 // reviewsEvery is how often somebody else has an allocation reviewed.

@@ -15,6 +15,10 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/guard/server"
 )
 
+// lookupShare is how much less often than all else the guard looks up claims that its watch has not shown:
+// whoever reaches it can have it do that.
+const lookupShare = 5
+
 // Config returns what the flags say of a guard, with connections of its own to the API server:
 // nothing that others in this process send keeps it waiting.
 func (o *Options) Config(ctx context.Context, connection *rest.Config) (*server.Config, error) {
@@ -25,12 +29,18 @@ func (o *Options) Config(ctx context.Context, connection *rest.Config) (*server.
 	if err != nil {
 		return nil, err
 	}
+	few := rest.AddUserAgent(rest.CopyConfig(connection), "lookup")
+	few.QPS, few.Burst = o.qps/lookupShare, max(1, int(o.qps/lookupShare))
+	lookups, err := connect(ctx, few)
+	if err != nil {
+		return nil, err
+	}
 	leases, err := kubernetes.NewForConfig(rest.AddUserAgent(rest.CopyConfig(connection), "leader-election"))
 	if err != nil {
 		return nil, err
 	}
 	return &server.Config{
-		Client: client, Leases: leases, Identity: identity(), Mode: guard.Mode(o.mode), Serving: o.serving,
+		Client: client, Leases: leases, Lookups: lookups, Identity: identity(), Mode: guard.Mode(o.mode), Serving: o.serving,
 		RegisterURL: o.register == registerURL, FailurePolicy: admissionregistrationv1.FailurePolicyType(o.failurePolicy),
 		Election: o.election, ServiceNames: o.serviceNames(), RequestTimeout: o.requestTimeout,
 	}, nil

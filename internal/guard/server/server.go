@@ -36,11 +36,12 @@ const shutdownTimeout = 5 * time.Second
 
 // Config says how a guard is run.
 type Config struct {
-	// Client and Leases are connections of their own: what is decided about must not keep the
-	// Lease from being renewed.
-	Client, Leases kubernetes.Interface
-	Identity       string
-	Mode           guard.Mode
+	// Client, Leases and Lookups are connections of their own: what is decided about must not keep
+	// the Lease from being renewed, and who asks about claims that do not exist keeps nobody waiting
+	// but those whose claims have to be looked up as well.
+	Client, Leases, Lookups kubernetes.Interface
+	Identity                string
+	Mode                    guard.Mode
 	// Serving is where to listen. If it names no certificate, the guard makes its own.
 	Serving *genericoptions.SecureServingOptions
 	// RegisterURL is set if API servers are to reach this process by the address that it listens at,
@@ -141,7 +142,10 @@ func serve(ctx context.Context, config *Config, holdings *Holdings, registrar *r
 
 // newGuard makes a guard that hears of all changes.
 func newGuard(config *Config, holdings *Holdings) (*guard.Guard, error) {
-	deciding := &guard.Guard{Book: guard.NewBook(holdings.Ledger, holdings.Pools), Lease: &leadership.Lease{}}
+	deciding := &guard.Guard{
+		Book: guard.NewBook(holdings.Ledger, holdings.Pools), Lease: &leadership.Lease{},
+		Lookup: guard.NewLookup(config.Lookups.ResourceV1()),
+	}
 	deciding.Book.Ended = holdings.Ended
 	if config.Mode == guard.Warn {
 		deciding.Warned = func(r *guard.Request, reason string) {
