@@ -67,7 +67,7 @@ func (f *Fencer) Fence(ctx context.Context, ref ledger.ClaimRef, version string)
 // Sweep rules out approved writes that do not come, until the context ends.
 func (g *Guard) Sweep(ctx context.Context, fencer *Fencer) {
 	var known map[watchedWrite]watched
-	wait.UntilWithContext(ctx, func(ctx context.Context) {
+	wait.NonSlidingUntilWithContext(ctx, func(ctx context.Context) {
 		known = g.sweep(ctx, fencer, known)
 	}, sweepInterval)
 }
@@ -88,6 +88,7 @@ type watched struct {
 // sweep fences the approvals that were there the last time, and returns all that are there now.
 func (g *Guard) sweep(ctx context.Context, fencer *Fencer, before map[watchedWrite]watched) map[watchedWrite]watched {
 	now := make(map[watchedWrite]watched)
+	var late []Approval
 	for _, approval := range g.Book.Approvals() {
 		write := watchedWrite{approval.Claim.UID, approval.Version}
 		found, known := before[write]
@@ -95,28 +96,39 @@ func (g *Guard) sweep(ctx context.Context, fencer *Fencer, before map[watchedWri
 			found = watched{approval.asked, time.Now()}
 		}
 		now[write] = found
-		if !known {
-			continue
-		}
-		version, err := fencer.Fence(ctx, approval.Claim, approval.Version)
-		switch {
-		case err != nil && time.Since(found.since) > fencer.RequestTimeout:
-			g.expire(ctx, fencer, approval)
-		case err != nil:
-			klog.FromContext(ctx).Error(err, "An approved allocation may yet be stored; its devices stay in use", "claim", approval.Claim)
-		case version == "":
-			g.Book.Gone(approval.Claim.UID)
-		default:
-			g.Book.Fenced(approval, version)
+		if known {
+			late = append(late, approval)
 		}
 	}
+	g.fences.each(ctx, late, func(approval Approval) {
+		g.ruleOut(ctx, fencer, approval, now[watchedWrite{approval.Claim.UID, approval.Version}].since)
+	})
 	return now
+}
+
+// ruleOut fences an approval, for which the server has asked last before the given time.
+func (g *Guard) ruleOut(ctx context.Context, fencer *Fencer, approval Approval, since time.Time) {
+	bounded, cancel := context.WithTimeout(ctx, fenceTimeout)
+	defer cancel()
+	version, err := fencer.Fence(bounded, approval.Claim, approval.Version)
+	switch {
+	case err != nil && time.Since(since) > fencer.RequestTimeout:
+		g.expire(ctx, fencer, approval)
+	case err != nil:
+		klog.FromContext(ctx).Error(err, "An approved allocation may yet be stored; its devices stay in use", "claim", approval.Claim)
+	case version == "":
+		g.Book.Gone(approval.Claim.UID)
+	default:
+		g.Book.Fenced(approval, version)
+	}
 }
 
 // expire ends an approval that is so old that its write cannot come any more. It may have come
 // before: that is so when the ledger knows what the server has now.
 func (g *Guard) expire(ctx context.Context, fencer *Fencer, approval Approval) {
-	claim, err := fencer.get(ctx, approval.Claim)
+	bounded, cancel := context.WithTimeout(ctx, fenceTimeout)
+	defer cancel()
+	claim, err := fencer.get(bounded, approval.Claim)
 	switch {
 	case err != nil:
 		klog.FromContext(ctx).Error(err, "It is not known whether an approved allocation was stored; its devices stay in use", "claim", approval.Claim)

@@ -1,10 +1,15 @@
 package guard
 
 import (
+	"context"
+	"fmt"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	b "github.com/quartermaster-dra/quartermaster/internal/builder"
@@ -152,4 +157,39 @@ func TestFenceThatChangesNothing(t *testing.T) {
 	s.drops = true
 	_, err := s.Fence(t.Context(), refTo(empty("x")), "3")
 	require.ErrorContains(t, err, "changed nothing")
+}
+
+// Claims for which the API server takes long keep no other from being fenced.
+func TestSlowFencesHoldUpNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDeputy(t)
+		var reading atomic.Int64
+		slow := &Fencer{RequestTimeout: time.Hour, Claims: claimReader{get: func(ctx context.Context, name string) (*resourceapi.ResourceClaim, error) {
+			if name == "x" {
+				return nil, apierrors.NewNotFound(claimResource, name) // So its approval ends.
+			}
+			reading.Add(1)
+			defer reading.Add(-1)
+			return silent(ctx, name)
+		}}}
+		approved := func(name, device string) {
+			t.Helper()
+			d.watch(name, at(3, empty(name)))
+			require.Equal(t, Answer{}, d.decide(3, b.Claim(name).Allocated("a", device)))
+		}
+		d.publish(b.NodeSlice("a", b.NumberedDevices("gpu", fencers)...).Obj())
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		for i := range fencers - 1 {
+			approved(fmt.Sprintf("slow-%d", i), fmt.Sprintf("gpu-%d", i))
+		}
+		go d.Sweep(ctx, slow)
+		time.Sleep(3 * sweepInterval)
+		synctest.Wait()
+		require.EqualValues(t, fencers-1, reading.Load(), "all of them at a time, none twice")
+		approved("x", fmt.Sprintf("gpu-%d", fencers-1))
+		time.Sleep(4 * sweepInterval) // The next sweep may just have missed it.
+		require.Len(t, d.Approvals(), fencers-1)
+	})
 }

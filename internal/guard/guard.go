@@ -35,6 +35,7 @@ type Guard struct {
 	Warned func(r *Request, reason string)
 
 	waiting waiting
+	fences  fences
 }
 
 // Review decides about a request. It waits as long as that may help, for patience at most. The
@@ -69,23 +70,23 @@ func (g *Guard) review(ctx context.Context, tenure Tenure, r *Request) Answer {
 	waiter := g.waiting.join(r.Claim.String(), giveUp)
 	defer g.waiting.leave(waiter)
 	klog.FromContext(ctx).V(4).Info("A request about an allocation waits", "claim", r.Claim, "reason", answer.Reason)
-	for {
 	var looked <-chan lookup
+	for {
 		// It may have changed before anybody waited for that.
 		if answer = g.Book.Review(tenure, r); !answer.waits() {
 			return answer
 		}
-		select {
 		if answer.Kind == AwaitConfirmation && looked == nil {
 			looked = g.Lookup.begin(ctx, r.Claim)
 		}
+		select {
 		case <-waiter.changed:
-		case <-ctx.Done():
 		case found := <-looked:
 			var done bool
 			if r, answer, done = found.judge(ctx, r); done {
 				return answer
 			}
+		case <-ctx.Done():
 			answer.Kind = Denied
 			return answer
 		}

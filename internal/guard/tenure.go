@@ -27,6 +27,9 @@ const (
 	retryInterval = time.Second
 	// fencers is how many claims are fenced at a time.
 	fencers = 16
+	// fenceTimeout is how long the API server may take for one of them: requests that hang must not
+	// keep the others from being fenced.
+	fenceTimeout = 5 * time.Second
 )
 
 // TakeOver makes sure that nothing can be stored any more which this process does not know, and
@@ -96,6 +99,8 @@ func (f *Fencer) fenceAll(ctx context.Context, t *Takeover) error {
 // arrived then, or never will: the claim has to be known as it is after that.
 func (f *Fencer) fence(ctx, bounded context.Context, claim Listed) (version string, err error) {
 	err = again(bounded, "fence claim "+claim.String(), func(ctx context.Context) (err error) {
+		ctx, cancel := context.WithTimeout(ctx, fenceTimeout)
+		defer cancel()
 		version, err = f.Fence(ctx, claim.ClaimRef, claim.Version)
 		return err
 	})

@@ -1,0 +1,56 @@
+package guard
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+
+	"golang.org/x/sync/semaphore"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// fences are those of sweeps that are under way: at most fencers, and no claim twice. One that takes
+// long keeps no others waiting. The zero value has none.
+type fences struct {
+	once   sync.Once
+	slots  *semaphore.Weighted
+	claims sync.Map // of types.UID
+}
+
+// each calls a function for approvals, several at a time. It returns when all of that is done, and after
+// sweepInterval at the latest. What has begun then goes on; what has not is left to the next sweep.
+func (f *fences) each(ctx context.Context, approvals []Approval, fence func(Approval)) {
+	f.once.Do(func() { f.slots = semaphore.NewWeighted(fencers) })
+	bounded, cancel := context.WithTimeout(ctx, sweepInterval)
+	defer cancel()
+	for _, i := range rand.Perm(len(approvals)) { // None is always the last one.
+		if !f.begin(bounded, approvals[i].Claim.UID) {
+			continue
+		}
+		go func() {
+			defer f.end(approvals[i].Claim.UID)
+			fence(approvals[i])
+		}()
+	}
+	if f.slots.Acquire(bounded, fencers) == nil {
+		f.slots.Release(fencers)
+	}
+}
+
+// begin reports whether a claim can be fenced now. It waits for a place.
+func (f *fences) begin(ctx context.Context, claim types.UID) bool {
+	if _, busy := f.claims.LoadOrStore(claim, nil); busy {
+		return false
+	}
+	if f.slots.Acquire(ctx, 1) != nil {
+		f.claims.Delete(claim)
+		return false
+	}
+	return true
+}
+
+// end is the end of begin.
+func (f *fences) end(claim types.UID) {
+	f.claims.Delete(claim)
+	f.slots.Release(1)
+}
