@@ -130,7 +130,10 @@ func serve(ctx context.Context, config *Config, holdings *Holdings, registrar *r
 	if err := config.Serving.ApplyTo(&info); err != nil {
 		return fmt.Errorf("listen for requests of API servers: %w", err)
 	}
-	stopped, _, err := info.Serve(handler(deciding, config.Metrics), shutdownTimeout, ctx.Done())
+	connections := webhook.NewConnections(info.Listener, webhook.MaxConnections)
+	info.Listener = connections
+	asked := webhook.NewHandler(deciding, connections)
+	stopped, _, err := info.Serve(handler(deciding, asked, config.Metrics), shutdownTimeout, ctx.Done())
 	if err != nil {
 		return fmt.Errorf("answer requests of API servers: %w", err)
 	}
@@ -161,10 +164,10 @@ func newGuard(config *Config, holdings *Holdings) (*guard.Guard, error) {
 	return deciding, holdings.OnSlice(func(string) { deciding.SliceChanged() })
 }
 
-// handler is for API servers, and for whoever looks after the process.
-func handler(deciding *guard.Guard, metrics bool) http.Handler {
+// handler is for API servers, which get asked, and for whoever looks after the process.
+func handler(deciding *guard.Guard, asked http.Handler, metrics bool) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/", webhook.NewHandler(deciding))
+	mux.Handle("/", asked)
 	if metrics {
 		mux.Handle("/metrics", legacyregistry.Handler())
 	}

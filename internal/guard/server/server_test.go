@@ -13,6 +13,7 @@ import (
 
 	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/guard"
+	"github.com/quartermaster-dra/quartermaster/internal/guard/webhook"
 	"github.com/quartermaster-dra/quartermaster/internal/leadership"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -38,7 +39,8 @@ func TestReadyIsWhoDecides(t *testing.T) {
 	held.Pools = func(inventory.PoolID) *inventory.NodePool { return nil }
 	deciding := &guard.Guard{Book: guard.NewBook(held, held.Pools), Lease: &leadership.Lease{}}
 	followed := deciding.Lease.Follow(lock{}, time.Hour)
-	h := handler(deciding, true)
+	asked := webhook.NewHandler(deciding, nil)
+	h := handler(deciding, asked, true)
 	ready := func(want int) {
 		t.Helper()
 		require.Equal(t, want, get(h, "/readyz").Code)
@@ -54,7 +56,7 @@ func TestReadyIsWhoDecides(t *testing.T) {
 	ready(http.StatusServiceUnavailable)
 
 	require.Equal(t, http.StatusOK, get(h, "/metrics").Code)
-	require.Equal(t, http.StatusMethodNotAllowed, get(handler(deciding, false), "/metrics").Code, "a scheduler's are not for everybody")
+	require.Equal(t, http.StatusMethodNotAllowed, get(handler(deciding, asked, false), "/metrics").Code, "a scheduler's are not for everybody")
 	require.Equal(t, http.StatusMethodNotAllowed, get(h, "/").Code, "all else is for API servers")
 	require.Equal(t, http.StatusMethodNotAllowed, get(h, "/validate").Code)
 }

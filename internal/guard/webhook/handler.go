@@ -23,12 +23,16 @@ type Reviewer interface {
 
 // Handler answers AdmissionReviews. Make it with NewHandler.
 type Handler struct {
-	reviewer Reviewer
-	limits   limits
+	reviewer    Reviewer
+	limits      limits
+	connections *Connections // nil if they are not bounded
 }
 
-// NewHandler returns a handler that has the reviewer decide.
-func NewHandler(reviewer Reviewer) *Handler { return &Handler{reviewer: reviewer, limits: newLimits()} }
+// NewHandler returns a handler that has the reviewer decide. It tells the connections, unless that is
+// nil, which of them have brought questions.
+func NewHandler(reviewer Reviewer, connections *Connections) *Handler {
+	return &Handler{reviewer: reviewer, limits: newLimits(), connections: connections}
+}
 
 // ServeHTTP implements http.Handler. It answers 200 with a decision; 503 if this process does not
 // decide or too many ask, which the API server takes for a webhook that cannot be reached
@@ -56,6 +60,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		fail(w, http.StatusBadRequest, err)
 		return
+	}
+	if h.connections != nil {
+		h.connections.asked(r.RemoteAddr)
 	}
 	answer := h.reviewer.Review(r.Context(), request)
 	metrics.observe(request, answer, began)

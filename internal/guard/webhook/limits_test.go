@@ -89,7 +89,7 @@ func TestSlowBodies(t *testing.T) {
 func TestTooManySlowBodies(t *testing.T) {
 	t.Parallel()
 	for _, http2 := range []bool{false, true} {
-		h := NewHandler(newDecider())
+		h := NewHandler(newDecider(), nil)
 		h.limits.small.most, h.limits.small.timeout = 2, time.Hour
 		server := httptest.NewUnstartedServer(h)
 		server.EnableHTTP2 = http2

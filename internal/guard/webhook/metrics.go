@@ -15,6 +15,7 @@ import (
 type webhookMetrics struct {
 	duration *k8smetrics.HistogramVec
 	failures *k8smetrics.CounterVec
+	closed   *k8smetrics.Counter
 	once     sync.Once
 }
 
@@ -30,11 +31,15 @@ var metrics = &webhookMetrics{
 		Subsystem: metricsSubsystem, Name: "guard_refused_requests_total", StabilityLevel: k8smetrics.ALPHA,
 		Help: "Requests without a decision, by HTTP status: 4xx for what is no question about a claim's status, 503 if this process does not decide or too many ask.",
 	}, []string{"code"}),
+	closed: k8smetrics.NewCounter(&k8smetrics.CounterOpts{
+		Subsystem: metricsSubsystem, Name: "guard_crowded_connections_total", StabilityLevel: k8smetrics.ALPHA,
+		Help: "Connections that the guard has closed because there were too many: somebody crowds its port.",
+	}),
 }
 
 // Register makes the metrics known to the process, once.
 func Register() {
-	metrics.once.Do(func() { legacyregistry.MustRegister(metrics.duration, metrics.failures) })
+	metrics.once.Do(func() { legacyregistry.MustRegister(metrics.duration, metrics.failures, metrics.closed) })
 }
 
 func (m *webhookMetrics) observe(r *guard.Request, answer guard.Answer, began time.Time) {
@@ -46,3 +51,5 @@ func (m *webhookMetrics) observe(r *guard.Request, answer guard.Answer, began ti
 }
 
 func (m *webhookMetrics) failed(code int) { m.failures.WithLabelValues(strconv.Itoa(code)).Inc() }
+
+func (m *webhookMetrics) crowded() { m.closed.Inc() }

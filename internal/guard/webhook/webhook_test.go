@@ -67,7 +67,7 @@ func (r reviewer) Review(context.Context, *guard.Request) guard.Answer { return 
 // answers serves a reviewer, as the product does, until the test ends.
 func answers(t *testing.T, by Reviewer) *httptest.Server {
 	t.Helper()
-	server := httptest.NewUnstartedServer(NewHandler(by))
+	server := httptest.NewUnstartedServer(NewHandler(by, nil))
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	t.Cleanup(server.Close)
