@@ -10,6 +10,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/guard/marks"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -23,6 +24,9 @@ func (r *run) write(ctx context.Context, claim *Claim) error {
 	before, consumer := r.upToDate(claim), claim.Consumer(r.pod)
 	written, err := r.Writer.Bind(ctx, before, claim.Plan(), consumer)
 	if err != nil {
+		if marks.Denied(err) {
+			r.afterDenial(ctx, claim)
+		}
 		return explainBind(claim, err)
 	}
 	r.Takeover.Made(before, written, consumer.UID)

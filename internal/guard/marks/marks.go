@@ -6,10 +6,21 @@ package marks
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 )
+
+// Webhook is the guard's name in its ValidatingWebhookConfiguration.
+const Webhook = "claims.quartermaster-dra.github.io"
+
+// Denied reports whether the guard has denied a write: somebody else has what was to be allocated, and
+// the watch is going to show that.
+func Denied(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), `"`+Webhook+`" denied the request`)
+}
 
 // Text is the warning.
 const Text = "quartermaster-guard: checked"

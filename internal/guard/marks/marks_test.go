@@ -2,16 +2,30 @@ package marks
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
+
+func TestDenied(t *testing.T) {
+	forbidden := func(text string) error {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "resourceclaims"}, "c", errors.New(text))
+	}
+	require.True(t, Denied(fmt.Errorf("reserve: %w", forbidden(`admission webhook "claims.quartermaster-dra.github.io" denied the request: claim a/b has it`))))
+	require.False(t, Denied(forbidden(`admission webhook "other.example.com" denied the request: claims.quartermaster-dra.github.io`)))
+	require.False(t, Denied(forbidden("no right")))
+	require.False(t, Denied(errors.New(`admission webhook "claims.quartermaster-dra.github.io" denied the request: x`)))
+	require.False(t, Denied(nil))
+}
 
 // TestMarks has a client ask servers that warn of something or of nothing.
 func TestMarks(t *testing.T) {

@@ -8,13 +8,15 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/quartermaster-dra/quartermaster/internal/guard/marks"
 )
 
 const (
 	// Name is that of the ValidatingWebhookConfiguration.
 	Name = "quartermaster-guard"
 	// WebhookName is that of the webhook in it.
-	WebhookName = "claims.quartermaster-dra.github.io"
+	WebhookName = marks.Webhook
 	// LeaseAnnotation says where the guards' Lease is, as "namespace/name".
 	LeaseAnnotation = "quartermaster-dra.github.io/lease"
 	// timeoutSeconds is how long the API server waits for an answer.

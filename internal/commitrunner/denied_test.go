@@ -1,0 +1,57 @@
+package commitrunner
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
+)
+
+// TestDenied: what a guard has denied is tried again as soon as the watch shows who has the device.
+func TestDenied(t *testing.T) {
+	t.Parallel()
+	for name, shows := range map[string]bool{"shown by the watch": true, "never shown": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(t *testing.T, w *world) {
+				denials := 0
+				w.client.PrependReactor("update", "resourceclaims", func(action clienttesting.Action) (bool, runtime.Object, error) {
+					claim := action.(clienttesting.UpdateAction).GetObject().(*resourceapi.ResourceClaim)
+					if action.GetSubresource() != "status" || claim.Status.Allocation == nil {
+						return false, nil, nil
+					}
+					denials++
+					return true, nil, apierrors.NewForbidden(resourceapi.Resource("resourceclaims"), "c",
+						errors.New(`admission webhook "claims.quartermaster-dra.github.io" denied the request: claim other holds it by now`))
+				})
+				attempt := w.reserve(t)
+				require.ErrorContains(t, attempt.Commit(t.Context(), "n", nil), "holds it by now")
+				attempt.Abort(t.Context())
+				require.Equal(t, 1, denials, "the same write is not repeated")
+				require.False(t, w.IsReleasing("pod"))
+				time.Sleep(deniedWithin / 2)
+				require.Zero(t, w.activated.Load(), "the same device would be chosen")
+				want := 0
+				if shows {
+					want = 1
+					other := builder.Unsaved("default", builder.Claim("other").Allocated("n", "gpu-0"))
+					other.UID = "other"
+					_, err := w.client.ResourceV1().ResourceClaims("default").Create(t.Context(), other, metav1.CreateOptions{})
+					require.NoError(t, err)
+				}
+				time.Sleep(deniedWithin)
+				synctest.Wait()
+				require.EqualValues(t, want, w.activated.Load())
+			})
+		})
+	}
+}
