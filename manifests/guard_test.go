@@ -21,7 +21,7 @@ import (
 )
 
 // alone are the ways of installing the guard with pods of its own.
-var alone = []string{manifests.Guard, manifests.GuardCertManager}
+var alone = []string{manifests.Guard, manifests.GuardCertManager, manifests.GuardRestricted}
 
 // forEachGuard runs a test on the rendered objects of all ways of installing the guard.
 func forEachGuard(t *testing.T, test func(t *testing.T, objects []*unstructured.Unstructured)) {
@@ -79,6 +79,41 @@ func TestGuardPod(t *testing.T) {
 		require.Contains(t, container.Command, "--mode=Warn", "nothing is denied in a cluster where nobody has looked at what would be")
 		require.Equal(t, "/readyz", container.ReadinessProbe.HTTPGet.Path)
 	})
+}
+
+// Whoever is let in reaches the ports that there are, and no others.
+func TestGuardsNetworkPolicy(t *testing.T) {
+	t.Parallel()
+	forEachGuard(t, func(t *testing.T, objects []*unstructured.Unstructured) {
+		deployment, policy := find[appsv1.Deployment](t, objects, "Deployment"), find[networkingv1.NetworkPolicy](t, objects, "NetworkPolicy")
+		require.Equal(t, deployment.Namespace, policy.Namespace)
+		require.Equal(t, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}, policy.Spec.PolicyTypes)
+		require.NotEmpty(t, policy.Spec.PodSelector.MatchLabels)
+		for key, value := range policy.Spec.PodSelector.MatchLabels {
+			require.Equal(t, value, deployment.Spec.Template.Labels[key])
+		}
+		var have, let []string
+		for _, port := range deployment.Spec.Template.Spec.Containers[0].Ports {
+			have = append(have, string(port.Protocol)+" "+port.Name)
+		}
+		require.Len(t, policy.Spec.Ingress, 1)
+		for _, port := range policy.Spec.Ingress[0].Ports {
+			let = append(let, string(*port.Protocol)+" "+port.Port.StrVal)
+		}
+		require.ElementsMatch(t, have, let)
+	})
+}
+
+func TestRestrictedGuard(t *testing.T) {
+	t.Parallel()
+	objects, err := manifests.Render(manifests.GuardRestricted)
+	require.NoError(t, err)
+	policy, template := find[networkingv1.NetworkPolicy](t, objects, "NetworkPolicy"), find[appsv1.Deployment](t, objects, "Deployment").Spec.Template
+	require.Equal(t, []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: "192.0.2.1/32"}}}, policy.Spec.Ingress[0].From)
+	container := template.Spec.Containers[0]
+	require.Contains(t, container.Command, "--client-ca-file="+container.VolumeMounts[0].MountPath+"/ca.crt")
+	require.Equal(t, container.VolumeMounts[0].Name, template.Spec.Volumes[0].Name)
+	require.Equal(t, "quartermaster-guard-client-ca", template.Spec.Volumes[0].ConfigMap.Name)
 }
 
 // A stolen account of the guard can hide no device and free none: it writes to no status.

@@ -29,6 +29,8 @@ const (
 	Guard = "guard"
 	// GuardCertManager is Guard with a certificate by cert-manager.
 	GuardCertManager = "guard-cert-manager"
+	// GuardRestricted is Guard for API servers that have a certificate and a known address.
+	GuardRestricted = "guard-restricted"
 	// GuardInScheduler is Secondary with the guard in the scheduler.
 	GuardInScheduler = "guard-in-scheduler"
 )
@@ -44,7 +46,7 @@ const (
 	ConfigKey = "scheduler-config.yaml"
 )
 
-//go:embed base secondary replace-default alpha-api guard guard-cert-manager guard-in-scheduler
+//go:embed base secondary replace-default alpha-api guard guard-cert-manager guard-restricted guard-in-scheduler
 var folders embed.FS
 
 // Overlays returns the names of all overlays that run Quartermaster.
@@ -53,7 +55,7 @@ func Overlays() []string { return []string{Secondary, ReplaceDefault} }
 // Render builds one overlay, as `kubectl kustomize manifests/<overlay>` does. It
 // needs neither files nor a cluster.
 func Render(overlay string) ([]*unstructured.Unstructured, error) {
-	if known := append(Overlays(), AlphaAPI, Guard, GuardCertManager, GuardInScheduler); !slices.Contains(known, overlay) {
+	if known := append(Overlays(), AlphaAPI, Guard, GuardCertManager, GuardRestricted, GuardInScheduler); !slices.Contains(known, overlay) {
 		return nil, fmt.Errorf("render manifests: there is no overlay %q; use one of %s", overlay, strings.Join(known, ", "))
 	}
 	inMemory, err := copyToMemory(folders)

@@ -41,6 +41,11 @@ func startAPIServer(listener net.Listener, c credentials, etcdEndpoint string, o
 	s := serverOptions(c, etcdEndpoint, o)
 	s.SecureServing.Listener, s.SecureServing.BindPort = listener, portOf(listener)
 	var err error
+	if o.WebhookCertificate {
+		if s.Admission.GenericAdmission.ConfigFile, err = writeWebhookConfig(c); err != nil {
+			return failed(errors.Join(err, listener.Close()))
+		}
+	}
 	// The name that Run would take stays taken for the life of the process.
 	if s.InformerName, err = cache.NewInformerName("kube-apiserver"); err != nil {
 		return failed(errors.Join(err, listener.Close()))

@@ -45,6 +45,10 @@ type Options struct {
 	// Without it, a node is usable as soon as its object exists.
 	NodeLifecycle bool
 
+	// WebhookCertificate has the API server show a client certificate to admission
+	// webhooks, by the authority of ControlPlane.WebhookClientCA. It is for 1.37 only.
+	WebhookCertificate bool
+
 	// Restartable runs etcd and the API server as child processes of this one,
 	// so that they can be stopped, killed and started again under running
 	// clients: see ControlPlane.Etcd and ControlPlane.APIServer. They run the

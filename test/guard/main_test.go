@@ -9,14 +9,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quartermaster-dra/quartermaster/test/controlplane"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
 var cluster *harness.Cluster
 
 func TestMain(m *testing.M) {
-	os.Exit(harness.Main(m, harness.Options{Name: "guard", Binaries: []string{"guard", "kube-scheduler"}},
-		func(c *harness.Cluster) { cluster = c }))
+	os.Exit(harness.Main(m, harness.Options{
+		Name: "guard", Binaries: []string{"guard", "kube-scheduler"},
+		ControlPlane: controlplane.Options{WebhookCertificate: true},
+	}, func(c *harness.Cluster) { cluster = c }))
 }
 
 // replacements is how often guards are replaced in a burst.

@@ -40,7 +40,7 @@ func (o *Options) Config(ctx context.Context, connection *rest.Config) (*server.
 		return nil, err
 	}
 	return &server.Config{
-		Client: client, Leases: leases, Lookups: lookups, Identity: identity(), Mode: guard.Mode(o.mode), Serving: o.serving,
+		Client: client, Leases: leases, Lookups: lookups, Identity: identity(), Mode: guard.Mode(o.mode), Serving: o.serving, ClientCAFile: o.clientCAFile,
 		RegisterURL: o.register == registerURL, FailurePolicy: admissionregistrationv1.FailurePolicyType(o.failurePolicy),
 		Election: o.election, ServiceNames: o.serviceNames(), RequestTimeout: o.requestTimeout,
 	}, nil

@@ -42,6 +42,7 @@ type Options struct {
 	mode           string
 	failurePolicy  string
 	requestTimeout time.Duration
+	clientCAFile   string
 	serving        *genericoptions.SecureServingOptions
 	election       componentbaseconfig.LeaderElectionConfiguration
 }
@@ -85,7 +86,10 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	main.StringVar(&o.failurePolicy, "failure-policy", o.failurePolicy, "With --register=url, for a configuration that does not exist yet: what API servers do while no guard answers, "+
 		"\"Ignore\" (allocations pass) or \"Fail\" (there are none).")
 	main.DurationVar(&o.requestTimeout, "request-timeout", o.requestTimeout, "How long API servers work on a request, which is a flag of theirs. It matters only for claims that the guard cannot write to.")
-	o.serving.AddFlags(own.FlagSet("secure serving"))
+	secure := own.FlagSet("secure serving")
+	o.serving.AddFlags(secure)
+	secure.StringVar(&o.clientCAFile, "client-ca-file", o.clientCAFile, "File with the certificate authorities (PEM) of which API servers have client certificates. "+
+		"If it is set, nobody else is answered, but for /healthz, /livez, /readyz and /metrics. It is read again when it changes.")
 	electionoptions.BindLeaderElectionFlags(&o.election, own.FlagSet("leader election"))
 	for _, section := range own.Order {
 		own.FlagSets[section].VisitAll(func(f *pflag.Flag) {

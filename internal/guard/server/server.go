@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 	"k8s.io/client-go/kubernetes"
 	componentbaseconfig "k8s.io/component-base/config"
@@ -44,6 +45,9 @@ type Config struct {
 	Mode                    guard.Mode
 	// Serving is where to listen. If it names no certificate, the guard makes its own.
 	Serving *genericoptions.SecureServingOptions
+	// ClientCAFile has the authorities of the certificates that clients need to be answered; "" if
+	// they need none.
+	ClientCAFile string
 	// RegisterURL is set if API servers are to reach this process by the address that it listens at,
 	// and not through a Service.
 	RegisterURL   bool
@@ -132,7 +136,10 @@ func serve(ctx context.Context, config *Config, holdings *Holdings, registrar *r
 	}
 	connections := webhook.NewConnections(info.Listener, webhook.MaxConnections)
 	info.Listener = connections
-	asked := webhook.NewHandler(deciding, connections)
+	asked, err := onlyClients(config.ClientCAFile, info, webhook.NewHandler(deciding, connections))
+	if err != nil {
+		return err
+	}
 	stopped, _, err := info.Serve(handler(deciding, asked, config.Metrics), shutdownTimeout, ctx.Done())
 	if err != nil {
 		return fmt.Errorf("answer requests of API servers: %w", err)
@@ -162,6 +169,20 @@ func newGuard(config *Config, holdings *Holdings) (*guard.Guard, error) {
 		return nil, err
 	}
 	return deciding, holdings.OnSlice(func(string) { deciding.SliceChanged() })
+}
+
+// onlyClients has a handler answer only clients with a certificate, unless there is no file of authorities.
+// The server asks for certificates then, and follows changes of the file.
+func onlyClients(file string, info *apiserver.SecureServingInfo, handler http.Handler) (http.Handler, error) {
+	if file == "" {
+		return handler, nil
+	}
+	authorities, err := dynamiccertificates.NewDynamicCAContentFromFile("client-ca", file)
+	if err != nil {
+		return nil, fmt.Errorf("read the authorities of API servers' certificates (--client-ca-file): %w", err)
+	}
+	info.ClientCA = authorities
+	return webhook.OnlyClientsOf(authorities.VerifyOptions, handler), nil
 }
 
 // handler is for API servers, which get asked, and for whoever looks after the process.

@@ -80,9 +80,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func fail(w http.ResponseWriter, code int, err error) {
 	metrics.failed(code)
 	klog.V(4).InfoS("Not answering a request to the guard", "code", code, "reason", err)
-	if code == http.StatusServiceUnavailable {
+	if code == http.StatusServiceUnavailable || code == http.StatusUnauthorized {
 		// The API server would come again on this connection, also if the Service leads to another
-		// guard by now, which decides.
+		// guard by now, which decides, or if it has got a certificate.
 		w.Header().Set("Connection", "close")
 	}
 	http.Error(w, err.Error(), code)
