@@ -1,7 +1,9 @@
 package guard
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -9,10 +11,10 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
-	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -24,6 +26,8 @@ type Request struct {
 	Version string
 	// Before and After are the claim's allocations, nil if it has none.
 	Before, After *resourceapi.AllocationResult
+	// Requests are those of the claim's spec.
+	Requests []resourceapi.DeviceRequest
 	// DryRun is set if the server is not going to store anything.
 	DryRun bool
 	// Confirmed is set if the API server was asked and has the claim, with its UID and at Version.
@@ -85,7 +89,6 @@ type Approval struct {
 // Book knows what is held and what was approved. It is safe for concurrent use.
 type Book struct {
 	ledger *ledger.Ledger
-	pools  ledger.Pools
 
 	mutex sync.Mutex
 	// tenure is the one in which this process decides, zero if it never did.
@@ -99,9 +102,9 @@ type Book struct {
 	Ended func(ledger.ClaimRef, ledger.Freed)
 }
 
-// NewBook makes a Book of what a ledger says. pools must be what the ledger judges by.
-func NewBook(of *ledger.Ledger, pools ledger.Pools) *Book {
-	return &Book{ledger: of, pools: pools, approvals: make(map[types.UID]*Approval), named: make(map[string]sets.Set[types.UID])}
+// NewBook makes a Book of what a ledger says, which must have Pools.
+func NewBook(of *ledger.Ledger) *Book {
+	return &Book{ledger: of, approvals: make(map[types.UID]*Approval), named: make(map[string]sets.Set[types.UID])}
 }
 
 // Tenure is a time without a break for which a process has the Lease: since when. Between two of
@@ -141,29 +144,57 @@ func (b *Book) Review(tenure Tenure, r *Request) Answer {
 	if r.Before != nil {
 		return Answer{Kind: Denied, Reason: fmt.Sprintf("claim %s is allocated; it has to be deallocated before it can get other devices", r.Claim)}
 	}
-	if answer, done := b.known(r); done {
+	if answer, done := r.unasked(); done {
 		return answer
 	}
-	if answer, done := b.approved(r); done {
-		return answer
+	for {
+		// It is looked at again if the watch shows something between this and the end.
+		state := b.ledger.State(r.Claim.UID)
+		if answer, done := b.known(r, state); done {
+			return answer
+		}
+		if answer, done := b.approved(r); done {
+			return answer
+		}
+		err := b.ledger.AddReviewed(r.Claim, user(r.Claim.UID), r.After, state)
+		if errors.Is(err, ledger.ErrChanged) {
+			continue
+		}
+		var unpublished *ledger.UnpublishedError
+		switch {
+		case errors.As(err, &unpublished):
+			return Answer{Kind: AwaitPool, Reason: err.Error()}
+		case err != nil:
+			return Answer{Kind: Denied, Reason: err.Error()}
+		}
+		b.begin(r)
+		// The watch may have shown a newer version since.
+		if r.DryRun || b.isOver(b.approvals[r.Claim.UID]) {
+			b.end(r.Claim.UID)
+		}
+		return Answer{}
 	}
-	if answer := b.published(r); answer.Kind != Allowed {
-		return answer
+}
+
+// unasked denies admin access that the claim's request does not ask for: it counts nothing, so that
+// two claims could have a device. That the namespace permits it, API servers look themselves.
+func (r *Request) unasked() (answer Answer, done bool) {
+	for i := range r.After.Devices.Results {
+		result := &r.After.Devices.Results[i]
+		asks := func(request resourceapi.DeviceRequest) bool {
+			return request.Name == result.Request && request.Exactly != nil && ptr.Deref(request.Exactly.AdminAccess, false)
+		}
+		if ptr.Deref(result.AdminAccess, false) && !slices.ContainsFunc(r.Requests, asks) {
+			return Answer{Kind: Denied, Reason: fmt.Sprintf(
+				"claim %s was to get device %s/%s with admin access for request %s, which does not ask for that; see what has allocated it",
+				r.Claim, ledger.PoolOf(result), result.Device, result.Request)}, true
+		}
 	}
-	if err := b.ledger.AddInFlight(r.Claim, user(r.Claim.UID), r.After); err != nil {
-		return Answer{Kind: Denied, Reason: err.Error()}
-	}
-	b.begin(r)
-	// The watch may have shown a newer version since it was looked at.
-	if r.DryRun || b.isOver(b.approvals[r.Claim.UID]) {
-		b.end(r.Claim.UID)
-	}
-	return Answer{}
+	return Answer{}, false
 }
 
 // known answers a request by what is known of its claim.
-func (b *Book) known(r *Request) (answer Answer, done bool) {
-	held := b.ledger.State(r.Claim.UID)
+func (b *Book) known(r *Request, held ledger.ClaimState) (answer Answer, done bool) {
 	switch {
 	case held.Gone || objectversion.Newer(held.Version, r.Version):
 		// The server has decided on something old; it is going to find out when it stores that. It need
@@ -206,25 +237,4 @@ func (b *Book) approved(r *Request) (answer Answer, done bool) {
 		return Answer{Kind: Denied, Reason: fmt.Sprintf(
 			"another allocation of claim %s was approved a moment ago and may be stored yet; try again", r.Claim)}, true
 	}
-}
-
-// published looks whether all the devices exist. Of a pool that is not complete that cannot be
-// told, and neither what is left of its counters.
-func (b *Book) published(r *Request) Answer {
-	for i := range r.After.Devices.Results {
-		result := &r.After.Devices.Results[i]
-		pool := b.pools(ledger.PoolOf(result))
-		switch {
-		case pool == nil:
-			return Answer{Kind: AwaitPool, Reason: fmt.Sprintf("claim %s was to get device %s of pool %s, but driver %s publishes no such pool",
-				r.Claim, result.Device, result.Pool, result.Driver)}
-		case pool.State != inventory.Complete:
-			return Answer{Kind: AwaitPool, Reason: fmt.Sprintf("claim %s was to get device %s of pool %s of driver %s, which is %s: %s",
-				r.Claim, result.Device, result.Pool, result.Driver, pool.State, pool.Reason)}
-		case pool.Device(result.Device) == nil:
-			return Answer{Kind: AwaitPool, Reason: fmt.Sprintf("claim %s was to get device %s, which driver %s does not publish in pool %s",
-				r.Claim, result.Device, result.Driver, result.Pool)}
-		}
-	}
-	return Answer{}
 }

@@ -22,6 +22,8 @@ type board struct {
 	*Book
 	t      *testing.T
 	slices *inventory.Store
+	// looked is called each time that somebody looks a pool up, nil if nobody wants to know.
+	looked func()
 	claims map[string]*resourceapi.ResourceClaim
 }
 
@@ -31,6 +33,9 @@ func newBoard(t *testing.T, published ...*b.SliceBuilder) *board {
 	t.Helper()
 	w := &board{t: t, slices: inventory.NewStore(inventory.Options{PartitionableDevices: true, CompatibilityGroups: true}), claims: make(map[string]*resourceapi.ResourceClaim)}
 	pools := func(id inventory.PoolID) *inventory.NodePool {
+		if w.looked != nil {
+			w.looked()
+		}
 		if pool := w.slices.Pool(id); pool != nil {
 			return pool.Everywhere()
 		}
@@ -38,7 +43,7 @@ func newBoard(t *testing.T, published ...*b.SliceBuilder) *board {
 	}
 	held := ledger.New()
 	held.Pools = pools
-	w.Book = NewBook(held, pools)
+	w.Book = NewBook(held)
 	for _, slice := range published {
 		w.publish(slice.Obj())
 	}
@@ -67,7 +72,7 @@ func (w *board) watch(name string, claim *resourceapi.ResourceClaim) {
 
 // ask asks for what the claim has to be stored, on top of a version of it which the API server has.
 func (w *board) ask(version int, claim *resourceapi.ResourceClaim) Answer {
-	return w.Review(tenure, &Request{Claim: ledger.RefTo(claim), Version: strconv.Itoa(version), After: claim.Status.Allocation, Confirmed: true})
+	return w.Review(tenure, &Request{Claim: ledger.RefTo(claim), Version: strconv.Itoa(version), After: claim.Status.Allocation, Requests: claim.Spec.Devices.Requests, Confirmed: true})
 }
 
 func (w *board) requireAllowed(version int, claim *resourceapi.ResourceClaim) {
@@ -183,7 +188,7 @@ func TestWhatDoesNotExist(t *testing.T) {
 	w := newBoard(t, node(), b.Slice("half").InPool("half", 1, 2).OnNode("a").Devices(b.Device("gpu-0")))
 	for want, claim := range map[string]*resourceapi.ResourceClaim{
 		"publishes no such pool":                                 b.Claim("x").Allocated("b", "gpu-0"),
-		"does not publish in pool a":                             b.Claim("x").Allocated("a", "gpu-7"),
+		"does not publish it there":                              b.Claim("x").Allocated("a", "gpu-7"),
 		"incomplete: 1 of 2 slices of generation 1 is published": b.Claim("x").Allocated("half", "gpu-0"),
 	} {
 		answer := w.ask(1, claim)
@@ -213,7 +218,54 @@ func TestSharesAndCounters(t *testing.T) {
 	w.requireDenied("holds it by now", 1, b.Claim("whole").Allocated("a", "nic"))
 	w.requireAllowed(1, b.Claim("p").Allocated("mig", "part-0"))
 	w.requireDenied("too little is left of counter whole/memory", 1, b.Claim("q").Allocated("mig", "part-1"))
-	w.requireAllowed(1, with(b.Claim("admin").Allocated("mig", "part-0"), func(r *resourceapi.DeviceRequestAllocationResult) { r.AdminAccess = ptr.To(true) }))
+	w.requireAllowed(1, asking(with(b.Claim("admin").Allocated("mig", "part-0"), adminAccess), true))
+}
+
+func adminAccess(r *resourceapi.DeviceRequestAllocationResult) { r.AdminAccess = ptr.To(true) }
+
+// asking has the claim's spec have the request of its first result, with admin access or without.
+func asking(claim *resourceapi.ResourceClaim, admin bool) *resourceapi.ResourceClaim {
+	claim.Spec.Devices.Requests = []resourceapi.DeviceRequest{{
+		Name: claim.Status.Allocation.Devices.Results[0].Request, Exactly: &resourceapi.ExactDeviceRequest{AdminAccess: &admin},
+	}}
+	return claim
+}
+
+// Admin access counts nothing: who has it without having asked for it could use what others have.
+func TestAdminAccessThatNobodyAskedFor(t *testing.T) {
+	t.Parallel()
+	w := newBoard(t, node())
+	w.requireAllowed(1, b.Claim("x").Allocated("a", "gpu-0"))
+	admin := func() *resourceapi.ResourceClaim { return with(b.Claim("admin").Allocated("a", "gpu-0"), adminAccess) }
+	w.requireAllowed(1, asking(admin(), true))
+	w.requireDenied("which does not ask for that", 2, asking(admin(), false))
+	w.requireDenied("which does not ask for that", 2, admin())
+	other := asking(admin(), true)
+	other.Status.Allocation.Devices.Results[0].Request = "other"
+	w.requireDenied("with admin access for request other, which does not ask for that", 2, other)
+	of := asking(admin(), true)
+	of.Status.Allocation.Devices.Results[0].Request += "/sub"
+	w.requireDenied("which does not ask for that", 2, of)
+}
+
+// A pool may change at any time, also between two looks at it: what is not complete when it is judged
+// is not judged.
+func TestPoolChangesWhileReviewing(t *testing.T) {
+	t.Parallel()
+	counters := func(slices int64) *b.SliceBuilder {
+		return b.Slice("mig-counters").OnNode("a").InPool("mig", 1, slices).Counters("whole", "memory", "1")
+	}
+	w := newBoard(t, counters(2),
+		b.Slice("mig-devices").OnNode("a").InPool("mig", 1, 2).Devices(b.Device("part-0").Consumes("whole", "memory", "1"), b.Device("part-1").Consumes("whole", "memory", "1")))
+	w.requireAllowed(1, b.Claim("p").Allocated("mig", "part-0"))
+	for first := range 2 {
+		looks := first
+		w.looked = func() {
+			looks++
+			w.publish(counters(2 + int64(looks%2)).Obj())
+		}
+		require.NotEqual(t, Allowed, w.ask(1, b.Claim("q").Allocated("mig", "part-1")).Kind)
+	}
 }
 
 func with(claim *resourceapi.ResourceClaim, change func(*resourceapi.DeviceRequestAllocationResult)) *resourceapi.ResourceClaim {

@@ -96,7 +96,7 @@ func newWorld(seed int64) *world {
 	for _, name := range []string{"guard-a", "guard-b"} {
 		p := &process{name: name, tenure: time.Unix(0, 0), ledger: ledger.New(), known: make(map[string]stored)}
 		p.ledger.Pools = pools
-		p.book = NewBook(p.ledger, pools)
+		p.book = NewBook(p.ledger)
 		w.guards = append(w.guards, p)
 	}
 	for i := range 2 {

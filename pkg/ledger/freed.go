@@ -37,14 +37,15 @@ func (l *Ledger) freed(before, after *resourceapi.AllocationResult) Freed {
 		device string
 		share  types.UID
 	}
-	kept := make(map[use]bool)
+	kept := make(map[use]*resourceapi.DeviceRequestAllocationResult)
 	for result := range Used(after) {
-		kept[use{PoolOf(result), result.Device, ptr.Deref(result.ShareID, "")}] = true
+		kept[use{PoolOf(result), result.Device, ptr.Deref(result.ShareID, "")}] = result
 	}
 	var freed Freed
 	for result := range Used(before) {
 		id := PoolOf(result)
-		if kept[use{id, result.Device, ptr.Deref(result.ShareID, "")}] || len(l.Pool(id).Device(result.Device).Holders) > 0 {
+		same := kept[use{id, result.Device, ptr.Deref(result.ShareID, "")}]
+		if same != nil && sameConsumption(same, result) || len(l.Pool(id).Device(result.Device).Holders) > 0 {
 			continue
 		}
 		if freed == nil {

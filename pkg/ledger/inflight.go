@@ -24,6 +24,19 @@ import (
 func (l *Ledger) AddInFlight(ref ClaimRef, user types.UID, allocation *resourceapi.AllocationResult) error {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
+	return l.add(ref, user, allocation, judgement{pools: l.Pools})
+}
+
+// judgement says how an allocation is judged that is put in flight.
+type judgement struct {
+	// pools are what counters and capacities are judged by, nil if they are not.
+	pools Pools
+	// again is set if what is in flight already is judged as well.
+	again bool
+}
+
+// add is AddInFlight. It needs the mutex.
+func (l *Ledger) add(ref ClaimRef, user types.UID, allocation *resourceapi.AllocationResult, by judgement) error {
 	r := l.claims[ref.UID]
 	if r != nil && r.inFlight != allocation && r.inFlight != nil && sameUse(r.inFlight, allocation) {
 		allocation = r.inFlight
@@ -36,7 +49,7 @@ func (l *Ledger) AddInFlight(ref ClaimRef, user types.UID, allocation *resourcea
 		return err
 	}
 	if r == nil || r.committed == nil {
-		if err := l.overdraw(ref, r, allocation); err != nil {
+		if err := l.overdraw(ref, r, allocation, by); err != nil {
 			return err
 		}
 	}

@@ -71,6 +71,11 @@ type ClaimState struct {
 func (l *Ledger) State(uid types.UID) ClaimState {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
+	return l.state(uid)
+}
+
+// state is State. It needs the mutex.
+func (l *Ledger) state(uid types.UID) ClaimState {
 	r := l.claims[uid]
 	if r == nil {
 		return ClaimState{}
@@ -142,7 +147,7 @@ func (l *Ledger) apply(key string, claim *resourceapi.ResourceClaim) (freed Free
 	r := l.record(RefTo(claim))
 	before := r.effective()
 	r.version, r.gone = claim.ResourceVersion, false
-	if !sameDevices(r.committed, claim.Status.Allocation) {
+	if !sameUse(r.committed, claim.Status.Allocation) {
 		r.committed = claim.Status.Allocation
 	}
 	return freed.And(l.publish(r.ref, before, r.effective()))

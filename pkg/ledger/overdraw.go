@@ -50,12 +50,12 @@ func (e *IncompatibleError) Error() string {
 // A cycle of the scheduler that plans and reserves without others in between never gets
 // here with too much. But plans may be made from one view and put in flight one after the
 // other (pods of a group), and an event may come between a plan and its reservation.
-func (l *Ledger) overdraw(ref ClaimRef, r *record, allocation *resourceapi.AllocationResult) error {
-	if l.Pools == nil || r != nil && r.inFlight == allocation {
+func (l *Ledger) overdraw(ref ClaimRef, r *record, allocation *resourceapi.AllocationResult, by judgement) error {
+	if by.pools == nil || !by.again && r != nil && r.inFlight == allocation {
 		return nil
 	}
 	for _, id := range poolsOf(allocation) {
-		pool := l.Pools(id)
+		pool := by.pools(id)
 		if pool == nil {
 			continue
 		}

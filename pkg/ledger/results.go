@@ -61,22 +61,20 @@ func poolsOf(allocations ...*resourceapi.AllocationResult) []inventory.PoolID {
 }
 
 // sameUse reports whether two allocations use the same devices in the same way, and as much of
-// them.
+// them. Most updates of a claim do not touch its allocation, and must cost nothing.
 func sameUse(a, b *resourceapi.AllocationResult) bool {
-	return sameDevices(a, b) && (a == nil || slices.EqualFunc(a.Devices.Results, b.Devices.Results, func(x, y resourceapi.DeviceRequestAllocationResult) bool {
-		return apiequality.Semantic.DeepEqual(x.ConsumedCapacity, y.ConsumedCapacity)
-	}))
-}
-
-// sameDevices reports whether two allocations use the same devices in the same
-// way. Most updates of a claim do not touch its allocation, and must cost nothing.
-func sameDevices(a, b *resourceapi.AllocationResult) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
 	return slices.EqualFunc(a.Devices.Results, b.Devices.Results, func(x, y resourceapi.DeviceRequestAllocationResult) bool {
 		return x.Driver == y.Driver && x.Pool == y.Pool && x.Device == y.Device &&
 			ptr.Deref(x.ShareID, "") == ptr.Deref(y.ShareID, "") &&
-			ptr.Deref(x.AdminAccess, false) == ptr.Deref(y.AdminAccess, false)
+			ptr.Deref(x.AdminAccess, false) == ptr.Deref(y.AdminAccess, false) &&
+			sameConsumption(&x, &y)
 	})
+}
+
+// sameConsumption reports whether two results consume as much of each capacity.
+func sameConsumption(x, y *resourceapi.DeviceRequestAllocationResult) bool {
+	return len(x.ConsumedCapacity)+len(y.ConsumedCapacity) == 0 || apiequality.Semantic.DeepEqual(x.ConsumedCapacity, y.ConsumedCapacity)
 }

@@ -45,7 +45,7 @@ func TestClientCAFile(t *testing.T) {
 	t.Parallel()
 	held := ledger.New()
 	held.Pools = func(inventory.PoolID) *inventory.NodePool { return nil }
-	deciding := &guard.Guard{Book: guard.NewBook(held, held.Pools), Lease: &leadership.Lease{}}
+	deciding := &guard.Guard{Book: guard.NewBook(held), Lease: &leadership.Lease{}}
 	serving, servingKey := selfSigned(t, "guard")
 	provided, err := dynamiccertificates.NewStaticCertKeyContent("guard", serving, servingKey)
 	require.NoError(t, err)

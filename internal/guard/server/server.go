@@ -153,7 +153,7 @@ func serve(ctx context.Context, config *Config, holdings *Holdings, registrar *r
 // newGuard makes a guard that hears of all changes.
 func newGuard(config *Config, holdings *Holdings) (*guard.Guard, error) {
 	deciding := &guard.Guard{
-		Book: guard.NewBook(holdings.Ledger, holdings.Pools), Lease: &leadership.Lease{},
+		Book: guard.NewBook(holdings.Ledger), Lease: &leadership.Lease{},
 		Lookup: guard.NewLookup(config.Lookups.ResourceV1()),
 	}
 	deciding.Book.Ended = holdings.Ended

@@ -37,7 +37,7 @@ func TestReadyIsWhoDecides(t *testing.T) {
 	t.Parallel()
 	held := ledger.New()
 	held.Pools = func(inventory.PoolID) *inventory.NodePool { return nil }
-	deciding := &guard.Guard{Book: guard.NewBook(held, held.Pools), Lease: &leadership.Lease{}}
+	deciding := &guard.Guard{Book: guard.NewBook(held), Lease: &leadership.Lease{}}
 	followed := deciding.Lease.Follow(lock{}, time.Hour)
 	asked := webhook.NewHandler(deciding, nil)
 	h := handler(deciding, asked, true)

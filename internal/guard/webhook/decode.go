@@ -68,7 +68,9 @@ func decode(data []byte) (*admissionv1.AdmissionReview, *guard.Request, error) {
 		Version: before.ResourceVersion,
 		Before:  before.Status.Allocation,
 		After:   after.Status.Allocation,
-		DryRun:  asked.DryRun != nil && *asked.DryRun,
+		// A write of the status does not change them.
+		Requests: before.Spec.Devices.Requests,
+		DryRun:   asked.DryRun != nil && *asked.DryRun,
 	}, nil
 }
 

@@ -54,7 +54,7 @@ func newDecider() *decider {
 		}
 		return nil
 	}
-	d := &decider{guard.NewBook(held, held.Pools), time.Unix(1, 0)}
+	d := &decider{guard.NewBook(held), time.Unix(1, 0)}
 	d.Decide(d.tenure)
 	return d
 }
