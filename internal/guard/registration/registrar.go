@@ -3,6 +3,7 @@ package registration
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
 )
 
@@ -42,20 +44,33 @@ type Registrar struct {
 func (r *Registrar) Run(ctx context.Context) {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if r.Decides() {
-			r.Register(ctx)
+			_ = r.Register(ctx) // Who decides loses the Lease by a Lookout.
 		}
 	}, interval)
 }
 
-// Register is Ensure for those who go on if it fails: the next attempt is by Run.
-func (r *Registrar) Register(ctx context.Context) {
-	if err := r.Ensure(ctx); err != nil && ctx.Err() == nil {
+// Register is Ensure for those who go on without: the next attempt is by Run. It returns an error only
+// if this process must not decide.
+func (r *Registrar) Register(ctx context.Context) error {
+	err := r.Ensure(ctx)
+	if err != nil && ctx.Err() == nil {
 		klog.FromContext(ctx).Error(err, "API servers may not ask this guard; trying again")
 	}
+	if errors.Is(err, ErrOtherLease) || ctx.Err() != nil {
+		return err
+	}
+	return nil
 }
 
-// Ensure brings the configuration up to date once.
+// Ensure brings the configuration up to date. Its error is an ErrOtherLease if that is somebody
+// else's.
 func (r *Registrar) Ensure(ctx context.Context) error {
+	raced := func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
+	return retry.OnError(retry.DefaultRetry, raced, func() error { return r.ensure(ctx) })
+}
+
+// ensure is Ensure, but for others who write at the same time.
+func (r *Registrar) ensure(ctx context.Context) error {
 	// A process that was paused goes on here before it knows that it lost the Lease.
 	if err := r.Leads(); err != nil {
 		return fmt.Errorf("register the guard in ValidatingWebhookConfiguration %s: %w", Name, err)
@@ -70,6 +85,9 @@ func (r *Registrar) Ensure(ctx context.Context) error {
 		return nil
 	case err != nil:
 		return fmt.Errorf("look at ValidatingWebhookConfiguration %s: %w", Name, err)
+	}
+	if err := checkLease(current, r.Lease); err != nil {
+		return fmt.Errorf("register the guard: %w", err)
 	}
 	wanted := r.updated(current)
 	if apiequality.Semantic.DeepEqual(current, wanted) {

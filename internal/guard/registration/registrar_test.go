@@ -2,14 +2,19 @@ package registration
 
 import (
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 )
 
@@ -64,7 +69,7 @@ const here = "https://10.0.0.1:9443"
 
 // elsewhere is as somebody has changed it.
 func elsewhere() *admissionregistrationv1.ValidatingWebhookConfiguration {
-	config := New(admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://10.0.0.2:9443"), CABundle: []byte("old")}, "old/lease", admissionregistrationv1.Fail)
+	config := New(admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://10.0.0.2:9443"), CABundle: []byte("old")}, "guards/lease", admissionregistrationv1.Fail)
 	config.Webhooks[0].Rules[0].APIVersions = []string{"v1"}
 	config.Webhooks[0].NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
 	config.Webhooks[0].TimeoutSeconds = ptr.To[int32](30)
@@ -139,6 +144,64 @@ func TestBundleOfSomebodyElse(t *testing.T) {
 	r.CABundle = nil
 	r.install(elsewhere())
 	require.Equal(t, "old", string(r.ensure().Webhooks[0].ClientConfig.CABundle))
+}
+
+// Guards with another Lease have one that decides as well.
+func TestConfigurationOfAnotherLease(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{here, ""} {
+		r := newRegistered(t, url)
+		theirs := elsewhere()
+		theirs.Annotations[LeaseAnnotation] = "others/lease"
+		r.install(theirs)
+		writes := r.writes()
+		err := r.Register(t.Context())
+		require.ErrorIs(t, err, ErrOtherLease)
+		require.ErrorContains(t, err, "is for guards with Lease others/lease, and this one has guards/lease")
+		require.ErrorContains(t, err, "kubectl annotate --overwrite validatingwebhookconfiguration quartermaster-guard quartermaster-dra.github.io/lease=guards/lease")
+		require.Equal(t, writes, r.writes())
+		require.Equal(t, theirs.Webhooks, r.current().Webhooks)
+		require.Equal(t, theirs.Annotations, r.current().Annotations)
+	}
+}
+
+// Two guards with different Leases may register at the same time.
+func TestConfigurationIsMadeMeanwhile(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]*admissionregistrationv1.ValidatingWebhookConfiguration{"there was none": nil, "it had no annotation": elsewhere()} {
+		r := newRegistered(t, here)
+		if before != nil {
+			before.Annotations = nil
+			r.install(before)
+		}
+		theirs := elsewhere()
+		theirs.Annotations[LeaseAnnotation] = "others/lease"
+		kind := admissionregistrationv1.SchemeGroupVersion.WithResource("validatingwebhookconfigurations")
+		once := sync.OnceValue(func() error {
+			if before == nil {
+				require.NoError(t, r.client.Tracker().Create(kind, theirs, ""))
+				return apierrors.NewAlreadyExists(schema.GroupResource{}, Name)
+			}
+			require.NoError(t, r.client.Tracker().Update(kind, theirs, ""))
+			return apierrors.NewConflict(schema.GroupResource{}, Name, nil)
+		})
+		r.client.PrependReactor("*", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			if action.GetVerb() == "get" {
+				return false, nil, nil
+			}
+			return true, nil, once()
+		})
+		require.ErrorIs(t, r.Register(t.Context()), ErrOtherLease, name)
+		require.Equal(t, theirs.Annotations, r.current().Annotations, name)
+	}
+}
+
+// If it may not write, a guard decides all the same: its configuration may be as it should be.
+func TestRegisterGoesOn(t *testing.T) {
+	t.Parallel()
+	r := newRegistered(t, "")
+	require.Error(t, r.Ensure(t.Context()))
+	require.NoError(t, r.Register(t.Context()))
 }
 
 // Who was paused for longer than its Lease must not take the place of the one that has it.

@@ -111,17 +111,26 @@ func serve(ctx context.Context, config *Config, holdings *Holdings, registrar *r
 		config.Started(ctx)
 	}
 	registrar.Leads, registrar.Decides = deciding.Lease.Leads, deciding.Decides
+	lookout := &registration.Lookout{Client: config.Leases, Lease: registrar.Lease, Lasts: config.Election.LeaseDuration.Duration}
 	fencer := &guard.Fencer{Claims: config.Client.ResourceV1(), RequestTimeout: config.RequestTimeout}
 	standing := &election.Election{
 		Leases: config.Leases.CoordinationV1(), Identity: config.Identity, Mode: string(config.Mode), Config: config.Election,
-		Lease: deciding.Lease, Candidate: config.Candidate,
+		Lease: deciding.Lease,
+		Candidate: func() error {
+			if err := lookout.Candidate(); err != nil || config.Candidate == nil {
+				return err
+			}
+			return config.Candidate()
+		},
 		TakeOver: func(ctx context.Context, tenure guard.Tenure) error {
 			if err := holdings.Sync(ctx); err != nil {
 				return err
 			}
 			// First, so that API servers ask from before the claims are fenced: what they let pass
 			// until then rests on versions from before.
-			registrar.Register(ctx)
+			if err := registrar.Register(ctx); err != nil {
+				return err
+			}
 			return deciding.TakeOver(ctx, tenure, fencer, holdings.Ledger)
 		},
 		Decides: deciding.Decides,
@@ -145,6 +154,8 @@ func serve(ctx context.Context, config *Config, holdings *Holdings, registrar *r
 		return fmt.Errorf("answer requests of API servers: %w", err)
 	}
 	klog.FromContext(ctx).Info("Listening", "address", info.Listener.Addr(), "url", registrar.URL)
+	lookout.Look(ctx)
+	go lookout.Run(ctx)
 	err = standing.Run(ctx)
 	<-stopped
 	return err
