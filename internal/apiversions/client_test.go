@@ -101,11 +101,18 @@ func TestRequests(t *testing.T) {
 			require.False(t, isNotServed(err))
 			require.Equal(t, []string{"GET " + v + "/resourceclaims/none"}, s.took())
 			if version != V1 {
-				_, err = claims.Patch(ctx, "gpus", types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
-				require.ErrorContains(t, err, v)
+				for _, patch := range []string{"{}", `{"metadata":{"annotations":{"a":"b"}}}`, `{"metadata":{"resourceVersion":"103","annotations":{"a":"b"}},"spec":{}}`} {
+					_, err = claims.Patch(ctx, "gpus", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+					require.ErrorContains(t, err, v)
+				}
 				_, err = claims.Apply(ctx, nil, metav1.ApplyOptions{})
 				require.ErrorContains(t, err, "apply resourceclaims")
 				require.Empty(t, s.took())
+				// Labels and annotations are the same in all versions.
+				patched, err := claims.Patch(ctx, "gpus", types.MergePatchType, []byte(`{"metadata":{"resourceVersion":"103","annotations":{"a":"b"}}}`), metav1.PatchOptions{})
+				require.NoError(t, err)
+				require.Equal(t, "b", patched.Annotations["a"])
+				require.Equal(t, []string{"GET " + v + "/resourceclaims/gpus", "PUT " + v + "/resourceclaims/gpus"}, s.took())
 			}
 		})
 	}

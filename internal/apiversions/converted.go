@@ -68,9 +68,18 @@ func (c converted[T, L, O, OL]) Watch(ctx context.Context, o metav1.ListOptions)
 	return newConvertedWatch(events, func(object *O) (*T, error) { return convert[T](object) }), nil
 }
 
-// Patch is not possible: a patch is written for one version, and this is another.
-func (c converted[T, L, O, OL]) Patch(context.Context, string, types.PatchType, []byte, metav1.PatchOptions, ...string) (*T, error) {
-	return nil, unsupported("patch", c.name, c.version)
+// Patch is possible for what a metadataPatch can say: any other patch is written for one version,
+// and this is another.
+func (c converted[T, L, O, OL]) Patch(ctx context.Context, name string, kind types.PatchType, data []byte, o metav1.PatchOptions, subresources ...string) (*T, error) {
+	patch, ok := asMetadataPatch(kind, data, subresources)
+	if !ok {
+		return nil, unsupported("patch", c.name, c.version)
+	}
+	answer, err := patchMetadata(ctx, c.old, name, patch, o)
+	if err != nil {
+		return nil, err
+	}
+	return convert[T](answer)
 }
 
 // put sends an object and returns the answer.

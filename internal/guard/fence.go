@@ -2,6 +2,8 @@ package guard
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -49,19 +51,42 @@ func (f *Fencer) Fence(ctx context.Context, ref ledger.ClaimRef, version string)
 	case objectversion.Newer(claim.ResourceVersion, version):
 		return claim.ResourceVersion, nil
 	}
-	claim = claim.DeepCopy()
-	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, claimwriter.FenceAnnotation, string(uuid.NewUUID()))
-	fenced, err := f.Claims.ResourceClaims(ref.Namespace).Update(ctx, claim, metav1.UpdateOptions{FieldManager: fieldManager})
+	// A label is for claims whose annotations are full, or where a policy is against this one.
+	fenced, err := f.write(ctx, claim, "annotations")
+	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || errors.Is(err, errNoEffect) {
+		fenced, err = f.write(ctx, claim, "labels")
+	}
 	switch {
 	case apierrors.IsNotFound(err):
 		return "", nil
 	case err != nil: // Also if something else was written meanwhile: the next look tells.
 		return "", fmt.Errorf("rule out a late write to claim %s: write to it: %w", ref, err)
-	case !objectversion.Newer(fenced.ResourceVersion, claim.ResourceVersion):
-		return "", fmt.Errorf("rule out a late write to claim %s: the server has accepted annotation %s and changed nothing; see which admission plugin drops it", ref, claimwriter.FenceAnnotation)
 	default:
 		return fenced.ResourceVersion, nil
 	}
+}
+
+// errNoEffect is what comes of a write that the server has accepted without storing anything.
+var errNoEffect = errors.New("the server has accepted it and changed nothing; see which admission plugin drops it")
+
+// write gives the claim something new among its annotations or labels, if it has still the same version.
+// It is a patch, so that nothing else of the claim is written: not what this build does not know of it.
+func (f *Fencer) write(ctx context.Context, claim *resourceapi.ResourceClaim, among string) (*resourceapi.ResourceClaim, error) {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"resourceVersion": claim.ResourceVersion,
+		among:             map[string]string{claimwriter.FenceAnnotation: string(uuid.NewUUID())},
+	}})
+	if err != nil {
+		return nil, err
+	}
+	fenced, err := f.Claims.ResourceClaims(claim.Namespace).Patch(ctx, claim.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	if err != nil {
+		return nil, err
+	}
+	if !objectversion.Newer(fenced.ResourceVersion, claim.ResourceVersion) {
+		return nil, fmt.Errorf("%s %s: %w", among, claimwriter.FenceAnnotation, errNoEffect)
+	}
+	return fenced, nil
 }
 
 // Sweep rules out approved writes that do not come, until the context ends.
@@ -83,7 +108,11 @@ type watched struct {
 	asked int
 	// since is when it was first known that the server has asked so often.
 	since time.Time
+	tries *tries
 }
+
+// newWatched begins to watch a write for which the server has asked so often.
+func newWatched(asked int) watched { return watched{asked, time.Now(), &tries{}} }
 
 // sweep fences the approvals that were there the last time, and returns all that are there now.
 func (g *Guard) sweep(ctx context.Context, fencer *Fencer, before map[watchedWrite]watched) map[watchedWrite]watched {
@@ -93,28 +122,29 @@ func (g *Guard) sweep(ctx context.Context, fencer *Fencer, before map[watchedWri
 		write := watchedWrite{approval.Claim.UID, approval.Version}
 		found, known := before[write]
 		if found.asked != approval.asked {
-			found = watched{approval.asked, time.Now()}
+			found = newWatched(approval.asked)
 		}
 		now[write] = found
-		if known {
+		if known && (found.tries.due() || time.Since(found.since) > fencer.RequestTimeout) {
 			late = append(late, approval)
 		}
 	}
 	g.fences.each(ctx, late, func(approval Approval) {
-		g.ruleOut(ctx, fencer, approval, now[watchedWrite{approval.Claim.UID, approval.Version}].since)
+		g.ruleOut(ctx, fencer, approval, now[watchedWrite{approval.Claim.UID, approval.Version}])
 	})
 	return now
 }
 
-// ruleOut fences an approval, for which the server has asked last before the given time.
-func (g *Guard) ruleOut(ctx context.Context, fencer *Fencer, approval Approval, since time.Time) {
+// ruleOut fences an approval, or ends it if it has expired.
+func (g *Guard) ruleOut(ctx context.Context, fencer *Fencer, approval Approval, found watched) {
 	bounded, cancel := context.WithTimeout(ctx, fenceTimeout)
 	defer cancel()
 	version, err := fencer.Fence(bounded, approval.Claim, approval.Version)
 	switch {
-	case err != nil && time.Since(since) > fencer.RequestTimeout:
+	case err != nil && time.Since(found.since) > fencer.RequestTimeout:
 		g.expire(ctx, fencer, approval)
 	case err != nil:
+		found.tries.failed(err)
 		klog.FromContext(ctx).Error(err, "An approved allocation may yet be stored; its devices stay in use", "claim", approval.Claim)
 	case version == "":
 		g.Book.Gone(approval.Claim.UID)

@@ -3,6 +3,7 @@ package guard
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -100,6 +101,11 @@ func TestSweepOfClaimsThatAreGone(t *testing.T) {
 	require.Empty(t, d.Approvals())
 }
 
+// longAgo is a write that could not be ruled out since long before any request can be under way yet.
+func longAgo(asked int) watched {
+	return watched{asked, time.Now().Add(-2 * time.Hour), &tries{}}
+}
+
 // A policy may be against all writes to a claim. Then its devices stay in use until API servers have
 // given up whatever they were asked for.
 func TestClaimThatCannotBeWrittenTo(t *testing.T) {
@@ -111,13 +117,13 @@ func TestClaimThatCannotBeWrittenTo(t *testing.T) {
 	d.sweeps(s.Fencer)
 	require.Len(t, d.Approvals(), 1)
 
-	longAgo := map[watchedWrite]watched{{"uid-x", "3"}: {1, time.Now().Add(-2 * time.Hour)}}
+	before := map[watchedWrite]watched{{"uid-x", "3"}: longAgo(1)}
 	require.Equal(t, Answer{}, d.decide(3, b.Claim("x").Allocated("a", "gpu-0"))) // The server asks again.
-	d.sweep(t.Context(), s.Fencer, longAgo)
+	d.sweep(t.Context(), s.Fencer, before)
 	require.Len(t, d.Approvals(), 1, "what the server has asked about since has all the time")
 
-	longAgo = map[watchedWrite]watched{{"uid-x", "3"}: {2, time.Now().Add(-2 * time.Hour)}}
-	d.sweep(t.Context(), s.Fencer, longAgo)
+	before = map[watchedWrite]watched{{"uid-x", "3"}: longAgo(2)}
+	d.sweep(t.Context(), s.Fencer, before)
 	require.Empty(t, d.Approvals())
 	require.Equal(t, Answer{}, d.decide(3, b.Claim("y").Allocated("a", "gpu-0")))
 }
@@ -142,8 +148,8 @@ func TestExpiryOfWhatWasStored(t *testing.T) {
 	d.shows(s.claims["x"])
 	require.Equal(t, Answer{}, d.decide(3, b.Claim("x").Allocated("a", "gpu-0")))
 	s.arrives(b.Claim("x").Allocated("a", "gpu-0"))
-	longAgo := map[watchedWrite]watched{{"uid-x", "3"}: {1, time.Now().Add(-2 * time.Hour)}}
-	d.sweep(t.Context(), s.Fencer, longAgo)
+	before := map[watchedWrite]watched{{"uid-x", "3"}: longAgo(1)}
+	d.sweep(t.Context(), s.Fencer, before)
 	require.Equal(t, Denied, d.decide(3, b.Claim("y").Allocated("a", "gpu-0")).Kind)
 	d.shows(s.claims["x"])
 	require.Empty(t, d.Approvals())
@@ -154,9 +160,70 @@ func TestExpiryOfWhatWasStored(t *testing.T) {
 func TestFenceThatChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := newClaimServer(empty("x"))
-	s.drops = true
+	s.drops = []string{"annotations", "labels"}
 	_, err := s.Fence(t.Context(), refTo(empty("x")), "3")
 	require.ErrorContains(t, err, "changed nothing")
+	require.Zero(t, s.written)
+}
+
+// Where there can be no annotation, there can be a label.
+func TestFenceByLabel(t *testing.T) {
+	t.Parallel()
+	for name, prepare := range map[string]func(*claimServer){
+		"the annotations are full":      func(s *claimServer) { s.full = true },
+		"the annotation is dropped":     func(s *claimServer) { s.drops = []string{"annotations"} },
+		"a policy is against the first": func(s *claimServer) { s.beforeUpdate = once(refuses) },
+	} {
+		s := newClaimServer(empty("x"))
+		prepare(s)
+		version, err := s.Fence(t.Context(), refTo(empty("x")), "3")
+		require.NoError(t, err, name)
+		require.Equal(t, s.claims["x"].ResourceVersion, version)
+		require.NotEqual(t, "3", version)
+		require.NotEmpty(t, s.claims["x"].Labels[claimwriter.FenceAnnotation])
+		require.Empty(t, s.claims["x"].Annotations)
+	}
+}
+
+// once returns a function that does what another one does, once.
+func once(do func(string) error) func(string) error {
+	calls := 0
+	return func(name string) error {
+		if calls++; calls > 1 {
+			return nil
+		}
+		return do(name)
+	}
+}
+
+// What cannot be fenced is not tried again and again, and what can is, whatever comes before it.
+func TestSweepComesBackToWhatFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, s := newDeputy(t), newClaimServer(empty("x"), empty("y"))
+		var mutex sync.Mutex
+		tries := map[string]int{}
+		s.beforeUpdate = func(name string) error {
+			mutex.Lock()
+			defer mutex.Unlock()
+			if tries[name]++; name == "x" {
+				return refuses(name)
+			}
+			return nil
+		}
+		s.stored = d.shows
+		d.shows(s.claims["x"])
+		d.shows(s.claims["y"])
+		require.Equal(t, Answer{}, d.decide(3, b.Claim("x").Allocated("a", "gpu-0")))
+		require.Equal(t, Answer{}, d.decide(3, b.Claim("y").Allocated("a", "gpu-1")))
+		var known map[watchedWrite]watched
+		for range 32 {
+			known = d.sweep(t.Context(), s.Fencer, known)
+			time.Sleep(sweepInterval)
+		}
+		require.Equal(t, map[string]int{"x": 2 * 5, "y": 1}, tries, "after 1, 2, 4, 8 and 16 seconds, by annotation and by label")
+		require.Len(t, d.Approvals(), 1)
+	})
 }
 
 // Claims for which the API server takes long keep no other from being fenced.

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"math/rand"
@@ -26,7 +27,7 @@ var histories = flag.Int("guard.histories", 10000, "how many random histories of
 // behind, a guard is paused between its decision and its answer, or has lost its Lease and does
 // not know. Only what each API server does with one write is in order: ask, get an answer, store.
 //
-// It steps the Book and the Takeover that run in the product.
+// It steps the Book, the Takeover and the Fence that run in the product.
 type world struct {
 	rng      *rand.Rand
 	revision int
@@ -46,6 +47,8 @@ type stored struct {
 	version int
 	device  string // "" if it is not allocated
 	gone    bool
+	// policy is what becomes of fences.
+	policy fencePolicy
 }
 
 // pending is a write that somebody has asked for.
@@ -72,6 +75,11 @@ type process struct {
 	takeover    *Takeover
 	takeoverFor Tenure
 	listed      map[types.UID]stored
+	// underWay are the writes that may still come of those that there were at the list.
+	underWay []*pending
+	// observed are the approvals that were to be fenced, and expiring is one that is about to be ended.
+	observed map[watchedWrite]observation
+	expiring func()
 }
 
 const (
@@ -94,13 +102,13 @@ func newWorld(seed int64) *world {
 		return nil
 	}
 	for _, name := range []string{"guard-a", "guard-b"} {
-		p := &process{name: name, tenure: time.Unix(0, 0), ledger: ledger.New(), known: make(map[string]stored)}
+		p := &process{name: name, tenure: time.Unix(0, 0), ledger: ledger.New(), known: make(map[string]stored), observed: make(map[watchedWrite]observation)}
 		p.ledger.Pools = pools
 		p.book = NewBook(p.ledger)
 		w.guards = append(w.guards, p)
 	}
 	for i := range 2 {
-		w.store(stored{name: fmt.Sprintf("claim-%d", i), uid: types.UID(fmt.Sprintf("uid-%d", i))})
+		w.store(stored{name: fmt.Sprintf("claim-%d", i), uid: types.UID(fmt.Sprintf("uid-%d", i)), policy: w.anyPolicy()})
 	}
 	return w
 }
@@ -146,7 +154,7 @@ func (w *world) doubled() string {
 
 // step has one thing happen. How often what happens differs from history to history.
 func (w *world) step() {
-	steps := []func(){w.change, w.ask, w.review, w.answer, w.save, w.watch, w.lease, w.takeOver, w.sweep}
+	steps := []func(){w.change, w.ask, w.review, w.answer, w.save, w.watch, w.lease, w.takeOver, w.sweep, w.expire, w.timeOut}
 	if w.weights == nil {
 		for i := range steps {
 			w.weights = append(w.weights, slices.Repeat([]int{i}, 1<<w.rng.Intn(5))...)
@@ -161,7 +169,7 @@ func (w *world) change() {
 	c := w.claims[name]
 	switch {
 	case c == nil:
-		w.store(stored{name: name, uid: types.UID(fmt.Sprintf("%s-%d", name, w.revision))})
+		w.store(stored{name: name, uid: types.UID(fmt.Sprintf("%s-%d", name, w.revision)), policy: w.anyPolicy()})
 	case c.device != "":
 		next := *c
 		next.device = ""
@@ -295,9 +303,15 @@ func (w *world) takeOver() {
 		w.list(g)
 	case g.takeover == nil:
 	case len(g.takeover.ToFence()) > 0:
-		next := g.takeover.ToFence()[0]
-		version := w.fence(next.Name, next.UID, next.Version)
-		g.takeover.Fenced(next.UID, version)
+		waiting := g.takeover.ToFence()
+		next := waiting[w.rng.Intn(len(waiting))]
+		version, err := w.fencer().Fence(context.Background(), next.ClaimRef, next.Version)
+		if err != nil && w.cameOrWent(g.underWay) {
+			version, err = w.fencer().version(context.Background(), next)
+		}
+		if err == nil {
+			g.takeover.Fenced(next.UID, version)
+		}
 	case len(g.takeover.Missing(g.ledger)) == 0:
 		g.book.Decide(g.takeoverFor)
 		w.tell("%s decides", g.name)
@@ -318,41 +332,14 @@ func (w *world) list(g *process) {
 		listed = append(listed, Listed{ledger.RefTo(c.object()), strconv.Itoa(c.version), c.device != ""})
 	}
 	slices.SortFunc(listed, func(x, y Listed) int { return strings.Compare(x.Name, y.Name) })
-	g.takeover, g.takeoverFor = NewTakeover(listed), g.tenure
-}
-
-// fence is what Fencer does.
-func (w *world) fence(name string, uid types.UID, version string) string {
-	c := w.claims[name]
-	if c == nil || c.uid != uid {
-		return ""
-	}
-	if strconv.Itoa(c.version) == version {
-		w.store(*c)
-	}
-	return strconv.Itoa(w.claims[name].version)
-}
-
-// sweep has a guard fence an approval.
-func (w *world) sweep() {
-	g := w.guards[w.rng.Intn(len(w.guards))]
-	approvals := g.book.Approvals()
-	if len(approvals) == 0 {
-		return
-	}
-	approval := approvals[w.rng.Intn(len(approvals))]
-	if version := w.fence(approval.Claim.Name, approval.Claim.UID, approval.Version); version == "" {
-		g.book.Gone(approval.Claim.UID)
-	} else {
-		g.book.Fenced(approval, version)
-	}
+	g.takeover, g.takeoverFor, g.underWay = NewTakeover(listed), g.tenure, slices.Clone(w.writes)
 }
 
 // TestModel looks at random histories. In none do two claims get one device, and in most something is
 // allocated.
 func TestModel(t *testing.T) {
 	t.Parallel()
-	allocations, takeovers := 0, 0
+	allocations, takeovers, expired := 0, 0, 0
 	for seed := range int64(*histories) {
 		w := newWorld(seed)
 		for range modelSteps {
@@ -365,9 +352,12 @@ func TestModel(t *testing.T) {
 				allocations++
 			case strings.HasSuffix(line, "decides"):
 				takeovers++
+			case strings.HasSuffix(line, "has expired"):
+				expired++
 			}
 		}
 	}
 	require.Greater(t, allocations, *histories/4, "the guards have to allow something")
 	require.Greater(t, takeovers, *histories/2, "the guards have to decide")
+	require.Greater(t, expired, *histories/100, "what cannot be fenced has to expire")
 }

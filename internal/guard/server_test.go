@@ -1,8 +1,12 @@
 package guard
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -11,7 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -31,8 +37,10 @@ type claimServer struct {
 	beforeUpdate func(name string) error
 	// stored is told of each write, in order; nil if nobody watches.
 	stored func(*resourceapi.ResourceClaim)
-	// drops is set if an admission plugin drops annotations: then updates change nothing.
-	drops bool
+	// drops are what an admission plugin drops of each patch: "annotations", "labels".
+	drops []string
+	// full is set if a claim has no room for annotations.
+	full bool
 	// written counts writes through the API.
 	written int
 }
@@ -56,8 +64,8 @@ var claimResource = resourceapi.Resource("resourceclaims")
 
 func (s *claimServer) answer(action clienttesting.Action) (runtime.Object, error) {
 	switch action := action.(type) {
-	case clienttesting.UpdateAction:
-		return s.update(action.GetObject().(*resourceapi.ResourceClaim))
+	case clienttesting.PatchAction:
+		return s.patch(action.GetName(), action.GetPatch())
 	case clienttesting.GetAction:
 		s.mutex.Lock()
 		defer s.mutex.Unlock()
@@ -76,25 +84,46 @@ func (s *claimServer) answer(action clienttesting.Action) (runtime.Object, error
 	}
 }
 
-func (s *claimServer) update(claim *resourceapi.ResourceClaim) (runtime.Object, error) {
+// patch carries out a merge patch of metadata at a version.
+func (s *claimServer) patch(name string, data []byte) (runtime.Object, error) {
+	var patch struct {
+		Metadata struct {
+			ResourceVersion     string
+			Annotations, Labels map[string]string
+		}
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&patch); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
 	if s.beforeUpdate != nil {
-		if err := s.beforeUpdate(claim.Name); err != nil {
+		if err := s.beforeUpdate(name); err != nil {
 			return nil, err
 		}
 	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	current := s.claims[claim.Name]
+	current, wanted := s.claims[name], patch.Metadata
 	switch {
 	case current == nil:
-		return nil, apierrors.NewNotFound(claimResource, claim.Name)
-	case current.ResourceVersion != claim.ResourceVersion:
-		return nil, apierrors.NewConflict(claimResource, claim.Name, nil)
-	}
-	if s.drops {
+		return nil, apierrors.NewNotFound(claimResource, name)
+	case current.ResourceVersion != wanted.ResourceVersion:
+		return nil, apierrors.NewConflict(claimResource, name, nil)
+	case s.full && len(wanted.Annotations) > 0:
+		return nil, apierrors.NewInvalid(schema.GroupKind{}, name, nil)
+	case len(wanted.Annotations) > 0 && slices.Contains(s.drops, "annotations"), len(wanted.Labels) > 0 && slices.Contains(s.drops, "labels"):
 		return current.DeepCopy(), nil
 	}
 	s.written++
+	claim := current.DeepCopy()
+	claim.Annotations, claim.Labels = maps.Clone(claim.Annotations), maps.Clone(claim.Labels)
+	for key, value := range wanted.Annotations {
+		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, key, value)
+	}
+	for key, value := range wanted.Labels {
+		metav1.SetMetaDataLabel(&claim.ObjectMeta, key, value)
+	}
 	return s.put(claim).DeepCopy(), nil
 }
 

@@ -80,41 +80,62 @@ func (f *Fencer) list(ctx context.Context) (claims []Listed, err error) {
 func (f *Fencer) fenceAll(ctx context.Context, t *Takeover) error {
 	bounded, cancel := context.WithTimeout(ctx, f.RequestTimeout)
 	defer cancel()
+	return f.fenceWithin(ctx, bounded, t)
+}
+
+// fenceWithin is fenceAll with the bounded context for the timeout. Claims that cannot be fenced come
+// again when all others have had their turn, after a pause. When the time is over, whatever was on its way
+// has arrived or never will: the rest has to be known as it is after that.
+func (f *Fencer) fenceWithin(ctx, bounded context.Context, t *Takeover) error {
+	for pause := retryInterval; ; pause = min(2*pause, maxPause) {
+		err := f.each(bounded, t, func(ctx context.Context, claim Listed) (string, error) {
+			ctx, cancel := context.WithTimeout(ctx, fenceTimeout)
+			defer cancel()
+			return f.Fence(ctx, claim.ClaimRef, claim.Version)
+		})
+		if err == nil {
+			return nil
+		}
+		if bounded.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Cannot fence all claims to take over from another guard; trying again", "claims", len(t.ToFence()), "after", pause)
+		}
+		select {
+		case <-time.After(pause):
+			continue
+		case <-bounded.Done():
+		}
+		break
+	}
+	return again(ctx, "read the claims that cannot be fenced", func(ctx context.Context) error { return f.each(ctx, t, f.version) })
+}
+
+// each calls a function for all claims that have to be fenced, some at a time. Those for which it
+// succeeds are fenced at the version that it returns. Its error is one of those that it returned.
+func (f *Fencer) each(ctx context.Context, t *Takeover, fence func(context.Context, Listed) (string, error)) error {
 	var mutex sync.Mutex
-	group, groupCtx := errgroup.WithContext(ctx)
+	var group errgroup.Group // One that fails does not keep others from theirs.
 	group.SetLimit(fencers)
 	for _, claim := range t.ToFence() {
 		group.Go(func() error {
-			version, err := f.fence(groupCtx, bounded, claim)
-			mutex.Lock()
-			defer mutex.Unlock()
-			t.Fenced(claim.UID, version)
+			version, err := fence(ctx, claim)
+			if err == nil {
+				mutex.Lock()
+				defer mutex.Unlock()
+				t.Fenced(claim.UID, version)
+			}
 			return err
 		})
 	}
 	return group.Wait()
 }
 
-// fence is Fence until it succeeds, or until the bounded context ends. Whatever was on its way has
-// arrived then, or never will: the claim has to be known as it is after that.
-func (f *Fencer) fence(ctx, bounded context.Context, claim Listed) (version string, err error) {
-	err = again(bounded, "fence claim "+claim.String(), func(ctx context.Context) (err error) {
-		ctx, cancel := context.WithTimeout(ctx, fenceTimeout)
-		defer cancel()
-		version, err = f.Fence(ctx, claim.ClaimRef, claim.Version)
-		return err
-	})
-	if err == nil || ctx.Err() != nil {
-		return version, err
+// version returns which version the server has of a claim, "" if it is gone.
+func (f *Fencer) version(ctx context.Context, claim Listed) (string, error) {
+	found, err := f.get(ctx, claim.ClaimRef)
+	if err != nil || found == nil {
+		return "", err
 	}
-	err = again(ctx, "read claim "+claim.String(), func(ctx context.Context) error {
-		found, err := f.get(ctx, claim.ClaimRef)
-		if err == nil && found != nil {
-			version = found.ResourceVersion
-		}
-		return err
-	})
-	return version, err
+	return found.ResourceVersion, nil
 }
 
 // catchUp waits until the ledger knows all that it has to.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	b "github.com/quartermaster-dra/quartermaster/internal/builder"
@@ -98,9 +99,36 @@ func TestLateWriteToAClaimThatCannotBeFenced(t *testing.T) {
 		arrived = s.arrives(b.Claim("x").Allocated("a", "gpu-0"))
 		return refuses(name)
 	}
-	version, err := s.fence(t.Context(), bounded, Listed{ClaimRef: refTo(empty("x")), Version: "3"})
-	require.NoError(t, err)
-	require.Equal(t, arrived, version)
+	takeover := NewTakeover([]Listed{{ClaimRef: refTo(empty("x")), Version: "3"}})
+	require.NoError(t, s.fenceWithin(t.Context(), bounded, takeover))
+	require.Empty(t, takeover.ToFence())
+	require.Equal(t, map[types.UID]string{"uid-x": arrived}, takeover.awaited)
+}
+
+// Claims that cannot be fenced do not keep others from being fenced.
+func TestOthersAreFencedFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		claims := []*resourceapi.ResourceClaim{empty("last")}
+		listed := []Listed{{refTo(empty("last")), "3", false}}
+		for i := range 2 * fencers {
+			claims = append(claims, empty(fmt.Sprintf("claim-%d", i)))
+			listed = append(listed, Listed{refTo(claims[i+1]), "3", false})
+		}
+		s, ended := newClaimServer(claims...), make(chan error, 1)
+		s.beforeUpdate = func(name string) error {
+			if name == "last" {
+				return nil
+			}
+			return refuses(name)
+		}
+		go func() { ended <- s.fenceAll(t.Context(), NewTakeover(listed)) }()
+		synctest.Wait()
+		require.Equal(t, 1, s.written)
+		s.beforeUpdate = nil
+		require.NoError(t, <-ended)
+		require.Equal(t, 1+2*fencers, s.written)
+	})
 }
 
 // All claims that cannot be fenced wait for the same end.
