@@ -70,7 +70,7 @@ func (l *Lease) Leads() error {
 		return fmt.Errorf("%w: it was never elected", ErrNotLeading)
 	default:
 		return fmt.Errorf("%w: its lease was renewed %s ago for the last time, and lasts %s", ErrNotLeading,
-			elapsed(l.renewed, now).Round(time.Millisecond), l.duration)
+			Elapsed(l.renewed, now).Round(time.Millisecond), l.duration)
 	}
 }
 
@@ -90,12 +90,13 @@ func (l *Lease) clock() time.Time {
 }
 
 func (l *Lease) isValid(now time.Time) bool {
-	return !l.renewed.IsZero() && !l.lost && elapsed(l.renewed, now) < l.duration
+	return !l.renewed.IsZero() && !l.lost && Elapsed(l.renewed, now) < l.duration
 }
 
-// elapsed is the time between two moments, by the clock that shows more: one of them may stop
-// while a machine is paused, the other may be set back.
-func elapsed(from, to time.Time) time.Duration {
+// Elapsed is the time between two moments, by the clock that shows more: one of them may stop
+// while a machine is paused, the other may be set back. It is for those whose right ends some time after
+// the first one.
+func Elapsed(from, to time.Time) time.Duration {
 	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
 }
 

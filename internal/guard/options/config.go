@@ -2,7 +2,9 @@ package options
 
 import (
 	"context"
+	"net"
 	"os"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -35,7 +37,7 @@ func (o *Options) Config(ctx context.Context, connection *rest.Config) (*server.
 	if err != nil {
 		return nil, err
 	}
-	leases, err := kubernetes.NewForConfig(rest.AddUserAgent(rest.CopyConfig(connection), "leader-election"))
+	leases, err := kubernetes.NewForConfig(apart(rest.AddUserAgent(rest.CopyConfig(connection), "leader-election")))
 	if err != nil {
 		return nil, err
 	}
@@ -44,6 +46,20 @@ func (o *Options) Config(ctx context.Context, connection *rest.Config) (*server.
 		RegisterURL: o.register == registerURL, FailurePolicy: admissionregistrationv1.FailurePolicyType(o.failurePolicy),
 		Election: o.election, ServiceNames: o.serviceNames(), RequestTimeout: o.requestTimeout,
 	}, nil
+}
+
+// apart gives a client a connection of its own. Clients of one configuration share a transport, and with
+// it one connection, on which a list of all claims, or what is lost, keeps others waiting. The transport
+// is shared by those who dial in the same way.
+func apart(connection *rest.Config) *rest.Config {
+	dial := connection.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+	}
+	connection.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		return dial(ctx, network, address)
+	}
+	return connection
 }
 
 // connect returns a client set that works with the versions of the claim API that the server has.

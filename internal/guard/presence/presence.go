@@ -23,6 +23,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/guard"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/election"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/registration"
+	"github.com/quartermaster-dra/quartermaster/internal/leadership"
 )
 
 const (
@@ -41,7 +42,7 @@ type Presence struct {
 	// missing is why there is no guard in place, nil if there is one.
 	missing error
 	// renewed is the newest renewal of the Lease that was seen, by the clock of its holder, and
-	// seen is when, by ours: the two are never compared.
+	// seen is when it was asked for, by ours: the two are never compared.
 	renewed, seen time.Time
 	// lasts is the duration of the Lease.
 	lasts time.Duration
@@ -70,7 +71,7 @@ func (p *Presence) inPlace() error {
 	switch {
 	case p.missing != nil:
 		return p.missing
-	case p.clock.Since(p.seen) >= p.lasts:
+	case leadership.Elapsed(p.seen, p.clock.Now()) >= p.lasts:
 		return fmt.Errorf("the Lease of the guard was not renewed for %s", p.lasts)
 	case p.doubted:
 		return errors.New("an allocation was stored about which no guard was asked")
@@ -113,11 +114,12 @@ var errAbsent = errors.New("no guard is registered")
 
 // look looks once. It returns why there is no guard in place.
 func (p *Presence) look(ctx context.Context) error {
+	sent := p.clock.Now()
 	lease, err := p.find(ctx)
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if p.missing = err; err == nil {
-		p.missing = p.take(lease)
+		p.missing = p.take(lease, sent)
 	}
 	return p.inPlace()
 }
@@ -143,13 +145,14 @@ func (p *Presence) find(ctx context.Context) (*coordinationv1.Lease, error) {
 	return p.client.CoordinationV1().Leases(namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
-// take notes what the Lease says, and returns why its holder does not guard. It needs the mutex.
-func (p *Presence) take(lease *coordinationv1.Lease) error {
+// take notes what the Lease says that was asked for at the given time, and returns why its holder does
+// not guard. It needs the mutex.
+func (p *Presence) take(lease *coordinationv1.Lease, sent time.Time) error {
 	holder := ptr.Deref(lease.Spec.HolderIdentity, "")
 	if renewed := lease.Spec.RenewTime; renewed != nil && !renewed.Time.Equal(p.renewed) {
 		// The one that is found at first says nothing: its holder may have died a year ago.
 		if !p.renewed.IsZero() {
-			p.seen = p.clock.Now()
+			p.seen = sent
 		}
 		p.renewed = renewed.Time
 	}

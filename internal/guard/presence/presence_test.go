@@ -3,12 +3,15 @@ package presence
 import (
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
@@ -83,6 +86,46 @@ func TestInPlace(t *testing.T) {
 	require.True(t, b.InPlace())
 	b.clock.SetTime(b.clock.Now().Add(15 * time.Second))
 	require.False(t, b.InPlace(), "it was not renewed any more")
+}
+
+// A machine that was suspended goes on with a monotonic clock that has stood still meanwhile.
+func TestSuspended(t *testing.T) {
+	t.Parallel()
+	b, err := looked(t, nil, nil)
+	require.NoError(t, err)
+	b.clock.SetTime(time.Now())
+	b.client = fake.NewClientset()
+	b.Presence.client = b.client
+	require.NoError(t, b.renewed(nil))
+	require.True(t, b.InPlace())
+	now := b.clock.Now().Add(time.Hour)
+	stands(&now, time.Hour)
+	require.Zero(t, now.Sub(b.clock.Now()), "by the monotonic clock")
+	b.clock.SetTime(now)
+	require.False(t, b.InPlace())
+}
+
+// stands sets the monotonic clock of a time back, for which there is no function.
+func stands(now *time.Time, by time.Duration) {
+	monotonic := (*struct {
+		_         uint64
+		monotonic int64
+	})(unsafe.Pointer(now))
+	monotonic.monotonic -= int64(by)
+}
+
+// The answer may be late: the Lease is not younger for that.
+func TestLateAnswer(t *testing.T) {
+	t.Parallel()
+	b, err := looked(t, nil, nil)
+	require.NoError(t, err)
+	b.client = fake.NewClientset()
+	b.Presence.client = b.client
+	b.client.PrependReactor("get", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+		b.clock.SetTime(b.clock.Now().Add(20 * time.Second))
+		return false, nil, nil
+	})
+	require.ErrorContains(t, b.renewed(nil), "not renewed")
 }
 
 func TestNotInPlace(t *testing.T) {
