@@ -132,6 +132,10 @@ func (a *attacker) invented() *resourceapi.ResourceClaim {
 // review is a question about a claim that is to have a device with admin access, so that nobody else is
 // kept from having it.
 func (a *attacker) review(before *resourceapi.ResourceClaim, device string, change func(*admissionv1.AdmissionRequest)) io.Reader {
+	before = before.DeepCopy()
+	for i := range before.Spec.Devices.Requests {
+		before.Spec.Devices.Requests[i].Exactly.AdminAccess = ptr.To(true)
+	}
 	allocation := a.allocation(device)
 	allocation.Devices.Results[0].AdminAccess = ptr.To(true)
 	return a.question(before, allocation, change)
