@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -115,43 +116,45 @@ var errAbsent = errors.New("no guard is registered")
 // look looks once. It returns why there is no guard in place.
 func (p *Presence) look(ctx context.Context) error {
 	sent := p.clock.Now()
-	lease, err := p.find(ctx)
+	lease, policy, err := p.find(ctx)
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if p.missing = err; err == nil {
-		p.missing = p.take(lease, sent)
+		p.missing = p.take(lease, policy, sent)
 	}
 	return p.inPlace()
 }
 
-// find returns the Lease of the guard that is registered.
-func (p *Presence) find(ctx context.Context) (*coordinationv1.Lease, error) {
+// find returns the Lease of the guard that is registered, and what API servers do without it.
+func (p *Presence) find(ctx context.Context) (*coordinationv1.Lease, admissionregistrationv1.FailurePolicyType, error) {
 	config, err := p.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, registration.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, errAbsent
+		return nil, "", errAbsent
 	case apierrors.IsForbidden(err):
-		return nil, fmt.Errorf("%w, as far as may be seen: %w", errAbsent, err)
+		return nil, "", fmt.Errorf("%w, as far as may be seen: %w", errAbsent, err)
 	case err != nil:
-		return nil, err
+		return nil, "", err
 	}
 	if err := registration.Check(config); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	namespace, name, found := strings.Cut(config.Annotations[registration.LeaseAnnotation], "/")
 	if !found {
-		return nil, fmt.Errorf("ValidatingWebhookConfiguration %s does not say in annotation %s where the guard's Lease is", config.Name, registration.LeaseAnnotation)
+		return nil, "", fmt.Errorf("ValidatingWebhookConfiguration %s does not say in annotation %s where the guard's Lease is", config.Name, registration.LeaseAnnotation)
 	}
-	return p.client.CoordinationV1().Leases(namespace).Get(ctx, name, metav1.GetOptions{})
+	lease, err := p.client.CoordinationV1().Leases(namespace).Get(ctx, name, metav1.GetOptions{})
+	return lease, registration.PolicyOf(config), err
 }
 
 // take notes what the Lease says that was asked for at the given time, and returns why its holder does
 // not guard. It needs the mutex.
-func (p *Presence) take(lease *coordinationv1.Lease, sent time.Time) error {
+func (p *Presence) take(lease *coordinationv1.Lease, policy admissionregistrationv1.FailurePolicyType, sent time.Time) error {
 	holder := ptr.Deref(lease.Spec.HolderIdentity, "")
 	if renewed := lease.Spec.RenewTime; renewed != nil && !renewed.Time.Equal(p.renewed) {
-		// The one that is found at first says nothing: its holder may have died a year ago.
-		if !p.renewed.IsZero() {
+		// The one that is found at first says nothing: its holder may have died a year ago. With
+		// failurePolicy Fail, nothing is stored then.
+		if !p.renewed.IsZero() || policy == admissionregistrationv1.Fail {
 			p.seen = sent
 		}
 		p.renewed = renewed.Time

@@ -34,7 +34,7 @@ func newBoard(t *testing.T) *board {
 	b := &board{t: t, client: fake.NewClientset(), clock: testingclock.NewFakePassiveClock(time.Unix(1000, 0))}
 	b.Presence = New(b.client)
 	b.Presence.clock = b.clock
-	b.config = registration.New(admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://127.0.0.1:1"), CABundle: []byte("x")}, "guards/lease", admissionregistrationv1.Fail)
+	b.config = registration.New(admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://127.0.0.1:1"), CABundle: []byte("x")}, "guards/lease", admissionregistrationv1.Ignore)
 	b.lease = &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "guards", Name: "lease", Annotations: map[string]string{election.DecidesAnnotation: "a", election.ModeAnnotation: "Enforce"}},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To("a"), LeaseDurationSeconds: ptr.To[int32](15)},
@@ -86,6 +86,21 @@ func TestInPlace(t *testing.T) {
 	require.True(t, b.InPlace())
 	b.clock.SetTime(b.clock.Now().Add(15 * time.Second))
 	require.False(t, b.InPlace(), "it was not renewed any more")
+}
+
+// TestFail: if API servers store nothing without a guard, nobody has to see first that it lives.
+func TestFail(t *testing.T) {
+	t.Parallel()
+	fail := func(b *board) { b.config.Webhooks[0].FailurePolicy = ptr.To(admissionregistrationv1.Fail) }
+	b, err := looked(t, fail)
+	require.NoError(t, err)
+	b.clock.SetTime(b.clock.Now().Add(15 * time.Second))
+	require.False(t, b.InPlace(), "it was not renewed any more")
+	_, err = looked(t, func(b *board) {
+		fail(b)
+		b.lease.Annotations[election.DecidesAnnotation] = "somebody else"
+	})
+	require.ErrorContains(t, err, "does not decide yet")
 }
 
 // A machine that was suspended goes on with a monotonic clock that has stood still meanwhile.

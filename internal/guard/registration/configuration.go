@@ -70,6 +70,17 @@ func Check(config *admissionregistrationv1.ValidatingWebhookConfiguration) error
 	return fmt.Errorf("ValidatingWebhookConfiguration %s has no webhook %s", config.Name, WebhookName)
 }
 
+// PolicyOf returns what API servers do with allocations while no guard answers; "" if they are not
+// going to ask any.
+func PolicyOf(config *admissionregistrationv1.ValidatingWebhookConfiguration) admissionregistrationv1.FailurePolicyType {
+	for i := range config.Webhooks {
+		if config.Webhooks[i].Name == WebhookName {
+			return ptr.Deref(config.Webhooks[i].FailurePolicy, admissionregistrationv1.Fail) // The API's default.
+		}
+	}
+	return ""
+}
+
 func check(webhook *admissionregistrationv1.ValidatingWebhook) error {
 	selects := func(selector *metav1.LabelSelector) bool {
 		return selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) > 0
