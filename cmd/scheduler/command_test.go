@@ -41,7 +41,7 @@ func TestCommandHasTheFlagsOfKubeScheduler(t *testing.T) {
 // guardFlags are what ours has in addition.
 var guardFlags = []string{
 	"guard", "guard-register", "guard-service", "guard-mode", "guard-failure-policy", "guard-request-timeout", "guard-kube-api-qps",
-	"guard-bind-address", "guard-secure-port", "guard-cert-dir", "guard-tls-cert-file", "guard-tls-private-key-file",
+	"guard-client-ca-file", "guard-bind-address", "guard-secure-port", "guard-cert-dir", "guard-tls-cert-file", "guard-tls-private-key-file",
 	"guard-tls-cipher-suites", "guard-tls-curve-preferences", "guard-tls-min-version", "guard-tls-sni-cert-key", "guard-http2-max-streams-per-connection",
 	"guard-disable-http2-serving", "guard-permit-port-sharing", "guard-permit-address-sharing",
 	"guard-leader-elect", "guard-leader-elect-lease-duration", "guard-leader-elect-renew-deadline", "guard-leader-elect-retry-period",
