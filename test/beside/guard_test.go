@@ -31,7 +31,10 @@ var pairings = map[string]func(b *board, qps int) []func() (*harness.Scheduler, 
 	},
 }
 
-const stockBesideStock = "stock beside stock"
+const (
+	stockBesideStock = "stock beside stock"
+	unguardedTitle   = "unguarded"
+)
 
 // TestGuarded: with a guard, no two schedulers hand a device out twice, whichever they are. With
 // several runs, it tells how much longer it takes until all pods are bound than two unchanged
@@ -42,7 +45,7 @@ func TestGuarded(t *testing.T) {
 	if runs(t) > 1 {
 		limits = append(limits, 50)
 		for _, qps := range limits {
-			unguarded[qps], _ = playPairing(t, "unguarded", stockBesideStock, qps)
+			unguarded[qps], _ = playPairing(t, unguardedTitle, stockBesideStock, qps)
 		}
 	}
 	cluster.UseGuard(t, "guard")
@@ -71,6 +74,7 @@ func playPairing(t *testing.T, title, name string, qps int) (time.Duration, []fi
 	var bound []time.Duration
 	for i := range runs(t) {
 		b := newBoard(t, fmt.Sprintf("%s-%s-%d-%d", title, strings.ReplaceAll(name, " ", "-"), qps, i+1))
+		b.unguarded = title == unguardedTitle
 		f := b.startTogether(pairings[name](b, qps))
 		all, bound = append(all, f), append(bound, f.bound)
 	}
