@@ -66,17 +66,20 @@ func TestGuarded(t *testing.T) {
 	}
 }
 
-// playPairing has schedulers start at once, in as many runs as asked for. It returns the median time
-// until all pods were bound, and what each run has shown.
+// playPairing has schedulers start at once, in as many runs as asked for, each with schedulers of its
+// own. It returns the median time until all pods were bound, and what each run has shown.
 func playPairing(t *testing.T, title, name string, qps int) (time.Duration, []figures) {
 	t.Helper()
 	var all []figures
 	var bound []time.Duration
 	for i := range runs(t) {
-		b := newBoard(t, fmt.Sprintf("%s-%s-%d-%d", title, strings.ReplaceAll(name, " ", "-"), qps, i+1))
-		b.unguarded = title == unguardedTitle
-		f := b.startTogether(pairings[name](b, qps))
-		all, bound = append(all, f), append(bound, f.bound)
+		space := fmt.Sprintf("%s-%s-%d-%d", title, strings.ReplaceAll(name, " ", "-"), qps, i+1)
+		require.True(t, t.Run(space, func(t *testing.T) {
+			b := newBoard(t, space)
+			b.Unchecked = title == unguardedTitle
+			f := b.startTogether(pairings[name](b, qps))
+			all, bound = append(all, f), append(bound, f.bound)
+		}))
 	}
 	slices.Sort(bound)
 	return bound[len(bound)/2], all

@@ -34,8 +34,6 @@ type board struct {
 	ours     []*harness.Scheduler
 	mutex    sync.Mutex // for ours, while schedulers are started
 	played   int
-	// unguarded is set if nobody keeps unchanged kube-schedulers from what they do to each other.
-	unguarded bool
 }
 
 func newBoard(t *testing.T, name string) *board {
@@ -125,7 +123,7 @@ func (b *board) doubled() (count int, detail string) {
 	holders := make(map[string][]string)
 	for _, claim := range claims.Items {
 		require.NotNil(b.T, claim.Status.Allocation, "claim %s of a bound pod", claim.Name)
-		if len(claim.Status.ReservedFor) == 0 && b.unguarded {
+		if len(claim.Status.ReservedFor) == 0 && b.Unchecked {
 			continue // Two unchanged kube-schedulers lose that as well.
 		}
 		require.NotEmpty(b.T, claim.Status.ReservedFor, "claim %s of a bound pod", claim.Name)

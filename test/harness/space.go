@@ -35,6 +35,8 @@ type Space struct {
 	Profile string
 	// Log is the path of the scheduler's log; "" if there is none.
 	Log string
+	// Unchecked is set where schedulers are shown that break what must always hold.
+	Unchecked bool
 	// Patience is how long anything may take that has to happen.
 	Patience time.Duration
 }
