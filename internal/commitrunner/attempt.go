@@ -20,6 +20,8 @@ type Attempt struct {
 	claims []*Claim
 	// state is where the protocol stands. Its claims are in the same order.
 	state commit.Attempt
+	// denied is what a guard has denied, nil if nothing.
+	denied *denial
 }
 
 // Begin begins an attempt to commit the claims of a pod.
@@ -76,6 +78,9 @@ func (a *Attempt) Bound(ctx context.Context) {
 // be undone at once goes on in the background, see IsReleasing.
 func (a *Attempt) Abort(ctx context.Context) {
 	_ = a.run(ctx, commit.Event{Kind: commit.Unreserved}, "", nil)
+	if a != nil && a.denied != nil {
+		a.afterDenial(ctx)
+	}
 }
 
 // IsLeft reports whether the next process goes on with what this one has written. Nothing is to be

@@ -21,29 +21,49 @@ const (
 	deniedInterval = 5 * time.Millisecond
 )
 
+// activations are the pauses before a pod is asked to be tried again. The scheduler puts it into its
+// queue a moment after Unreserve, and does not tell when; what comes too early has no effect, and
+// neither has what comes when the pod is being tried again.
+var activations = []time.Duration{5 * time.Millisecond, 20 * time.Millisecond, 80 * time.Millisecond, 320 * time.Millisecond}
+
+// denial is a plan that a guard has denied to a claim, because another one has some of it.
+type denial struct {
+	claim types.UID
+	plan  *resourceapi.AllocationResult
+}
+
 // afterDenial has the pod tried again, without the pause that follows errors, as soon as it is
 // known here who has a device that a guard has denied it: with that known, another one is chosen.
 // It returns at once.
-func (r *run) afterDenial(ctx context.Context, claim *Claim) {
-	pod, uid, plan := r.pod, claim.Object.UID, claim.Plan()
+func (a *Attempt) afterDenial(ctx context.Context) {
+	denied := a.denied
+	a.denied = nil
 	go func() {
-		// Outlives the cycle, whose context ends soon.
+		// Outlives the cycle, whose context ends now.
 		ctx := context.WithoutCancel(ctx)
-		err := wait.PollUntilContextTimeout(ctx, deniedInterval, deniedWithin, true, func(context.Context) (bool, error) {
-			return r.isTaken(uid, plan), r.Stopping.Err()
-		})
-		if err == nil {
-			r.Activate(klog.FromContext(ctx), map[string]*v1.Pod{pod.Namespace + "/" + pod.Name: pod})
+		if wait.PollUntilContextTimeout(ctx, deniedInterval, deniedWithin, true, func(context.Context) (bool, error) {
+			return a.isTaken(denied), a.Stopping.Err()
+		}) != nil {
+			return
+		}
+		for _, pause := range activations {
+			timer := time.NewTimer(pause)
+			select {
+			case <-a.Stopping.Done():
+				timer.Stop()
+				return
+			case <-timer.C:
+			}
+			a.Activate(klog.FromContext(ctx), map[string]*v1.Pod{a.pod.Namespace + "/" + a.pod.Name: a.pod})
 		}
 	}()
 }
 
-// isTaken reports whether another claim is known to use a device of a plan.
-func (r *run) isTaken(by types.UID, plan *resourceapi.AllocationResult) bool {
-	for result := range ledger.Used(plan) {
-		usage := r.State.Ledger.Pool(ledger.PoolOf(result)).Device(result.Device)
-		for _, holder := range usage.Holders {
-			if holder.UID != by {
+// isTaken reports whether another claim is known to hold a device of what was denied.
+func (r *Runner) isTaken(denied *denial) bool {
+	for result := range ledger.Used(denied.plan) {
+		for _, holder := range r.State.Ledger.Pool(ledger.PoolOf(result)).Device(result.Device).Holders {
+			if holder.UID != denied.claim {
 				return true
 			}
 		}

@@ -25,7 +25,7 @@ func (r *run) write(ctx context.Context, claim *Claim) error {
 	written, err := r.Writer.Bind(ctx, before, claim.Plan(), consumer)
 	if err != nil {
 		if marks.Denied(err) {
-			r.afterDenial(ctx, claim)
+			r.denied = &denial{claim.Object.UID, claim.Plan()}
 		}
 		return explainBind(claim, err)
 	}
