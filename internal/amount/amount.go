@@ -26,6 +26,29 @@ const (
 	decimals = 9
 )
 
+// mostDigits before or after the point are worked out. Whoever can write a quantity can write
+// 1e999999999, with which resource.Quantity calculates for hours.
+const mostDigits = 64
+
+// Countable reports whether one can calculate with a quantity, see mostDigits.
+func Countable(q resource.Quantity) bool {
+	if _, ok := q.AsInt64(); ok {
+		return true
+	}
+	copied := q.DeepCopy()
+	dec := copied.AsDec()
+	return dec.UnscaledBig().Sign() == 0 || dec.Scale() >= -mostDigits && dec.Scale() <= mostDigits
+}
+
+// Bounded returns a quantity with which one can calculate: the given one, or the limit of an Amount
+// in its place.
+func Bounded(q resource.Quantity) resource.Quantity {
+	if Countable(q) {
+		return q
+	}
+	return Of(q).Quantity(q.Format)
+}
+
 // limit, in billionths, leaves room for adding up a thousand amounts without overflow.
 var limit = new(big.Int).Exp(big.NewInt(10), big.NewInt(26+decimals), nil)
 
@@ -37,6 +60,12 @@ func Of(q resource.Quantity) Amount {
 	copied := q.DeepCopy()
 	dec := copied.AsDec()
 	n := new(big.Int).Set(dec.UnscaledBig())
+	switch {
+	case n.Sign() == 0 || dec.Scale() > mostDigits:
+		return Amount{}
+	case dec.Scale() < -mostDigits:
+		return ofBig(n.Mul(limit, big.NewInt(int64(n.Sign()))))
+	}
 	power := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(max(decimals-dec.Scale(), dec.Scale()-decimals))), nil)
 	if dec.Scale() <= decimals {
 		n.Mul(n, power)

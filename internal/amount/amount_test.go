@@ -51,6 +51,25 @@ func TestBeyondTheLimit(t *testing.T) {
 	require.False(t, sum.IsNegative())
 }
 
+// TestEndless: nobody works out the digits of a number that has a billion of them.
+func TestEndless(t *testing.T) {
+	endless, negative, limit := resource.MustParse("1e999999999"), resource.MustParse("-3e999999999"), amount.Of(resource.MustParse("1e30"))
+	require.Equal(t, limit, amount.Of(endless))
+	require.Equal(t, amount.Amount{}.Minus(limit), amount.Of(negative))
+	require.Zero(t, amount.Of(resource.MustParse("0e999999999")))
+	for _, q := range []resource.Quantity{endless, negative} {
+		require.False(t, amount.Countable(q))
+		bounded := amount.Bounded(q)
+		require.Equal(t, amount.Of(q), amount.Of(bounded))
+		require.True(t, amount.Countable(bounded))
+	}
+	for _, countable := range []string{"0", "1e26", "1e60", "5Gi", "1n", "12345678901234567890123", "0.000000001"} {
+		q := resource.MustParse(countable)
+		require.True(t, amount.Countable(q), countable)
+		require.Equal(t, q, amount.Bounded(q))
+	}
+}
+
 func TestTimes(t *testing.T) {
 	left, needed := amount.Of(resource.MustParse("132")), amount.Of(resource.MustParse("60"))
 	require.Equal(t, 2, left.Times(needed, 10))

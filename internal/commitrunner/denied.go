@@ -54,6 +54,9 @@ func (a *Attempt) afterDenial(ctx context.Context) {
 				return
 			case <-timer.C:
 			}
+			if a.IsReleasing(a.pod.UID) {
+				return // It is activated when the release is done.
+			}
 			a.Activate(klog.FromContext(ctx), map[string]*v1.Pod{a.pod.Namespace + "/" + a.pod.Name: a.pod})
 		}
 	}()

@@ -122,10 +122,13 @@ func notShareable(device *inventory.Device, result *resourceapi.DeviceRequestAll
 		return "and a share of it, but its driver does not allow multiple allocations of that device"
 	}
 	for name := range device.Capacity {
-		switch consumed, found := result.ConsumedCapacity[name]; {
-		case !found:
+		if _, found := result.ConsumedCapacity[name]; !found {
 			return fmt.Sprintf("and a share of it that does not say how much it consumes of capacity %s", name)
-		case consumed.Sign() < 0:
+		}
+	}
+	// Also of capacities that the device does not have: it may get them.
+	for name, consumed := range result.ConsumedCapacity {
+		if consumed.Sign() < 0 {
 			return fmt.Sprintf("and a share of it that consumes %s of capacity %s, which is less than nothing", consumed.String(), name)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -38,6 +39,9 @@ func TestAllocationsThatNoSchedulerMakes(t *testing.T) {
 		"a share of a device without capacity":  {withShare(devices("bare"), 0), ""},
 		"a share that does not say of how much": {share("x", "4", ""), "a share of it that does not say how much it consumes of capacity bandwidth"},
 		"a share of less than nothing":          {share("x", "-1"), "consumes -1 of capacity bandwidth, which is less than nothing"},
+		"less than nothing of what is not there": {with(share("x", "1"), func(r *resourceapi.DeviceRequestAllocationResult) {
+			r.ConsumedCapacity["later"] = resource.MustParse("-100")
+		}), "consumes -100 of capacity later, which is less than nothing"},
 		"a share of a device for one claim":     {withShare(devices("gpu"), 0), "its driver does not allow multiple allocations of that device"},
 		"a device twice":                        {devices("gpu", "other", "gpu"), "but has it for another request already"},
 		"a device as a whole and a share of it": {withShare(devices("bare", "bare"), 0), "but has it for another request already"},
@@ -60,6 +64,15 @@ func TestAllocationsThatNoSchedulerMakes(t *testing.T) {
 			require.Zero(t, l.InFlightCount())
 		})
 	}
+}
+
+// With a number of a billion digits, nobody begins to calculate.
+func TestEndlessShare(t *testing.T) {
+	t.Parallel()
+	l := ledgerOf(b.Slice("p").OnNode("a").Devices(b.Device("nic").Shared().Capacity("bandwidth", "10")))
+	require.ErrorContains(t, review(l, share("x", "1e999999999")), "bandwidth")
+	refresh(l, "y", share("y", "1e999999999")) // From before there was a guard.
+	require.ErrorContains(t, review(l, share("x", "1")), "bandwidth")
 }
 
 // Between a look at a claim and the allocation, the watch may show another state of it: an allocation,

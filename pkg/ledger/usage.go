@@ -3,6 +3,7 @@ package ledger
 import (
 	"hash/maphash"
 	"iter"
+	"maps"
 	"slices"
 	"sync/atomic"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
@@ -68,8 +70,22 @@ func (u DeviceUsage) with(holder ClaimRef, result *resourceapi.DeviceRequestAllo
 	if result.ShareID == nil {
 		return DeviceUsage{Holders: append(slices.Clip(u.Holders), holder), Shares: u.Shares}
 	}
-	share := Share{Holder: holder, ID: *result.ShareID, Consumed: result.ConsumedCapacity}
+	share := Share{Holder: holder, ID: *result.ShareID, Consumed: countable(result.ConsumedCapacity)}
 	return DeviceUsage{Holders: u.Holders, Shares: append(slices.Clip(u.Shares), share)}
+}
+
+// countable returns amounts with which one can calculate: anybody may have written them.
+func countable(consumed map[resourceapi.QualifiedName]resource.Quantity) map[resourceapi.QualifiedName]resource.Quantity {
+	for _, quantity := range consumed {
+		if !amount.Countable(quantity) {
+			consumed = maps.Clone(consumed)
+			for name, quantity := range consumed {
+				consumed[name] = amount.Bounded(quantity)
+			}
+			break
+		}
+	}
+	return consumed
 }
 
 // PoolUsage is what is used of one pool. It is immutable.

@@ -32,6 +32,8 @@ const (
 	// if there is none.
 	interval       = time.Second
 	absentInterval = 10 * time.Second
+	// lookTimeout is how long a look may take: one that hangs says nothing of a guard that has changed.
+	lookTimeout = 2 * time.Second
 )
 
 // Presence is what is known of the guard. It is safe for concurrent use.
@@ -116,7 +118,9 @@ var errAbsent = errors.New("no guard is registered")
 // look looks once. It returns why there is no guard in place.
 func (p *Presence) look(ctx context.Context) error {
 	sent := p.clock.Now()
-	lease, policy, err := p.find(ctx)
+	looking, done := context.WithTimeout(ctx, lookTimeout)
+	defer done()
+	lease, policy, err := p.find(looking)
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if p.missing = err; err == nil {

@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
 )
 
 // Consumption is what one allocation of a device takes of its capacities
@@ -22,6 +25,7 @@ type Consumption struct {
 
 var (
 	errCapacityRange    = errors.New("the amount cannot be represented with the step of the device's request policy; ask for less")
+	errUncountable      = errors.New("nobody can calculate with a number of so many digits; ask for less")
 	errCapacityNegative = errors.New("the amount would be negative; the driver must publish the device anew")
 )
 
@@ -43,29 +47,53 @@ func (r Rules) Consume(requested *resourceapi.CapacityRequirements, capacities m
 	if requested != nil {
 		asked = requested.Requests
 	}
-	for name := range asked {
+	for name, quantity := range asked {
+		if !amount.Countable(quantity) {
+			return Consumption{}, fmt.Errorf("capacity %s, %s asked for: %w", name, quantity.String(), errUncountable)
+		}
 		if _, found := capacities[name]; !found {
 			return Consumption{Refused: true}, nil
 		}
 	}
 	result := Consumption{Amounts: make(Amounts, len(capacities))}
 	for name, capacity := range capacities {
-		amount := defaultAmount(&capacity)
+		if !countable(&capacity) {
+			return Consumption{Refused: true}, nil
+		}
+		takes := defaultAmount(&capacity)
 		if quantity, found := asked[name]; found {
 			var err error
-			if amount, err = r.roundUp(quantity, capacity.RequestPolicy); err != nil {
+			if takes, err = r.roundUp(quantity, capacity.RequestPolicy); err != nil {
 				return Consumption{}, fmt.Errorf("capacity %s, %s asked for: %w", name, quantity.String(), err)
 			}
 		}
-		if amount.Sign() < 0 {
-			return Consumption{}, fmt.Errorf("capacity %s, %s: %w", name, amount.String(), errCapacityNegative)
+		if takes.Sign() < 0 {
+			return Consumption{}, fmt.Errorf("capacity %s, %s: %w", name, takes.String(), errCapacityNegative)
 		}
-		result.Amounts[name] = amount
-		if !r.allowed(amount, capacity.RequestPolicy) {
+		result.Amounts[name] = takes
+		if !r.allowed(takes, capacity.RequestPolicy) {
 			result.Refused = true
 		}
 	}
 	return result, nil
+}
+
+// countable reports whether one can calculate with all quantities of a capacity.
+func countable(capacity *resourceapi.DeviceCapacity) bool {
+	all := []resource.Quantity{capacity.Value}
+	if policy := capacity.RequestPolicy; policy != nil {
+		all = append(all, policy.ValidValues...)
+		optional := []*resource.Quantity{policy.Default}
+		if valid := policy.ValidRange; valid != nil {
+			optional = append(optional, valid.Min, valid.Max, valid.Step)
+		}
+		for _, quantity := range optional {
+			if quantity != nil {
+				all = append(all, *quantity)
+			}
+		}
+	}
+	return !slices.ContainsFunc(all, func(q resource.Quantity) bool { return !amount.Countable(q) })
 }
 
 func defaultAmount(capacity *resourceapi.DeviceCapacity) resource.Quantity {
