@@ -32,12 +32,9 @@ const mostDigits = 64
 
 // Countable reports whether one can calculate with a quantity, see mostDigits.
 func Countable(q resource.Quantity) bool {
-	if _, ok := q.AsInt64(); ok {
-		return true
-	}
 	copied := q.DeepCopy()
-	dec := copied.AsDec()
-	return dec.UnscaledBig().Sign() == 0 || dec.Scale() >= -mostDigits && dec.Scale() <= mostDigits
+	scale := copied.AsDec().Scale()
+	return scale >= -mostDigits && scale <= mostDigits
 }
 
 // Bounded returns a quantity with which one can calculate: the given one, or the limit of an Amount
@@ -54,6 +51,9 @@ var limit = new(big.Int).Exp(big.NewInt(10), big.NewInt(26+decimals), nil)
 
 // Of returns the amount of a quantity.
 func Of(q resource.Quantity) Amount {
+	if q.Sign() == 0 {
+		return Amount{} // AsInt64 counts the zeros of 0e999999999.
+	}
 	if units, ok := q.AsInt64(); ok {
 		return ofUnits(units)
 	}
@@ -61,7 +61,7 @@ func Of(q resource.Quantity) Amount {
 	dec := copied.AsDec()
 	n := new(big.Int).Set(dec.UnscaledBig())
 	switch {
-	case n.Sign() == 0 || dec.Scale() > mostDigits:
+	case dec.Scale() > mostDigits:
 		return Amount{}
 	case dec.Scale() < -mostDigits:
 		return ofBig(n.Mul(limit, big.NewInt(int64(n.Sign()))))

@@ -57,7 +57,7 @@ func TestEndless(t *testing.T) {
 	require.Equal(t, limit, amount.Of(endless))
 	require.Equal(t, amount.Amount{}.Minus(limit), amount.Of(negative))
 	require.Zero(t, amount.Of(resource.MustParse("0e999999999")))
-	for _, q := range []resource.Quantity{endless, negative} {
+	for _, q := range []resource.Quantity{endless, negative, resource.MustParse("0e999999999")} {
 		require.False(t, amount.Countable(q))
 		bounded := amount.Bounded(q)
 		require.Equal(t, amount.Of(q), amount.Of(bounded))
