@@ -25,7 +25,7 @@ EXPRESSIONS ?= 2000
 WORKLOADS ?= .
 ROUNDS ?= 1
 # What bench-guard runs, of the workloads where devices are taken.
-GUARD_WORKLOADS ?= ClaimTemplate/full_500nodes
+GUARD_WORKLOADS ?= ^ClaimTemplate/full_500nodes
 # The pure packages of the benchmarks' module, which are tested with the rest.
 PERF_UNIT_PACKAGES := ./workload ./report ./cluster ./cpuprofile ./timing ./process
 # What steps through millions of states, one after the other: nothing in it can race, and the

@@ -63,7 +63,8 @@ func writeKubeconfig(path string, client *rest.Config) error {
 	}
 	const name = "scheduler_perf"
 	config := clientcmdapi.NewConfig()
-	config.Clusters[name] = &clientcmdapi.Cluster{Server: client.Host, CertificateAuthorityData: client.CAData, InsecureSkipTLSVerify: client.Insecure}
+	config.Clusters[name] = &clientcmdapi.Cluster{Server: client.Host, CertificateAuthorityData: client.CAData,
+		TLSServerName: client.ServerName, InsecureSkipTLSVerify: client.Insecure}
 	config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: client.BearerToken, ClientCertificateData: client.CertData, ClientKeyData: client.KeyData}
 	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
 	config.CurrentContext = name
