@@ -84,6 +84,13 @@ func (s *claimServer) answer(action clienttesting.Action) (runtime.Object, error
 	}
 }
 
+// writes counts writes through the API.
+func (s *claimServer) writes() int {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.written
+}
+
 // patch carries out a merge patch of metadata at a version.
 func (s *claimServer) patch(name string, data []byte) (runtime.Object, error) {
 	var patch struct {

@@ -3,6 +3,7 @@ package guard
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -116,18 +117,19 @@ func TestOthersAreFencedFirst(t *testing.T) {
 			listed = append(listed, Listed{refTo(claims[i+1]), "3", false})
 		}
 		s, ended := newClaimServer(claims...), make(chan error, 1)
+		var open atomic.Bool
 		s.beforeUpdate = func(name string) error {
-			if name == "last" {
+			if name == "last" || open.Load() {
 				return nil
 			}
 			return refuses(name)
 		}
 		go func() { ended <- s.fenceAll(t.Context(), NewTakeover(listed)) }()
 		synctest.Wait()
-		require.Equal(t, 1, s.written)
-		s.beforeUpdate = nil
+		require.Equal(t, 1, s.writes())
+		open.Store(true)
 		require.NoError(t, <-ended)
-		require.Equal(t, 1+2*fencers, s.written)
+		require.Equal(t, 1+2*fencers, s.writes())
 	})
 }
 

@@ -215,7 +215,7 @@ func (c *churn) remove(ctx context.Context, names []string) error {
 // republish has the drivers of all nodes publish their devices anew, in turn.
 func (c *churn) republish(ctx context.Context) {
 	for i := 0; ctx.Err() == nil; i++ {
-		err := c.renew(ctx, c.pools[i%len(c.pools)])
+		err := c.renew(c.space.T.Context(), c.pools[i%len(c.pools)]) // One that has begun is brought to its end.
 		if err == nil {
 			c.generations.Add(1)
 		} else if ctx.Err() == nil {

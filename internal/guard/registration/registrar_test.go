@@ -3,6 +3,7 @@ package registration
 import (
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -219,13 +220,14 @@ func TestOnlyTheLeaderRegisters(t *testing.T) {
 func TestOnlyTheDeciderIsKeptRegistered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, decides := newRegistered(t, here), false
-		r.Decides = func() bool { return decides }
+		r := newRegistered(t, here)
+		var decides atomic.Bool
+		r.Decides = decides.Load
 		go r.Run(t.Context())
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		require.Zero(t, r.writes())
-		decides = true
+		decides.Store(true)
 		time.Sleep(interval)
 		synctest.Wait()
 		require.Equal(t, 1, r.writes())
