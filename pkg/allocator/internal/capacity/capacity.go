@@ -57,7 +57,7 @@ func (r Rules) Consume(requested *resourceapi.CapacityRequirements, capacities m
 	}
 	result := Consumption{Amounts: make(Amounts, len(capacities))}
 	for name, capacity := range capacities {
-		if !countable(&capacity) {
+		if !Countable(&capacity) {
 			return Consumption{Refused: true}, nil
 		}
 		takes := defaultAmount(&capacity)
@@ -78,8 +78,8 @@ func (r Rules) Consume(requested *resourceapi.CapacityRequirements, capacities m
 	return result, nil
 }
 
-// countable reports whether one can calculate with all quantities of a capacity.
-func countable(capacity *resourceapi.DeviceCapacity) bool {
+// Countable reports whether one can calculate with all quantities of a capacity.
+func Countable(capacity *resourceapi.DeviceCapacity) bool {
 	all := []resource.Quantity{capacity.Value}
 	if policy := capacity.RequestPolicy; policy != nil {
 		all = append(all, policy.ValidValues...)

@@ -152,8 +152,11 @@ func (in *inspection) shortCapacities(device *inventory.Device) []shortfall {
 		return nil
 	}
 	taken := capacity.Used(in.usage, device)
-	for name, capacity := range device.Capacity {
-		left := capacity.Value.DeepCopy()
+	for name, published := range device.Capacity {
+		if !capacity.Countable(&published) {
+			continue
+		}
+		left := published.Value.DeepCopy()
 		left.Sub(taken[name])
 		if amount := needed.Amounts[name]; amount.Cmp(left) > 0 {
 			list = append(list, shortfall{string(name), amount, left})
@@ -186,6 +189,9 @@ func (in *inspection) unfit(device *inventory.Device, name resourceapi.Qualified
 	published, found := device.Capacity[name]
 	if !found {
 		return fmt.Sprintf("%s, which is not published", name)
+	}
+	if !capacity.Countable(&published) {
+		return fmt.Sprintf("%s, of which an amount is published that nobody can calculate with", name)
 	}
 	needed, err := in.q.Asked().Settings().Capacities().Consume(
 		&resourceapi.CapacityRequirements{Requests: map[resourceapi.QualifiedName]resource.Quantity{name: asked}},
