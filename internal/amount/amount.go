@@ -32,6 +32,11 @@ const mostDigits = 64
 
 // Countable reports whether one can calculate with a quantity, see mostDigits.
 func Countable(q resource.Quantity) bool {
+	if q.Sign() != 0 { // See Of.
+		if _, ok := q.AsInt64(); ok {
+			return true // By far the most common, and nothing is copied.
+		}
+	}
 	copied := q.DeepCopy()
 	scale := copied.AsDec().Scale()
 	return scale >= -mostDigits && scale <= mostDigits
