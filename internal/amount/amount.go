@@ -141,6 +141,12 @@ func (a Amount) AppendTo(b []byte) []byte {
 	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(b, uint64(a.hi)), a.lo)
 }
 
+// Float returns about how many units the amount is, for parts of a whole. It is not meant for
+// negative ones, of which it is less exact.
+func (a Amount) Float() float64 {
+	return (float64(a.hi)*(1<<64) + float64(a.lo)) / perUnit
+}
+
 // Quantity returns the amount as the API would write it.
 func (a Amount) Quantity(format resource.Format) resource.Quantity {
 	n := new(big.Int).Lsh(big.NewInt(a.hi), 64)

@@ -2,6 +2,7 @@ package amount_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand"
 	"testing"
 
@@ -49,6 +50,14 @@ func TestBeyondTheLimit(t *testing.T) {
 		sum = sum.Plus(huge)
 	}
 	require.False(t, sum.IsNegative())
+}
+
+func TestFloat(t *testing.T) {
+	for _, text := range []string{"0", "1", "0.5", "80Gi", "1e25", "1n"} {
+		q := resource.MustParse(text)
+		want := q.AsApproximateFloat64()
+		require.InDelta(t, want, amount.Of(q).Float(), 1e-12*math.Abs(want), text)
+	}
 }
 
 // TestEndless: nobody works out the digits of a number that has a billion of them.

@@ -54,7 +54,13 @@ func New(handle fwk.Handle, plugin string) *Narrowing {
 func OthersName(pod *v1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, claimsVolume) ||
 		pod.Spec.SchedulingGroup != nil ||
-		pod.Spec.Affinity != nil && pod.Spec.Affinity.NodeAffinity != nil
+		pod.Spec.Affinity != nil && pod.Spec.Affinity.NodeAffinity != nil && namesNodes(pod.Spec.Affinity.NodeAffinity)
+}
+
+// namesNodes reports whether NodeAffinity may name nodes: it does so by their names only.
+func namesNodes(affinity *v1.NodeAffinity) bool {
+	required := affinity.RequiredDuringSchedulingIgnoredDuringExecution
+	return required != nil && slices.ContainsFunc(required.NodeSelectorTerms, func(term v1.NodeSelectorTerm) bool { return len(term.MatchFields) > 0 })
 }
 
 func claimsVolume(volume v1.Volume) bool {

@@ -55,8 +55,11 @@ func TestOthersName(t *testing.T) {
 		"a volume that is made for it": func(s *v1.PodSpec) {
 			s.Volumes = []v1.Volume{{}, {VolumeSource: v1.VolumeSource{Ephemeral: &v1.EphemeralVolumeSource{}}}}
 		},
-		"a group":       func(s *v1.PodSpec) { s.SchedulingGroup = &v1.PodSchedulingGroup{} },
-		"node affinity": func(s *v1.PodSpec) { s.Affinity = &v1.Affinity{NodeAffinity: &v1.NodeAffinity{}} },
+		"a group": func(s *v1.PodSpec) { s.SchedulingGroup = &v1.PodSchedulingGroup{} },
+		"names of nodes": func(s *v1.PodSpec) {
+			s.Affinity = &v1.Affinity{NodeAffinity: &v1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &v1.NodeSelector{
+				NodeSelectorTerms: []v1.NodeSelectorTerm{{}, {MatchFields: []v1.NodeSelectorRequirement{{Key: "metadata.name"}}}}}}}
+		},
 	} {
 		pod := builder.Pod("p")
 		edit(&pod.Spec)
@@ -65,6 +68,9 @@ func TestOthersName(t *testing.T) {
 	pod := builder.Pod("p")
 	pod.Spec.Volumes, pod.Spec.Affinity = []v1.Volume{{}}, &v1.Affinity{PodAffinity: &v1.PodAffinity{}}
 	require.False(t, OthersName(pod))
+	pod.Spec.Affinity.NodeAffinity = &v1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &v1.NodeSelector{
+		NodeSelectorTerms: []v1.NodeSelectorTerm{{MatchExpressions: []v1.NodeSelectorRequirement{{Key: "zone"}}}}}}
+	require.False(t, OthersName(pod), "labels of nodes")
 }
 
 // profile has PostFilter plugins in some order.

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/dynamic-resource-allocation/cel"
 
+	"github.com/quartermaster-dra/quartermaster/internal/boundedcel"
 	"github.com/quartermaster-dra/quartermaster/internal/recall"
 )
 
@@ -24,10 +25,15 @@ const (
 	compiledToDerive recall.Kind = "compiled to derive"
 )
 
-// RememberPrograms has the evaluator keep compiled expressions in its memory, and with them
-// what is wrong with those that do not compile. Otherwise they are kept by the cache of
-// NewEvaluator, which bounds their number and not their size. It must not be in use yet.
-func (e *Evaluator) RememberPrograms() { e.programs = new(recall.Subject) }
+// Programs are the compiled expressions that evaluators keep in their memory, and with them
+// what is wrong with those that do not compile. Evaluators that have them in common must have
+// the same CEL cache and languages. What is remembered goes with the Programs.
+type Programs struct{ subject recall.Subject }
+
+// RememberPrograms has the evaluator remember compiled expressions. Otherwise they are kept by
+// the cache of NewEvaluator, which bounds their number and not their size. It must not be in
+// use yet.
+func (e *Evaluator) RememberPrograms(programs *Programs) { e.programs = &programs.subject }
 
 // compile returns the program that selects devices by an expression.
 func (e *Evaluator) compile(expression string) *program {
@@ -37,7 +43,7 @@ func (e *Evaluator) compile(expression string) *program {
 // compileDerived returns the program that derives an attribute.
 func (e *Evaluator) compileDerived(expression string) *program {
 	return e.program(compiledToDerive, expression, func(expression string) program {
-		return programOf(e.compiled.GetOrCompileDerivedAttribute(expression))
+		return programOf(boundedcel.Program(e.compiled.GetOrCompileDerivedAttribute(expression)))
 	})
 }
 
@@ -64,7 +70,7 @@ func (e *Evaluator) compileSelector(expression string) program {
 			return program{other: other}
 		}
 	}
-	return programOf(e.compiled.GetOrCompile(expression))
+	return programOf(boundedcel.Program(e.compiled.GetOrCompile(expression)))
 }
 
 func programOf(compiled cel.CompilationResult) program {

@@ -26,7 +26,7 @@ func TestBrokenExpressionsAreCompiledOnce(t *testing.T) {
 	language := &counted{}
 	e := NewEvaluator(cel.NewCache(1, cel.Features{}), language)
 	e.RememberIn(recall.New(1 << 20))
-	e.RememberPrograms()
+	e.RememberPrograms(new(Programs))
 	_, on := pools(t, 20, 2)
 	set := aSet("nonsense")
 	for _, pool := range on {
@@ -47,7 +47,7 @@ func TestEvaluatorsHaveTheirOwnPrograms(t *testing.T) {
 		for _, e := range []*Evaluator{v1, broken} {
 			e.RememberIn(memory)
 			if e.programs == nil {
-				e.RememberPrograms()
+				e.RememberPrograms(new(Programs))
 			}
 			require.Equal(t, e == v1, e.compile("true").err == nil)
 		}
@@ -59,7 +59,7 @@ func TestAnExpressionSelectsOrDerives(t *testing.T) {
 	t.Parallel()
 	e := NewEvaluator(cel.NewCache(10, cel.Features{}))
 	e.RememberIn(recall.New(1 << 20))
-	e.RememberPrograms()
+	e.RememberPrograms(new(Programs))
 	const expression = `"text"`
 	require.ErrorContains(t, e.compile(expression).err, "must evaluate to bool or the unknown type")
 	require.NoError(t, e.compileDerived(expression).err)
@@ -90,7 +90,7 @@ func TestProgramsTakeWhatIsCounted(t *testing.T) { //nolint:paralleltest // It m
 			memory := recall.New(1 << 30)
 			e := NewEvaluator(cel.NewCache(1, cel.Features{}))
 			e.RememberIn(memory)
-			e.RememberPrograms()
+			e.RememberPrograms(new(Programs))
 			require.NoError(t, e.compile(write(programs, length)).err) // What all have in common.
 			before, counted := heapBytes(), memory.Taken()
 			for i := range programs {

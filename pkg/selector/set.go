@@ -61,11 +61,13 @@ func (s *Set) join() string {
 	return joined(expressions...)
 }
 
+// mark is what the text of several expressions begins with.
+const mark = "\x00"
+
 // joined makes one text of expressions so that no two lists have the same: that of
 // a single expression is the expression, all others begin with a byte that no
 // expression begins with, and give the length of each.
 func joined(expressions ...string) string {
-	const mark = "\x00"
 	if len(expressions) == 1 && !strings.HasPrefix(expressions[0], mark) {
 		return expressions[0]
 	}
@@ -81,6 +83,23 @@ func joined(expressions ...string) string {
 	return string(b)
 }
 
+// parted undoes joined. A text that joined does not make is one expression.
+func parted(text string) (expressions []string) {
+	rest, several := strings.CutPrefix(text, mark)
+	if !several {
+		return []string{text}
+	}
+	for rest != "" {
+		length, after, _ := strings.Cut(rest, ":")
+		n, err := strconv.Atoi(length)
+		if err != nil || n < 0 || n > len(after) {
+			return []string{text}
+		}
+		expressions, rest = append(expressions, after[:n]), after[n:]
+	}
+	return expressions
+}
+
 func (s *Set) size() int { return len(s.class.Spec.Selectors) + len(s.selectors) }
 
 // expression returns the i-th one: first those of the class, then the request's.
@@ -89,6 +108,22 @@ func (s *Set) expression(i int) string {
 		return s.selectors[i-n].CEL.Expression
 	}
 	return s.class.Spec.Selectors[i].CEL.Expression
+}
+
+// Text is the same for sets of the same expressions, and for no others. SetOf has it back.
+func (s *Set) Text() string { return s.text }
+
+// IsEmpty reports whether there are no expressions, so that every device matches.
+func (s *Set) IsEmpty() bool { return s.size() == 0 }
+
+// SetOf returns a set with the expressions of the one that has this text. What its errors say of
+// where they come from means nothing: it belongs to no claim.
+func SetOf(text string) Set {
+	class := new(resourceapi.DeviceClass)
+	for _, expression := range parted(text) {
+		class.Spec.Selectors = append(class.Spec.Selectors, resourceapi.DeviceSelector{CEL: &resourceapi.CELDeviceSelector{Expression: expression}})
+	}
+	return NewSet(class, new(resourceapi.ResourceClaim), "", nil)
 }
 
 // Same reports whether two sets consist of the same expressions.

@@ -184,3 +184,22 @@ func TestSameExpressions(t *testing.T) {
 		}
 	}
 }
+
+func TestSetOfText(t *testing.T) {
+	class := b.Class("gpu", isOurs)
+	for _, expressions := range [][]string{nil, {hasModel}, {hasModel, isA100}, {"1:x", "\x00", ""}, {"\x00"}} {
+		set := setOf(class, expressions...)
+		back := selector.SetOf(set.Text())
+		require.True(t, set.Same(&back), "%q", expressions)
+		require.Equal(t, set.Text(), back.Text())
+		require.False(t, back.IsEmpty())
+	}
+	any := setOf(b.Class("any"))
+	back := selector.SetOf(any.Text())
+	require.True(t, any.IsEmpty())
+	require.True(t, back.IsEmpty())
+	for _, odd := range []string{"\x003:ab", "\x00-1:ab", "\x00x"} {
+		back := selector.SetOf(odd)
+		require.False(t, back.IsEmpty(), "one expression that does not compile, for %q", odd)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/cel"
 
+	"github.com/quartermaster-dra/quartermaster/internal/boundedcel"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -21,7 +22,7 @@ func deviceOf(slice *inventory.Slice, published *resourceapi.Device) cel.Device 
 		Driver:                   slice.Spec.Driver,
 		AllowMultipleAllocations: published.AllowMultipleAllocations,
 		Attributes:               published.Attributes,
-		Capacity:                 published.Capacity,
+		Capacity:                 boundedcel.Capacities(published.Capacity),
 	}
 }
 

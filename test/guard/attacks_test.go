@@ -15,6 +15,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
@@ -50,6 +51,12 @@ var attacks = []attack{
 	}},
 	{"malformed", 16, 50 * time.Millisecond, func(ctx context.Context, a *attacker, _ int) {
 		a.send(ctx, strings.NewReader(strings.Repeat("[", 50000)))
+	}},
+	{"quantities that take hours to parse", 16, 50 * time.Millisecond, func(ctx context.Context, a *attacker, _ int) {
+		allocation := a.allocation("gpu-1")
+		allocation.Devices.Results[0].ConsumedCapacity = map[resourceapi.QualifiedName]resource.Quantity{"memory": resource.MustParse("77777")}
+		body, _ := io.ReadAll(a.question(a.known, allocation, nil))
+		a.send(ctx, strings.NewReader(strings.ReplaceAll(string(body), `"77777"`, `"1e-999999999"`)))
 	}},
 	{"other kinds", 16, 20 * time.Millisecond, func(ctx context.Context, a *attacker, _ int) {
 		a.send(ctx, a.review(a.invented(), "gpu-1", func(r *admissionv1.AdmissionRequest) { r.Resource.Resource, r.SubResource = "pods", "" }))

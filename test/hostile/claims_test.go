@@ -36,6 +36,13 @@ func unstoppable(doublings, salt int) string {
 	return fmt.Sprintf("%s!%s.matches('[ab]{900}c%d')%s", bindings, text, salt, strings.Repeat(")", doublings))
 }
 
+// endless are expressions with which resource.Quantity would be busy for hours.
+var endless = []string{
+	`quantity("1e999999999").isGreaterThan(quantity("1"))`,
+	`isQuantity("1e-999999999")`,
+	`quantity(string(device.driver.size()) + "e999999999").add(1).isInteger()`,
+}
+
 // failing is an expression that does not compile, fails on each device, or is long
 // or deep, but never costly.
 func (g *generator) failing() string {
@@ -136,7 +143,7 @@ func (g *generator) claim(classes []string) *resourceapi.ResourceClaim {
 // costlyClaims have selectors that cost as much as they may, or more, in several ways.
 func (g *generator) costlyClaims(class string) []*resourceapi.ResourceClaim {
 	var list []*resourceapi.ResourceClaim
-	for _, expression := range []string{costly(44, g.made), costly(47, g.made), costly(60, g.made), unstoppable(9, g.made)} {
+	for _, expression := range append(endless, costly(44, g.made), costly(47, g.made), costly(60, g.made), unstoppable(9, g.made)) {
 		list = append(list, serverMade(builder.Claim(g.name(0), builder.Request("costly", class).Where(expression)).Obj()))
 	}
 	return list

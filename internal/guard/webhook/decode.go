@@ -34,6 +34,9 @@ func (b *body) decode() (*admissionv1.AdmissionReview, *guard.Request, error) {
 // decode reads an AdmissionReview about an update of a claim's status. The error says what else
 // it is.
 func decode(data []byte) (*admissionv1.AdmissionReview, *guard.Request, error) {
+	if err := checkQuantities(data); err != nil {
+		return nil, nil, err
+	}
 	review := &admissionv1.AdmissionReview{}
 	if err := json.Unmarshal(data, review); err != nil {
 		return nil, nil, fmt.Errorf("the request is no AdmissionReview: %w", err)

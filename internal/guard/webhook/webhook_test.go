@@ -263,31 +263,41 @@ func TestWhatIsNoQuestion(t *testing.T) {
 			r.OldObject.Raw = raw(t, claim)
 		})
 	}
+	consuming := func(quantity string) string {
+		return requested(func(r *admissionv1.AdmissionRequest) {
+			r.Object.Raw = []byte(`{"status":{"allocation":{"devices":{"results":[{"ConsumedCapacity":{"memory":` + quantity + `,"memory":"1"}}]}}}}`)
+		})
+	}
 	for name, tc := range map[string]struct{ body, want string }{
-		"nothing":            {"", "is no AdmissionReview"},
-		"no JSON":            {"{", "is no AdmissionReview"},
-		"deep":               {strings.Repeat("[", 20000), "is no AdmissionReview"},
-		"deep object":        {`{"request":` + strings.Repeat(`{"a":`, 20000), "is no AdmissionReview"},
-		"another type":       {`[1]`, "is no AdmissionReview"},
-		"null":               {`null`, `a "" of version ""`},
-		"other version":      {changed(func(r *admissionv1.AdmissionReview) { r.APIVersion = "admission.k8s.io/v1beta1" }), "of version admission.k8s.io/v1"},
-		"other review":       {changed(func(r *admissionv1.AdmissionReview) { r.Kind = "ConversionReview" }), `a "ConversionReview"`},
-		"without request":    {changed(func(r *admissionv1.AdmissionReview) { r.Request = nil }), "with a request"},
-		"without UID":        {requested(func(r *admissionv1.AdmissionRequest) { r.UID = "" }), "the request has no UID"},
-		"other kind":         {requested(func(r *admissionv1.AdmissionRequest) { r.Resource.Resource = "resourceslices" }), "UPDATE of resourceslices/status"},
-		"other group":        {requested(func(r *admissionv1.AdmissionRequest) { r.Resource.Group = "apps" }), `in group "apps"`},
-		"not the status":     {requested(func(r *admissionv1.AdmissionRequest) { r.SubResource = "" }), "UPDATE of resourceclaims/ in"},
-		"creation":           {requested(func(r *admissionv1.AdmissionRequest) { r.Operation = admissionv1.Create }), "CREATE of resourceclaims/status"},
-		"deletion":           {requested(func(r *admissionv1.AdmissionRequest) { r.Operation = admissionv1.Delete }), "DELETE of resourceclaims/status"},
-		"version of the API": {requested(func(r *admissionv1.AdmissionRequest) { r.Resource.Version = "v7" }), `version "v7" of resource.k8s.io is not known`},
-		"no claim":           {requested(func(r *admissionv1.AdmissionRequest) { r.Object.Raw = []byte(`7`) }), "read a claim of version v1"},
-		"no object":          {requested(func(r *admissionv1.AdmissionRequest) { r.Object.Raw = nil }), "read a claim of version v1"},
-		"no old object":      {requested(func(r *admissionv1.AdmissionRequest) { r.OldObject.Raw = nil }), "read a claim of version v1"},
-		"claim without UID":  {before(func(c *resourceapi.ResourceClaim) { c.UID = "" }), "the claim as it was has no UID"},
-		"without version":    {before(func(c *resourceapi.ResourceClaim) { c.ResourceVersion = "" }), "the claim as it was has no UID"},
-		"without name":       {before(func(c *resourceapi.ResourceClaim) { c.Name = "" }), "the claim as it was has no UID"},
-		"without namespace":  {before(func(c *resourceapi.ResourceClaim) { c.Namespace = "" }), "the claim as it was has no UID"},
-		"too many devices":   {requested(func(r *admissionv1.AdmissionRequest) { r.Object.Raw = raw(t, manyDevices()) }), "was to get 33 devices; nobody is asked to approve more than 32"},
+		"takes long to parse": {consuming(`"1e-999999999"`), `memory of ConsumedCapacity is "1e-999999999"`},
+		"takes long, number":  {consuming(`1E-99999`), `memory of ConsumedCapacity is "1E-99999"`},
+		"many digits":         {consuming(`"` + strings.Repeat("7", 100000) + `"`), "has too many digits"},
+		"many digits, deep":   {strings.Repeat("[", 200000) + strings.Repeat("7", 1000), "is no AdmissionReview"},
+		"many digits, broken": {`{"a":{"b" 1e99999`, "is no AdmissionReview"},
+		"nothing":             {"", "is no AdmissionReview"},
+		"no JSON":             {"{", "is no AdmissionReview"},
+		"deep":                {strings.Repeat("[", 20000), "is no AdmissionReview"},
+		"deep object":         {`{"request":` + strings.Repeat(`{"a":`, 20000), "is no AdmissionReview"},
+		"another type":        {`[1]`, "is no AdmissionReview"},
+		"null":                {`null`, `a "" of version ""`},
+		"other version":       {changed(func(r *admissionv1.AdmissionReview) { r.APIVersion = "admission.k8s.io/v1beta1" }), "of version admission.k8s.io/v1"},
+		"other review":        {changed(func(r *admissionv1.AdmissionReview) { r.Kind = "ConversionReview" }), `a "ConversionReview"`},
+		"without request":     {changed(func(r *admissionv1.AdmissionReview) { r.Request = nil }), "with a request"},
+		"without UID":         {requested(func(r *admissionv1.AdmissionRequest) { r.UID = "" }), "the request has no UID"},
+		"other kind":          {requested(func(r *admissionv1.AdmissionRequest) { r.Resource.Resource = "resourceslices" }), "UPDATE of resourceslices/status"},
+		"other group":         {requested(func(r *admissionv1.AdmissionRequest) { r.Resource.Group = "apps" }), `in group "apps"`},
+		"not the status":      {requested(func(r *admissionv1.AdmissionRequest) { r.SubResource = "" }), "UPDATE of resourceclaims/ in"},
+		"creation":            {requested(func(r *admissionv1.AdmissionRequest) { r.Operation = admissionv1.Create }), "CREATE of resourceclaims/status"},
+		"deletion":            {requested(func(r *admissionv1.AdmissionRequest) { r.Operation = admissionv1.Delete }), "DELETE of resourceclaims/status"},
+		"version of the API":  {requested(func(r *admissionv1.AdmissionRequest) { r.Resource.Version = "v7" }), `version "v7" of resource.k8s.io is not known`},
+		"no claim":            {requested(func(r *admissionv1.AdmissionRequest) { r.Object.Raw = []byte(`7`) }), "read a claim of version v1"},
+		"no object":           {requested(func(r *admissionv1.AdmissionRequest) { r.Object.Raw = nil }), "read a claim of version v1"},
+		"no old object":       {requested(func(r *admissionv1.AdmissionRequest) { r.OldObject.Raw = nil }), "read a claim of version v1"},
+		"claim without UID":   {before(func(c *resourceapi.ResourceClaim) { c.UID = "" }), "the claim as it was has no UID"},
+		"without version":     {before(func(c *resourceapi.ResourceClaim) { c.ResourceVersion = "" }), "the claim as it was has no UID"},
+		"without name":        {before(func(c *resourceapi.ResourceClaim) { c.Name = "" }), "the claim as it was has no UID"},
+		"without namespace":   {before(func(c *resourceapi.ResourceClaim) { c.Namespace = "" }), "the claim as it was has no UID"},
+		"too many devices":    {requested(func(r *admissionv1.AdmissionRequest) { r.Object.Raw = raw(t, manyDevices()) }), "was to get 33 devices; nobody is asked to approve more than 32"},
 		"allocation is no such": {requested(func(r *admissionv1.AdmissionRequest) {
 			r.Object.Raw = []byte(`{"status":{"allocation":{"devices":{"results":"all"}}}}`)
 		}), "read a claim of version v1"},
@@ -296,7 +306,9 @@ func TestWhatIsNoQuestion(t *testing.T) {
 		require.Equal(t, http.StatusBadRequest, code, "%s: %s", name, text)
 		require.Contains(t, text, tc.want, name)
 	}
-	require.True(t, ask(t, server, allocating(t, "y")).Allowed, "none of that holds anything")
+	named := allocating(t, "y")
+	named.Request.UID = "1e99999"
+	require.True(t, ask(t, server, named).Allowed, "none of that holds anything, and names may look like quantities")
 }
 
 func manyDevices() *resourceapi.ResourceClaim {

@@ -24,6 +24,7 @@ import (
 	dracel "k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/utils/lru"
 
+	"github.com/quartermaster-dra/quartermaster/internal/boundedcel"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/v1alpha2"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
@@ -110,6 +111,7 @@ func compile(expression string) (selector.Program, error) {
 	program, err := env.Program(ast,
 		cel.CostLimit(celconfig.PerCallLimit),
 		cel.InterruptCheckFrequency(celconfig.CheckFrequency),
+		boundedcel.Option(),
 	)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,141 @@
+// Package boundedcel keeps CEL expressions from calculating with endless quantities.
+//
+// Whoever can write an expression can write quantity("1e999999999"), with which
+// resource.Quantity calculates for hours, and quantity("1e-999999999"), which it parses for
+// hours. CEL cannot interrupt that, nor does it count it as cost. So the functions that parse
+// quantities refuse what has too many digits, and capacities of devices are bounded before
+// expressions see them. A number that has one more digit after each addition stays small enough
+// within the cost limit.
+package boundedcel
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/interpreter"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+	dracel "k8s.io/dynamic-resource-allocation/cel"
+
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
+)
+
+const (
+	mostDigits = 1000 // before the point, and behind it
+
+	isQuantity = "isQuantity"
+	toQuantity = "quantity"
+)
+
+// Option is for programs that are not of the API's current version: see Program.
+func Option() cel.ProgramOption {
+	return cel.CustomDecorator(func(i interpreter.Interpretable) (interpreter.Interpretable, error) {
+		call, is := i.(interpreter.InterpretableCall)
+		if !is || !parsesQuantity(call.Function()) || len(call.Args()) != 1 {
+			return i, nil
+		}
+		return &quantityCall{call}, nil
+	})
+}
+
+func parsesQuantity(function string) bool {
+	return function == toQuantity || function == isQuantity
+}
+
+// quantityCall is a call of a function that parses a quantity.
+type quantityCall struct{ interpreter.InterpretableCall }
+
+// Eval implements interpreter.Interpretable.
+func (c *quantityCall) Eval(activation interpreter.Activation) ref.Val {
+	return c.Exec(interpreter.AsFrame(activation))
+}
+
+// Exec implements interpreter.InterpretableV2.
+func (c *quantityCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	arg := c.Args()[0].Exec(frame)
+	if types.IsUnknownOrError(arg) {
+		return arg
+	}
+	text, is := arg.Value().(string)
+	if !is {
+		return types.MaybeNoSuchOverloadErr(arg)
+	}
+	if hasEndlessDigits(text) {
+		return types.NewErrWithNodeID(c.ID(), "%s(%.80q): quantities here have at most %d digits before and behind the point; write another one",
+			c.Function(), text, mostDigits)
+	}
+	parsed, err := resource.ParseQuantity(text)
+	switch {
+	case c.Function() == isQuantity:
+		return types.Bool(err == nil)
+	case err != nil:
+		return types.LabelErrNode(c.ID(), types.WrapErr(err))
+	}
+	return apiservercel.Quantity{Quantity: &parsed}
+}
+
+// hasEndlessDigits reports whether a text may be a quantity that has too many digits.
+func hasEndlessDigits(text string) bool {
+	if len(text) > mostDigits {
+		return true
+	}
+	at := strings.LastIndexAny(text, "eE")
+	if at < 0 {
+		return false
+	}
+	digits := strings.TrimLeft(text[at+1:], "+-")
+	if strings.Trim(digits, "0123456789") != "" || digits == "" {
+		return false // A unit such as Ei, or no quantity.
+	}
+	exponent, err := strconv.Atoi(digits)
+	return err != nil || exponent > mostDigits
+}
+
+// Program returns an expression compiled so that it refuses endless quantities. One that parses
+// none stays as it is: to plan it again takes time.
+func Program(compiled dracel.CompilationResult) dracel.CompilationResult {
+	if compiled.Error != nil || !strings.Contains(compiled.Expression, "uantity") {
+		return compiled
+	}
+	program, err := planned(&compiled)
+	if err != nil { // Cannot be: the same was compiled before.
+		compiled.Error = &apiservercel.Error{Type: apiservercel.ErrorTypeInternal, Detail: err.Error()}
+		return compiled
+	}
+	compiled.Program = program
+	return compiled
+}
+
+// planned plans an expression with the limits that the first compilation sets as well.
+func planned(compiled *dracel.CompilationResult) (cel.Program, error) {
+	checked, issues := compiled.Environment.Compile(compiled.Expression)
+	if issues.Err() != nil {
+		return nil, issues.Err()
+	}
+	return compiled.Environment.Program(checked,
+		cel.CostLimit(resourceapi.CELSelectorExpressionMaxCost),
+		cel.InterruptCheckFrequency(celconfig.CheckFrequency),
+		Option())
+}
+
+// Capacities returns capacities with which one can calculate: most often the given ones.
+func Capacities(capacities map[resourceapi.QualifiedName]resourceapi.DeviceCapacity) map[resourceapi.QualifiedName]resourceapi.DeviceCapacity {
+	countable := true
+	for _, capacity := range capacities {
+		countable = countable && amount.Countable(capacity.Value)
+	}
+	if countable {
+		return capacities
+	}
+	copied := make(map[resourceapi.QualifiedName]resourceapi.DeviceCapacity, len(capacities))
+	for name, capacity := range capacities {
+		capacity.Value = amount.Bounded(capacity.Value)
+		copied[name] = capacity
+	}
+	return copied
+}

@@ -1,0 +1,34 @@
+package boundedcel
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// TestCapacities: what can be counted is not copied, and the rest not written to. How expressions
+// fare is tested where they are evaluated, see TestEndlessQuantities of pkg/selector.
+func TestCapacities(t *testing.T) {
+	t.Parallel()
+	given := map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{"memory": {Value: resource.MustParse("40Gi")}}
+	Capacities(given)["endless"] = resourceapi.DeviceCapacity{Value: resource.MustParse("1e999999999")}
+	require.Contains(t, given, resourceapi.QualifiedName("endless"), "not copied")
+
+	bounded := Capacities(given)
+	require.Equal(t, given["memory"], bounded["memory"])
+	endless := bounded["endless"].Value
+	require.Equal(t, 1, endless.Cmp(resource.MustParse("1Ei")))
+	require.Equal(t, resource.MustParse("1e999999999"), given["endless"].Value)
+}
+
+func TestHasEndlessDigits(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"": false, "5": false, "5E": false, "5Ei": false, "5e3": false, "5E-3": false, "1e1000": false, "e": false, "sele": false,
+		"1e1001": true, "1e-1001": true, "1E+1001": true, "1e99999999999999999999": true, "e12e-5000": true,
+	} {
+		require.Equal(t, want, hasEndlessDigits(text), text)
+	}
+}

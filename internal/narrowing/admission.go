@@ -1,0 +1,48 @@
+package narrowing
+
+import (
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
+)
+
+// DependsOnPods reports whether it depends on other pods on which nodes the pod may be.
+func DependsOnPods(pod *v1.Pod) bool {
+	affinity := pod.Spec.Affinity
+	return affinity != nil && (affinity.PodAffinity != nil && len(affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 ||
+		affinity.PodAntiAffinity != nil && len(affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0) ||
+		slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, func(c v1.TopologySpreadConstraint) bool {
+			return c.WhenUnsatisfiable == v1.DoNotSchedule
+		}) ||
+		slices.ContainsFunc(pod.Spec.Containers, func(c v1.Container) bool {
+			return slices.ContainsFunc(c.Ports, func(port v1.ContainerPort) bool { return port.HostPort > 0 })
+		})
+}
+
+// Admission returns a function that reports whether a node is one that the pod may be on, as far
+// as the pod itself and the node say so: node selector, node affinity, taints.
+func Admission(logger klog.Logger, pod *v1.Pod) func(*v1.Node) bool {
+	required := nodeaffinity.GetRequiredNodeAffinity(pod)
+	return func(node *v1.Node) bool {
+		if node.Spec.Unschedulable && !corev1helpers.TolerationsTolerateTaint(logger, pod.Spec.Tolerations, &unschedulable, true) {
+			return false
+		}
+		if len(node.Spec.Taints) > 0 {
+			if _, refused := corev1helpers.FindMatchingUntoleratedTaint(logger, node.Spec.Taints, pod.Spec.Tolerations, keepsAway, true); refused {
+				return false
+			}
+		}
+		match, err := required.Match(node)
+		return match || err != nil // Which is for NodeAffinity to judge.
+	}
+}
+
+// unschedulable is the taint that stands for spec.unschedulable.
+var unschedulable = v1.Taint{Key: v1.TaintNodeUnschedulable, Effect: v1.TaintEffectNoSchedule}
+
+func keepsAway(taint *v1.Taint) bool {
+	return taint.Effect == v1.TaintEffectNoSchedule || taint.Effect == v1.TaintEffectNoExecute
+}
