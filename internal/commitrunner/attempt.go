@@ -2,6 +2,7 @@ package commitrunner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -22,6 +23,8 @@ type Attempt struct {
 	state commit.Attempt
 	// denied is what a guard has denied, nil if nothing.
 	denied *denial
+	// conflict is set if it has failed with ErrConflict.
+	conflict bool
 }
 
 // Begin begins an attempt to commit the claims of a pod.
@@ -78,8 +81,12 @@ func (a *Attempt) Bound(ctx context.Context) {
 // be undone at once goes on in the background, see IsReleasing.
 func (a *Attempt) Abort(ctx context.Context) {
 	_ = a.run(ctx, commit.Event{Kind: commit.Unreserved}, "", nil)
-	if a != nil && a.denied != nil {
+	switch {
+	case a == nil:
+	case a.denied != nil:
 		a.afterDenial(ctx)
+	case a.conflict:
+		a.afterConflict(ctx)
 	}
 }
 
@@ -101,5 +108,7 @@ func (a *Attempt) run(ctx context.Context, event commit.Event, node string, last
 		return nil
 	}
 	r := &run{Attempt: a, node: node, lastWrite: lastWrite}
-	return r.run(ctx, event)
+	err := r.run(ctx, event)
+	a.conflict = a.conflict || errors.Is(err, ErrConflict)
+	return err
 }

@@ -79,6 +79,8 @@ type scheduler struct {
 	// was, the last time.
 	ours    bool
 	ignored time.Time
+	// heard is when it has last done something to a pod that waited.
+	heard time.Time
 	// version is that of the Registry when what is known of its pods last changed with it.
 	version uint64
 }
@@ -152,6 +154,20 @@ func (r *Registry) Heard() time.Time {
 	return r.heard
 }
 
+// ParticipantHeard reports whether another scheduler that takes part in the protocol has done any of that
+// within some time.
+func (r *Registry) ParticipantHeard(within time.Duration) bool {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	now := r.clock.Now()
+	for name, s := range r.schedulers {
+		if s.ours && !r.own.Has(name) && !s.heard.IsZero() && now.Sub(s.heard) <= within {
+			return true
+		}
+	}
+	return false
+}
+
 // Add, Update and Delete take over events. initial is set for what existed at the start: of a
 // pod that was bound then, nothing is to be learned but that its scheduler has run.
 func (r *Registry) Add(pod *v1.Pod, initial bool) { r.apply(pod, initial) }
@@ -194,6 +210,7 @@ func (r *Registry) apply(pod *v1.Pod, old bool) {
 		bindsNow := bound && e.bound.IsZero()
 		if bindsNow || nominee(pod) != nominee(e.pod) || rejected(pod) != rejected(e.pod) {
 			r.heard, e.heard = now, now
+			r.scheduler(pod.Spec.SchedulerName).heard = now
 		}
 		e.pod = pod
 		if bindsNow {

@@ -177,6 +177,30 @@ func TestHeard(t *testing.T) {
 	require.NotEqual(t, w.clock.Now(), w.Heard(), "its kubelet writes, too")
 }
 
+// TestParticipantHeard: only those count that take part, and are at work.
+func TestParticipantHeard(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.Add(pod("p"), false)
+	w.Learn("other", true)
+	require.False(t, w.ParticipantHeard(time.Minute), "it has done nothing")
+	w.Update(pod("p", nominated))
+	require.True(t, w.ParticipantHeard(time.Minute))
+	w.pass(time.Minute + time.Second)
+	require.False(t, w.ParticipantHeard(time.Minute))
+	w.Update(pod("p", bound))
+	require.True(t, w.ParticipantHeard(time.Minute))
+	w.Learn("other", false)
+	require.False(t, w.ParticipantHeard(time.Minute), "it does not take part")
+	w.pass(time.Hour)
+	w.Add(pod("q"), false)
+	w.Learn("other", true)
+	w.Update(pod("q", bound))
+	require.True(t, w.ParticipantHeard(time.Minute))
+	w.Own("other")
+	require.False(t, w.ParticipantHeard(time.Minute), "a profile was added")
+}
+
 func TestLearn(t *testing.T) {
 	t.Parallel()
 	w := newWorld()

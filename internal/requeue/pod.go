@@ -24,6 +24,7 @@ type Pod struct {
 	counted  bool      // the rejection is among attempts
 	missed   bool      // something happened in this attempt that may help
 	active   bool      // it was activated since, and not tried again yet, as far as is known
+	learnt   bool      // what it asks for was taken into account
 	begun    int       // attempts, this one included
 	attempts int       // how often this plugin has rejected the pod
 	since    time.Time // when it did so the last time
@@ -83,6 +84,14 @@ func (p *Pod) LooksEverywhere() (all bool) {
 	defer p.mutex.Unlock()
 	all, p.everywhere = p.everywhere, false
 	return all
+}
+
+// Learn reports, once, that what the pod asks for is to be taken into account.
+func (p *Pod) Learn() (first bool) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	first, p.learnt = !p.learnt, true
+	return first
 }
 
 // HelpedByAnySlice notes that any change of slices may help, also if the task could not use

@@ -46,20 +46,32 @@ func (a *Attempt) afterDenial(ctx context.Context) {
 		}) != nil {
 			return
 		}
-		for _, pause := range activations {
-			timer := time.NewTimer(pause)
-			select {
-			case <-a.Stopping.Done():
-				timer.Stop()
-				return
-			case <-timer.C:
-			}
-			if a.IsReleasing(a.pod.UID) {
-				return // It is activated when the release is done.
-			}
-			a.Activate(klog.FromContext(ctx), map[string]*v1.Pod{a.pod.Namespace + "/" + a.pod.Name: a.pod})
-		}
+		a.activate(ctx)
 	}()
+}
+
+// afterConflict has the pod tried again, without the pause that follows errors: it has yielded to
+// a claim that is known here, so another device is chosen. It returns at once.
+func (a *Attempt) afterConflict(ctx context.Context) {
+	a.conflict = false
+	go a.activate(context.WithoutCancel(ctx))
+}
+
+// activate has the pod tried again once it is back in the queue.
+func (a *Attempt) activate(ctx context.Context) {
+	for _, pause := range activations {
+		timer := time.NewTimer(pause)
+		select {
+		case <-a.Stopping.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		if a.IsReleasing(a.pod.UID) {
+			return // It is activated when the release is done.
+		}
+		a.Activate(klog.FromContext(ctx), map[string]*v1.Pod{a.pod.Namespace + "/" + a.pod.Name: a.pod})
+	}
 }
 
 // isTaken reports whether another claim is known to hold a device of what was denied.

@@ -43,10 +43,7 @@ func TestDenied(t *testing.T) {
 				want := 0
 				if shows {
 					want = len(activations)
-					other := builder.Unsaved("default", builder.Claim("other").Allocated("n", "gpu-0"))
-					other.UID = "other"
-					_, err := w.client.ResourceV1().ResourceClaims("default").Create(t.Context(), other, metav1.CreateOptions{})
-					require.NoError(t, err)
+					w.storeOther(t)
 				}
 				time.Sleep(deniedWithin)
 				synctest.Wait()
@@ -54,4 +51,28 @@ func TestDenied(t *testing.T) {
 			})
 		})
 	}
+}
+
+// storeOther has the server store an allocation of the device that the attempt has planned.
+func (w *world) storeOther(t *testing.T) {
+	other := builder.Unsaved("default", builder.Claim("other").Allocated("n", "gpu-0"))
+	other.UID = "other"
+	_, err := w.client.ResourceV1().ResourceClaims("default").Create(t.Context(), other, metav1.CreateOptions{})
+	require.NoError(t, err)
+}
+
+// TestConflictIsTriedAgain: a pod that has yielded looks for another device at once.
+func TestConflictIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		attempt := w.reserve(t)
+		w.storeOther(t)
+		require.ErrorIs(t, attempt.Commit(t.Context(), "n", nil), ErrConflict)
+		require.Zero(t, w.activated.Load(), "not before Unreserve")
+		attempt.Abort(t.Context())
+		time.Sleep(deniedWithin)
+		synctest.Wait()
+		require.EqualValues(t, len(activations), w.activated.Load())
+		require.Nil(t, w.claim(t).Status.Allocation)
+	})
 }
