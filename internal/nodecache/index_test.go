@@ -16,6 +16,7 @@ import (
 
 	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/nodecache"
+	"github.com/quartermaster-dra/quartermaster/internal/noderoom"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -41,6 +42,7 @@ type cluster struct {
 	store  *inventory.Store
 	ledger *ledger.Ledger
 	nodes  map[string]*v1.Node
+	rooms  noderoom.Rooms
 	index  *nodecache.Index
 	solver *allocator.Solver
 }
@@ -54,7 +56,7 @@ func newCluster(nodes, devices int) *cluster {
 			Evaluator: selector.NewEvaluator(cel.NewCache(10, cel.Features{})),
 		},
 	}
-	c.index = nodecache.New(c.store, c.ledger, func(name string) *v1.Node { return c.nodes[name] })
+	c.index = nodecache.New(c.store, c.ledger, &c.rooms, func(name string) *v1.Node { return c.nodes[name] })
 	for i := range nodes {
 		c.addNode(fmt.Sprintf("n%d", i))
 		c.publish(fmt.Sprintf("n%d", i), devices)
@@ -90,12 +92,16 @@ func (c *cluster) task(count int64) *allocator.Task {
 	return c.solver.Prepare([]*resourceapi.ResourceClaim{claim.Obj()})
 }
 
+func (c *cluster) question(count int64) *nodecache.Question {
+	return &nodecache.Question{Task: c.task(count)}
+}
+
 func (c *cluster) found(t *testing.T, count int64) []string {
 	t.Helper()
-	answer := c.index.Find(t.Context(), c.task(count))
+	answer := c.index.Find(t.Context(), c.question(count))
 	if answer == nil {
 		// The first time, nothing is known.
-		answer = c.index.Find(t.Context(), c.task(count))
+		answer = c.index.Find(t.Context(), c.question(count))
 	}
 	require.NotNil(t, answer)
 	nodes, ok := answer.Names(1000)
@@ -129,7 +135,7 @@ func TestLooksOnlyAtWhatChanged(t *testing.T) {
 	c := newCluster(2, 1)
 	require.Equal(t, []string{"n0", "n1"}, c.found(t, 1))
 	looked := map[string]int{}
-	c.index = nodecache.New(c.store, c.ledger, func(name string) *v1.Node { looked[name]++; return c.nodes[name] })
+	c.index = nodecache.New(c.store, c.ledger, &c.rooms, func(name string) *v1.Node { looked[name]++; return c.nodes[name] })
 	c.found(t, 1)
 	require.Equal(t, map[string]int{"n0": 1, "n1": 1}, looked)
 	c.found(t, 1)
@@ -168,7 +174,7 @@ func TestSharedPools(t *testing.T) {
 	shared := b.Slice("shared").OnAllNodes().Devices(b.Device("seat")).Obj()
 	c.store.RefreshSlice("shared", func() *resourceapi.ResourceSlice { return shared })
 	for range 2 {
-		require.Nil(t, c.index.Find(t.Context(), c.task(1)), "a device that any node can use")
+		require.Nil(t, c.index.Find(t.Context(), c.question(1)), "a device that any node can use")
 	}
 
 	c.store.RefreshSlice("shared", func() *resourceapi.ResourceSlice { return nil })
@@ -181,9 +187,9 @@ func TestTasksWithoutRequests(t *testing.T) {
 	c := newCluster(2, 1)
 	nothing, gpu := b.Claim("nothing").Obj(), b.Claim("gpu", b.Request("gpu", "gpu")).Obj()
 	for range 3 {
-		require.Nil(t, c.index.Find(t.Context(), c.solver.Prepare([]*resourceapi.ResourceClaim{nothing})))
+		require.Nil(t, c.index.Find(t.Context(), &nodecache.Question{Task: c.solver.Prepare([]*resourceapi.ResourceClaim{nothing})}))
 	}
-	mixed := c.solver.Prepare([]*resourceapi.ResourceClaim{nothing, gpu})
+	mixed := &nodecache.Question{Task: c.solver.Prepare([]*resourceapi.ResourceClaim{nothing, gpu})}
 	c.index.Find(t.Context(), mixed)
 	names, _ := c.index.Find(t.Context(), mixed).Names(10)
 	require.Len(t, names, 2, "with another claim that needs devices")

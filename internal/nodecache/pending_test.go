@@ -8,6 +8,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	b "github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/internal/nodecache"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
@@ -17,15 +18,14 @@ func TestPendingIsNotKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(1, 2)
 		claim := b.Claim("claim", b.Request("gpu", "gpu").Where(`device.driver == "gpu.example.com"`)).Obj()
-		task := c.solver.Prepare([]*resourceapi.ResourceClaim{claim})
+		question := &nodecache.Question{Task: c.solver.Prepare([]*resourceapi.ResourceClaim{claim})}
 		ctx := selector.WithBudget(t.Context(), selector.NewBudget(0, 0))
-		require.Nil(t, c.index.Find(ctx, task), "asked for the first time")
-		answer := c.index.Find(ctx, task)
+		answer := c.index.Find(ctx, question)
 		names, ok := answer.Names(10)
 		require.True(t, ok)
 		require.Len(t, names, 1)
 		require.False(t, answer.Has("n0"))
 		synctest.Wait()
-		require.True(t, c.index.Find(ctx, task).Has("n0"))
+		require.True(t, c.index.Find(ctx, question).Has("n0"))
 	})
 }

@@ -1,0 +1,112 @@
+// Package nodescore makes scores for kube-scheduler of an order of nodes: what counts is which node
+// is the better one, and how much better it is.
+package nodescore
+
+import (
+	"cmp"
+	"hash/fnv"
+	"io"
+	"slices"
+
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+)
+
+// Node is a node to be scored.
+type Node struct {
+	Name string
+	// Merit comes first: more is better, and what it is in proportion to the highest is kept.
+	Merit int64
+	// Value is what devices cost: among nodes of the same merit, less is better.
+	Value allocator.Value
+}
+
+// compare orders nodes, the best first.
+func compare(a, b Node) int {
+	return cmp.Or(cmp.Compare(b.Merit, a.Merit), a.Value.Compare(b.Value))
+}
+
+// Sort brings the best nodes to the front; equals stay as they are.
+func Sort(nodes []Node) { slices.SortStableFunc(nodes, compare) }
+
+// Scatter changes the order of the best nodes, if they cost the same but for so many devices and are
+// no more than most, to one that another who does the same with another seed hardly has. The nodes have
+// to be sorted.
+func Scatter(nodes []Node, seed string, most int, within float64) {
+	best := 0
+	for best < min(most, len(nodes)) && nodes[best].Merit == nodes[0].Merit && nodes[best].Value.Apart == nodes[0].Value.Apart &&
+		nodes[best].Value.Cost <= nodes[0].Value.Cost+within {
+		best++
+	}
+	slices.SortStableFunc(nodes[:best], func(a, b Node) int { return cmp.Compare(mixed(seed, a.Name), mixed(seed, b.Name)) })
+}
+
+// mixed is a number that looks random, and is the same each time.
+func mixed(seed, name string) uint64 {
+	hash := fnv.New64a()
+	_, _ = io.WriteString(hash, seed)
+	_, _ = io.WriteString(hash, "/")
+	_, _ = io.WriteString(hash, name)
+	h := hash.Sum64() // Texts that differ at their end have hashes that differ at theirs.
+	h = (h ^ h>>33) * 0xff51afd7ed558ccd
+	return h ^ h>>33
+}
+
+// Of returns the scores of nodes in their order, the best of which comes first. The best node has the maximum and
+// only its equals have, too. As long as there are points, a worse node has at least one less; those
+// that are left are shared out in proportion to what the nodes differ by.
+func Of(nodes []Node) []int64 {
+	scores := make([]int64, 0, len(nodes))
+	for len(scores) < len(nodes) {
+		rest := nodes[len(scores):]
+		same := len(rest)
+		if end := slices.IndexFunc(rest, func(n Node) bool { return n.Merit != rest[0].Merit }); end >= 0 {
+			same = end
+		}
+		bottom := int64(0)
+		if same < len(rest) {
+			bottom = top(rest[same].Merit, nodes[0].Merit) + 1
+		}
+		scores = appendScores(scores, rest[:same], top(rest[0].Merit, nodes[0].Merit), bottom)
+	}
+	return scores
+}
+
+// top is the score of the best node of some merit.
+func top(merit, highest int64) int64 {
+	if highest <= 0 {
+		return fwk.MaxScore
+	}
+	return merit * fwk.MaxScore / highest
+}
+
+// appendScores scores nodes of the same merit, from top to no less than bottom.
+func appendScores(scores []int64, nodes []Node, top, bottom int64) []int64 {
+	// How many of the nodes before are better, and by how much, each compared with the next one.
+	ranks, distances := make([]int64, len(nodes)), make([]float64, len(nodes))
+	for i := 1; i < len(nodes); i++ {
+		ranks[i], distances[i] = ranks[i-1], distances[i-1]
+		if compare(nodes[i-1], nodes[i]) != 0 {
+			ranks[i]++
+			if nodes[i-1].Value.Apart == nodes[i].Value.Apart {
+				distances[i] += max(0, nodes[i].Value.Cost-nodes[i-1].Value.Cost)
+			}
+		}
+	}
+	last := len(nodes) - 1
+	spare := top - bottom - ranks[last]
+	for i := range nodes {
+		switch {
+		case ranks[i] == 0:
+			scores = append(scores, top)
+		case spare < 0: // More ranks than points.
+			scores = append(scores, max(bottom, top-1-(ranks[i]-1)*(top-bottom)/ranks[last]))
+		case distances[last] > 0:
+			scores = append(scores, top-ranks[i]-int64(float64(spare)*distances[i]/distances[last]))
+		default:
+			scores = append(scores, top-ranks[i])
+		}
+	}
+	return scores
+}

@@ -1,0 +1,180 @@
+package placement
+
+import (
+	"math"
+	"time"
+)
+
+// Options bound what a histogram learns. Zero fields get defaults.
+type Options struct {
+	// HalfLife is the time after which a pod counts half: 24 hours.
+	HalfLife time.Duration
+	// MaxPart is how much of the demand may be one namespace's: a quarter. With fewer namespaces than that allows for, all may have
+	// equal parts.
+	MaxPart float64
+	// MaxNamespaces is how many namespaces are remembered: 1024.
+	MaxNamespaces int
+	// MaxPerNamespace is how many shapes of a namespace are remembered: 64.
+	MaxPerNamespace int
+}
+
+// Pod is a pod that asks for devices.
+type Pod struct {
+	Namespace string
+	MilliCPU  int64 // thousandths of a core
+	Memory    int64 // MiB
+	Asks      []Ask
+}
+
+// Ask is what one request asks for: Count devices of a kind, and Amount of each, in whole devices (0: all of it). The key of the kind is
+// opaque: requests with the same key are satisfied by the same devices.
+type Ask struct {
+	Kind   string
+	Count  int
+	Amount float64
+}
+
+// Histogram learns from pods what is likely to be asked for. It must not be used by two goroutines at a time.
+type Histogram struct {
+	options Options
+
+	// epoch is when a pod that comes has weight 1; later ones weigh more, which is how earlier ones decay.
+	epoch      time.Time
+	namespaces map[string]map[string]*entry
+
+	demand *Demand
+	learnt int // pods since demand was considered
+	seen   int // pods until then
+}
+
+// entry is pods of a namespace that are alike.
+type entry struct {
+	pod    Pod
+	weight float64
+}
+
+const (
+	// enough pods have to be seen before they say anything.
+	enough = 8
+	// growth is by how much of what was seen there has to be more before the demand is considered again, at most.
+	growth     = 0.25
+	considerAt = 256
+	// matters is by how much (of 1) the demand has to differ to be replaced.
+	matters = 0.02
+	// maxHalfLives is how far weights may be apart from the epoch before it is moved.
+	maxHalfLives = 256
+)
+
+// NewHistogram returns an empty histogram.
+func NewHistogram(o Options) *Histogram {
+	if o.HalfLife <= 0 {
+		o.HalfLife = 24 * time.Hour
+	}
+	if o.MaxPart <= 0 || o.MaxPart > 1 {
+		o.MaxPart = 0.25
+	}
+	if o.MaxNamespaces <= 0 {
+		o.MaxNamespaces = 1024
+	}
+	if o.MaxPerNamespace <= 0 {
+		o.MaxPerNamespace = 64
+	}
+	return &Histogram{options: o, namespaces: map[string]map[string]*entry{}, demand: Published()}
+}
+
+// Add counts a pod that came at that time. Each pod is to be added once. In which order does not matter. Pods that ask for no
+// devices are ignored.
+func (h *Histogram) Add(pod Pod, at time.Time) {
+	pod, key := canonical(pod)
+	if len(pod.Asks) == 0 {
+		return
+	}
+	if h.epoch.IsZero() {
+		h.epoch = at
+	}
+	h.advance(at)
+	weight := math.Exp2(h.halfLives(at))
+	h.learnt++
+
+	namespace := h.namespaces[pod.Namespace]
+	if namespace == nil {
+		if len(h.namespaces) >= h.options.MaxNamespaces {
+			delete(h.namespaces, lightest(h.namespaces, namespaceWeight))
+		}
+		namespace = map[string]*entry{}
+		h.namespaces[pod.Namespace] = namespace
+	}
+	e := namespace[key]
+	if e == nil {
+		if len(namespace) >= h.options.MaxPerNamespace {
+			delete(namespace, lightest(namespace, func(e *entry) float64 { return e.weight }))
+		}
+		e = &entry{pod: pod}
+		namespace[key] = e
+	}
+	e.weight += weight
+	e.pod.MilliCPU = max(e.pod.MilliCPU, pod.MilliCPU)
+	e.pod.Memory = max(e.pod.Memory, pod.Memory)
+}
+
+func (h *Histogram) halfLives(at time.Time) float64 {
+	return float64(at.Sub(h.epoch)) / float64(h.options.HalfLife)
+}
+
+// advance moves the epoch to a time that is far behind it, and forgets what has no weight any more.
+func (h *Histogram) advance(at time.Time) {
+	apart := h.halfLives(at)
+	if apart < maxHalfLives {
+		return
+	}
+	factor := math.Exp2(-apart)
+	for name, namespace := range h.namespaces {
+		for key, e := range namespace {
+			if e.weight *= factor; e.weight == 0 {
+				delete(namespace, key)
+			}
+		}
+		if len(namespace) == 0 {
+			delete(h.namespaces, name)
+		}
+	}
+	h.epoch = at
+}
+
+func namespaceWeight(namespace map[string]*entry) float64 {
+	// In order: sums of the same numbers differ by the order in which they are taken.
+	sum := 0.0
+	for _, key := range sortedKeys(namespace) {
+		sum += namespace[key].weight
+	}
+	return sum
+}
+
+// lightest returns the key whose value weighs least, the first of equals.
+func lightest[V any](values map[string]V, weight func(V) float64) string {
+	result, least := "", math.Inf(1)
+	for _, key := range sortedKeys(values) {
+		if w := weight(values[key]); w < least {
+			result, least = key, w
+		}
+	}
+	return result
+}
+
+// Demand returns what is likely to be asked for. The same pointer comes back until the difference matters.
+func (h *Histogram) Demand(now time.Time) *Demand {
+	if h.learnt == 0 || h.seen+h.learnt < enough {
+		return h.demand
+	}
+	if float64(h.learnt) < min(growth*float64(h.seen), considerAt) {
+		return h.demand
+	}
+	h.seen += h.learnt
+	h.learnt = 0
+	next := h.compile(now)
+	if distance(h.demand, next) > matters {
+		next.Version = h.demand.Version + 1
+		h.demand = next
+	}
+	return h.demand
+}

@@ -1,0 +1,156 @@
+package placement
+
+import (
+	"fmt"
+	"math"
+	"math/rand"
+	"testing"
+	"time"
+)
+
+var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func pod(namespace, kind string) Pod {
+	return Pod{Namespace: namespace, MilliCPU: 1000, Memory: 1024, Asks: []Ask{{Kind: kind, Count: 1}}}
+}
+
+// part is how much of the demand asks for a kind.
+func part(d *Demand, kind string) float64 {
+	sum := 0.0
+	for _, s := range d.Shapes {
+		if d.Kinds[s.Requests[0].Kind] == kind {
+			sum += s.Weight
+		}
+	}
+	return sum
+}
+
+// A namespace that creates pods without end gets no more than its part of the demand.
+func TestNamespaceCannotBendDemand(t *testing.T) {
+	h := NewHistogram(Options{})
+	for i := range 6 {
+		for range 100 {
+			h.Add(pod(fmt.Sprint("tenant-", i), "honest"), start)
+		}
+	}
+	for range 100000 {
+		h.Add(pod("greedy", "bent"), start)
+	}
+	d := h.Demand(start)
+	if p := part(d, "bent"); p > 0.251 || p < 0.2 {
+		t.Errorf("one of seven namespaces makes %v of the demand, want a quarter", p)
+	}
+}
+
+// With fewer namespaces than parts, all have the same.
+func TestFewNamespaces(t *testing.T) {
+	h := NewHistogram(Options{})
+	for range 1000 {
+		h.Add(pod("a", "often"), start)
+	}
+	for range 100 {
+		h.Add(pod("b", "seldom"), start)
+	}
+	d := h.Demand(start)
+	if a, b := part(d, "often"), part(d, "seldom"); math.Abs(a-b) > near {
+		t.Errorf("parts are %v and %v, want equal ones", a, b)
+	}
+}
+
+// What a namespace creates does not make memory grow, nor the demand.
+func TestBounds(t *testing.T) {
+	h := NewHistogram(Options{})
+	for i := range 3000 {
+		p := pod(fmt.Sprint("tenant-", i), fmt.Sprint("kind-", i))
+		h.Add(p, start)
+		p.Namespace = "greedy"
+		h.Add(p, start)
+	}
+	if n := len(h.namespaces); n > 1024 {
+		t.Errorf("%d namespaces are remembered", n)
+	}
+	if n := len(h.namespaces["greedy"]); n > 64 {
+		t.Errorf("%d shapes of a namespace are remembered", n)
+	}
+	if d := h.Demand(start); len(d.Kinds) > maxKinds || len(d.Shapes) > maxShapes {
+		t.Errorf("%d kinds, %d shapes", len(d.Kinds), len(d.Shapes))
+	}
+}
+
+func TestDecay(t *testing.T) {
+	h := NewHistogram(Options{HalfLife: time.Hour})
+	for range 400 {
+		h.Add(pod("a", "old"), start)
+	}
+	for range 100 {
+		h.Add(pod("a", "new"), start.Add(2*time.Hour))
+	}
+	d := h.Demand(start.Add(2 * time.Hour))
+	if a, b := part(d, "old"), part(d, "new"); math.Abs(a-b) > near {
+		t.Errorf("400 pods two half-lives ago count %v, 100 pods now %v", a, b)
+	}
+	for range 300 {
+		h.Add(pod("a", "new"), start.Add(2000*time.Hour))
+	}
+	if p := part(h.Demand(start.Add(2000*time.Hour)), "old"); p > near {
+		t.Errorf("after 2,000 half-lives, pods count %v", p)
+	}
+}
+
+// The order in which pods are added does not matter: at start they come from a cache.
+func TestOrderDoesNotMatter(t *testing.T) {
+	type seen struct {
+		pod Pod
+		at  time.Time
+	}
+	var all []seen
+	rng := rand.New(rand.NewSource(3))
+	for i := range 500 {
+		p := pod(fmt.Sprint("tenant-", i%7), fmt.Sprint("kind-", rng.Intn(3)))
+		p.MilliCPU += rng.Int63n(30000)
+		all = append(all, seen{p, start.Add(time.Duration(i) * time.Minute)})
+	}
+	now := start.Add(500 * time.Minute)
+	demands := [2]*Demand{}
+	for i := range demands {
+		h := NewHistogram(Options{})
+		for _, s := range all {
+			h.Add(s.pod, s.at)
+		}
+		demands[i] = h.Demand(now)
+		rng.Shuffle(len(all), func(a, b int) { all[a], all[b] = all[b], all[a] })
+	}
+	if d := distance(demands[0], demands[1]); d > near {
+		t.Errorf("the demands differ by %v", d)
+	}
+}
+
+// The demand is the same until it differs by something that matters.
+func TestVersions(t *testing.T) {
+	h := NewHistogram(Options{})
+	if d := h.Demand(start); part(d, AnyDevice) != 1 {
+		t.Errorf("without history: %+v", d.Shapes)
+	}
+	var last *Demand
+	versions := 0
+	for i := range 20000 {
+		h.Add(pod("a", fmt.Sprint("kind-", i%4)), start)
+		if d := h.Demand(start); d != last {
+			if last != nil && d.Version <= last.Version {
+				t.Fatalf("version %d after %d", d.Version, last.Version)
+			}
+			last = d
+			versions++
+		}
+	}
+	if versions < 3 || versions > 20 {
+		t.Errorf("%d versions for the same demand all the time", versions)
+	}
+	sum := 0.0
+	for _, s := range last.Shapes {
+		sum += s.Weight
+	}
+	if math.Abs(sum-1) > near || len(last.Kinds) != 5 || last.Kinds[0] != AnyDevice {
+		t.Errorf("weights add up to %v, kinds are %q", sum, last.Kinds)
+	}
+}

@@ -1,0 +1,227 @@
+package placement
+
+import "math"
+
+const (
+	// Epsilon is what costs have to differ by at least to decide. Otherwise the order of drivers and nodes does.
+	Epsilon = 1e-9
+	// bestFit is what a whole free device, or the CPU or the memory that a pod with one device takes, weighs in the comparison of
+	// nodes: among nodes that lose the same, the one with the least left over is taken.
+	bestFit = 0.00375
+	// together is what capacity that a request for several devices can use is worth, beyond what it is worth for requests for one.
+	together = 0.3
+	// intact is what it is worth, beyond the use of its partitions, that nothing is held of a device that is published in
+	// partitions. The fewer holders there are, the sooner that may be.
+	intact = 0.3
+	// unbroken decides between choices that leave the same of use: the one that leaves a device whole is better, since what is asked
+	// for may change.
+	unbroken = 1e-6
+)
+
+// Value is what a state is worth.
+type Value struct {
+	// Usable is the capacity that is expected to be used in the end, in whole devices, as far as it is not better used elsewhere.
+	Usable float64
+	// Left is the weight of all that is free, whether it is of use or not.
+	Left float64
+}
+
+// Cost is what a choice costs that leads from one value to another: what becomes useless for others, and by how much the choice
+// could fit better. Smaller is better, for choices on one node as for those on different nodes.
+func Cost(before, after Value) float64 {
+	return before.Usable - after.Usable + after.Left
+}
+
+// Scratch is memory for Assess. The zero value is ready. It must not be used by two goroutines at a time.
+type Scratch struct {
+	sets []set
+	// whole is how many devices of a kind are wholly free.
+	whole [maxKinds]int
+	units []unit
+}
+
+// set remembers for devices of the same kinds and size which table they have.
+type set struct {
+	kinds uint64
+	size  float64
+	table *table
+}
+
+// Assess values a state. The time that it takes is in the order of devices × kinds of them + shapes × devices that can be shared.
+func (d *Demand) Assess(s *State, scratch *Scratch) Value {
+	if scratch == nil {
+		scratch = &Scratch{}
+	}
+	kinds := scratch.count(s)
+	free, whole := scratch.inUnits(s)
+	need := d.need(kinds)
+	fitting, groups := d.fitting(s, scratch)
+	usable := scratch.used(d, s, fitting)
+	value := Value{
+		Usable: need.limit(s, usable) + together*groups + intact*whole,
+		Left:   bestFit * (free + need.equivalent(s)),
+	}
+	if value.Usable > 0 {
+		value.Usable += unbroken * float64(scratch.whole[0]) // Of the kind AnyDevice.
+	}
+	return value
+}
+
+// count counts wholly free devices by kind, and returns which kinds there are, free or not.
+func (scratch *Scratch) count(s *State) (kinds uint64) {
+	clear(scratch.whole[:])
+	for i := range s.Devices {
+		dev := &s.Devices[i]
+		kinds |= dev.Kinds
+		if dev.Free > 0 && dev.Free >= dev.Size-slack {
+			forEach(dev.Kinds, func(kind int) { scratch.whole[kind]++ })
+		}
+	}
+	return kinds
+}
+
+// need is what pods that ask for devices request besides, for each whole device.
+type need struct{ milliCPU, memory float64 }
+
+// need returns the mean of the shapes that devices of these kinds can satisfy.
+func (d *Demand) need(kinds uint64) (n need) {
+	devices := 0.0
+	for i := range d.Shapes {
+		shape := &d.Shapes[i]
+		if shape.kinds()&^kinds != 0 {
+			continue
+		}
+		devices += shape.Weight * shape.total()
+		n.milliCPU += shape.Weight * float64(shape.MilliCPU)
+		n.memory += shape.Weight * float64(shape.Memory)
+	}
+	if devices > 0 {
+		n.milliCPU /= devices
+		n.memory /= devices
+	}
+	return n
+}
+
+// limit reduces what devices could be used to what there is CPU and memory for, by the scarcer of both. It begins to do so before
+// they are short: of two nodes, the one is to be used where more is left of what devices need.
+func (n need) limit(s *State, usable float64) float64 {
+	if usable <= 0 {
+		return 0
+	}
+	return usable * min(share(s.MilliCPU, n.milliCPU*usable), share(s.Memory, n.memory*usable))
+}
+
+// share is the smaller of 1 and have/want, without the corner: (1 + (want/have)^4)^(-1/4).
+func share(have int64, want float64) float64 {
+	if have < 0 || want <= 0 {
+		return 1
+	}
+	if have == 0 {
+		return 0
+	}
+	r := want / float64(have)
+	r *= r
+	return 1 / math.Sqrt(math.Sqrt(1+r*r))
+}
+
+// equivalent is what is left of CPU and memory, in devices that need as much.
+func (n need) equivalent(s *State) float64 {
+	result := 0.0
+	if n.milliCPU > 0 && s.MilliCPU > 0 {
+		result += float64(s.MilliCPU) / n.milliCPU
+	}
+	if n.memory > 0 && s.Memory > 0 {
+		result += float64(s.Memory) / n.memory
+	}
+	return result
+}
+
+// fitting returns the set of shapes of which a pod fits, and what requests for several devices can use, weighted by what they ask
+// for.
+func (d *Demand) fitting(s *State, scratch *Scratch) (fitting uint64, groups float64) {
+	for i := range d.Shapes {
+		shape := &d.Shapes[i]
+		pods := shape.pods(s)
+		for j := range shape.Requests {
+			if pods == 0 {
+				break
+			}
+			r := &shape.Requests[j]
+			pods = min(pods, scratch.candidates(s, r)/max(1, r.Count))
+		}
+		if pods == 0 {
+			continue
+		}
+		fitting |= 1 << i
+		for _, r := range shape.Requests {
+			if r.Count > 1 {
+				groups += shape.Weight * float64(r.Count) * float64(pods) * shape.total()
+				break
+			}
+		}
+	}
+	return fitting, groups
+}
+
+// pods returns for how many pods of a shape there is CPU and memory.
+func (shape *Shape) pods(s *State) int {
+	pods := math.MaxInt
+	if shape.MilliCPU > 0 && s.MilliCPU >= 0 {
+		pods = int(s.MilliCPU / shape.MilliCPU)
+	}
+	if shape.Memory > 0 && s.Memory >= 0 {
+		pods = min(pods, int(s.Memory/shape.Memory))
+	}
+	return pods
+}
+
+// candidates returns how many devices a request could be given.
+func (scratch *Scratch) candidates(s *State, r *Request) int {
+	if r.Amount == 0 {
+		return scratch.whole[r.Kind]
+	}
+	n := 0
+	for i := range s.Devices {
+		dev := &s.Devices[i]
+		if dev.Kinds>>r.Kind&1 != 0 && dev.Free >= r.Amount-slack && dev.Free > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// used sums up what is expected to be used of each device if pods of the fitting shapes come.
+func (scratch *Scratch) used(d *Demand, s *State, fitting uint64) float64 {
+	scratch.sets = scratch.sets[:0]
+	sum := 0.0
+	for i := range s.Devices {
+		dev := &s.Devices[i]
+		if dev.Free <= 0 || dev.Size <= 0 {
+			continue
+		}
+		t := scratch.table(d, dev, fitting)
+		scale := float64(t.size) / dev.Size
+		part := min(t.size, int(dev.Free*scale+slack))
+		sum += t.used[part] * steps / scale
+	}
+	return sum
+}
+
+// table finds the table of a device, which many others have, too.
+func (scratch *Scratch) table(d *Demand, dev *Device, fitting uint64) *table {
+	for i := range scratch.sets {
+		if set := &scratch.sets[i]; set.kinds == dev.Kinds && set.size == dev.Size {
+			return set.table
+		}
+	}
+	size := max(1, min(steps, int(math.Round(dev.Size*steps))))
+	shapes, kinds := uint64(0), dev.Kinds
+	forEach(fitting, func(i int) {
+		if d.Shapes[i].kinds()&kinds != 0 {
+			shapes |= 1 << i
+		}
+	})
+	t := d.table(shapes, kinds, size)
+	scratch.sets = append(scratch.sets, set{dev.Kinds, dev.Size, t})
+	return t
+}

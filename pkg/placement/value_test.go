@@ -1,0 +1,185 @@
+package placement
+
+import (
+	"math"
+	"math/rand"
+	"testing"
+)
+
+const near = 1e-6
+
+func gpus(free ...float64) []Device {
+	var devices []Device
+	for i, f := range free {
+		devices = append(devices, Device{Kinds: 3, Unit: int32(i), Size: 1, Free: f})
+	}
+	return devices
+}
+
+func demand(shapes ...Shape) *Demand {
+	return &Demand{Version: 1, Kinds: []string{AnyDevice, "gpu"}, Shapes: shapes}
+}
+
+func ask(weight float64, cpu int64, count int, amount float64) Shape {
+	return Shape{Weight: weight, MilliCPU: cpu, Requests: []Request{{Kind: 1, Count: count, Amount: amount}}}
+}
+
+func cost(d *Demand, before, after State) float64 {
+	return Cost(d.Assess(&before, nil), d.Assess(&after, nil))
+}
+
+// A share goes where the rest of the device fits what is likely to come.
+func TestRestThatFitsIsKept(t *testing.T) {
+	d := demand(ask(0.5, 0, 1, 0.65), ask(0.5, 0, 1, 0.35))
+	before := State{MilliCPU: -1, Memory: -1, Devices: gpus(1, 0.65)}
+	broken := cost(d, before, State{MilliCPU: -1, Memory: -1, Devices: gpus(0.65, 0.65)})
+	exact := cost(d, before, State{MilliCPU: -1, Memory: -1, Devices: gpus(1, 0.3)})
+	if broken >= exact {
+		t.Errorf("35 %% of a free device costs %v, and %v where 65 %% are left; want it where the rest is of use", broken, exact)
+	}
+}
+
+// A used device is taken before a free one if the demand is for whole ones.
+func TestWholeDevicesAreKept(t *testing.T) {
+	d := demand(ask(0.9, 0, 1, 0), ask(0.1, 0, 1, 0.25))
+	before := State{MilliCPU: -1, Memory: -1, Devices: gpus(1, 0.5)}
+	free := cost(d, before, State{MilliCPU: -1, Memory: -1, Devices: gpus(0.75, 0.5)})
+	used := cost(d, before, State{MilliCPU: -1, Memory: -1, Devices: gpus(1, 0.25)})
+	if used >= free {
+		t.Errorf("a quarter of a used device costs %v, of a free one %v", used, free)
+	}
+}
+
+// Groups of devices are not broken up on a node that can still take a request for all of them.
+func TestGroupsAreKept(t *testing.T) {
+	d := demand(ask(0.8, 0, 1, 0), ask(0.2, 0, 4, 0))
+	node := func(free ...float64) State { return State{MilliCPU: -1, Memory: -1, Devices: gpus(free...)} }
+	whole := cost(d, node(1, 1, 1, 1), node(0, 1, 1, 1))
+	broken := cost(d, node(0, 1, 1, 1), node(0, 0, 1, 1))
+	if broken >= whole {
+		t.Errorf("one device of three costs %v, of four %v", broken, whole)
+	}
+}
+
+// Devices are taken where CPU is short for them anyway.
+func TestShortCPU(t *testing.T) {
+	d := demand(ask(1, 10000, 1, 0))
+	node := func(cpu int64, free ...float64) State {
+		return State{MilliCPU: cpu, Memory: -1, Devices: gpus(free...)}
+	}
+	plenty := cost(d, node(40000, 1, 1), node(39000, 0, 1))
+	short := cost(d, node(11000, 1, 1), node(10000, 0, 1))
+	if short >= plenty {
+		t.Errorf("a device costs %v on a node that has CPU for one of two, %v on one that has plenty", short, plenty)
+	}
+}
+
+// What is held, whatever its size, is worth nothing, and what no shape asks for is of no use.
+func TestNothingUsable(t *testing.T) {
+	d := demand(ask(1, 10000, 2, 0))
+	for _, s := range []State{
+		{MilliCPU: -1, Memory: -1},
+		{MilliCPU: -1, Memory: -1, Devices: gpus(0, 0)},
+		{MilliCPU: -1, Memory: -1, Devices: gpus(1, 0.9)},
+		{MilliCPU: 9999, Memory: -1, Devices: gpus(1, 1)},
+		{MilliCPU: -1, Memory: -1, Devices: []Device{{Kinds: 1, Size: 1, Free: 1}, {Kinds: 1, Unit: 1, Size: 1, Free: 1}}},
+	} {
+		if v := d.Assess(&s, nil); v.Usable != 0 {
+			t.Errorf("%+v: %v usable, want nothing", s, v.Usable)
+		}
+	}
+}
+
+// The table of a device is its definition, computed another way: by what each of the pods that come would use.
+func TestTableAgainstDefinition(t *testing.T) {
+	rng := rand.New(rand.NewSource(1))
+	for range 200 {
+		var shapes []Shape
+		rest := 1.0
+		for range 1 + rng.Intn(4) {
+			w := rest * rng.Float64()
+			rest -= w
+			shapes = append(shapes, ask(w, 0, 1, float64(rng.Intn(11))/10))
+		}
+		d := demand(shapes...)
+		got := d.table(math.MaxUint64>>(64-len(shapes)), 3, steps)
+		for part := 0; part <= steps; part += 10 {
+			if want := definition(shapes, part); math.Abs(got.used[part]-want) > near {
+				t.Fatalf("%+v: of %d %% are expected to be used %v, want %v", shapes, part, got.used[part], want)
+			}
+		}
+	}
+}
+
+// definition is the expectation of the best of as many pods as one has patience for, by the distribution of the maximum: each
+// value counts with the chance that the best is it, or less, less the chance that the best is less.
+func definition(shapes []Shape, part int) float64 {
+	use := make([]float64, len(shapes))
+	for i, s := range shapes {
+		amount := int(math.Round(s.Requests[0].Amount * steps))
+		if amount == 0 {
+			amount = steps
+		}
+		if amount <= part {
+			use[i] = float64(amount)/steps + definition(shapes, part-amount)
+		}
+	}
+	expected := 0.0
+	for i, u := range use {
+		atMost, less := 1.0, 1.0
+		seen := false
+		for j, other := range use {
+			seen = seen || other == u && j < i
+			if other > u {
+				atMost -= shapes[j].Weight
+			}
+			if other >= u {
+				less -= shapes[j].Weight
+			}
+		}
+		if !seen && u > 0 {
+			expected += u * (math.Pow(max(0, atMost), patience) - math.Pow(max(0, less), patience))
+		}
+	}
+	return expected
+}
+
+// The result is the same whatever was computed before, also when tables were dropped in between.
+func TestAssessForgetsNothing(t *testing.T) {
+	rng := rand.New(rand.NewSource(2))
+	var shapes []Shape
+	for i := range 12 {
+		shapes = append(shapes, ask(1.0/12, int64(1000*i), 1+i/9, float64(i%5)/5))
+	}
+	warm, scratch := demand(shapes...), &Scratch{}
+	for range 5000 {
+		s := State{MilliCPU: rng.Int63n(20000), Memory: -1}
+		for i := range 4 {
+			size := float64(1+rng.Intn(steps)) / steps
+			s.Devices = append(s.Devices, Device{Kinds: uint64(1 + 2*rng.Intn(2)), Unit: int32(i), Size: size, Free: size * rng.Float64()})
+		}
+		if got, want := warm.Assess(&s, scratch), demand(shapes...).Assess(&s, nil); got != want {
+			t.Fatalf("%+v: %+v, and %+v with a new demand", s, got, want)
+		}
+	}
+}
+
+func TestAssessDoesNotAllocate(t *testing.T) {
+	d := demand(ask(0.5, 1000, 1, 0), ask(0.3, 1000, 1, 0.5), ask(0.2, 1000, 4, 0))
+	s, scratch := State{MilliCPU: 8000, Memory: -1, Devices: gpus(1, 1, 0.5, 0, 1, 1, 0.25, 1)}, &Scratch{}
+	if n := testing.AllocsPerRun(100, func() { d.Assess(&s, scratch) }); n != 0 {
+		t.Errorf("%v allocations, want none", n)
+	}
+}
+
+func BenchmarkAssess(b *testing.B) {
+	var shapes []Shape
+	for i := range 32 {
+		shapes = append(shapes, ask(1.0/32, int64(1000*i), 1, float64(i)/32))
+	}
+	d, scratch := demand(shapes...), &Scratch{}
+	s := State{MilliCPU: 64000, Memory: -1, Devices: gpus(1, 1, 0.5, 0, 1, 1, 0.25, 1)}
+	for b.Loop() {
+		d.Assess(&s, scratch)
+	}
+}
