@@ -69,7 +69,7 @@ func askOurs(published []*resourceapi.ResourceSlice) asked {
 	evaluator := selector.NewEvaluator(cel.NewCache(10, cel.Features{}))
 	evaluator.RememberIn(recall.New(recall.DefaultBound - selector.DefaultLooks)) // As in the plugin.
 	evaluator.RememberLooks(selector.NewLooks(selector.DefaultLooks))
-	evaluator.RememberPrograms()
+	evaluator.RememberPrograms(new(selector.Programs))
 	solver := &allocator.Solver{
 		Features: defaultFeatures, Evaluator: evaluator,
 		Classes: classList(b.Class("gpu", `device.driver == "gpu.example.com"`)),

@@ -18,8 +18,9 @@ import (
 var known sync.Map
 
 type findings struct {
-	slices *inventory.Known
-	looks  *selector.Looks
+	slices   *inventory.Known
+	looks    *selector.Looks
+	programs selector.Programs
 }
 
 // knownKey says what has to be the same so that what is known of a slice is: how
@@ -34,9 +35,16 @@ func knownTo(celCache *cel.Cache, features structured.Features) *findings {
 	if found, is := known.Load(key); is {
 		return found.(*findings)
 	}
-	found, is := known.LoadOrStore(key, &findings{inventory.NewKnown(InventoryOptions(features)), selector.NewLooks(selector.DefaultLooks)})
+	found, is := known.LoadOrStore(key, newFindings(features))
 	if !is && celCache != nil {
 		runtime.AddCleanup(celCache, func(key knownKey) { known.Delete(key) }, key)
 	}
 	return found.(*findings)
+}
+
+func newFindings(features structured.Features) *findings {
+	return &findings{
+		slices: inventory.NewKnown(InventoryOptions(features)),
+		looks:  selector.NewLooks(selector.DefaultLooks),
+	}
 }

@@ -35,15 +35,35 @@ import (
 func New(ctx context.Context, features structured.Features, state structured.AllocatedState,
 	classes structured.DeviceClassLister, slices []*resourceapi.ResourceSlice, celCache *cel.Cache,
 ) (structured.Allocator, error) {
+	return newDropIn(features, state, classes, slices, celCache, nil)
+}
+
+// NewPacked is New with the plan that the scheduler takes by default, of all solutions that it
+// compares: devices that are close to each other, and of these the ones that leave most for others,
+// if nothing is known of who they are. There is a plan if and only if New has one.
+func NewPacked(ctx context.Context, features structured.Features, state structured.AllocatedState,
+	classes structured.DeviceClassLister, slices []*resourceapi.ResourceSlice, celCache *cel.Cache,
+) (structured.Allocator, error) {
+	return newDropIn(features, state, classes, slices, celCache, packed)
+}
+
+// packed is shared by all allocators that NewPacked makes.
+var packed = new(Objective)
+
+func newDropIn(features structured.Features, state structured.AllocatedState, classes structured.DeviceClassLister,
+	slices []*resourceapi.ResourceSlice, celCache *cel.Cache, objective *Objective,
+) (structured.Allocator, error) {
 	if missing := features.Set().Difference(Supported.Set()); missing.Len() > 0 {
 		return nil, fmt.Errorf("features %v are not supported by this allocator; turn them off", missing.UnsortedList())
 	}
 	before, evaluator := knownTo(celCache, features), selector.NewEvaluator(celCache)
 	evaluator.RememberLooks(before.looks)
+	evaluator.RememberPrograms(&before.programs)
 	return &dropIn{
-		solver:   Solver{Features: features, Classes: classes, Evaluator: evaluator, Gradual: true},
-		snapshot: before.slices.NewSnapshot(slices),
-		usage:    allocated.NewUsage(state),
+		objective: objective,
+		solver:    Solver{Features: features, Classes: classes, Evaluator: evaluator, Gradual: true},
+		snapshot:  before.slices.NewSnapshot(slices),
+		usage:     allocated.NewUsage(state),
 	}, nil
 }
 
@@ -51,14 +71,15 @@ func New(ctx context.Context, features structured.Features, state structured.All
 var ErrGaveUp = fmt.Errorf("search gave up without an answer%w", structured.ErrFailedAllocationOnNode)
 
 type dropIn struct {
-	solver   Solver
-	snapshot *inventory.Snapshot
-	usage    *allocated.Usage
+	solver    Solver
+	objective *Objective
+	snapshot  *inventory.Snapshot
+	usage     *allocated.Usage
 }
 
 // Allocate implements structured.Allocator.
 func (d *dropIn) Allocate(ctx context.Context, node *v1.Node, claims []*resourceapi.ResourceClaim) ([]resourceapi.AllocationResult, error) {
-	view := search.NodeView{Node: node, Pools: d.snapshot.OnNode(node), Usage: d.usage}
+	view := search.NodeView{Node: node, Pools: d.snapshot.OnNode(node), Usage: d.usage, Objective: d.objective}
 	outcome, err := d.solver.Prepare(claims).Solve(ctx, view)
 	if err != nil {
 		return nil, err

@@ -74,6 +74,10 @@ type oracle struct {
 	chosen   []choice
 	verdicts map[question]bool
 	steps    int
+	// every is called for every solution, if it is set; then the search goes on, and devices that
+	// cannot be judged are left out after the first one.
+	every func()
+	found bool
 }
 
 const (
@@ -259,6 +263,10 @@ func (o *oracle) selectable(w *wish, d device) (bool, error) {
 // fillSlot chooses devices for a request and everything after it.
 func (o *oracle) fillSlot(claim, slot int) (bool, error) {
 	switch {
+	case claim == len(o.claims) && o.every != nil:
+		o.found = true
+		o.every()
+		return false, nil
 	case claim == len(o.claims):
 		return true, nil
 	case slot == len(o.wishes[claim]):
@@ -292,16 +300,19 @@ func (o *oracle) choose(w *wish, missing int, from []device) (bool, error) {
 	}
 	for i, d := range from {
 		usable, err := o.usable(w, d)
-		if err != nil {
+		if err != nil && !(o.found && !errors.Is(err, errOracleSteps)) {
 			return false, err
 		}
-		if !usable {
+		if !usable || err != nil {
 			continue
 		}
 		before := len(o.chosen)
 		o.chosen = append(o.chosen, choice{w, d})
 		verdict, err := o.judge()
-		if err != nil {
+		switch {
+		case err != nil && o.found:
+			verdict = unusable
+		case err != nil:
 			return false, err
 		}
 		if verdict == fine {

@@ -24,6 +24,11 @@ type Outcome struct {
 	// InvalidPools is true if there is no solution, but the node sees pools which
 	// could not be allocated from because they contradict themselves.
 	InvalidPools bool
+	// With an objective and if there is a solution: Value is that of the plan, FirstFit that of
+	// the solution which the search met first, and Compared how many solutions were compared, the
+	// first one included.
+	Value, FirstFit Value
+	Compared        int
 
 	found  bool
 	search *search.Search // for Reason, until Release
@@ -47,7 +52,7 @@ func outcomeOf(a search.Answer, err error) (*Outcome, error) {
 	}
 	return &Outcome{
 		Results: a.Results, Steps: a.Steps, TurnedBack: a.TurnedBack, GaveUp: a.GaveUp, CommonBudget: a.CommonBudget,
-		InvalidPools: a.InvalidPools, found: a.Found, search: a.Search,
+		InvalidPools: a.InvalidPools, Value: a.Value, FirstFit: a.FirstFit, Compared: a.Compared, found: a.Found, search: a.Search,
 	}, nil
 }
 

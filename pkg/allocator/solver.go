@@ -6,7 +6,6 @@ import (
 	"k8s.io/dynamic-resource-allocation/structured"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/budget"
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
@@ -38,9 +37,6 @@ type Solver struct {
 	Evaluator *selector.Evaluator
 	// StepBudget bounds a single search; 0 means DefaultStepBudget.
 	StepBudget int
-	// Policy decides which of several solutions is found; nil means the one that
-	// upstream finds first.
-	Policy Policy
 	// KeepShared keeps devices of which claims have shares from being allocated whole, as
 	// long as they have them: an exclusive device has one holder. It only matters once a
 	// driver has stopped to offer such a device for sharing. Upstream then gives it out if
@@ -72,8 +68,3 @@ func InventoryOptions(features structured.Features) inventory.Options {
 		CompatibilityGroups:  features.CompatibilityGroups,
 	}
 }
-
-// Policy decides which of several solutions a search meets first. Without a policy devices
-// are tried in upstream's order. Its one method, Order, has the candidates of a pool and
-// returns their positions, best first.
-type Policy = task.Policy

@@ -31,8 +31,14 @@ func (t *Task) Solve(ctx context.Context, site Site) (*Outcome, error) {
 	return outcomeOf(search.Solve(ctx, (*task.Task)(t), site))
 }
 
+// Rate is Solve for those who only want to know what the best plan is worth, with which nodes
+// are compared.
+func (t *Task) Rate(ctx context.Context, site Site) (*Outcome, error) {
+	return outcomeOf(search.Rate(ctx, (*task.Task)(t), site))
+}
+
 // Check is Solve for those who only want to know whether there is a solution. It
-// takes half the time.
+// takes half the time, and has nothing to do with the objective of the site.
 func (t *Task) Check(ctx context.Context, site Site) (*Outcome, error) {
 	return outcomeOf(search.Check(ctx, (*task.Task)(t), site))
 }
@@ -66,7 +72,8 @@ func (t *Task) Interested(ctx context.Context, pool *inventory.NodePool, devices
 func (t *Task) Classes() iter.Seq[string] { return (*task.Task)(t).Classes() }
 
 // Site is a node view, where devices are looked for: a node, the pools that it sees in the
-// order in which they are tried, and what of them is used.
+// order in which they are tried, and what of them is used. With an Objective it is also what
+// plans are chosen by.
 type Site = search.NodeView
 
 // ErrInterrupted marks the error of a search whose context ended.

@@ -111,5 +111,9 @@ func (a *Allowance) Suffices(steps int) bool {
 	return true
 }
 
+// Own returns how many more steps the search may take, after those that it has taken, without
+// having more of the common budget than it has already.
+func (a *Allowance) Own(steps int) int { return max(0, a.limit-steps) }
+
 // IsCommon reports whether it is the common budget that was not enough.
 func (a *Allowance) IsCommon() bool { return a.limit < a.Most }

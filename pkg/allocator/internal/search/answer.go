@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/objective"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -19,6 +20,18 @@ type NodeView struct {
 	Pools []*inventory.NodePool
 	// Usage tells what of them is used.
 	Usage ledger.View
+
+	// Objective is what plans are chosen by; nil means that the first one is taken.
+	Objective *objective.Objective
+	// Free is what the node has left for the pod, and Asked what the pod takes of that. The zero
+	// value of Free means that nobody knows, so that it limits nothing.
+	Free, Asked Resources
+}
+
+// Resources are those of a node that are no devices.
+type Resources struct {
+	MilliCPU int64
+	Memory   int64 // in MiB
 }
 
 // Answer is what a search came to: the fields are those of allocator.Outcome.
@@ -27,6 +40,7 @@ type Answer struct {
 	Steps                                          int
 	TurnedBack, GaveUp, CommonBudget, InvalidPools bool
 	Found                                          bool
+	Judgement
 	// Search is one that found nothing, for who wants to know why. It is to be released.
 	Search *Search
 }
@@ -36,8 +50,14 @@ func Solve(ctx context.Context, t *task.Task, view NodeView) (Answer, error) {
 	return run(ctx, t, view, (*Search).results)
 }
 
+// Rate is Solve for those who only want to know what the best plan is worth.
+func Rate(ctx context.Context, t *task.Task, view NodeView) (Answer, error) {
+	return run(ctx, t, view, (*Search).checkResults)
+}
+
 // Check is Solve for those who only want to know whether there is a solution.
 func Check(ctx context.Context, t *task.Task, view NodeView) (Answer, error) {
+	view.Objective = nil
 	return run(ctx, t, view, (*Search).checkResults)
 }
 
@@ -66,13 +86,33 @@ func run(ctx context.Context, t *task.Task, view NodeView, results resultsOf) (A
 		a.InvalidPools, a.Search = hasInvalidPools(view.Pools), search
 		return a, nil
 	case err == nil:
-		a.Results, err = results(search)
+		a.Results, a.Judgement, err = search.plan(results)
 	}
 	search.Release()
 	if err != nil {
 		return Answer{}, err
 	}
 	return a, nil
+}
+
+// plan makes something of the solution that was found or, with an objective, of the best one. If
+// nothing can be made of that, what was found decides.
+func (s *Search) plan(results resultsOf) ([]resourceapi.AllocationResult, Judgement, error) {
+	if s.view.Objective == nil {
+		made, err := results(s)
+		return made, Judgement{}, err
+	}
+	if _, err := s.checkResults(); err != nil {
+		return nil, Judgement{}, err // As without an objective.
+	}
+	judgement, restore := s.improve()
+	made, err := results(s)
+	if err != nil {
+		restore()
+		judgement.Value = judgement.FirstFit
+		made, err = results(s)
+	}
+	return made, judgement, err
 }
 
 func hasInvalidPools(pools []*inventory.NodePool) bool {

@@ -31,8 +31,6 @@ type candidates struct {
 	selection *selector.Selection
 	// wanted are, for allocation mode All, the devices that are meant.
 	wanted bitset.Set
-	// order is the policy's: the position by rank; nil if it is the same.
-	order []int
 	// consumptions and capacityErrors are what a look at the capacities gave, by
 	// position (DRAConsumableCapacity).
 	consumptions   map[int]capacity.Consumption
@@ -85,10 +83,19 @@ func (s *Search) findCandidatesIn(r *task.Request, index int) error {
 	}
 	s.measure(r, state, measured, c)
 	c.usable.AndNot(state.usage.Exhausted(pool))
-	if s.Settings().Policy != nil {
-		c.order = s.Settings().Policy.Order(pool, state.usage, c.usable)
-	}
 	return nil
+}
+
+// next returns the position of the next candidate at or after a position, or -1.
+func (c *candidates) next(from int) int {
+	if c.open != nil {
+		return c.open.Next(from)
+	}
+	usable, failing := c.usable.Next(from), c.failing.Next(from)
+	if usable < 0 || failing >= 0 && failing < usable {
+		return failing
+	}
+	return usable
 }
 
 // exclude takes devices out of both sets. The set of failing devices may be shared

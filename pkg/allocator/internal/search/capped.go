@@ -3,6 +3,7 @@ package search
 import (
 	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/partition"
 )
 
 // capping limits how many devices of a counter set can be had at once. Each of them is
@@ -30,10 +31,10 @@ func (s *Search) addCapped(pool int) {
 	if !p.drawn() {
 		return
 	}
-	sets := partitionsOf(p.pool)
-	for set := range sets.users {
-		if sets.alone[set] {
-			s.addCappedSet(p, set, sets.users[set])
+	sets := partition.Of(p.pool)
+	for set := range sets.Users {
+		if sets.Alone[set] {
+			s.addCappedSet(p, set, sets.Users[set])
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/attribute"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/partition"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 )
 
@@ -20,9 +21,6 @@ func (s *Search) tooFew(r *task.Request, missing int, start cursor) bool {
 	for pool := start.pool; pool < len(s.pools); pool++ {
 		c, taken := s.candidates(r, pool), s.taken.against(r, pool)
 		from := start.in(pool)
-		if c.order != nil {
-			from = 0 // Ranks are no positions. This leaves a weaker bound.
-		}
 		if c.failing.LenWithout(taken, from) > 0 {
 			return false
 		}
@@ -125,15 +123,18 @@ func (s *Search) appendSignature(b []byte, at location) []byte {
 		}
 		b = append(b, bits)
 	}
-	if s.shared(at) {
+	switch {
+	case s.shared(at) && (s.judging == nil || !s.judging.isWhole(at)):
 		return appendLocation(append(b, '!'), at) // Each has a fill level of its own.
+	case s.judging != nil:
+		b = s.judging.appendWorth(s, b, at)
 	}
 	for i := range s.constraints {
 		b = s.appendConstraint(append(b, '|'), &s.constraints[i], at)
 	}
 	if pool := s.view.Pools[at.pool]; pool.Counters != nil && pool.Partitions.Has(at.device) {
 		b = binary.AppendVarint(append(b, '#'), int64(at.pool))
-		b = binary.AppendVarint(b, int64(partitionsOf(pool).pattern[at.device]))
+		b = binary.AppendVarint(b, int64(partition.Of(pool).Pattern[at.device]))
 	}
 	return b
 }
@@ -141,7 +142,7 @@ func (s *Search) appendSignature(b []byte, at location) []byte {
 // appendConstraint encodes what a constraint sees of a device: the published
 // attribute, and what requests derive instead.
 func (s *Search) appendConstraint(b []byte, c *scopedConstraint, at location) []byte {
-	own, found := c.numbering.of(at)
+	own, found := c.numbering.At(at.pool, at.device)
 	b = c.appendValues(b, own, found, at)
 	for _, r := range c.claim.RequestsWithDerived() {
 		if c.appliesTo(r) {

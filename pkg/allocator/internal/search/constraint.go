@@ -8,7 +8,6 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/recall"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/attribute"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
-	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
 // scopedConstraint is a constraint of a claim during a search: it judges the devices
@@ -28,7 +27,7 @@ type scopedConstraint struct {
 	lists    bool                                  // whether lists of values are understood
 	distinct bool
 
-	numbering numbering
+	numbering attribute.Numbering
 	// stack has for matchAttribute what the devices up to each one have in common,
 	// for distinctAttribute what each has; ends says where that of each device ends.
 	stack []attribute.ValueID
@@ -45,8 +44,8 @@ func (c *scopedConstraint) start(s *Search, claim *task.Claim, api *resourceapi.
 		c.known = attribute.ColumnsFor(&c.name)
 	}
 	c.stack, c.ends = c.stack[:0], c.ends[:0]
-	c.numbering.start(s.Settings().Evaluator.Memory(), c, s.view.Pools)
-	c.used = resized(c.used, len(c.numbering.values))
+	c.numbering.Start(s.Settings().Evaluator.Memory(), c.known, &c.name, c.lists, s.view.Pools)
+	c.used = resized(c.used, len(c.numbering.Values))
 }
 
 // coversClaimOf reports whether the constraint is one of the request's claim.
@@ -118,7 +117,7 @@ func (c *scopedConstraint) addDistinct(own []attribute.ValueID) bool {
 	if len(own) == 0 && (c.lists || len(c.ends) > 0) {
 		return false
 	}
-	for len(c.used) < len(c.numbering.values) {
+	for len(c.used) < len(c.numbering.Values) {
 		c.used = append(c.used, 0) // Derived attributes bring new values.
 	}
 	for _, v := range own {
@@ -132,100 +131,4 @@ func (c *scopedConstraint) addDistinct(own []attribute.ValueID) bool {
 	c.stack = append(c.stack, own...)
 	c.ends = append(c.ends, len(c.stack))
 	return true
-}
-
-// numbering gives the values of an attribute numbers that are the same in all pools
-// of a search.
-type numbering struct {
-	columns []*attribute.Column // by pool, nil for those that cannot be allocated from
-	// ids are, by pool, the numbers of the column's values; nil if they are the same
-	// as in the column.
-	ids     [][]attribute.ValueID
-	values  []attribute.Value
-	numbers map[attribute.Value]attribute.ValueID
-	scratch []attribute.ValueID
-	// counts are, by ValueID, how many devices of all pools have the value; it is
-	// empty until somebody asks.
-	counts []int
-}
-
-func (n *numbering) start(m *recall.Memory, c *scopedConstraint, pools []*inventory.NodePool) {
-	n.columns, n.ids = resized(n.columns, len(pools)), resized(n.ids, len(pools))
-	n.values, n.counts = nil, n.counts[:0]
-	clear(n.numbers)
-	for i, pool := range pools {
-		if pool.State != inventory.Complete {
-			continue
-		}
-		column := attribute.ColumnOf(m, c.known, pool, &c.name, c.lists)
-		n.columns[i] = column
-		if len(n.values) == 0 {
-			// Clipped, so that nothing is ever appended to what the column has.
-			n.values = slices.Clip(column.Values)
-			continue
-		}
-		for _, v := range column.Values {
-			n.ids[i] = append(n.ids[i], n.number(v))
-		}
-	}
-}
-
-// number returns the number of a value, which may be new.
-func (n *numbering) number(v attribute.Value) attribute.ValueID {
-	if len(n.numbers) == 0 {
-		if n.numbers == nil {
-			n.numbers = make(map[attribute.Value]attribute.ValueID)
-		}
-		for i, known := range n.values {
-			n.numbers[known] = attribute.ValueID(i)
-		}
-	}
-	number, found := n.numbers[v]
-	if !found {
-		number = attribute.ValueID(len(n.values))
-		n.values = append(n.values, v)
-		n.numbers[v] = number
-	}
-	return number
-}
-
-// holders is how many devices publish a value, whether they can be had or not.
-func (n *numbering) holders(v attribute.ValueID) int {
-	if len(n.counts) == 0 {
-		n.counts = resized(n.counts, len(n.values))
-		for pool, column := range n.columns {
-			if column != nil {
-				n.addCounts(pool, column)
-			}
-		}
-	}
-	if int(v) >= len(n.counts) {
-		return 0 // A derived attribute has brought it.
-	}
-	return n.counts[v]
-}
-
-func (n *numbering) addCounts(pool int, column *attribute.Column) {
-	for local, devices := range column.Having {
-		id := attribute.ValueID(local)
-		if ids := n.ids[pool]; ids != nil {
-			id = ids[local]
-		}
-		n.counts[id] += devices.Len()
-	}
-}
-
-// of returns the values that a device publishes, until the next call, and whether it
-// has the attribute.
-func (n *numbering) of(at location) ([]attribute.ValueID, bool) {
-	column := n.columns[at.pool]
-	own := column.Of[at.device]
-	if ids := n.ids[at.pool]; ids != nil && len(own) > 0 {
-		n.scratch = n.scratch[:0]
-		for _, v := range own {
-			n.scratch = append(n.scratch, ids[v])
-		}
-		own = n.scratch
-	}
-	return own, column.Published.Has(at.device)
 }

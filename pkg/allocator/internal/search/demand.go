@@ -128,14 +128,7 @@ func (s *Search) available(into bitset.Set, d *demand, pool int) bitset.Set {
 	into.Copy(c.usable)
 	into.AndNot(s.taken.byAny[pool])
 	into.AndNot(s.blocked(pool))
-	switch rank := d.start.in(pool); {
-	case c.order == nil:
-		into.RemoveBefore(rank)
-	default:
-		for _, device := range c.order[:min(rank, len(c.order))] {
-			into.Remove(device)
-		}
-	}
+	into.RemoveBefore(d.start.in(pool))
 	return into
 }
 
@@ -172,22 +165,12 @@ func (s *Search) canSatisfy(demands []demand, c *scopedConstraint) bool {
 		}
 	}
 	switch {
-	case covered == 0 || !c.lists && c.devices() == 0 && c.numbering.hasStrange():
+	case covered == 0 || !c.lists && c.devices() == 0 && c.numbering.HasStrange():
 		return true // A first device may have a value of a type that is not known.
 	case c.distinct:
 		return s.canDiffer(demands, c)
 	}
 	return s.canAgree(demands, c)
-}
-
-// hasStrange reports whether any device has a value of a type that is not known.
-func (n *numbering) hasStrange() bool {
-	for _, column := range n.columns {
-		if column != nil && !column.Strange.Empty() {
-			return true
-		}
-	}
-	return false
 }
 
 // canAgree reports whether there is a value on which all devices of a matchAttribute
@@ -198,14 +181,14 @@ func (s *Search) canAgree(demands []demand, c *scopedConstraint) bool {
 	enough := s.agreeing(demands, c)
 	if c.devices() > 0 {
 		for _, v := range c.agreed() {
-			if c.numbering.holders(v) >= enough && s.canSupply(demands, c, v) {
+			if c.numbering.Holders(v) >= enough && s.canSupply(demands, c, v) {
 				return true
 			}
 		}
 		return false
 	}
-	for v := range c.numbering.values {
-		if c.numbering.holders(attribute.ValueID(v)) >= enough && s.canSupply(demands, c, attribute.ValueID(v)) {
+	for v := range c.numbering.Values {
+		if c.numbering.Holders(attribute.ValueID(v)) >= enough && s.canSupply(demands, c, attribute.ValueID(v)) {
 			return true
 		}
 	}
@@ -239,11 +222,11 @@ func (s *Search) canDiffer(demands []demand, c *scopedConstraint) bool {
 		}
 	}
 	f.rows, f.supplies, f.surplus = rows, f.supplies[:0], 0
-	f.users = resized(f.users, len(c.numbering.values))
+	f.users = resized(f.users, len(c.numbering.Values))
 	for pool := range s.pools {
 		s.fillWords(pool, nil, 0)
 		for v := range f.users {
-			having := c.numbering.having(pool, attribute.ValueID(v))
+			having := c.numbering.HoldersIn(pool, attribute.ValueID(v))
 			for i := range f.rows {
 				if having != nil && f.words[i].Intersects(having) {
 					f.users[v] |= 1 << i

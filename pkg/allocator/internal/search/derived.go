@@ -28,11 +28,11 @@ func (s *Search) valuesFor(r *task.Request, c *scopedConstraint, at location) (o
 			return nil, false, nil
 		}
 		for _, v := range attribute.Values(derivedAs, c.lists) {
-			own = append(own, c.numbering.number(v))
+			own = append(own, c.numbering.Number(v))
 		}
 		return own, true, nil
 	}
-	own, found = c.numbering.of(at)
+	own, found = c.numbering.At(at.pool, at.device)
 	return own, found, nil
 }
 

@@ -61,7 +61,7 @@ func (s *Search) Values(r *task.Request, constraint, pool, device int) (list []a
 		return nil, found, err
 	}
 	for _, v := range own {
-		list = append(list, c.numbering.values[v])
+		list = append(list, c.numbering.Values[v])
 	}
 	return list, true, nil
 }

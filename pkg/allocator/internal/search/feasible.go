@@ -5,6 +5,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/attribute"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/matching"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 )
 
@@ -63,10 +64,11 @@ func (s *Search) infeasible() bool {
 type flow struct {
 	rows     []row
 	words    []bitset.Set
-	supplies []supply
+	supplies []matching.Supply
+	needs    []int
 	surplus  int      // how many of the supplies cannot be had all at once
 	users    []uint64 // by value
-	matching matching
+	matching matching.Matching
 	capping  capping
 }
 
@@ -96,6 +98,15 @@ func (s *Search) canSupply(demands []demand, c *scopedConstraint, v attribute.Va
 	return f.satisfiable()
 }
 
+// satisfiable reports whether the supplies suffice for what all rows are missing.
+func (f *flow) satisfiable() bool {
+	f.needs = f.needs[:0]
+	for i := range f.rows {
+		f.needs = append(f.needs, f.rows[i].need)
+	}
+	return f.matching.Satisfiable(f.needs, f.supplies, f.surplus)
+}
+
 // fillRows joins demands that the same devices can meet. With shares it does not,
 // because each request can have its own share of a device.
 func (s *Search) fillRows(demands []demand, c *scopedConstraint) {
@@ -121,7 +132,7 @@ next:
 func (s *Search) fillWords(pool int, c *scopedConstraint, v attribute.ValueID) {
 	f, having := &s.memory.flow, bitset.Set(nil)
 	if c != nil {
-		having = c.numbering.having(pool, v)
+		having = c.numbering.HoldersIn(pool, v)
 	}
 	f.words = kept(f.words, len(f.rows))
 	for i := range f.rows {
@@ -165,30 +176,10 @@ func (f *flow) addSupplies(word int, shareable bitset.Set) {
 
 func (f *flow) addSupply(users uint64, count int) {
 	for i := range f.supplies {
-		if f.supplies[i].users == users {
-			f.supplies[i].count += count
+		if f.supplies[i].Users == users {
+			f.supplies[i].Count += count
 			return
 		}
 	}
-	f.supplies = append(f.supplies, supply{users, count})
-}
-
-// having returns the devices of a pool with a value, nil if there are none.
-func (n *numbering) having(pool int, v attribute.ValueID) bitset.Set {
-	column := n.columns[pool]
-	if column == nil {
-		return nil
-	}
-	if n.ids[pool] == nil {
-		if int(v) < len(column.Having) {
-			return column.Having[v]
-		}
-		return nil
-	}
-	for local, id := range n.ids[pool] {
-		if id == v {
-			return column.Having[local]
-		}
-	}
-	return nil
+	f.supplies = append(f.supplies, matching.Supply{Users: users, Count: count})
 }

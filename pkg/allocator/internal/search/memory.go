@@ -22,6 +22,7 @@ type memory struct {
 	demands []demand
 	key     []byte
 	members []uint64
+	room    room
 }
 
 // takeSearch returns a search without any traces of its last use.
@@ -29,7 +30,7 @@ func takeSearch(t *task.Task, view NodeView, straight bool) *Search {
 	s := searches.Get().(*Search)
 	s.Task, s.view = t, view
 	s.steps, s.unpruned, s.turnedBack, s.gaveUp, s.prospects = 0, false, false, false, prospects{}
-	s.goesStraight = straight
+	s.goesStraight, s.judging = straight, nil
 	s.sharing, s.compatibility, s.sharable = nil, nil, false
 	s.classes.reset(len(view.Pools))
 	s.failed.reset()

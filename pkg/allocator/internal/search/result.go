@@ -2,12 +2,15 @@ package search
 
 import (
 	"fmt"
+	"iter"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/reach"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
 // results turns the solution into what goes into the status of the claims.
@@ -18,12 +21,12 @@ func (s *Search) results() ([]resourceapi.AllocationResult, error) {
 		for j := range s.placed[i] {
 			s.fillDevice(&devices[j], &s.placed[i][j])
 		}
-		nodeSelector, err := s.nodeSelector(s.placed[i])
+		nodeSelector, err := reach.Selector(s.view.Node, s.devicesOf(s.placed[i]))
 		if err != nil {
 			return nil, fmt.Errorf("claim %s: %w", claimname.Of(c.API), err)
 		}
 		results[i].Devices.Results = devices
-		results[i].Devices.Config = s.config(c)
+		results[i].Devices.Config = c.Config(func(slot int) *task.Request { return s.selected(c, slot) })
 		results[i].NodeSelector = nodeSelector
 	}
 	return results, nil
@@ -35,11 +38,27 @@ func (s *Search) checkResults() ([]resourceapi.AllocationResult, error) {
 		if s.onlyOnThisNode(s.placed[i]) {
 			continue
 		}
-		if _, err := s.nodeSelector(s.placed[i]); err != nil {
+		if _, err := reach.Selector(s.view.Node, s.devicesOf(s.placed[i])); err != nil {
 			return nil, fmt.Errorf("claim %s: %w", claimname.Of(c.API), err)
 		}
 	}
 	return nil, nil
+}
+
+func (s *Search) devicesOf(placed []placement) iter.Seq[*inventory.Device] {
+	return func(yield func(*inventory.Device) bool) {
+		for i := range placed {
+			if !yield(s.device(placed[i].at)) {
+				return
+			}
+		}
+	}
+}
+
+// onlyOnThisNode reports whether the first device is local to the node, which makes
+// the selector of the claim one that cannot fail.
+func (s *Search) onlyOnThisNode(devices []placement) bool {
+	return len(devices) > 0 && s.device(devices[0].at).Slice.Spec.NodeName != nil
 }
 
 // fillDevice sets what is known of a device that was chosen. It writes only fields

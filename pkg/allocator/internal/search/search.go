@@ -23,17 +23,16 @@ type location struct {
 }
 
 // cursor is a place in the order in which the candidates of a request are tried: the
-// pool in the node view, and the rank of a device in the pool. Unless the policy says
-// otherwise, the rank is the device's position.
+// pool in the node view, and the position of a device in the pool.
 type cursor struct {
-	pool, rank int
+	pool, device int
 }
 
-// in returns the first rank in a pool that is not before the cursor, for a pool that
+// in returns the first position in a pool that is not before the cursor, for a pool that
 // is not before it either.
 func (c cursor) in(pool int) int {
 	if pool == c.pool {
-		return c.rank
+		return c.device
 	}
 	return 0
 }
@@ -82,6 +81,9 @@ type Search struct {
 	classes   classes
 	failed    failedStates
 
+	// judging is set while solutions are compared: then classes say what an objective sees too.
+	judging *room
+
 	memory memory
 }
 
@@ -128,7 +130,7 @@ func (s *Search) slot(c *task.Claim, index int) (bool, error) {
 
 // devices finds the missing number of devices for a request, none of them before
 // start, and then everything after the request. Order within a request does not
-// matter, so only ascending ranks are tried.
+// matter, so only ascending positions are tried.
 func (s *Search) devices(r *task.Request, slot, missing int, start cursor) (bool, error) {
 	if missing <= 0 {
 		return s.slot(r.Claim, slot+1)
@@ -139,8 +141,8 @@ func (s *Search) devices(r *task.Request, slot, missing int, start cursor) (bool
 	var dead deadClasses
 	for pool := start.pool; pool < len(s.pools); pool++ {
 		c := s.candidates(r, pool)
-		for rank := c.next(start.in(pool)); rank >= 0; rank = c.next(rank + 1) {
-			at := location{pool, c.device(rank)}
+		for device := c.next(start.in(pool)); device >= 0; device = c.next(device + 1) {
+			at := location{pool, device}
 			if s.taken.forRequest(r, at) || dead.contains(s, at, start) {
 				continue
 			}
@@ -149,7 +151,7 @@ func (s *Search) devices(r *task.Request, slot, missing int, start cursor) (bool
 			} else if !can {
 				continue
 			}
-			switch tried, err := s.try(r, slot, missing, at, cursor{pool, rank + 1}); {
+			switch tried, err := s.try(r, slot, missing, at, cursor{pool, device + 1}); {
 			case err != nil:
 				return false, err
 			case tried == solved:
@@ -162,7 +164,7 @@ func (s *Search) devices(r *task.Request, slot, missing int, start cursor) (bool
 			}
 			s.turnedBack = true
 			dead.add(s, at)
-			next := cursor{pool, rank + 1}
+			next := cursor{pool, device + 1}
 			if s.tooFew(r, missing, next) || !s.feasible(r, slot, missing, next) {
 				return false, nil
 			}

@@ -1,21 +1,22 @@
-package search
+package task
 
 import (
 	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
-
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 )
 
-// config collects the configuration for the drivers (DeviceAllocationConfiguration):
+// Chosen says which request or alternative was chosen for a slot, by the slot's position in its claim.
+type Chosen func(slot int) *Request
+
+// Config collects the configuration for the drivers (DeviceAllocationConfiguration):
 // first that of the classes, each class once in the order of the requests, then
 // that of the claim as far as it concerns a chosen request. An entry that is for
 // all requests names none.
-func (s *Search) config(c *task.Claim) []resourceapi.DeviceAllocationConfiguration {
-	configs := s.classConfig(c)
+func (c *Claim) Config(chosen Chosen) []resourceapi.DeviceAllocationConfiguration {
+	configs := c.classConfig(chosen)
 	for _, config := range c.API.Spec.Devices.Config {
-		if len(config.Requests) == 0 || s.concernsChosen(c, config.Requests) {
+		if len(config.Requests) == 0 || c.concernsChosen(chosen, config.Requests) {
 			configs = append(configs, resourceapi.DeviceAllocationConfiguration{
 				Source:              resourceapi.AllocationConfigSourceClaim,
 				Requests:            config.Requests,
@@ -24,19 +25,19 @@ func (s *Search) config(c *task.Claim) []resourceapi.DeviceAllocationConfigurati
 		}
 	}
 	for i := range configs {
-		if s.concernsAll(c, configs[i].Requests) {
+		if c.concernsAll(chosen, configs[i].Requests) {
 			configs[i].Requests = nil
 		}
 	}
 	return configs
 }
 
-func (s *Search) classConfig(c *task.Claim) []resourceapi.DeviceAllocationConfiguration {
+func (c *Claim) classConfig(chosen Chosen) []resourceapi.DeviceAllocationConfiguration {
 	var configs []resourceapi.DeviceAllocationConfiguration
 	type interval struct{ start, end int }
 	ofClass := make(map[string]interval)
 	for slot := range c.Slots {
-		r := s.selected(c, slot)
+		r := chosen(slot)
 		if known, found := ofClass[r.Class.Name]; found {
 			for i := known.start; i < known.end; i++ {
 				configs[i].Requests = append(configs[i].Requests, r.Reference())
@@ -58,9 +59,9 @@ func (s *Search) classConfig(c *task.Claim) []resourceapi.DeviceAllocationConfig
 
 // concernsChosen reports whether any of the names is that of a request or of an
 // alternative that was chosen.
-func (s *Search) concernsChosen(c *task.Claim, names []string) bool {
+func (c *Claim) concernsChosen(chosen Chosen, names []string) bool {
 	for slot := range c.Slots {
-		if s.isNamed(c, slot, names) {
+		if c.isNamed(chosen, slot, names) {
 			return true
 		}
 	}
@@ -68,15 +69,15 @@ func (s *Search) concernsChosen(c *task.Claim, names []string) bool {
 }
 
 // concernsAll reports whether the names cover all requests.
-func (s *Search) concernsAll(c *task.Claim, names []string) bool {
+func (c *Claim) concernsAll(chosen Chosen, names []string) bool {
 	for slot := range c.Slots {
-		if !s.isNamed(c, slot, names) {
+		if !c.isNamed(chosen, slot, names) {
 			return false
 		}
 	}
 	return len(names) > 0
 }
 
-func (s *Search) isNamed(c *task.Claim, slot int, names []string) bool {
-	return slices.Contains(names, c.Slots[slot].Name) || slices.Contains(names, s.selected(c, slot).Reference())
+func (c *Claim) isNamed(chosen Chosen, slot int, names []string) bool {
+	return slices.Contains(names, c.Slots[slot].Name) || slices.Contains(names, chosen(slot).Reference())
 }

@@ -1,26 +1,29 @@
-package search
+// Package reach says where devices that were allocated together can be used.
+package reach
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// nodeSelector returns where the devices of a claim can be used, nil if everywhere.
-// A device that is local to a node, or binds to one when used, fixes the node of
-// the search. Otherwise the selectors of all devices must hold at once.
-func (s *Search) nodeSelector(devices []placement) (*v1.NodeSelector, error) {
+// Selector returns where the devices of a claim can be used, nil if everywhere.
+// A device that is local to a node, or binds to one when used, fixes the
+// node, which is given. Otherwise the selectors of all devices must hold at once.
+func Selector(node *v1.Node, devices iter.Seq[*inventory.Device]) (*v1.NodeSelector, error) {
 	var joined v1.NodeSelectorTerm
-	for _, p := range devices {
-		device := s.device(p.at)
+	for device := range devices {
 		nodeName, selector := device.Slice.Spec.NodeName, device.Slice.Spec.NodeSelector
 		if ptr.Deref(device.Slice.Spec.PerDeviceNodeSelection, false) {
 			nodeName, selector = device.NodeName, device.NodeSelector
 		}
 		if nodeName != nil || ptr.Deref(device.BindsToNode, false) {
-			return onlyNode(s.view.Node.Name), nil
+			return onlyNode(node.Name), nil
 		}
 		if selector == nil || len(selector.NodeSelectorTerms) == 0 {
 			continue
@@ -37,12 +40,6 @@ func (s *Search) nodeSelector(devices []placement) (*v1.NodeSelector, error) {
 		return nil, nil
 	}
 	return &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{joined}}, nil
-}
-
-// onlyOnThisNode reports whether the first device is local to the node, which makes
-// the selector of the claim one that cannot fail.
-func (s *Search) onlyOnThisNode(devices []placement) bool {
-	return len(devices) > 0 && s.device(devices[0].at).Slice.Spec.NodeName != nil
 }
 
 // onlyNode selects a node by name. All parts of the selector share one piece of memory.

@@ -1,0 +1,75 @@
+package objective
+
+import (
+	"context"
+
+	"github.com/quartermaster-dra/quartermaster/internal/bitset"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+)
+
+// Asks returns what a task asks for as a demand has it, see allocator.Task. What cannot be judged,
+// or not yet, is left out.
+func Asks(ctx context.Context, t *task.Task, pools []*inventory.NodePool) (asks []Ask) {
+	for _, c := range t.Claims() {
+		for slot := range c.Slots {
+			if len(c.Slots[slot].Alternatives) == 0 || c.Slots[slot].Err != nil {
+				continue
+			}
+			r := c.Slots[slot].Alternatives[0]
+			if r.Err != nil || r.Admin {
+				continue
+			}
+			if ask := askOf(ctx, t, r, pools); ask.Count > 0 {
+				asks = append(asks, ask)
+			}
+		}
+	}
+	return asks
+}
+
+// askOf takes the amount of a share from the first device that matches.
+func askOf(ctx context.Context, t *task.Task, r *task.Request, pools []*inventory.NodePool) Ask {
+	ask := Ask{Kind: r.Wanted.Text(), Count: int(r.Count)}
+	if r.Wanted.IsEmpty() {
+		ask.Kind = AnyDevice
+	}
+	if r.All() {
+		ask.Count = 0
+	}
+	sharing, known := t.Settings().Features.ConsumableCapacity, false
+	for _, pool := range pools {
+		if pool.State != inventory.Complete || !r.All() && (known || !sharing) {
+			continue
+		}
+		selection, err := t.Settings().Evaluator.Select(ctx, pool, r.Wanted)
+		if err != nil {
+			continue
+		}
+		for device := range selection.Matches.All() {
+			if !pool.Reachable.Has(device) {
+				continue
+			}
+			if r.All() {
+				ask.Count++
+			}
+			if sharing && !known && bitset.Has(pool.Shareable, device) {
+				ask.Amount = amountOf(t, r, &pool.Devices[device])
+			}
+			known = true
+		}
+	}
+	return ask
+}
+
+// amountOf is which part of a device a request takes, 0 for all of it.
+func amountOf(t *task.Task, r *task.Request, device *inventory.Device) float64 {
+	needed, err := t.Settings().Capacities().Consume(r.Capacity, device.Capacity)
+	if err != nil || needed.Refused || len(device.Capacity) == 0 {
+		return 0
+	}
+	if left := Left(device, nil, needed.Amounts); left > 0 {
+		return 1 - left
+	}
+	return 0
+}

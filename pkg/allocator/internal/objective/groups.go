@@ -1,0 +1,232 @@
+package objective
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/quartermaster-dra/quartermaster/internal/recall"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/attribute"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+)
+
+// Groups are the units of a node that are close: that have a value of an attribute in common, for
+// each attribute that the objective names. A unit is a device, or all that is cut out of one thing.
+//
+// A group of n free units counts n squared. So what is taken from it costs the less the fewer are
+// left: groups that are broken are taken from first, and of two the smaller one.
+type Groups struct {
+	levels []groupLevel
+	busy   []int // by unit: how many of its devices are not wholly free
+	// lost is by how much the groups of each level count less than at first.
+	lost [MaxCloseness]int
+}
+
+// groupLevel are the groups by one attribute.
+type groupLevel struct {
+	numbering attribute.Numbering
+	values    [][]attribute.ValueID // by unit
+	// By value: how many units have it, and how many of them are wholly free.
+	units, free []int
+}
+
+// Site is where devices are: the pools of a node, and what is free of their devices.
+type Site struct {
+	Memory *recall.Memory
+	Lists  bool // whether lists of values are understood
+	Pools  []*inventory.NodePool
+	// First is by pool: the index of its first device in State.Devices and Whole. Whole says of
+	// which devices nothing is used. Units is how many units there are.
+	First []int
+	State *State
+	Whole []bool
+	Units int
+}
+
+// Start begins with what is free.
+func (g *Groups) Start(o *Objective, site *Site) {
+	g.busy, g.lost = cleared(g.busy, site.Units), [MaxCloseness]int{}
+	for i := range site.State.Devices {
+		if d := &site.State.Devices[i]; d.Size > 0 && !site.Whole[i] {
+			g.busy[d.Unit]++
+		}
+	}
+	levels := o.Levels()
+	for len(g.levels) < len(levels) {
+		g.levels = append(g.levels, groupLevel{})
+	}
+	g.levels = g.levels[:len(levels)]
+	for i := range g.levels {
+		g.levels[i].start(&levels[i], site, g.busy)
+	}
+}
+
+// Release lets go of what belongs to pools.
+func (g *Groups) Release() {
+	for i := range g.levels {
+		g.levels[i].numbering = attribute.Numbering{}
+	}
+}
+
+func (l *groupLevel) start(level *Level, site *Site, busy []int) {
+	l.numbering.Start(site.Memory, level.Known, &level.Name, site.Lists, site.Pools)
+	l.units, l.free = cleared(l.units, len(l.numbering.Values)), cleared(l.free, len(l.numbering.Values))
+	l.values = cleared(l.values, len(busy))
+	if len(l.numbering.Values) == 0 {
+		return // The usual case: nobody publishes the attribute.
+	}
+	for pool := range site.Pools {
+		if site.Pools[pool].State != inventory.Complete {
+			continue
+		}
+		for device := range site.Pools[pool].Devices {
+			if d := &site.State.Devices[site.First[pool]+device]; d.Size > 0 {
+				l.addUnit(d.Unit, busy, pool, device)
+			}
+		}
+	}
+}
+
+// addUnit adds what a device says of its unit.
+func (l *groupLevel) addUnit(unit int32, busy []int, pool, device int) {
+	own, _ := l.numbering.At(pool, device)
+	for _, v := range own {
+		if slices.Contains(l.values[unit], v) {
+			continue
+		}
+		l.values[unit] = append(l.values[unit], v)
+		l.units[v]++
+		if busy[unit] == 0 {
+			l.free[v]++
+		}
+	}
+}
+
+// Change says that a device of a unit has become wholly free, or is not any more.
+func (g *Groups) Change(unit int32, whole bool) {
+	if whole {
+		if g.busy[unit]--; g.busy[unit] == 0 {
+			g.changeUnit(unit, 1)
+		}
+		return
+	}
+	if g.busy[unit]++; g.busy[unit] == 1 {
+		g.changeUnit(unit, -1)
+	}
+}
+
+func (g *Groups) changeUnit(unit int32, by int) {
+	for i := range g.levels {
+		l := &g.levels[i]
+		for _, v := range l.values[unit] {
+			if l.units[v] < 2 {
+				continue // A thing alone is no group.
+			}
+			before := l.free[v]
+			l.free[v] += by
+			g.lost[i] += before*before - l.free[v]*l.free[v]
+		}
+	}
+}
+
+// AppendTo encodes what makes a device close to others. What only one unit has makes nothing close
+// that is not one anyhow: units that have one value each for themselves look the same.
+func (g *Groups) AppendTo(b []byte, pool, device int) []byte {
+	for i := range g.levels {
+		l := &g.levels[i]
+		b = append(b, '/')
+		if len(l.numbering.Values) == 0 {
+			continue
+		}
+		own, _ := l.numbering.At(pool, device)
+		for _, v := range own {
+			if l.units[v] < 2 {
+				b = append(b, '!')
+			} else {
+				b = binary.AppendVarint(b, int64(v))
+			}
+		}
+	}
+	return b
+}
+
+// Near says how close the pod's own devices are.
+type Near struct {
+	groups *Groups
+	placed [][2]int // pool and device
+	// apart is, by level, how many pairs of them have no value in common.
+	apart [MaxCloseness]int
+}
+
+// Start begins without any devices.
+func (n *Near) Start(g *Groups) {
+	n.groups, n.placed, n.apart = g, n.placed[:0], [MaxCloseness]int{}
+}
+
+// Add counts a device in.
+func (n *Near) Add(pool, device int) {
+	n.apart = n.with(pool, device)
+	n.placed = append(n.placed, [2]int{pool, device})
+}
+
+// Remove undoes the last Add.
+func (n *Near) Remove() {
+	last := n.placed[len(n.placed)-1]
+	n.placed = n.placed[:len(n.placed)-1]
+	with := n.with(last[0], last[1])
+	for level := range with {
+		n.apart[level] -= with[level] - n.apart[level]
+	}
+}
+
+// Apart says how many pairs are not close, see Value.
+func (n *Near) Apart() uint64 { return joinApart(n.apart) }
+
+// ApartWith is what Apart would be with another device.
+func (n *Near) ApartWith(pool, device int) uint64 { return joinApart(n.with(pool, device)) }
+
+func (n *Near) with(pool, device int) [MaxCloseness]int {
+	apart := n.apart
+	for level := range n.groups.levels {
+		numbering := &n.groups.levels[level].numbering
+		if len(numbering.Values) == 0 {
+			apart[level] += len(n.placed)
+			continue
+		}
+		for _, other := range n.placed {
+			if !numbering.HaveCommon(pool, device, other[0], other[1]) {
+				apart[level]++
+			}
+		}
+	}
+	return apart
+}
+
+// Broken is by how much groups count less, see Value.
+func (g *Groups) Broken() (broken float64) {
+	weight := 1.0
+	for _, n := range g.lost {
+		broken += weight * float64(n)
+		weight /= 1 << bitsPerLevel
+	}
+	return broken
+}
+
+const bitsPerLevel = 16
+
+// joinApart joins the numbers of pairs that are not close into one.
+func joinApart(pairs [MaxCloseness]int) (apart uint64) {
+	for level, n := range pairs {
+		apart |= uint64(min(n, 1<<bitsPerLevel-1)) << (bitsPerLevel * (MaxCloseness - 1 - level))
+	}
+	return apart
+}
+
+// cleared is a list of the given length in the same memory, all zero.
+func cleared[T any](list []T, length int) []T {
+	if cap(list) < length {
+		return make([]T, length)
+	}
+	list = list[:length]
+	clear(list)
+	return list
+}

@@ -1,0 +1,53 @@
+package objective
+
+import (
+	"cmp"
+	"fmt"
+)
+
+// Value is what a plan costs: smaller is better. Values of plans on different nodes can be compared
+// if their alternatives are equally good.
+//
+// The pod's own devices come first: whoever asks for two GPUs, or a GPU and a NIC, pays for every
+// transfer between them as long as the pod runs, while what is left for others can be made good by
+// the next choice. Then comes what the plan takes from the requests that are likely to come, which
+// is in devices, and so counts for more than the beauty of what is left. Where that is the same, as
+// it is for devices of the same kind, the group that is broken already is taken from first.
+type Value struct {
+	// Apart is how many pairs of the pod's devices are not close, 16 bits for each attribute, the
+	// most important one highest.
+	Apart uint64
+	// Cost is how much less worth is what is free, in devices, see placement.Cost.
+	Cost float64
+	// Broken is by how much groups of close devices that are free become smaller, see Groups; likewise
+	// with the most important attribute first.
+	Broken float64
+}
+
+// Compare is negative if v is better than w.
+func (v Value) Compare(w Value) int {
+	return cmp.Or(cmp.Compare(v.Apart, w.Apart), cmp.Compare(v.Cost, w.Cost), cmp.Compare(v.Broken, w.Broken))
+}
+
+func (v Value) String() string {
+	return fmt.Sprintf("apart %x, cost %.6f, broken %.6g", v.Apart, v.Cost, v.Broken)
+}
+
+// packed is how much of a node's devices is used, from 0 to 1, and a little more if that is
+// together on few of them.
+func packed(state *State) float64 {
+	const together = 1.0 / 1024
+	size, free, squares := 0.0, 0.0, 0.0
+	for i := range state.Devices {
+		d := &state.Devices[i]
+		size, free = size+d.Size, free+d.Free
+		if d.Size > 0 {
+			used := (d.Size - d.Free) / d.Size
+			squares += d.Size * used * used
+		}
+	}
+	if size == 0 {
+		return 0
+	}
+	return (size-free)/size + together*squares/size
+}
