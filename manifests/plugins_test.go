@@ -73,7 +73,7 @@ func effectivePlugins(t *testing.T, profiles []config.KubeSchedulerProfile) *con
 }
 
 // The profile must differ from the default one in nothing but the exchange of
-// DynamicResources for Quartermaster.
+// DynamicResources for Quartermaster, and the weight of its score.
 func TestPluginsInEffect(t *testing.T) {
 	t.Parallel()
 	upstream, err := latest.Default()
@@ -86,7 +86,7 @@ func TestPluginsInEffect(t *testing.T) {
 		require.Equal(t, pluginName, want[0].Name, "upstream frees claims before it preempts pods")
 		require.Equal(t, want, got.PostFilter.Enabled, "post filter plugins, in order")
 		require.Equal(t, exchanged(defaults.PodGroupPostFilter.Enabled), got.PodGroupPostFilter.Enabled, "the same for groups")
-		require.ElementsMatch(t, exchanged(defaults.Score.Enabled), got.Score.Enabled, "score plugins and weights")
+		require.ElementsMatch(t, decisive(exchanged(defaults.Score.Enabled)), got.Score.Enabled, "score plugins and weights")
 		for _, point := range [][2][]config.Plugin{
 			{defaults.PreEnqueue.Enabled, got.PreEnqueue.Enabled},
 			{defaults.QueueSort.Enabled, got.QueueSort.Enabled},
@@ -113,6 +113,24 @@ func exchanged(plugins []config.Plugin) []config.Plugin {
 		}
 	}
 	return result
+}
+
+// decisive gives Quartermaster a weight with which one of a hundred points outweighs all that plugins say
+// about nodes which nobody has stated a preference for.
+func decisive(plugins []config.Plugin) []config.Plugin {
+	weight := int32(1)
+	for _, plugin := range plugins {
+		switch plugin.Name {
+		case names.NodeResourcesFit, names.NodeResourcesBalancedAllocation, names.ImageLocality, names.VolumeBinding, names.PodTopologySpread:
+			weight += plugin.Weight * 100
+		}
+	}
+	for i := range plugins {
+		if plugins[i].Name == pluginName {
+			plugins[i].Weight = weight
+		}
+	}
+	return plugins
 }
 
 // withoutDynamicResources is what remains at a point that the placeholder does

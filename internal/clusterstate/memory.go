@@ -33,7 +33,7 @@ func newMemory() *Memory { return &Memory{findings: recall.New(0), looks: select
 func (m *Memory) NewEvaluator(features cel.Features, others ...selector.Language) *selector.Evaluator {
 	evaluator := selector.NewEvaluator(cel.NewCache(CompiledExpressions, features), others...)
 	evaluator.RememberIn(m.findings)
-	evaluator.RememberPrograms()
+	evaluator.RememberPrograms(new(selector.Programs))
 	evaluator.RememberLooks(m.looks)
 	return evaluator
 }

@@ -14,7 +14,7 @@ import (
 
 // followNodes tells the node cache about nodes.
 func (s *State) followNodes(nodes coreinformers.NodeInformer) error {
-	s.NodeCache = nodecache.New(s.Inventory, s.Ledger, func(name string) *v1.Node {
+	s.NodeCache = nodecache.New(s.Inventory, s.Ledger, &s.Rooms, func(name string) *v1.Node {
 		node, err := nodes.Lister().Get(name)
 		if err != nil {
 			return nil

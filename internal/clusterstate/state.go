@@ -18,6 +18,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/internal/leadership"
 	"github.com/quartermaster-dra/quartermaster/internal/nodecache"
+	"github.com/quartermaster-dra/quartermaster/internal/noderoom"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -36,8 +37,11 @@ type State struct {
 	Ledger    *ledger.Ledger
 	// Order is what two claims for one device are judged by. Somebody has to call its Run.
 	Order *claimlog.Order
-	// NodeCache knows which nodes have devices for tasks that come again.
+	// NodeCache knows which nodes have devices for tasks that come again, and what they cost.
 	NodeCache *nodecache.Index
+	// Rooms has how much CPU and memory is free on nodes. Somebody has to have it follow the
+	// scheduler's snapshot.
+	Rooms noderoom.Rooms
 	// Memory is where it is remembered what users' requests come to.
 	Memory *Memory
 	// Lease says whether this process leads.

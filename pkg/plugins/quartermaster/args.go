@@ -2,9 +2,13 @@ package quartermaster
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -34,6 +38,26 @@ const (
 	// as no container of theirs has started.
 	EvictOnConflict ConflictPolicy = "Evict"
 )
+
+// Strategy is what nodes and devices are chosen by.
+type Strategy string
+
+const (
+	// LeastFragmentation takes what is needed the least for the requests that are likely to come.
+	LeastFragmentation Strategy = "leastFragmentation"
+	// Pack takes the nodes and devices that are used the most.
+	Pack Strategy = "pack"
+	// Spread takes those that are used the least.
+	Spread Strategy = "spread"
+)
+
+// strategies are the allocator's.
+var strategies = map[Strategy]allocator.Strategy{
+	LeastFragmentation: allocator.LeastFragmentation, Pack: allocator.Pack, Spread: allocator.Spread,
+}
+
+// maxCloseness is how many attributes can say what is close.
+const maxCloseness = 4
 
 const (
 	// minStepBudget is more than ordinary claims need: up to 32 devices, a step each.
@@ -94,6 +118,18 @@ type QuartermasterArgs struct {
 	// forgotten first, and found out again when it is needed. If profiles differ, the
 	// largest counts for all together. It is at least 1Mi; the default is 64Mi.
 	CacheSize *resource.Quantity `json:"cacheSize,omitempty"`
+	// Strategy is what nodes and devices are chosen by, wherever a pod could have several:
+	// leastFragmentation (the default) keeps what large requests need that are likely to come; pack
+	// uses up what is in use already; spread leaves as much as possible free around each pod.
+	Strategy Strategy `json:"strategy,omitempty"`
+	// ClassStrategies are strategies of device classes that differ. For a pod with several classes,
+	// the first request with a class in here counts.
+	ClassStrategies map[string]Strategy `json:"classStrategies,omitempty"`
+	// Closeness names up to four attributes of which equal values mean that devices are close to
+	// each other, most important first. Devices of a pod share as many as possible, and small requests
+	// do not break up groups that share them. No pod waits for that. The default is
+	// resource.kubernetes.io/pcieRoot and resource.kubernetes.io/numaNode; an empty list is none.
+	Closeness *[]resourceapi.FullyQualifiedName `json:"closeness,omitempty"`
 }
 
 // parseArgs reads the arguments and sets defaults. Fields that do not exist are errors,
@@ -148,6 +184,12 @@ func (a *QuartermasterArgs) setDefaults(features feature.Features) {
 	if a.CacheSize == nil {
 		a.CacheSize = resource.NewQuantity(recall.DefaultBound, resource.BinarySI)
 	}
+	if a.Strategy == "" {
+		a.Strategy = LeastFragmentation
+	}
+	if a.Closeness == nil {
+		a.Closeness = ptr.To(slices.Clone(allocator.DefaultCloseness))
+	}
 	if a.FilterTimeout == nil && features.EnableDRASchedulerFilterTimeout {
 		a.FilterTimeout = &metav1.Duration{Duration: configv1.DynamicResourcesFilterTimeoutDefault}
 	}
@@ -180,6 +222,29 @@ func (a *QuartermasterArgs) validate() error {
 	if size := a.CacheSize.Value(); size < minCacheSize || size > maxCacheSize {
 		return fmt.Errorf("arguments of plugin %s: cacheSize is %s; it has to be at least %s and at most %s", Name, a.CacheSize,
 			resource.NewQuantity(minCacheSize, resource.BinarySI), resource.NewQuantity(maxCacheSize, resource.BinarySI))
+	}
+	return a.validatePlacement()
+}
+
+// validatePlacement looks at what nodes and devices are chosen by.
+func (a *QuartermasterArgs) validatePlacement() error {
+	const known = "it has to be leastFragmentation, pack or spread"
+	if _, has := strategies[a.Strategy]; !has {
+		return fmt.Errorf("arguments of plugin %s: strategy is %q; %s", Name, a.Strategy, known)
+	}
+	for _, class := range slices.Sorted(maps.Keys(a.ClassStrategies)) {
+		if _, has := strategies[a.ClassStrategies[class]]; !has {
+			return fmt.Errorf("arguments of plugin %s: the strategy of class %s is %q; %s", Name, class, a.ClassStrategies[class], known)
+		}
+	}
+	if n := len(*a.Closeness); n > maxCloseness {
+		return fmt.Errorf("arguments of plugin %s: closeness has %d attributes; it can have %d", Name, n, maxCloseness)
+	}
+	for _, attribute := range *a.Closeness {
+		if domain, name, qualified := strings.Cut(string(attribute), "/"); !qualified || domain == "" || name == "" {
+			return fmt.Errorf("arguments of plugin %s: closeness has attribute %q; it has to be named in full, as in %s",
+				Name, attribute, allocator.DefaultCloseness[0])
+		}
 	}
 	return nil
 }
@@ -228,6 +293,10 @@ func (a *QuartermasterArgs) DeepCopyObject() runtime.Object {
 	if c.CacheSize != nil {
 		own := c.CacheSize.DeepCopy()
 		c.CacheSize = &own
+	}
+	c.ClassStrategies = maps.Clone(c.ClassStrategies)
+	if c.Closeness != nil {
+		c.Closeness = ptr.To(slices.Clone(*c.Closeness))
 	}
 	return &c
 }

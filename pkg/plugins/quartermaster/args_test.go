@@ -46,6 +46,13 @@ func TestParseArgs(t *testing.T) {
 		"cache too small":     {args: raw("cacheSize: 1M"), want: "cacheSize is 1M; it has to be at least 1Mi and at most 1Pi"},
 		"cache of no size":    {args: raw("cacheSize: 0"), want: "cacheSize is 0; it has to be at least 1Mi"},
 		"cache too large":     {args: raw("cacheSize: 2Pi"), want: "cacheSize is 2Pi; it has to be at least 1Mi and at most 1Pi"},
+		"strategies":          {args: raw("strategy: pack\nclassStrategies: {gpu: spread, nic: leastFragmentation}")},
+		"unknown strategy":    {args: raw("strategy: Pack"), want: `strategy is "Pack"; it has to be leastFragmentation, pack or spread`},
+		"class, unknown":      {args: raw("classStrategies: {gpu: none}"), want: `the strategy of class gpu is "none"; it has to be`},
+		"no closeness":        {args: raw("closeness: []")},
+		"closeness":           {args: raw("closeness: [gpu.example.com/link]")},
+		"short attribute":     {args: raw("closeness: [link]"), want: `closeness has attribute "link"; it has to be named in full`},
+		"many attributes":     {args: raw("closeness: [a/a, a/b, a/c, a/d, a/e]"), want: "closeness has 5 attributes; it can have 4"},
 		"wrong kind": {
 			args: raw(`{"kind": "DynamicResourcesArgs"}`),
 			want: `arguments of plugin Quartermaster are kind "DynamicResourcesArgs" of "", expected are kind QuartermasterArgs of kubescheduler.config.k8s.io/v1`,

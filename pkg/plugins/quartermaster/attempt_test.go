@@ -108,6 +108,7 @@ func (a *attempt) filter() *attempt {
 // scores runs Score and NormalizeScore for the feasible nodes.
 func (a *attempt) scores() (raw, normalized map[string]int64) {
 	raw, normalized = make(map[string]int64), make(map[string]int64)
+	require.NoError(a.f.t, a.f.pl.PreScore(a.f.ctx, a.state, a.pod, a.feasibleInfos()).AsError())
 	var list fwk.NodeScoreList
 	for _, info := range a.f.nodeInfos() {
 		if name := info.Node().Name; slices.Contains(a.feasible, name) {
@@ -124,20 +125,24 @@ func (a *attempt) scores() (raw, normalized map[string]int64) {
 	return raw, normalized
 }
 
+// feasibleInfos are the feasible nodes.
+func (a *attempt) feasibleInfos() (nodes []fwk.NodeInfo) {
+	for _, info := range a.f.nodeInfos() {
+		if slices.Contains(a.feasible, info.Node().Name) {
+			nodes = append(nodes, info)
+		}
+	}
+	return nodes
+}
+
 // best returns the feasible node with the best score, the first of several. Like in the
 // scheduler, a single one is neither pre-scored nor scored.
 func (a *attempt) best() string {
 	if len(a.feasible) == 1 {
 		return a.feasible[0]
 	}
-	var nodes []fwk.NodeInfo
-	for _, info := range a.f.nodeInfos() {
-		if slices.Contains(a.feasible, info.Node().Name) {
-			nodes = append(nodes, info)
-		}
-	}
-	require.NoError(a.f.t, a.f.pl.PreScore(a.f.ctx, a.state, a.pod, nodes).AsError())
 	if a.skipped {
+		require.True(a.f.t, a.f.pl.PreScore(a.f.ctx, a.state, a.pod, a.feasibleInfos()).IsSkip())
 		return a.feasible[0]
 	}
 	_, scores := a.scores()

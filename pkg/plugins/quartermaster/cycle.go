@@ -15,6 +15,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy"
 	"github.com/quartermaster-dra/quartermaster/internal/nodecache"
+	"github.com/quartermaster-dra/quartermaster/internal/noderoom"
+	"github.com/quartermaster-dra/quartermaster/internal/nodescore"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
@@ -56,6 +58,9 @@ type cycle struct {
 	// attempt commits the claims, from Reserve on; nil before that.
 	attempt *commitrunner.Attempt
 
+	// takes is what the pod takes of its node besides devices.
+	takes noderoom.Room
+
 	// steps are what the searches of Filter may take on all nodes together.
 	steps *allocator.Steps
 	// evaluation is how long the attempt may wait for selectors to be evaluated.
@@ -68,13 +73,24 @@ type cycle struct {
 	// known says which nodes have devices for the task, or for that of nodes where devices
 	// back all extended resources; nil if nothing is known.
 	known *nodecache.Answer
-	// narrowedTo are the nodes that PreFilter named; nil if it named none.
-	narrowedTo sets.Set[string]
+	// narrowedTo are the nodes that PreFilter named; nil if it named none. narrowedToBest is set
+	// if others have devices as well, which are worth more where they are.
+	narrowedTo     sets.Set[string]
+	narrowedToBest bool
 	// scored is set if it matters to Score which devices a node has for the task.
 	scored bool
-	// plans has what the task found for nodes to be scored: one result for each claim
+	// found has what the task found first on nodes to be scored: one result for each claim
 	// without allocation, in their order.
+	found map[string][]resourceapi.AllocationResult
+	// plans has the same for nodes on which the pod is to get just that, with its group.
 	plans map[string][]resourceapi.AllocationResult
+	// objective is what nodes and devices are chosen by, with a strategy.
+	objective *allocator.Objective
+	strategy  Strategy
+	// values has what taking the devices costs on nodes that were scored.
+	values map[string]allocator.Value
+	// ranking are the nodes that were scored for what they cost, the best first.
+	ranking []nodescore.Node
 	// regroupings are for nodes that have devices for the pod only if others of its group
 	// there get others.
 	regroupings map[string]*regrouping

@@ -198,6 +198,7 @@ func TestNarrowForExtendedResources(t *testing.T) {
 		}
 	}
 	inCluster(t, objects, func(t *testing.T, f *fixture) {
+		f.pl.state.NodeCache.FewNodes = 0 // The test is to be the first one to ask.
 		f.pl.narrowing.IsFirst = func() bool { return true }
 		names := func(pod *v1.Pod) []string {
 			a := f.mustBegin(pod)

@@ -130,7 +130,7 @@ func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, task *
 	}
 	look := task.Check
 	if c.scored {
-		look = task.Solve
+		look = task.Solve // For the alternatives; which devices it is to be then is decided by Reserve.
 	}
 	outcome, err := look(pl.filterContext(ctx, c), pl.nodeView(node))
 	switch {
@@ -160,7 +160,7 @@ func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, task *
 	if c.scored {
 		c.mutex.Lock()
 		defer c.mutex.Unlock()
-		c.plans[node.Name] = outcome.Results
+		c.found[node.Name] = outcome.Results
 	}
 	return nil
 }
@@ -203,6 +203,15 @@ func moreSteps(outcome *allocator.Outcome) string {
 // nodeView is what the allocator is to know about a node.
 func (pl *Quartermaster) nodeView(node *v1.Node) allocator.Site {
 	return allocator.Site{Node: node, Pools: pl.state.Inventory.OnNode(node), Usage: pl.state.Ledger}
+}
+
+// valuedView is nodeView where the best solution is wanted.
+func (pl *Quartermaster) valuedView(c *cycle, node *v1.Node) allocator.Site {
+	room, known := pl.state.Rooms.At(node.Name)
+	if !known {
+		return pl.nodeView(node)
+	}
+	return c.valued(pl.nodeView(node), room)
 }
 
 // solveError is the status for a node on which the claims could not be judged. It

@@ -1,21 +1,28 @@
 package quartermaster
 
 import (
+	"context"
+
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/narrowing"
 )
 
-// narrow returns the nodes to look at; nil stands for all of them, which is what it is
-// unless they are few.
-func (pl *Quartermaster) narrow(c *cycle, pod *v1.Pod, total int) *fwk.PreFilterResult {
+// narrow returns the nodes to look at; nil stands for all of them. They are the ones where the
+// devices cost the least, if that is known, else all that have devices, if these are few.
+func (pl *Quartermaster) narrow(ctx context.Context, c *cycle, pod *v1.Pod, total int) *fwk.PreFilterResult {
 	if c.pod.LooksEverywhere() || !pl.narrowing.IsFirst() || c.legacy != nil || narrowing.OthersName(pod) {
 		return nil
 	}
 	names := c.allocatedOn()
 	if names == nil {
+		names = pl.best(ctx, c, pod)
+		c.narrowedToBest = len(names) > 0
+	}
+	if len(names) == 0 {
 		names = pl.mayHaveDevices(c, total/2)
 	}
 	if len(names) == 0 {
@@ -23,6 +30,38 @@ func (pl *Quartermaster) narrow(c *cycle, pod *v1.Pod, total int) *fwk.PreFilter
 	}
 	c.narrowedTo = names
 	return &fwk.PreFilterResult{NodeNames: names}
+}
+
+// As many of the best nodes are named as leave other plugins a choice, and if they are equally good, some
+// more of these.
+const (
+	enoughBest = 32
+	mostBest   = 64
+)
+
+// best returns the nodes with room for the pod where the devices cost the least. It is empty if
+// that is not known; if the plans of nodes differ in more than that; and if there are conditions
+// for the pod that only other plugins can judge.
+func (pl *Quartermaster) best(ctx context.Context, c *cycle, pod *v1.Pod) sets.Set[string] {
+	if c.known == nil || c.scored || narrowing.DependsOnPods(pod) ||
+		c.extended != nil && (c.extended.Full().Unfit != nil || pl.state.offers.On(c.extended.Resources()).Len() > 0) {
+		return nil
+	}
+	admits := narrowing.Admission(klog.FromContext(ctx), pod)
+	return c.known.Best(enoughBest, mostBest, func(name string) bool {
+		node, err := pl.nodes.Get(name)
+		return err == nil && admits(node) && c.claimsAdmit(node)
+	})
+}
+
+// claimsAdmit reports whether the pod's claims can be on a node, as far as they say so themselves.
+func (c *cycle) claimsAdmit(node *v1.Node) bool {
+	for _, claim := range c.claims {
+		if claim.nodes != nil && !claim.nodes.Match(node) {
+			return false
+		}
+	}
+	return true
 }
 
 // mayHaveDevices returns the nodes to look at, unless they are more than some number: those

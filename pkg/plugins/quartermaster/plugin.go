@@ -46,6 +46,7 @@ type Quartermaster struct {
 	takeover      *takeover.Pause
 	narrowing     *narrowing.Narrowing
 	scoring       *extendedresource.Scoring
+	objectives    *objectives
 	gate          *gate.Reporter
 	waiting       *requeue.Pods
 	waker         *requeue.Waker
@@ -135,6 +136,7 @@ func newPlugin(ctx context.Context, args *QuartermasterArgs, features feature.Fe
 		consumerLimit: apiversions.ConsumerLimit(client),
 		state:         state,
 		narrowing:     narrowing.New(handle, Name),
+		objectives:    newObjectives(args),
 		scoring:       &extendedresource.Scoring{Claims: manager.ResourceClaims(), Stopping: ctx},
 		claims: &podclaims.Claims{
 			Stored:   state.Claims,

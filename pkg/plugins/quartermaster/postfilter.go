@@ -30,9 +30,13 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 	if c == nil {
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
+	pl.learnRejected(ctx, c, pod)
 	if c.narrowedTo != nil && pl.narrowing.JudgeOthers(ctx, cs, pod, c.narrowedTo, statuses) {
 		c.pod.LookEverywhere()
 		pl.handle.Activate(klog.FromContext(ctx), map[string]*v1.Pod{pod.Namespace + "/" + pod.Name: pod})
+		if c.narrowedToBest {
+			return nil, fwk.NewStatus(fwk.Success, "the nodes where the devices are needed the least will not do, but others may; looking again")
+		}
 		return nil, fwk.NewStatus(fwk.Success, "devices became free meanwhile; looking again")
 	}
 	for _, podClaim := range c.claims {

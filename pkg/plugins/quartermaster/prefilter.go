@@ -14,6 +14,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy"
+	"github.com/quartermaster-dra/quartermaster/internal/noderoom"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
@@ -27,13 +28,15 @@ func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *
 		noteUnbacked(cs, extended)
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
+	pl.state.Rooms.Follow(nodes)
 	c := &cycle{
 		pod:        pl.waiting.Begin(pod),
+		takes:      noderoom.Of(pod),
 		steps:      allocator.NewSteps(int(*pl.args.AttemptStepBudget), len(nodes)),
 		evaluation: selector.NewBudget(pl.attemptBudget, 0),
 	}
 	result, status := pl.preFilter(ctx, cs, pod, c, extended, len(nodes))
-	if status.IsRejected() && !status.IsSkip() || result != nil {
+	if status.IsRejected() && !status.IsSkip() || result != nil && !c.narrowedToBest {
 		pl.waker.Reject(c.pod) // Nodes that are not named count as rejected.
 	}
 	return result, status
@@ -61,6 +64,7 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 	if err := pl.state.Sync(ctx); err != nil {
 		return nil, failed(err)
 	}
+	pl.seedDemand(ctx)
 	if pl.commits.IsReleasing(pod.UID) {
 		return nil, unschedulable("what an earlier attempt wrote into the pod's claims could not be undone yet; " +
 			"waiting for the API server to accept that")
@@ -91,11 +95,11 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 	pl.wantsShared(c)
 	cs.Write(cycleKey, c)
 	if c.task != nil {
-		c.known = pl.state.NodeCache.Find(pl.filterContext(ctx, c), c.task)
+		c.known = pl.know(ctx, c, c.task, c.open())
 	} else if c.extended != nil && c.extended.Full().Task != nil {
-		c.known = pl.state.NodeCache.Find(pl.filterContext(ctx, c), c.extended.Full().Task)
+		c.known = pl.know(ctx, c, c.extended.Full().Task, c.extended.Full().Claims)
 	}
-	return pl.narrow(c, pod, nodes), nil
+	return pl.narrow(ctx, c, pod, nodes), nil
 }
 
 // PreFilterExtensions implements fwk.PreFilterPlugin. Adding or removing pods on a
@@ -167,6 +171,6 @@ func (pl *Quartermaster) prepare(c *cycle) *fwk.Status {
 // prepareScore has Filter keep its plans if some may be better than others.
 func (pl *Quartermaster) prepareScore(c *cycle, task *allocator.Task) {
 	if c.scored = pl.features.EnableDRAPrioritizedList && task.HasAlternatives(); c.scored {
-		c.plans = make(map[string][]resourceapi.AllocationResult)
+		c.found = make(map[string][]resourceapi.AllocationResult)
 	}
 }

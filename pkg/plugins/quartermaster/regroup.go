@@ -34,7 +34,7 @@ func (pl *Quartermaster) regroup(ctx context.Context, c *cycle, node *v1.Node) *
 	for _, member := range r.members {
 		claims = append(claims, member.open())
 	}
-	r.plans = podgroup.PlanTogether(pl.filterContext(ctx, c), pl.solver, pl.nodeView(node), append(claims, c.open()))
+	r.plans = podgroup.PlanTogether(pl.filterContext(ctx, c), pl.solver, pl.valuedView(c, node), append(claims, c.open()))
 	if r.plans == nil {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
@@ -50,6 +51,7 @@ func (pl *Quartermaster) Reserve(ctx context.Context, cs fwk.CycleState, pod *v1
 			}
 			c.setPlan(nodeName, r.plans[len(r.members)])
 		}
+		pl.learn(ctx, c, pod, c.task, nodeName)
 		var status *fwk.Status
 		if plan, status = pl.reservePlan(ctx, c, nodeName); status != nil {
 			return status
@@ -95,7 +97,7 @@ func (pl *Quartermaster) plan(ctx context.Context, c *cycle, nodeName string) ([
 	if err != nil {
 		return nil, failed(fmt.Errorf("look for devices on node %s: %w", nodeName, err))
 	}
-	outcome, err := c.task.Solve(pl.searchContext(ctx, c), pl.nodeView(node))
+	outcome, err := c.task.Solve(pl.searchContext(ctx, c), pl.valuedView(c, node))
 	switch {
 	case isFilterTimeout(ctx, err):
 		return nil, failed(fmt.Errorf("look for devices on node %s: given up after %s (filterTimeout), trying again: %w", nodeName, pl.args.FilterTimeout.Duration, err))
@@ -103,6 +105,9 @@ func (pl *Quartermaster) plan(ctx context.Context, c *cycle, nodeName string) ([
 		return nil, failed(fmt.Errorf("look for devices on node %s: %w", nodeName, err))
 	case !outcome.Fits():
 		return nil, failed(errors.New("the devices on node " + nodeName + " changed since it was chosen: " + outcome.Reason()))
+	}
+	if c.objective != nil {
+		c.tell(klog.FromContext(ctx), nodeName, outcome)
 	}
 	return outcome.Results, nil
 }

@@ -72,7 +72,7 @@ func TestScore(t *testing.T) {
 		"no alternatives": {
 			objects: plus(nodes, class, gpus("c", 1).Obj()), pod: newPod("p", uses("c")),
 			raw:  map[string]int64{"n1": 0, "n2": 0, "n3": 0},
-			want: map[string]int64{"n1": 0, "n2": 0, "n3": 0},
+			want: map[string]int64{"n1": 100, "n2": 100, "n3": 0}, // Its two devices are worth more together.
 		},
 	}
 	for name, test := range tests {

@@ -8,9 +8,11 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
+	"k8s.io/utils/clock"
 
 	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
 	"github.com/quartermaster-dra/quartermaster/internal/contenders"
+	"github.com/quartermaster-dra/quartermaster/internal/demand"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/presence"
 )
@@ -31,6 +33,9 @@ type shared struct {
 	// guard is whether a guard is in place, and looking makes one of the profiles look.
 	guard   *presence.Presence
 	looking sync.Once
+
+	// demand learns what pods ask for.
+	demand *demand.Learner
 
 	// offers is nil without extended resources.
 	offers *extendedresource.Offers
@@ -74,7 +79,7 @@ func sharedBy(handle fwk.Handle, gates feature.Features) (*shared, error) {
 	if err != nil {
 		return nil, err
 	}
-	state := &shared{State: known, guard: presence.New(handle.ClientSet())}
+	state := &shared{State: known, guard: presence.New(handle.ClientSet()), demand: demand.New(clock.RealClock{})}
 	if gates.EnableDRAExtendedResource {
 		if err := extendedresource.IndexClaims(factory.Resource().V1().ResourceClaims().Informer()); err != nil {
 			return nil, err

@@ -64,7 +64,7 @@ func TestShareOfDevice(t *testing.T) {
 }
 
 // TestPlansFromOneView: two plans that were made before either was put in flight, as it
-// happens for the pods of a group. Scored plans are used as Filter made them.
+// happens for the pods of a group.
 func TestPlansFromOneView(t *testing.T) {
 	t.Parallel()
 	prefer := func(name string, request *builder.RequestBuilder) *resourceapi.ResourceClaim {
@@ -92,6 +92,9 @@ func TestPlansFromOneView(t *testing.T) {
 				first := f.mustBegin(newPod("first", uses("a"))).filter()
 				second := f.mustBegin(newPod("second", uses("b"))).filter()
 				require.Equal(t, []string{"n1"}, second.feasible)
+				c, err := cycleOf(second.state)
+				require.NoError(t, err)
+				c.setPlan("n1", c.found["n1"])
 				require.NoError(t, first.reserve("n1").AsError())
 				require.ErrorContains(t, second.reserve("n1").AsError(), test.want)
 				require.Equal(t, 1, f.pl.state.Ledger.InFlightCount(), "that of the first")

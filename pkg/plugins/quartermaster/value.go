@@ -1,0 +1,154 @@
+package quartermaster
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/nodecache"
+	"github.com/quartermaster-dra/quartermaster/internal/noderoom"
+	"github.com/quartermaster-dra/quartermaster/internal/nodescore"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+)
+
+// On so many nodes it is worked out before they are scored what devices cost, if the node cache does not know
+// it: mostRated for a task that nobody had before, fewRated where that takes longer or matters less: for
+// devices that several nodes reach, and where alternatives make one node better than another.
+const (
+	mostRated = 16
+	fewRated  = 4
+)
+
+// Schedulers that take part in the protocol would all choose the one best node, and on it the same
+// device, and most of them would have to roll back. As long as another one is at work, each prefers
+// others of the best nodes, where they cost nearly the same: less than what it costs to break up
+// a device.
+const (
+	busyWithin    = 10 * time.Second
+	mostScattered = 8
+	nearly        = 0.05 // whole devices
+)
+
+// choosesForGroup reports whether the node that the pod gets decides where others of its group can be: one
+// of its claims is the group's and not allocated yet. The node that costs least has few devices left for these, so
+// that the group would not fit.
+func (c *cycle) choosesForGroup() bool {
+	return slices.ContainsFunc(c.claims, func(claim *podClaim) bool { return claim.Group != nil && claim.decided() == nil })
+}
+
+// valueNodes finds out what it costs to take devices on nodes for which the pod fits, or on some of them if
+// that is not known. A node of which it cannot be said counts as the worst.
+func (pl *Quartermaster) valueNodes(ctx context.Context, c *cycle, nodes []fwk.NodeInfo) {
+	if c.objective == nil || c.choosesForGroup() {
+		return
+	}
+	c.values = make(map[string]allocator.Value, len(nodes))
+	var unknown []fwk.NodeInfo
+	for _, node := range nodes {
+		name := node.Node().Name
+		if _, known := c.taskOn(node); known != nil {
+			if value, has := known.Value(name); has {
+				c.values[name] = value
+				continue
+			}
+		}
+		unknown = append(unknown, node)
+	}
+	most := mostRated
+	if c.scored {
+		unknown, most = c.bestInMerit(unknown), fewRated
+	} else if c.known == nil && c.task != nil && pl.state.NodeCache.MayShare(pl.filterContext(ctx, c), c.task) {
+		most = fewRated
+	}
+	unknown = unknown[:min(most, len(unknown))]
+	verdicts := make([]nodecache.Verdict, len(unknown))
+	pl.handle.Parallelizer().Until(ctx, len(unknown), func(i int) {
+		if task, _ := c.taskOn(unknown[i]); task != nil {
+			verdicts[i], _ = c.rate(pl.filterContext(ctx, c), task, pl.nodeView(unknown[i].Node()), noderoom.On(unknown[i]))
+		}
+	}, Name)
+	for i, verdict := range verdicts {
+		if verdict.Fits {
+			c.values[unknown[i].Node().Name] = verdict.Value
+		}
+	}
+}
+
+// bestInMerit returns the nodes that have the best alternatives.
+func (c *cycle) bestInMerit(nodes []fwk.NodeInfo) (best []fwk.NodeInfo) {
+	most := int64(-1)
+	for _, node := range nodes {
+		merit := c.merit(node.Node().Name)
+		if merit > most {
+			best, most = nil, merit
+		}
+		if merit == most {
+			best = append(best, node)
+		}
+	}
+	return best
+}
+
+// taskOn returns the task for a node, and what is known about it.
+func (c *cycle) taskOn(nodeInfo fwk.NodeInfo) (*allocator.Task, *nodecache.Answer) {
+	if c.extended == nil {
+		return c.task, c.known
+	}
+	variant, err := c.extended.VariantOn(nodeInfo.Node().Name, nodeInfo.GetAllocatable().GetScalarResources())
+	switch {
+	case err != nil:
+		return nil, nil
+	case variant != c.extended.Full():
+		return variant.Task, nil
+	}
+	return variant.Task, c.known
+}
+
+// scoreValues makes the final scores of those for first alternatives, and of what the devices cost. Nodes
+// of which that is not known count as the worst.
+func (pl *Quartermaster) scoreValues(c *cycle, scores fwk.NodeScoreList) {
+	nodes := make([]nodescore.Node, len(scores))
+	at := make(map[string]*fwk.NodeScore, len(scores))
+	for i := range scores {
+		value, known := c.values[scores[i].Name]
+		if !known {
+			value = allocator.Value{Apart: math.MaxUint64}
+		}
+		nodes[i] = nodescore.Node{Name: scores[i].Name, Merit: scores[i].Score, Value: value}
+		at[scores[i].Name] = &scores[i]
+	}
+	nodescore.Sort(nodes)
+	if pl.contest.Contenders.ParticipantHeard(busyWithin) {
+		nodescore.Scatter(nodes, pl.handle.ProfileName(), mostScattered, nearly)
+	}
+	for i, score := range nodescore.Of(nodes) {
+		at[nodes[i].Name].Score = score
+	}
+	c.ranking = nodes
+}
+
+// tell says which node and devices were chosen, and what for, to people who want to know.
+func (c *cycle) tell(logger klog.Logger, node string, outcome *allocator.Outcome) {
+	logger = logger.V(4)
+	if !logger.Enabled() {
+		return
+	}
+	var devices []string
+	for i := range outcome.Results {
+		for _, result := range outcome.Results[i].Devices.Results {
+			devices = append(devices, result.Driver+"/"+result.Pool+"/"+result.Device)
+		}
+	}
+	details := []any{
+		"node", klog.KRef("", node), "devices", devices, "strategy", string(c.strategy), "demandVersion", c.objective.Demand.Version,
+		"value", outcome.Value.String(), "firstSolution", outcome.FirstFit.String(), "compared", outcome.Compared, "nodesScored", len(c.ranking),
+	}
+	if other := slices.IndexFunc(c.ranking, func(n nodescore.Node) bool { return n.Name != node }); other >= 0 {
+		details = append(details, "runnerUp", klog.KRef("", c.ranking[other].Name), "runnerUpValue", c.ranking[other].Value.String())
+	}
+	logger.Info("Chose devices", details...)
+}
