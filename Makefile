@@ -11,7 +11,7 @@ IMAGE ?= ghcr.io/quartermaster-dra/quartermaster:dev
 # Packages whose tests embed the API server. They run one after the other and
 # without the race detector: each starts a control plane, and kube-apiserver with
 # race detection takes many minutes to compile. All others are unit tests.
-INTEGRATION_PACKAGES := ./test/controlplane/... ./internal/playground ./cmd/playground ./test/manifests ./test/catalogue ./test/integration/... ./test/rbac ./test/hostile ./test/harness ./test/restarts ./test/groups ./test/beside ./test/guard ./test/faults ./test/soak ./test/compat/...
+INTEGRATION_PACKAGES := ./test/controlplane/... ./internal/playground ./cmd/playground ./test/manifests ./test/catalogue ./test/integration/... ./test/rbac ./test/hostile ./test/harness ./test/restarts ./test/groups ./test/beside ./test/guard ./test/faults ./test/placement ./test/soak ./test/compat/...
 # Packages with benchmarks.
 BENCH_PACKAGES := ./pkg/allocator
 # How long and how often bench-allocator runs each benchmark. It reports medians.
@@ -24,6 +24,8 @@ EXPRESSIONS ?= 2000
 # What bench-perf runs: workloads by a regular expression, and how often each.
 WORKLOADS ?= .
 ROUNDS ?= 1
+# bench-placement takes every how many-th node of the cluster.
+PLACEMENT_SCALE ?= 4
 # What bench-guard runs, of the workloads where devices are taken.
 GUARD_WORKLOADS ?= ^ClaimTemplate/full_500nodes
 # The pure packages of the benchmarks' module, which are tested with the rest.
@@ -144,6 +146,12 @@ bench-published-workloads: bin/etcd
 bench-guard: build bin/etcd bin/kube-scheduler ## measure the guard: its latency, and workloads beside another scheduler's allocations as shipped, with settling off, and with a guard (minutes)
 	@GUARD_LATENCY_SECONDS=10 $(GO) test -v -count=1 -run '^TestLatency$$' ./test/guard
 	@GO='$(GO)' hack/bench bin/bench -workloads '$(GUARD_WORKLOADS)' -rounds $(ROUNDS) -guard "$(CURDIR)/bin/guard"
+
+.PHONY: bench-placement
+bench-placement: build bin/kube-scheduler ## play a quarter of a production cluster (PLACEMENT_SCALE=1: all of it) on a real API server, with ours and with kube-scheduler's own plugin (minutes)
+	@$(GO) run ./test/placement/sim
+	@PLACEMENT_SCALE=$(PLACEMENT_SCALE) $(GO) test -v -count=1 -timeout 60m -run '^TestOpenb$$' ./test/placement
+	@PLACEMENT_SCALE=$(PLACEMENT_SCALE) PLACEMENT_SCHEDULER=in-tree $(GO) test -v -count=1 -timeout 60m -run '^TestOpenb$$' ./test/placement
 
 .PHONY: bench-selectors
 bench-selectors: ## measure what EXPRESSIONS distinct expressions, one a pod, cost in time and memory (minutes)

@@ -295,6 +295,8 @@ func testExtendedScored(t *testing.T) {
 	}
 	s.StartScheduler(harness.SchedulerOptions{Change: func(config map[string]any) {
 		profile := config["profiles"].([]any)[0].(map[string]any)
+		// What devices cost would decide.
+		profile["plugins"].(map[string]any)["score"] = map[string]any{"disabled": []any{map[string]any{"name": "Quartermaster"}}}
 		arguments, _ := profile["pluginConfig"].([]any)
 		profile["pluginConfig"] = append(arguments, map[string]any{
 			"name": "NodeResourcesFit",

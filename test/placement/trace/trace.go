@@ -1,0 +1,103 @@
+// Package trace has openb, a production cluster's nodes and tasks, and the order in which the tasks
+// arrive. It is the default workload of Alibaba's cluster-trace-gpu-v2023, published with Weng et
+// al., "Beware of Fragmentation", USENIX ATC '23, as shapes with counts.
+package trace
+
+import (
+	_ "embed"
+	"encoding/csv"
+	"fmt"
+	"math/rand"
+	"strconv"
+	"strings"
+)
+
+var (
+	//go:embed openb-nodes.csv
+	nodesCSV string
+	//go:embed openb-tasks.csv
+	tasksCSV string
+)
+
+// Node is a node, or what is free of one.
+type Node struct {
+	Model     string // of its GPUs
+	GPUs      int
+	MilliCPU  int64
+	MemoryMiB int64
+}
+
+// Task is a pod that asks for CPU, memory, and nothing else (no GPUs), for MilliGPU thousandths of one
+// GPU, or for whole GPUs (MilliGPU is 1000).
+type Task struct {
+	GPUs      int
+	MilliGPU  int
+	MilliCPU  int64
+	MemoryMiB int64
+}
+
+// Asked is how many thousandths of GPUs the task asks for.
+func (t Task) Asked() int { return t.GPUs * t.MilliGPU }
+
+// WholeGPU is the capacity of a GPU in thousandths.
+const WholeGPU = 1000
+
+// Draw takes every scale-th node, and tasks for them in the order of their arrival until 130 % of the
+// GPUs are asked for: each of the trace once, then drawn from it again.
+func Draw(scale int, seed int64) (nodes []Node, tasks []Task) {
+	i := 0
+	for _, row := range rows(nodesCSV) {
+		node := Node{Model: row[0], GPUs: int(number(row[1])), MilliCPU: number(row[2]), MemoryMiB: number(row[3])}
+		for range number(row[4]) {
+			if i%scale == 0 {
+				nodes = append(nodes, node)
+			}
+			i++
+		}
+	}
+	var pool []Task
+	for _, row := range rows(tasksCSV) {
+		task := Task{GPUs: int(number(row[0])), MilliGPU: int(number(row[1])), MilliCPU: number(row[2]), MemoryMiB: number(row[3])}
+		for range number(row[4]) {
+			pool = append(pool, task)
+		}
+	}
+	capacity := Capacity(nodes)
+	rng := rand.New(rand.NewSource(seed))
+	rng.Shuffle(len(pool), func(i, j int) { pool[i], pool[j] = pool[j], pool[i] })
+	for asked := 0; asked*10 < capacity*13; asked += tasks[len(tasks)-1].Asked() {
+		if len(tasks) < len(pool) {
+			tasks = append(tasks, pool[len(tasks)])
+		} else {
+			tasks = append(tasks, pool[rng.Intn(len(pool))])
+		}
+	}
+	rng.Shuffle(len(tasks), func(i, j int) { tasks[i], tasks[j] = tasks[j], tasks[i] })
+	return nodes, tasks
+}
+
+// Capacity is how many thousandths of GPUs nodes have.
+func Capacity(nodes []Node) int {
+	capacity := 0
+	for _, node := range nodes {
+		capacity += node.GPUs * WholeGPU
+	}
+	return capacity
+}
+
+// rows returns the rows of a file without its header. The files are part of the program.
+func rows(text string) [][]string {
+	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil {
+		panic(fmt.Sprintf("the trace cannot be read: %v", err))
+	}
+	return rows[1:]
+}
+
+func number(cell string) int64 {
+	n, err := strconv.ParseInt(cell, 10, 64)
+	if err != nil {
+		panic(fmt.Sprintf("the trace cannot be read: %v", err))
+	}
+	return n
+}
