@@ -77,6 +77,16 @@ func watch(t *testing.T, duration time.Duration, candidates ...*candidate) int {
 	return decides
 }
 
+// awaitRenewal returns when the Lease has just been renewed, not when it was at some time before.
+func (s *leaseServer) awaitRenewal() {
+	select {
+	case <-s.renewed:
+	default:
+	}
+	<-s.renewed
+	synctest.Wait()
+}
+
 // TestDeletedLease: somebody deletes the Lease while its holder decides. Whoever makes a new one must
 // not decide as long as the holder of the old one may, whether or not that learns of it.
 func TestDeletedLease(t *testing.T) {
@@ -129,7 +139,7 @@ func TestDeletedLease(t *testing.T) {
 				heir, _ := linked(s, "heir")
 				old.run(t)
 				require.Equal(t, 0, watch(t, 4*time.Second, old))
-				<-s.renewed // It has just been renewed, and is going to be in two seconds.
+				s.awaitRenewal() // The next one is in two seconds.
 				history(t, s, old, heir, connection)
 			})
 		})
