@@ -49,7 +49,7 @@ func TestWatchesTooFarBehind(t *testing.T) {
 	at, _ := writes.now()
 	open := pods + base - s.Bound()
 	require.Positive(t, open, "the burst was over before the watches fell behind")
-	changeEverything(s, base, nodes)
+	foreign := changeEverything(s, base, nodes)
 	later.createWithClaims()
 	require.NoError(t, s.Cluster.ControlPlane.ForgetHistory(t.Context()))
 	clientsListAgain(s)
@@ -65,25 +65,24 @@ func TestWatchesTooFarBehind(t *testing.T) {
 	}
 	// One device of the base went to somebody else, and the new node brought two.
 	require.Equal(t, left+burst{pods: base}.devices()-later.devices()-1+2, s.NothingLeaked())
-	require.Equal(t, []string{s.Node(0) + "/gpu-0"}, s.DeviceNames("foreign"))
+	require.Equal(t, []string{foreign}, s.DeviceNames("foreign"))
 }
 
 // changeEverything deletes the pods of the base, and when their devices are free,
 // allocates one of them for a new pod, as another scheduler would. It adds a node with two
-// devices.
-func changeEverything(s *harness.Space, base, newNode int) {
+// devices. It returns the device as node/device.
+func changeEverything(s *harness.Space, base, newNode int) string {
 	s.T.Helper()
 	var device string
 	for i := range base {
 		name := fmt.Sprintf("base-%03d", i)
-		for _, held := range s.DeviceNames(name) {
-			if held == s.Node(0)+"/gpu-0" {
-				device = held
-			}
+		if held := s.DeviceNames(name); len(held) > 0 {
+			device = held[0]
 		}
 		s.DeletePod(name)
 	}
-	require.NotEmpty(s.T, device, "the first device of the first node was expected to be held by a pod of the base")
+	node, name, found := strings.Cut(device, "/")
+	require.True(s.T, found, "no pod of the base holds a device: %q", device)
 	s.Eventually("free the devices of the pods that are gone", func(context.Context) error {
 		claims, err := s.Cluster.Informers.Resource().V1().ResourceClaims().Lister().ResourceClaims(s.Name).List(labels.Everything())
 		if err != nil {
@@ -101,17 +100,18 @@ func changeEverything(s *harness.Space, base, newNode int) {
 	s.UpdateClaimStatus("foreign", func(claim *resourceapi.ResourceClaim) {
 		claim.Status.Allocation = &resourceapi.AllocationResult{
 			Devices: resourceapi.DeviceAllocationResult{Results: []resourceapi.DeviceRequestAllocationResult{
-				{Request: "gpu", Driver: s.Driver, Pool: s.Node(0), Device: "gpu-0"},
+				{Request: "gpu", Driver: s.Driver, Pool: node, Device: name},
 			}},
 			NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 				MatchFields: []corev1.NodeSelectorRequirement{{
-					Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{s.Node(0)},
+					Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node},
 				}},
 			}}},
 		}
 	})
 	s.AddNode(newNode, nil)
 	s.Devices(newNode, harness.Numbered(2)...)
+	return device
 }
 
 // expiredWatches returns the kinds whose watches had to begin anew.
