@@ -75,6 +75,7 @@ func New(factory informers.SharedInformerFactory, client kubernetes.Interface, s
 	s.Ledger.Pools = s.Pool
 	s.Order = claimlog.New(client, s.Pool, clock.RealClock{})
 	s.Inventory.Published = s.Order.PoolPublished
+	s.Rooms.HasDevices = s.Inventory.IsLocal
 	if err := s.followNodes(factory.Core().V1().Nodes()); err != nil {
 		return nil, err
 	}

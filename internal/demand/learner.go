@@ -69,9 +69,10 @@ func (l *Learner) Seen() int {
 	return l.seen
 }
 
-// Demand returns what is likely to be asked for. It is the same until that changes noticeably.
-func (l *Learner) Demand() *placement.Demand {
+// Demand returns what is likely to be asked for if pods without devices request so much, see
+// placement.Demand.Beside. It is the same until that changes noticeably.
+func (l *Learner) Demand(beside float64) *placement.Demand {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	return l.histogram.Demand(l.clock.Now())
+	return l.histogram.Demand(l.clock.Now(), beside)
 }

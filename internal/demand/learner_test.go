@@ -33,15 +33,15 @@ func counts(d *placement.Demand) []int {
 func TestLearns(t *testing.T) {
 	t.Parallel()
 	l := demand.New(clocktesting.NewFakePassiveClock(time.Now()))
-	before := l.Demand()
+	before := l.Demand(0)
 	for i := range 1000 {
 		l.Saw(b.Pod(fmt.Sprintf("p%d", i)), gpus(4))
 	}
-	require.NotEqual(t, before.Version, l.Demand().Version)
-	require.Contains(t, counts(l.Demand()), 4)
-	same := l.Demand()
+	require.NotEqual(t, before.Version, l.Demand(0).Version)
+	require.Contains(t, counts(l.Demand(0)), 4)
+	same := l.Demand(0)
 	l.Saw(b.Pod("nothing"), nil)
-	require.Same(t, same, l.Demand())
+	require.Same(t, same, l.Demand(0))
 }
 
 // TestSeededOnce: the pods that exist count once, though all profiles would have them.
@@ -56,6 +56,6 @@ func TestSeededOnce(t *testing.T) {
 			found(pod, gpus(2))
 		}
 	})
-	require.Contains(t, counts(l.Demand()), 2)
+	require.Contains(t, counts(l.Demand(0)), 2)
 	l.Seed(func(func(*v1.Pod, []placement.Ask)) { t.Error("once more") })
 }

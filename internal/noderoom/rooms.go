@@ -51,12 +51,17 @@ func On(node fwk.NodeInfo) Room {
 type Rooms struct {
 	// Changed has the nodes on which there is another amount of room.
 	Changed inventory.Changes[string]
+	// HasDevices reports whether a node has devices of its own, for Beside; nil means that none has.
+	// It is called under a lock, and must not call back. It must be set before use.
+	HasDevices func(node string) bool
 
 	mutex sync.RWMutex
 	// seen has the nodes in the order of the snapshot, which stays the same for as long as no
 	// node comes or goes.
 	seen   []seen
 	byName map[string]*known
+	// taken is the sum over all nodes in byName.
+	taken requested
 }
 
 // seen is a node of the snapshot and its generation when it was looked at.
@@ -68,6 +73,7 @@ type seen struct {
 type known struct {
 	room       Room
 	generation int64
+	taken      requested
 }
 
 // Follow takes over what changed in the snapshot, which has these nodes. They may be some of
@@ -76,7 +82,7 @@ func (r *Rooms) Follow(nodes []fwk.NodeInfo) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if r.byName == nil || len(r.byName) > 2*len(nodes)+forgetAfter {
-		r.byName, r.seen = make(map[string]*known, len(nodes)), nil // Most of them are gone.
+		r.byName, r.seen, r.taken = make(map[string]*known, len(nodes)), nil, requested{} // Most of them are gone.
 	}
 	for i, node := range nodes {
 		now := seen{node, node.GetGeneration()}
@@ -104,16 +110,17 @@ func (r *Rooms) look(node fwk.NodeInfo, generation int64) {
 	if k != nil && k.generation == generation {
 		return
 	}
-	room := On(node)
-	if k == nil {
+	room, isNew := On(node), k == nil
+	if isNew {
 		k = &known{}
 		r.byName[name] = k
-	} else if k.room == room {
-		k.generation = generation
-		return
 	}
-	k.room, k.generation = room, generation
-	r.Changed.Add(name)
+	r.takes(k, node)
+	k.generation = generation
+	if isNew || k.room != room {
+		k.room = room
+		r.Changed.Add(name)
+	}
 }
 
 // At returns what is free on a node, and whether that is known.

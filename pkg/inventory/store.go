@@ -248,6 +248,12 @@ func (s *Store) NodesOf(id PoolID) []string {
 	return nodes
 }
 
+// IsLocal reports whether a node has pools for itself.
+func (s *Store) IsLocal(node string) bool {
+	_, found := s.nodes.local.Load(node)
+	return found
+}
+
 // LocalNodes yields the names of all nodes that have pools for themselves.
 func (s *Store) LocalNodes() func(func(string) bool) {
 	return func(yield func(string) bool) {

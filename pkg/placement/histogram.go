@@ -61,6 +61,10 @@ const (
 	considerAt = 256
 	// matters is by how much (of 1) the demand has to differ to be replaced.
 	matters = 0.02
+	// besideMatters is the same for what others request, of what all do.
+	besideMatters = 0.1
+	// mostBeside bounds Demand.Beside: where there are few pods with devices so far, it says little.
+	mostBeside = 4
 	// maxHalfLives is how far weights may be apart from the epoch before it is moved.
 	maxHalfLives = 256
 )
@@ -161,8 +165,9 @@ func lightest[V any](values map[string]V, weight func(V) float64) string {
 	return result
 }
 
-// Demand returns what is likely to be asked for. The same pointer comes back until the difference matters.
-func (h *Histogram) Demand(now time.Time) *Demand {
+// Demand returns what is likely to be asked for, if pods without devices request so much (see Demand.Beside). The same pointer comes
+// back until the difference matters.
+func (h *Histogram) Demand(now time.Time, beside float64) *Demand {
 	if h.learnt == 0 || h.seen+h.learnt < enough {
 		return h.demand
 	}
@@ -172,7 +177,8 @@ func (h *Histogram) Demand(now time.Time) *Demand {
 	h.seen += h.learnt
 	h.learnt = 0
 	next := h.compile(now)
-	if distance(h.demand, next) > matters {
+	next.Beside = max(0, min(beside, mostBeside))
+	if distance(h.demand, next) > matters || math.Abs(next.Beside-h.demand.Beside) > besideMatters*(1+h.demand.Beside) {
 		next.Version = h.demand.Version + 1
 		h.demand = next
 	}

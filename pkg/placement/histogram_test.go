@@ -36,7 +36,7 @@ func TestNamespaceCannotBendDemand(t *testing.T) {
 	for range 100000 {
 		h.Add(pod("greedy", "bent"), start)
 	}
-	d := h.Demand(start)
+	d := h.Demand(start, 0)
 	if p := part(d, "bent"); p > 0.251 || p < 0.2 {
 		t.Errorf("one of seven namespaces makes %v of the demand, want a quarter", p)
 	}
@@ -51,7 +51,7 @@ func TestFewNamespaces(t *testing.T) {
 	for range 100 {
 		h.Add(pod("b", "seldom"), start)
 	}
-	d := h.Demand(start)
+	d := h.Demand(start, 0)
 	if a, b := part(d, "often"), part(d, "seldom"); math.Abs(a-b) > near {
 		t.Errorf("parts are %v and %v, want equal ones", a, b)
 	}
@@ -72,7 +72,7 @@ func TestBounds(t *testing.T) {
 	if n := len(h.namespaces["greedy"]); n > 64 {
 		t.Errorf("%d shapes of a namespace are remembered", n)
 	}
-	if d := h.Demand(start); len(d.Kinds) > maxKinds || len(d.Shapes) > maxShapes {
+	if d := h.Demand(start, 0); len(d.Kinds) > maxKinds || len(d.Shapes) > maxShapes {
 		t.Errorf("%d kinds, %d shapes", len(d.Kinds), len(d.Shapes))
 	}
 }
@@ -85,14 +85,14 @@ func TestDecay(t *testing.T) {
 	for range 100 {
 		h.Add(pod("a", "new"), start.Add(2*time.Hour))
 	}
-	d := h.Demand(start.Add(2 * time.Hour))
+	d := h.Demand(start.Add(2*time.Hour), 0)
 	if a, b := part(d, "old"), part(d, "new"); math.Abs(a-b) > near {
 		t.Errorf("400 pods two half-lives ago count %v, 100 pods now %v", a, b)
 	}
 	for range 300 {
 		h.Add(pod("a", "new"), start.Add(2000*time.Hour))
 	}
-	if p := part(h.Demand(start.Add(2000*time.Hour)), "old"); p > near {
+	if p := part(h.Demand(start.Add(2000*time.Hour), 0), "old"); p > near {
 		t.Errorf("after 2,000 half-lives, pods count %v", p)
 	}
 }
@@ -117,7 +117,7 @@ func TestOrderDoesNotMatter(t *testing.T) {
 		for _, s := range all {
 			h.Add(s.pod, s.at)
 		}
-		demands[i] = h.Demand(now)
+		demands[i] = h.Demand(now, 0)
 		rng.Shuffle(len(all), func(a, b int) { all[a], all[b] = all[b], all[a] })
 	}
 	if d := distance(demands[0], demands[1]); d > near {
@@ -128,14 +128,14 @@ func TestOrderDoesNotMatter(t *testing.T) {
 // The demand is the same until it differs by something that matters.
 func TestVersions(t *testing.T) {
 	h := NewHistogram(Options{})
-	if d := h.Demand(start); part(d, AnyDevice) != 1 {
+	if d := h.Demand(start, 0); part(d, AnyDevice) != 1 {
 		t.Errorf("without history: %+v", d.Shapes)
 	}
 	var last *Demand
 	versions := 0
 	for i := range 20000 {
 		h.Add(pod("a", fmt.Sprint("kind-", i%4)), start)
-		if d := h.Demand(start); d != last {
+		if d := h.Demand(start, 0); d != last {
 			if last != nil && d.Version <= last.Version {
 				t.Fatalf("version %d after %d", d.Version, last.Version)
 			}
@@ -152,5 +152,20 @@ func TestVersions(t *testing.T) {
 	}
 	if math.Abs(sum-1) > near || len(last.Kinds) != 5 || last.Kinds[0] != AnyDevice {
 		t.Errorf("weights add up to %v, kinds are %q", sum, last.Kinds)
+	}
+}
+
+// What pods without devices request is part of the demand, within bounds, and a new demand is made when it differs noticeably.
+func TestBesideIsBounded(t *testing.T) {
+	h := NewHistogram(Options{})
+	d := h.Demand(start, 3)
+	for _, step := range []struct{ beside, want float64 }{{0.5, 0.5}, {0.55, 0.5}, {1, 1}, {1e9, mostBeside}, {-1, 0}} {
+		for range 1000 { // The demand is considered.
+			h.Add(pod("a", "kind"), start)
+			d = h.Demand(start, step.beside)
+		}
+		if d.Beside != step.want {
+			t.Errorf("Beside is %v for %v, expected %v", d.Beside, step.beside, step.want)
+		}
 	}
 }

@@ -43,6 +43,9 @@ type Demand struct {
 	Kinds []string
 	// Shapes are at most 64.
 	Shapes []Shape
+	// Beside is how much CPU pods without devices request on nodes with devices, for each core that pods with devices do there.
+	// Nobody places those by what devices need.
+	Beside float64
 
 	memo tables
 }

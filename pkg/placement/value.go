@@ -16,6 +16,9 @@ const (
 	// unbroken decides between choices that leave the same of use: the one that leaves a device whole is better, since what is asked
 	// for may change.
 	unbroken = 1e-6
+	// crowding is what part of Demand.Beside counts as a need of devices: some of the pods without devices go where they are in
+	// nobody's way.
+	crowding = 0.5
 )
 
 // Value is what a state is worth.
@@ -80,7 +83,7 @@ func (scratch *Scratch) count(s *State) (kinds uint64) {
 	return kinds
 }
 
-// need is what pods that ask for devices request besides, for each whole device.
+// need is what pods that ask for devices request besides, for each whole device, and what others take beside them.
 type need struct{ milliCPU, memory float64 }
 
 // need returns the mean of the shapes that devices of these kinds can satisfy.
@@ -96,8 +99,8 @@ func (d *Demand) need(kinds uint64) (n need) {
 		n.memory += shape.Weight * float64(shape.Memory)
 	}
 	if devices > 0 {
-		n.milliCPU /= devices
-		n.memory /= devices
+		n.milliCPU *= (1 + crowding*d.Beside) / devices
+		n.memory *= (1 + crowding*d.Beside) / devices
 	}
 	return n
 }

@@ -74,6 +74,21 @@ func TestShortCPU(t *testing.T) {
 	}
 }
 
+// Where pods without devices take a lot of CPU, devices that have little of it are taken first, although there is enough for them now.
+func TestCPUThatOthersTake(t *testing.T) {
+	d := demand(ask(1, 10000, 1, 0))
+	gain := func(beside float64) float64 {
+		d.Beside = beside
+		node := func(cpu int64, free ...float64) State {
+			return State{MilliCPU: cpu, Memory: -1, Devices: gpus(free...)}
+		}
+		return cost(d, node(80000, 1, 1), node(70000, 0, 1)) - cost(d, node(25000, 1, 1), node(15000, 0, 1))
+	}
+	if alone, crowded := gain(0), gain(2); crowded <= alone {
+		t.Errorf("a device with little CPU costs %v less than one with plenty, %v less where others take CPU", alone, crowded)
+	}
+}
+
 // What is held, whatever its size, is worth nothing, and what no shape asks for is of no use.
 func TestNothingUsable(t *testing.T) {
 	d := demand(ask(1, 10000, 2, 0))

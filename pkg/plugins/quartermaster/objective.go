@@ -80,7 +80,7 @@ func (o *objectives) of(strategy Strategy, demand *placement.Demand) *allocator.
 // cycle, or for extended resources the one for most nodes.
 func (pl *Quartermaster) know(ctx context.Context, c *cycle, task *allocator.Task, claims []*resourceapi.ResourceClaim) *nodecache.Answer {
 	c.strategy = pl.objectives.strategyFor(claims)
-	c.objective = pl.objectives.of(c.strategy, pl.state.demand.Demand())
+	c.objective = pl.objectives.of(c.strategy, pl.state.demand.Demand(pl.state.Rooms.Beside()))
 	q := &nodecache.Question{Task: task, Pod: c.takes, By: pl.objectives.names[c.strategy], Version: c.objective.Demand.Version}
 	if c.scored {
 		q.By = "" // Nodes differ in more than what devices cost, see valueNodes.

@@ -185,7 +185,7 @@ type ourMIG struct {
 func (o *ourMIG) learn(wanted int, now int) {
 	at := time.Unix(int64(now), 0)
 	o.history.Add(placement.Pod{Asks: []placement.Ask{{Kind: string(rune('a' + wanted)), Count: 1}}}, at)
-	learnt := o.history.Demand(at)
+	learnt := o.history.Demand(at, 0)
 	index := make([]int, len(learnt.Kinds))
 	for i, k := range learnt.Kinds {
 		if k != placement.AnyDevice {

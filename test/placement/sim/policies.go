@@ -94,23 +94,28 @@ type ours struct {
 	state   placement.State
 	models  map[string]uint64 // kinds that the GPUs of a model satisfy
 	now     time.Time
+	// CPU that tasks with GPUs and those without have asked for
+	with, without int64
 }
 
 func newOurs() *ours {
 	h := placement.NewHistogram(placement.Options{})
-	return &ours{history: h, demand: h.Demand(time.Time{}), models: map[string]uint64{}, now: time.Unix(0, 0)}
+	return &ours{history: h, demand: h.Demand(time.Time{}, 0), models: map[string]uint64{}, now: time.Unix(0, 0)}
 }
 
 // saw counts a task as the plugin counts pods, one a second.
 func (o *ours) saw(t *task) bool {
 	o.now = o.now.Add(time.Second)
-	if t.GPUs > 0 {
+	if t.GPUs == 0 {
+		o.without += t.MilliCPU
+	} else {
+		o.with += t.MilliCPU
 		o.history.Add(placement.Pod{
 			Namespace: "default", MilliCPU: t.MilliCPU, Memory: t.MemoryMiB,
 			Asks: []placement.Ask{{Kind: "gpu " + t.model, Count: t.GPUs, Amount: float64(t.MilliGPU) / trace.WholeGPU}},
 		}, o.now)
 	}
-	d := o.history.Demand(o.now)
+	d := o.history.Demand(o.now, float64(o.without)/float64(max(1, o.with)))
 	if d == o.demand {
 		return false
 	}
