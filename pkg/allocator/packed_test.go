@@ -94,6 +94,19 @@ func TestEarlierAlternativesStayStronger(t *testing.T) {
 	require.Equal(t, []string{"gpu/two=p/gpu-1", "gpu/two=p/gpu-3"}, allChosen(c.best(t, nil, claim)))
 }
 
+// TestBrokenGroupsCostLess: a node with a broken pair is better for one than a fuller one whose pair would be broken. Where
+// devices are to be spread, that has no say.
+func TestBrokenGroupsCostLess(t *testing.T) {
+	value := func(strategy allocator.Strategy, held ...string) allocator.Value {
+		c := cluster{slices: []*b.SliceBuilder{onNode("p", inPairs()...)}, held: []*resourceapi.ResourceClaim{heldBy("others", "p", held...)}}
+		return c.best(t, func(site *allocator.Site) { site.Objective = &allocator.Objective{Strategy: strategy} }, claims(1)...).Value
+	}
+	broken, whole := []string{"gpu-0", "gpu-1", "gpu-2", "gpu-3", "gpu-4"}, []string{"gpu-0", "gpu-1", "gpu-2", "gpu-3", "gpu-4", "gpu-5"}
+	require.Negative(t, value(allocator.LeastFragmentation, broken...).Compare(value(allocator.LeastFragmentation, whole...)))
+	require.Negative(t, value(allocator.Spread).Compare(value(allocator.Spread, broken...)))
+	require.Negative(t, value(allocator.Pack, whole...).Compare(value(allocator.Pack, broken...)))
+}
+
 func TestAsks(t *testing.T) {
 	features := coreFeatures
 	features.ConsumableCapacity = true

@@ -63,7 +63,7 @@ func (v *valuer) value() allocator.Value {
 	chosen := v.chosen
 	after := v.room(chosen, allocator.Resources{MilliCPU: 3000, Memory: 1448})
 	before := v.room(nil, allocator.Resources{MilliCPU: 4000, Memory: 2048})
-	value := allocator.Value{Cost: v.cost(before.state, after.state)}
+	var value allocator.Value
 	weight := 1.0
 	for level, name := range v.objective.Closeness {
 		apart, broken := v.apart(chosen, name), v.broken(before, after, name)
@@ -71,10 +71,11 @@ func (v *valuer) value() allocator.Value {
 		value.Broken += weight * float64(broken)
 		weight /= 1 << 16
 	}
+	value.Cost = v.cost(before.state, after.state, value.Broken)
 	return value
 }
 
-func (v *valuer) cost(before, after *placement.State) float64 {
+func (v *valuer) cost(before, after *placement.State, broken float64) float64 {
 	worth := func(s *placement.State) placement.Value {
 		switch v.objective.Strategy {
 		case allocator.Pack:
@@ -87,7 +88,11 @@ func (v *valuer) cost(before, after *placement.State) float64 {
 		}
 		return v.objective.Demand.Assess(s, nil)
 	}
-	return math.Round(placement.Cost(worth(before), worth(after))/placement.Epsilon) * placement.Epsilon
+	cost := placement.Cost(worth(before), worth(after))
+	if v.objective.Strategy == allocator.LeastFragmentation {
+		cost += broken / 128
+	}
+	return math.Round(cost/placement.Epsilon) * placement.Epsilon
 }
 
 // packed is how much is used, and how much of it together.

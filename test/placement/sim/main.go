@@ -20,6 +20,7 @@ var (
 	seeds = flag.Int("seeds", 3, "how many orders of arrival, from seed 42 on")
 	scale = flag.Int("scale", 1, "take every n-th node of the trace")
 	brief = flag.Bool("brief", false, "only the trace itself, without variants")
+	only  = flag.Bool("near", false, "only how close devices are")
 	plot  = flag.String("svg", "", "write a plot of the trace's run with seed 42 to this file")
 )
 
@@ -46,6 +47,10 @@ var players = []player{
 func main() {
 	flag.Parse()
 	log.SetFlags(0)
+	if *only {
+		printNear(*seeds)
+		return
+	}
 	played := variants
 	if *brief {
 		played = variants[:1]
@@ -70,6 +75,7 @@ func main() {
 		fmt.Println()
 	}
 	printMIG(*seeds)
+	printNear(*seeds)
 	if *plot != "" {
 		if err := os.WriteFile(*plot, []byte(draw()), 0o644); err != nil {
 			log.Fatalf("the plot was not written: %v", err)

@@ -92,6 +92,66 @@ func TestPartitions(t *testing.T) {
 	require.Less(t, is.refused, was.refused-3)
 }
 
+// Devices that belong together are together far more often than with first-fit, as often as with a rule made for it, and the largest
+// requests are not the price.
+func TestNear(t *testing.T) {
+	t.Parallel()
+	const held, steps, seeds = 0.85, 2000, 1
+	for i := range near {
+		of := &near[i]
+		got := map[string][]float64{}
+		for _, p := range nearPolicies {
+			got[p.name] = of.mean(held, steps, seeds, p.make)
+		}
+		ours := got["ours"]
+		for ask, a := range of.asks {
+			spread, full, rule := got[nearPolicies[0].name][ask], got[nearPolicies[1].name][ask], got[nearPolicies[2].name][ask]
+			if a.level < 0 {
+				require.LessOrEqual(t, ours[ask], spread, "%s: %s refused", of.name, a.name)
+				require.LessOrEqual(t, ours[ask], max(full, rule)+10, "%s: %s refused", of.name, a.name)
+				continue
+			}
+			require.Greater(t, ours[ask], max(spread, full)+20, "%s: %s", of.name, a.name)
+			require.GreaterOrEqual(t, ours[ask], rule-1, "%s: %s", of.name, a.name)
+		}
+	}
+}
+
+// What counts as together is what the drivers publish, and each pod holds what it asked for.
+func TestNearKeepsAccounts(t *testing.T) {
+	t.Parallel()
+	require.True(t, near[0].together([]int{2, 3}, 0))
+	require.False(t, near[0].together([]int{1, 2}, 0))
+	require.True(t, near[0].together([]int{0, 1, 2, 3}, 1))
+	require.False(t, near[0].together([]int{3, 4}, 1))
+	require.True(t, near[1].together([]int{6, 7, 11}, 0), "the last NIC is beside the last GPUs")
+	require.False(t, near[1].together([]int{5, 11}, 0))
+	for i := range near {
+		of := &near[i]
+		for _, p := range nearPolicies {
+			policy := p.make()
+			checked := func(w *nearWorld, ask int) (int, []int, bool) {
+				node, devices, ok := policy(w, ask)
+				had := map[string]int{}
+				for _, d := range devices {
+					had[of.devices[d].driver]++
+				}
+				a := &of.asks[ask]
+				if ok {
+					require.Equal(t, []int{a.gpus, a.nics}, []int{had[gpuDriver], had[nicDriver]}, p.name)
+				} else {
+					for n := range w.nodes {
+						require.False(t, w.fits(&w.nodes[n], a), "%s refused what fits", p.name)
+					}
+				}
+				return node, devices, ok
+			}
+			first := of.play(0.95, 600, 1, checked)
+			require.Equal(t, first, of.play(0.95, 600, 1, p.make()), p.name)
+		}
+	}
+}
+
 func TestPlot(t *testing.T) {
 	*scale = 64
 	svg := draw()

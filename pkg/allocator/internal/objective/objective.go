@@ -116,20 +116,29 @@ func (o *Objective) Assess(state *State, scratch *Scratch) Worth {
 	return o.demand.Assess(state, scratch)
 }
 
-// Cost is what it costs to lead from one worth to another, rounded so that sums in another order do
-// not decide.
-func Cost(before, after Worth) float64 {
-	return math.Round(placement.Cost(before, after)/placement.Epsilon) * placement.Epsilon
+// oneLess is what it costs, in devices, that Groups count one less. A demand knows how many devices
+// are asked for, and not that they are to be close: if only its cost decided, small requests would
+// break up groups on the one node though there are broken ones on another that costs hardly more.
+const oneLess = 1.0 / 128
+
+// Cost is what it costs to lead from one worth to another, broken being by how much Groups count
+// less then. It is rounded so that sums in another order do not decide.
+func (o *Objective) Cost(before, after Worth, broken float64) float64 {
+	cost := placement.Cost(before, after)
+	if o.Strategy == LeastFragmentation { // The others say what a node is to look like, whatever is close.
+		cost += oneLess * broken
+	}
+	return math.Round(cost/placement.Epsilon) * placement.Epsilon
 }
 
 // AtLeast is the least that a plan can cost that leads from one worth, by way of another, to where
 // even more is taken. What is left to be of use becomes less with each device; what is left in all
-// may become nothing. ok is false if nothing can be said.
-func (o *Objective) AtLeast(before, after Worth) (cost float64, ok bool) {
+// may become nothing. Groups only count less and less. ok is false if nothing can be said.
+func (o *Objective) AtLeast(before, after Worth, broken float64) (cost float64, ok bool) {
 	if o.Strategy == LeastFragmentation {
 		after.Left = 0
 	}
-	return Cost(before, after) - 2*placement.Epsilon, o.Strategy != Pack
+	return o.Cost(before, after, broken) - 2*placement.Epsilon, o.Strategy != Pack
 }
 
 // maxKinds is how many kinds of requests placement.Device.Kinds has room for.

@@ -11,13 +11,13 @@ import (
 // The pod's own devices come first: whoever asks for two GPUs, or a GPU and a NIC, pays for every
 // transfer between them as long as the pod runs, while what is left for others can be made good by
 // the next choice. Then comes what the plan takes from the requests that are likely to come, which
-// is in devices, and so counts for more than the beauty of what is left. Where that is the same, as
-// it is for devices of the same kind, the group that is broken already is taken from first.
+// is in devices, and in which groups that are broken up count for little. Where that is the same, the
+// group that is broken already is taken from first, whatever the strategy.
 type Value struct {
 	// Apart is how many pairs of the pod's devices are not close, 16 bits for each attribute, the
 	// most important one highest.
 	Apart uint64
-	// Cost is how much less worth is what is free, in devices, see placement.Cost.
+	// Cost is how much less worth is what is free, in devices, see Objective.Cost.
 	Cost float64
 	// Broken is by how much groups of close devices that are free become smaller, see Groups; likewise
 	// with the most important attribute first.

@@ -210,9 +210,10 @@ func (m *room) worth() objective.Worth { return m.objective.Assess(&m.state, &m.
 // value is that of what is placed. least is what it is at least if more is placed.
 func (m *room) value() (value, least objective.Value) {
 	after := m.worth()
-	value = objective.Value{Apart: m.near.Apart(), Cost: objective.Cost(m.before, after), Broken: m.groups.Broken()}
+	broken := m.groups.Broken()
+	value = objective.Value{Apart: m.near.Apart(), Cost: m.objective.Cost(m.before, after, broken), Broken: broken}
 	least = objective.Value{Apart: value.Apart, Cost: math.Inf(-1)}
-	if cost, known := m.objective.AtLeast(m.before, after); known {
+	if cost, known := m.objective.AtLeast(m.before, after, broken); known {
 		least.Cost = cost
 	}
 	return value, least
