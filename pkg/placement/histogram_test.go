@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand"
+	"strings"
 	"testing"
 	"time"
 )
@@ -152,5 +153,25 @@ func TestVersions(t *testing.T) {
 	}
 	if math.Abs(sum-1) > near || len(last.Kinds) != 5 || last.Kinds[0] != AnyDevice {
 		t.Errorf("weights add up to %v, kinds are %q", sum, last.Kinds)
+	}
+}
+
+// Expressions are as long as users make them; what is remembered of them is not.
+func TestLongKindsAreNotRemembered(t *testing.T) {
+	h := NewHistogram(Options{})
+	for i := range 64 {
+		h.Add(pod("greedy", strings.Repeat("x", 300_000)+fmt.Sprint(i)), start)
+	}
+	size := 0
+	for _, namespace := range h.namespaces {
+		for key, e := range namespace {
+			size += len(key)
+			for _, a := range e.pod.Asks {
+				size += len(a.Kind)
+			}
+		}
+	}
+	if size > 1<<20 {
+		t.Errorf("64 pods are remembered with %d bytes", size)
 	}
 }
