@@ -114,6 +114,9 @@ func (g *Groups) Change(unit int32, whole bool) {
 	}
 }
 
+// IsWhole reports whether nothing is used of a unit.
+func (g *Groups) IsWhole(unit int32) bool { return g.busy[unit] == 0 }
+
 func (g *Groups) changeUnit(unit int32, by int) {
 	for i := range g.levels {
 		l := &g.levels[i]

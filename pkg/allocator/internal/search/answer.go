@@ -26,6 +26,9 @@ type NodeView struct {
 	// Free is what the node has left for the pod, and Asked what the pod takes of that. The zero
 	// value of Free means that nobody knows, so that it limits nothing.
 	Free, Asked Resources
+	// CountWhole has it be counted how much a plan leaves whole. That is for people to read and decides
+	// nothing.
+	CountWhole bool
 }
 
 // Resources are those of a node that are no devices.
@@ -109,7 +112,7 @@ func (s *Search) plan(results resultsOf) ([]resourceapi.AllocationResult, Judgem
 	made, err := results(s)
 	if err != nil {
 		restore()
-		judgement.Value = judgement.FirstFit
+		judgement.Value, judgement.Whole = judgement.FirstFit, judgement.FirstFitWhole
 		made, err = results(s)
 	}
 	return made, judgement, err

@@ -26,6 +26,9 @@ type Judgement struct {
 	Value, FirstFit objective.Value
 	// Compared is how many solutions were compared, the first one included.
 	Compared int
+	// Whole is how many things of the node the plan leaves wholly free, and FirstFitWhole how many the
+	// first solution would, see room.wholeUnits. 0 unless the view has CountWhole.
+	Whole, FirstFitWhole int
 }
 
 // improvement looks for the best solution, once there is one. It is another depth-first search with
@@ -68,6 +71,8 @@ func (s *Search) improve() (j Judgement, restore func()) {
 	i.best, i.Compared = first, 1
 	i.Value, _ = i.room.value()
 	i.FirstFit = i.Value
+	i.Whole = i.wholeUnits()
+	i.FirstFitWhole = i.Whole
 	i.undo()
 	if s.hasChoices() {
 		i.claim(0)
@@ -76,7 +81,7 @@ func (s *Search) improve() (j Judgement, restore func()) {
 	// are not known.
 	if !s.put(s.inOrder(i.best)) && !s.put(i.best) {
 		restore()
-		i.Value = i.FirstFit
+		i.Value, i.Whole = i.FirstFit, i.FirstFitWhole
 	}
 	return i.Judgement, restore
 }
@@ -275,7 +280,7 @@ func (i *improvement) compare() {
 	case order == 0 && i.best.isBefore(i.solution()):
 		return
 	}
-	i.Value, i.best = value, i.solution()
+	i.Value, i.best, i.Whole = value, i.solution(), i.wholeUnits()
 }
 
 // cannotWin reports whether what is at least as bad as that is no part of a better solution.
