@@ -3,8 +3,10 @@ package quartermaster
 import (
 	"context"
 	"slices"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
@@ -13,6 +15,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/placement"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
 // learn takes what the pod asks for into account, once for each pod. The node is the one that was chosen.
@@ -79,6 +82,10 @@ func (pl *Quartermaster) poolsOf(name string) []*inventory.NodePool {
 	return pl.state.Inventory.OnNode(node)
 }
 
+// seedTime is how long the first attempt may take to learn from the pods that are there: nobody is scheduled
+// meanwhile, and users choose the expressions of their claims. Pods that it does not suffice for are left out.
+const seedTime = 2 * time.Second
+
 // seedDemand has the pods count that are on nodes when the scheduler starts.
 func (pl *Quartermaster) seedDemand(ctx context.Context) {
 	pl.state.demand.Seed(func(found func(*v1.Pod, []placement.Ask)) {
@@ -87,15 +94,35 @@ func (pl *Quartermaster) seedDemand(ctx context.Context) {
 			klog.FromContext(ctx).Error(err, "Cannot learn from pods that exist what is likely to be asked for")
 			return
 		}
+		ctx, end := selector.WithBudget(ctx, selector.NewBudget(seedTime, 0)), time.Now().Add(seedTime)
 		for _, pod := range pods {
-			if pod.Spec.NodeName == "" || len(pod.Spec.ResourceClaims) == 0 {
+			claims := pl.claimsOfBound(pod)
+			if len(claims) == 0 {
 				continue
 			}
-			claims, err := pl.claims.Of(pod)
-			if err != nil || len(claims) == 0 {
-				continue
+			if time.Now().After(end) {
+				klog.FromContext(ctx).Info("Learning from pods that exist what is likely to be asked for takes long; some are left out")
+				return
 			}
 			found(pod, pl.solver.Prepare(claims).Asks(ctx, pl.poolsOf(pod.Spec.NodeName)))
 		}
 	})
+}
+
+// claimsOfBound returns the claims of a pod that is on a node, that for extended resources among them.
+func (pl *Quartermaster) claimsOfBound(pod *v1.Pod) []*resourceapi.ResourceClaim {
+	extended := pod.Status.ExtendedResourceClaimStatus
+	if pod.Spec.NodeName == "" || len(pod.Spec.ResourceClaims) == 0 && extended == nil {
+		return nil
+	}
+	claims, err := pl.claims.Of(pod)
+	if err != nil {
+		return nil
+	}
+	if extended != nil {
+		if made := pl.claims.Claim(pod.Namespace, extended.ResourceClaimName); made != nil {
+			claims = append(claims, made)
+		}
+	}
+	return claims
 }

@@ -223,3 +223,49 @@ func TestNobodyIsEvictedForAnAttemptOnTheBest(t *testing.T) {
 		require.Equal(t, []string{"p"}, p.evictor.asked, "now it is preemption's turn")
 	})
 }
+
+// TestSeedsFromPodsThatExist: those with claims, and those with extended resources for which a claim was made.
+func TestSeedsFromPodsThatExist(t *testing.T) {
+	t.Parallel()
+	bound := func(pod *v1.Pod) *v1.Pod {
+		pod.Spec.NodeName = "n0"
+		return pod
+	}
+	extended := bound(newPod("extended"))
+	extended.Status.ExtendedResourceClaimStatus = &v1.PodExtendedResourceClaimStatus{ResourceClaimName: "made"}
+	pod := newPod("p", uses("mine"))
+	objects := plus(roomyNodes(2, 1), gpus("a", 1).Allocated("n0", "gpu-0"), gpus("made", 1).Allocated("n0", "gpu-1"),
+		bound(newPod("with-claim", uses("a"))), extended, bound(newPod("without")), pod)
+	inCluster(t, objects, func(t *testing.T, f *fixture) {
+		require.Zero(t, f.pl.state.demand.Seen())
+		f.mustBegin(pod)
+		require.Equal(t, 2, f.pl.state.demand.Seen())
+	})
+}
+
+// TestFullNodesFirst: a pod that needs neither CPU nor memory goes where none is left: nobody else can use the devices.
+func TestFullNodesFirst(t *testing.T) {
+	t.Parallel()
+	objects := roomyNodes(4, 1)
+	for _, object := range objects {
+		node, is := object.(*v1.Node)
+		switch {
+		case is && node.Name == "n3":
+			node.Status.Allocatable = builder.Resources("cpu", "0", "memory", "0", "pods", "110")
+		case is && node.Name == "n1":
+			node.Status.Allocatable = builder.Resources("cpu", "2", "memory", "4Gi", "pods", "110")
+		}
+	}
+	for i := range 20 { // From these it is known that devices are wanted with CPU and memory.
+		name := fmt.Sprintf("old-%d", i)
+		pod := newPod(name, uses(name), builder.Container("c", "cpu", "2", "memory", "4Gi"))
+		pod.Spec.NodeName = "elsewhere"
+		objects = plus(objects, pod, gpus(name, 1).Obj())
+	}
+	pod := newPod("p", uses("mine"))
+	inCluster(t, plus(objects, pod), func(t *testing.T, f *fixture) {
+		result := f.schedule(pod)
+		require.Empty(t, result.phase, "%v", result.status)
+		require.Equal(t, "n3", result.node)
+	})
+}

@@ -73,13 +73,14 @@ func askOf(ctx context.Context, t *task.Task, r *task.Request, pools []*inventor
 	if r.All() {
 		ask.Count = 0
 	}
-	sharing, known := t.Settings().Features.ConsumableCapacity, false
+	sharing, known, pending := t.Settings().Features.ConsumableCapacity, false, false
 	for _, pool := range pools {
 		if pool.State != inventory.Complete || !r.All() && (known || !sharing) {
 			continue
 		}
 		selection, err := t.Settings().Evaluator.Select(ctx, pool, r.Wanted)
 		if err != nil {
+			pending = true
 			continue
 		}
 		for device := range selection.Matches.All() {
@@ -94,6 +95,9 @@ func askOf(ctx context.Context, t *task.Task, r *task.Request, pools []*inventor
 			}
 			known = true
 		}
+	}
+	if pending && (r.All() || !known) {
+		ask.Count = 0 // Nobody knows what it amounts to.
 	}
 	return ask
 }

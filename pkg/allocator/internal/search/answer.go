@@ -24,7 +24,8 @@ type NodeView struct {
 	// Objective is what plans are chosen by; nil means that the first one is taken.
 	Objective *objective.Objective
 	// Free is what the node has left for the pod, and Asked what the pod takes of that. The zero
-	// value of Free means that nobody knows, so that it limits nothing.
+	// value of Free means that nobody knows, so that it limits nothing. Less than nothing is left of a
+	// node that is overcommitted.
 	Free, Asked Resources
 	// CountWhole has it be counted how much a plan leaves whole. That is for people to read and decides
 	// nothing.
