@@ -6,7 +6,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
@@ -96,7 +95,7 @@ func (pl *Quartermaster) seedDemand(ctx context.Context) {
 		}
 		ctx, end := selector.WithBudget(ctx, selector.NewBudget(seedTime, 0)), time.Now().Add(seedTime)
 		for _, pod := range pods {
-			claims := pl.claimsOfBound(pod)
+			claims := pl.claims.OfBound(pod)
 			if len(claims) == 0 {
 				continue
 			}
@@ -107,22 +106,4 @@ func (pl *Quartermaster) seedDemand(ctx context.Context) {
 			found(pod, pl.solver.Prepare(claims).Asks(ctx, pl.poolsOf(pod.Spec.NodeName)))
 		}
 	})
-}
-
-// claimsOfBound returns the claims of a pod that is on a node, that for extended resources among them.
-func (pl *Quartermaster) claimsOfBound(pod *v1.Pod) []*resourceapi.ResourceClaim {
-	extended := pod.Status.ExtendedResourceClaimStatus
-	if pod.Spec.NodeName == "" || len(pod.Spec.ResourceClaims) == 0 && extended == nil {
-		return nil
-	}
-	claims, err := pl.claims.Of(pod)
-	if err != nil {
-		return nil
-	}
-	if extended != nil {
-		if made := pl.claims.Claim(pod.Namespace, extended.ResourceClaimName); made != nil {
-			claims = append(claims, made)
-		}
-	}
-	return claims
 }

@@ -33,7 +33,7 @@ type Judgement struct {
 	// Compared is how many solutions were compared, the first one included.
 	Compared int
 	// Whole is how many things of the node the plan leaves wholly free, and FirstFitWhole how many the
-	// first solution would, see room.wholeUnits. 0 unless the view has CountWhole.
+	// first solution would, see objective.Groups. 0 unless the view has CountWhole.
 	Whole, FirstFitWhole int
 }
 
@@ -81,7 +81,7 @@ func (s *Search) improve() (j Judgement, restore func()) {
 	i.best, i.Compared = first, 1
 	i.Value, _ = i.room.value()
 	i.FirstFit = i.Value
-	i.Whole = i.wholeUnits()
+	i.countWhole()
 	i.FirstFitWhole = i.Whole
 	i.undo()
 	if s.hasChoices() {
@@ -290,7 +290,14 @@ func (i *improvement) compare() {
 	case order == 0 && i.best.isBefore(i.solution()):
 		return
 	}
-	i.Value, i.best, i.Whole = value, i.solution(), i.wholeUnits()
+	i.Value, i.best = value, i.solution()
+	i.countWhole()
+}
+
+func (i *improvement) countWhole() {
+	if i.view.CountWhole {
+		i.Whole = i.room.groups.WholeUnits(&i.room.state)
+	}
 }
 
 // cannotWin reports whether what is at least as bad as that is no part of a better solution.
