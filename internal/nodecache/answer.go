@@ -155,6 +155,7 @@ func (a *Answer) withDevices() []int32 {
 
 // setStale has all nodes be rated again, the cheapest first.
 func (a *Answer) setStale() {
+	a.dropRated()
 	a.stale = append(slices.Clone(a.ranking), a.stale...)
 	a.ranking = a.ranking[:0]
 	for _, id := range a.stale {
@@ -162,8 +163,14 @@ func (a *Answer) setStale() {
 	}
 }
 
+// dropRated forgets that nodes are stale which were rated meanwhile, because something changed there.
+func (a *Answer) dropRated() {
+	a.stale = slices.DeleteFunc(a.stale, func(id int32) bool { return a.places[id].rated })
+}
+
 // nextStale returns the next nodes to be rated again.
 func (a *Answer) nextStale() []int32 {
+	a.dropRated()
 	n := min(staleAtOnce, len(a.stale))
 	next := a.stale[:n]
 	a.stale = a.stale[n:]

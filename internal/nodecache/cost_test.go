@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -170,6 +171,30 @@ func TestAnotherVersion(t *testing.T) {
 	a = p.ask(t, 1, 1)
 	require.Equal(t, []string{fmt.Sprintf("n%d", nodes-1)}, best(a, 1, 1))
 	require.Len(t, best(a, nodes, nodes), nodes)
+}
+
+// TestRatedMeanwhile: what changed after another version came, and was rated for that, is not rated once more, nor
+// remembered for that without end.
+func TestRatedMeanwhile(t *testing.T) {
+	const nodes = 1200
+	p := newPriced(nodes)
+	var looks atomic.Int64
+	p.index = nodecache.New(p.store, p.ledger, &p.rooms, func(name string) *v1.Node {
+		looks.Add(1)
+		return p.nodes[name]
+	})
+	p.ask(t, 1, 1)
+	for range 3 {
+		p.version++
+		p.ask(t, 1, 1)
+		for i := range nodes {
+			p.index.NodeChanged(fmt.Sprintf("n%d", i))
+		}
+		p.ask(t, 1, 1)
+		looks.Store(0)
+		require.Len(t, best(p.ask(t, 1, 1), nodes, nodes), nodes)
+		require.Zero(t, looks.Load())
+	}
 }
 
 // TestRankingIsThatOfAllCosts changes things at random and compares with sorting everything.

@@ -64,11 +64,12 @@ func Of(nodes []Node) []int64 {
 		if end := slices.IndexFunc(rest, func(n Node) bool { return n.Merit != rest[0].Merit }); end >= 0 {
 			same = end
 		}
-		bottom := int64(0)
+		best, bottom := top(rest[0].Merit, nodes[0].Merit), int64(0)
 		if same < len(rest) {
-			bottom = top(rest[same].Merit, nodes[0].Merit) + 1
+			// Of more merits than points, some have the same.
+			bottom = min(best, top(rest[same].Merit, nodes[0].Merit)+1)
 		}
-		scores = appendScores(scores, rest[:same], top(rest[0].Merit, nodes[0].Merit), bottom)
+		scores = appendScores(scores, rest[:same], best, bottom)
 	}
 	return scores
 }

@@ -152,3 +152,21 @@ func Unallocated(claims []*resourceapi.ResourceClaim) []*resourceapi.ResourceCla
 	}
 	return result
 }
+
+// OfBound returns the claims of a pod that is on a node, that for extended resources among them.
+func (c *Claims) OfBound(pod *v1.Pod) []*resourceapi.ResourceClaim {
+	extended := pod.Status.ExtendedResourceClaimStatus
+	if pod.Spec.NodeName == "" || len(pod.Spec.ResourceClaims) == 0 && extended == nil {
+		return nil
+	}
+	claims, err := c.Of(pod)
+	if err != nil {
+		return nil
+	}
+	if extended != nil {
+		if made := c.Claim(pod.Namespace, extended.ResourceClaimName); made != nil {
+			claims = append(claims, made)
+		}
+	}
+	return claims
+}

@@ -34,6 +34,12 @@ type Value = objective.Value
 // Resources are those of a node that are no devices.
 type Resources = search.Resources
 
+// Matched returns how many requests of the task have matching devices in the given pools, whoever holds these,
+// and how many there are. Of alternatives the first one counts.
+func (t *Task) Matched(ctx context.Context, pools []*inventory.NodePool) (matched, all int) {
+	return objective.Matched(ctx, (*task.Task)(t), pools)
+}
+
 // Asks returns what the task asks for in the words of a placement.Demand. What only devices can
 // tell (which part of one a share takes, how many all are) is looked up in the given pools, such as
 // those of the node that the pod is on. Of alternatives the first one counts; admin access, which

@@ -29,6 +29,9 @@ type Outcome struct {
 	// first one included.
 	Value, FirstFit Value
 	Compared        int
+	// With Site.CountWhole: how many devices of the node the plan leaves wholly free, and how many the
+	// solution that the search met first would. A device that is published in partitions is one.
+	Whole, FirstFitWhole int
 
 	found  bool
 	search *search.Search // for Reason, until Release
@@ -52,7 +55,8 @@ func outcomeOf(a search.Answer, err error) (*Outcome, error) {
 	}
 	return &Outcome{
 		Results: a.Results, Steps: a.Steps, TurnedBack: a.TurnedBack, GaveUp: a.GaveUp, CommonBudget: a.CommonBudget,
-		InvalidPools: a.InvalidPools, Value: a.Value, FirstFit: a.FirstFit, Compared: a.Compared, found: a.Found, search: a.Search,
+		InvalidPools: a.InvalidPools, Value: a.Value, FirstFit: a.FirstFit, Compared: a.Compared,
+		Whole: a.Whole, FirstFitWhole: a.FirstFitWhole, found: a.Found, search: a.Search,
 	}, nil
 }
 

@@ -43,6 +43,26 @@ func TestPartitionsLeaveGPUsWhole(t *testing.T) {
 	require.Regexp(t, `^r=h100-mig-node/gpu-5-mig-1g10gb-19-`, allChosen(c.best(t, nil, profile("1g.10gb", 1)))[0])
 }
 
+// TestSaysWhatIsKeptWhole: how many GPUs nobody has a part of afterwards, and how many that would be with
+// the solution that is met first.
+func TestSaysWhatIsKeptWhole(t *testing.T) {
+	counting := func(site *allocator.Site) { site.CountWhole = true }
+	c := migNode(t, "gpu-5-mig-3g40gb-9-0")
+	outcome := c.best(t, counting, profile("3g.40gb", 1))
+	require.Equal(t, []int{7, 6}, []int{outcome.Whole, outcome.FirstFitWhole})
+	outcome = c.best(t, counting, profile("7g.80gb", 1))
+	require.Equal(t, []int{6, 6}, []int{outcome.Whole, outcome.FirstFitWhole})
+	outcome = c.best(t, nil, profile("7g.80gb", 1))
+	require.Zero(t, outcome.Whole, "nobody wants to know")
+
+	// Devices that the node cannot use are not there for it.
+	plain := cluster{slices: []*b.SliceBuilder{
+		onNode("p", gpus(3)...), b.Slice("other").OnNode("other").InPool("other", 1, 1).Devices(gpus(5)...),
+	}}
+	outcome = plain.best(t, counting, claims(1)...)
+	require.Equal(t, []int{2, 2}, []int{outcome.Whole, outcome.FirstFitWhole})
+}
+
 // TestSharesFillDevices: a share goes to the device of which least is left, as long as it fits.
 func TestSharesFillDevices(t *testing.T) {
 	devices := gpus(3)
@@ -120,6 +140,9 @@ func TestAsks(t *testing.T) {
 	require.Equal(t, []placement.Ask{{Kind: placement.AnyDevice, Count: 1, Amount: 0.25}}, asks(b.Request("r", "gpu").Capacity("memory", "20Gi")))
 	require.Equal(t, []placement.Ask{{Kind: `device.driver == "gpu.example.com"`, Count: 4}}, asks(b.Request("r", "ours").All()))
 	require.Empty(t, asks(b.Request("r", "gpu").Admin()), "admin access takes nothing")
+	require.Empty(t, asks(b.Request("r", "gpu").Count(1<<40)), "no claim can have so many")
+	require.Empty(t, asks(b.Request("r", "gpu").Count(20), b.Request("s", "gpu").Count(20)), "nor so many together")
+	require.Len(t, asks(b.Request("r", "gpu").Count(16), b.Request("s", "gpu").Count(16)), 2)
 	require.Equal(t, []placement.Ask{{Kind: placement.AnyDevice, Count: 2}},
 		asks(b.FirstAvailable("r", b.Request("two", "gpu").Count(2), b.Request("one", "ours"))))
 }

@@ -65,6 +65,9 @@ const (
 	besideMatters = 0.1
 	// mostBeside bounds Demand.Beside: where there are few pods with devices so far, it says little.
 	mostBeside = 4
+	// maxText is how long the keys of the kinds that a pod asks for may be in all, in bytes. They are made of expressions, which
+	// users can make a hundred times as long, and are kept for as long as the pod is remembered.
+	maxText = 4096
 	// maxHalfLives is how far weights may be apart from the epoch before it is moved.
 	maxHalfLives = 256
 )
@@ -87,8 +90,15 @@ func NewHistogram(o Options) *Histogram {
 }
 
 // Add counts a pod that came at that time. Each pod is to be added once. In which order does not matter. Pods that ask for no
-// devices are ignored.
+// devices are ignored, and so are those for whose kinds there is no room.
 func (h *Histogram) Add(pod Pod, at time.Time) {
+	text := 0
+	for i := range pod.Asks {
+		text += len(pod.Asks[i].Kind)
+	}
+	if text > maxText {
+		return
+	}
 	pod, key := canonical(pod)
 	if len(pod.Asks) == 0 {
 		return

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand"
+	"strings"
 	"testing"
 	"time"
 )
@@ -167,5 +168,25 @@ func TestBesideIsBounded(t *testing.T) {
 		if d.Beside != step.want {
 			t.Errorf("Beside is %v for %v, expected %v", d.Beside, step.beside, step.want)
 		}
+	}
+}
+
+// Expressions are as long as users make them; what is remembered of them is not.
+func TestLongKindsAreNotRemembered(t *testing.T) {
+	h := NewHistogram(Options{})
+	for i := range 64 {
+		h.Add(pod("greedy", strings.Repeat("x", 300_000)+fmt.Sprint(i)), start)
+	}
+	size := 0
+	for _, namespace := range h.namespaces {
+		for key, e := range namespace {
+			size += len(key)
+			for _, a := range e.pod.Asks {
+				size += len(a.Kind)
+			}
+		}
+	}
+	if size > 1<<20 {
+		t.Errorf("64 pods are remembered with %d bytes", size)
 	}
 }

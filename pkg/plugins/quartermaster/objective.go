@@ -106,7 +106,10 @@ func (c *cycle) rate(ctx context.Context, task *allocator.Task, site allocator.S
 // free there without the pod.
 func (c *cycle) valued(site allocator.Site, room noderoom.Room) allocator.Site {
 	site.Objective = c.objective
-	site.Free = allocator.Resources{MilliCPU: max(0, room.MilliCPU), Memory: max(0, room.Memory) >> 20}
+	site.Free = allocator.Resources{MilliCPU: room.MilliCPU, Memory: room.Memory >> 20}
+	if site.Free == (allocator.Resources{}) && room.Pods > 0 {
+		site.Free.MilliCPU = -1 // It is known that nothing is left, unlike of a node that says nothing of itself.
+	}
 	site.Asked = allocator.Resources{MilliCPU: c.takes.MilliCPU, Memory: c.takes.Mebibytes()}
 	return site
 }

@@ -7,8 +7,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
@@ -98,18 +105,13 @@ func TestSaysWhatItChose(t *testing.T) {
 	t.Parallel()
 	pod := newPod("p", uses("mine"))
 	inCluster(t, plus(roomyNodes(3, 1), pod), func(t *testing.T, f *fixture) {
-		a := f.mustBegin(pod).filter()
-		a.best()
-		c, err := cycleOf(a.state)
-		require.NoError(t, err)
-		node, err := f.pl.nodes.Get("n1")
-		require.NoError(t, err)
-		outcome, err := c.task.Solve(f.ctx, f.pl.valuedView(c, node))
-		require.NoError(t, err)
 		logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(4)))
-		c.tell(logger, "n1", outcome)
+		f.ctx = klog.NewContext(f.ctx, logger)
+		result := f.schedule(pod)
+		require.Equal(t, "n1", result.node, "%v", result.status)
 		said := logger.GetSink().(ktesting.Underlier).GetBuffer().String()
-		for _, part := range []string{"Chose devices", `node="n1"`, "gpu.example.com/n1/gpu-1", `strategy="leastFragmentation"`, "value=", "runnerUp="} {
+		for _, part := range []string{"Chose devices", `node="n1"`, "gpu.example.com/n1/gpu-1", `strategy="leastFragmentation"`, "value=", "runnerUp=",
+			"keptWhole=0", "firstSolutionKeepsWhole=0"} {
 			require.Contains(t, said, part)
 		}
 	})
@@ -127,5 +129,143 @@ func TestLearnsOncePerPod(t *testing.T) {
 			require.Equal(t, "Filter", f.schedule(pod).phase)
 		}
 		require.Equal(t, before+1, f.pl.state.demand.Seen())
+	})
+}
+
+// TestWhatNoNodeHasIsNotLearnt: of a pod that fits nowhere it counts what it asks for, unless no node would do if
+// nobody else was there.
+func TestWhatNoNodeHasIsNotLearnt(t *testing.T) {
+	t.Parallel()
+	inCluster(t, plus(roomyNodes(2, 1), gpus("many", 3).Obj(), gpus("more", 3).Obj()), func(t *testing.T, f *fixture) {
+		before := f.pl.state.demand.Seen()
+		greedy := newPod("greedy", uses("many"), builder.Container("c", "cpu", "1M"))
+		large := newPod("large", uses("more"), builder.Container("c", "cpu", "8", "memory", "16Gi"))
+		f.create(greedy)
+		f.create(large)
+		f.settle()
+		require.Equal(t, "Filter", f.schedule(greedy).phase)
+		require.Equal(t, before, f.pl.state.demand.Seen())
+		require.Equal(t, "Filter", f.schedule(large).phase)
+		require.Equal(t, before+1, f.pl.state.demand.Seen())
+	})
+}
+
+// TestLearnsFromDevicesThatMatch: which part of a device a pod asks for that fits nowhere is looked up where there
+// are such devices.
+func TestLearnsFromDevicesThatMatch(t *testing.T) {
+	t.Parallel()
+	objects := plus(gpuNodes(1), builder.Class("nic", `device.driver == "nic.example.com"`))
+	for i := range 12 {
+		node := fmt.Sprintf("n%02d", i)
+		slice := builder.NodeSlice(node, builder.NumberedDevices("gpu", 1)...)
+		if i == 7 {
+			slice = builder.NodeSlice(node, builder.Device("nic-0").Shared().Capacity("bandwidth", "100")).OfDriver("nic.example.com")
+		}
+		roomy := builder.Node(node)
+		roomy.Status.Allocatable = builder.Resources("cpu", "8", "memory", "16Gi", "pods", "110")
+		objects = plus(objects, roomy, slice.Obj())
+	}
+	claim := func(name, amount string) *resourceapi.ResourceClaim {
+		return builder.Claim(name, builder.Request("r", "nic").Capacity("bandwidth", amount)).Obj()
+	}
+	held := claim("held", "90")
+	held.Status.Allocation = builder.Claim("", builder.Request("r", "nic")).Allocated("n07", "nic-0").Status.Allocation
+	held.Status.Allocation.Devices.Results[0].Driver = "nic.example.com"
+	held.Status.Allocation.Devices.Results[0].ShareID = ptr.To(types.UID("share"))
+	held.Status.Allocation.Devices.Results[0].ConsumedCapacity = map[resourceapi.QualifiedName]resource.Quantity{"bandwidth": resource.MustParse("90")}
+	inCluster(t, plus(objects, held), func(t *testing.T, f *fixture) {
+		for i := range 20 {
+			name := fmt.Sprintf("p%d", i)
+			pod := newPod(name, uses(name))
+			f.create(claim(name, "25"))
+			f.create(pod)
+			f.settle()
+			require.Equal(t, "Filter", f.schedule(pod).phase)
+		}
+		for _, shape := range f.pl.state.demand.Demand().Shapes {
+			if request := shape.Requests[0]; request.Kind != 0 {
+				require.InDelta(t, 0.25, request.Amount, 1e-9)
+			}
+		}
+		require.Len(t, f.pl.state.demand.Demand().Shapes, 2)
+	})
+}
+
+// TestNobodyIsEvictedForAnAttemptOnTheBest: if the best nodes will not do for another plugin, whether others will is
+// found out by an attempt on all of them. What such an attempt comes to, preemption may hear.
+func TestNobodyIsEvictedForAnAttemptOnTheBest(t *testing.T) {
+	t.Parallel()
+	objects := roomyNodes(150, 77)
+	for i := range 147 {
+		if i != 77 {
+			objects = plus(objects, gpus(fmt.Sprintf("c-%d", i), 2).Allocated(fmt.Sprintf("n%d", i), "gpu-0", "gpu-1"))
+		}
+	}
+	pod := newPod("p", uses("mine"))
+	inCluster(t, plus(objects, pod), func(t *testing.T, f *fixture) {
+		p := newFullProfile(f, Name, "Evictor")
+		p.preFilter(f, pod)
+		state, named := p.preFilter(f, pod)
+		require.ElementsMatch(t, []string{"n77", "n147", "n148", "n149"}, named)
+		// Others reject all of these, and there is nothing on the rest.
+		before := len(f.activator.names())
+		statuses := framework.NewDefaultNodeToStatus()
+		_, status := p.framework.RunPostFilterPlugins(f.ctx, state, pod, statuses)
+		require.True(t, status.IsSuccess(), "%v", status)
+		require.Contains(t, status.Message(), "looking again")
+		require.Empty(t, p.evictor.asked)
+		require.Greater(t, len(f.activator.names()), before)
+
+		state, named = p.preFilter(f, pod)
+		require.Nil(t, named)
+		_, status = p.framework.RunPostFilterPlugins(f.ctx, state, pod, statuses)
+		require.Equal(t, fwk.Unschedulable, status.Code())
+		require.Equal(t, []string{"p"}, p.evictor.asked, "now it is preemption's turn")
+	})
+}
+
+// TestSeedsFromPodsThatExist: those with claims, and those with extended resources for which a claim was made.
+func TestSeedsFromPodsThatExist(t *testing.T) {
+	t.Parallel()
+	bound := func(pod *v1.Pod) *v1.Pod {
+		pod.Spec.NodeName = "n0"
+		return pod
+	}
+	extended := bound(newPod("extended"))
+	extended.Status.ExtendedResourceClaimStatus = &v1.PodExtendedResourceClaimStatus{ResourceClaimName: "made"}
+	pod := newPod("p", uses("mine"))
+	objects := plus(roomyNodes(2, 1), gpus("a", 1).Allocated("n0", "gpu-0"), gpus("made", 1).Allocated("n0", "gpu-1"),
+		bound(newPod("with-claim", uses("a"))), extended, bound(newPod("without")), pod)
+	inCluster(t, objects, func(t *testing.T, f *fixture) {
+		require.Zero(t, f.pl.state.demand.Seen())
+		f.mustBegin(pod)
+		require.Equal(t, 2, f.pl.state.demand.Seen())
+	})
+}
+
+// TestFullNodesFirst: a pod that needs neither CPU nor memory goes where none is left: nobody else can use the devices.
+func TestFullNodesFirst(t *testing.T) {
+	t.Parallel()
+	objects := roomyNodes(4, 1)
+	for _, object := range objects {
+		node, is := object.(*v1.Node)
+		switch {
+		case is && node.Name == "n3":
+			node.Status.Allocatable = builder.Resources("cpu", "0", "memory", "0", "pods", "110")
+		case is && node.Name == "n1":
+			node.Status.Allocatable = builder.Resources("cpu", "2", "memory", "4Gi", "pods", "110")
+		}
+	}
+	for i := range 20 { // From these it is known that devices are wanted with CPU and memory.
+		name := fmt.Sprintf("old-%d", i)
+		pod := newPod(name, uses(name), builder.Container("c", "cpu", "2", "memory", "4Gi"))
+		pod.Spec.NodeName = "elsewhere"
+		objects = plus(objects, pod, gpus(name, 1).Obj())
+	}
+	pod := newPod("p", uses("mine"))
+	inCluster(t, plus(objects, pod), func(t *testing.T, f *fixture) {
+		result := f.schedule(pod)
+		require.Empty(t, result.phase, "%v", result.status)
+		require.Equal(t, "n3", result.node)
 	})
 }

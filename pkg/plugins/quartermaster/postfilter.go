@@ -31,12 +31,14 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
 	pl.learnRejected(ctx, c, pod)
-	if c.narrowedTo != nil && pl.narrowing.JudgeOthers(ctx, cs, pod, c.narrowedTo, statuses) {
-		c.pod.LookEverywhere()
-		pl.handle.Activate(klog.FromContext(ctx), map[string]*v1.Pod{pod.Namespace + "/" + pod.Name: pod})
-		if c.narrowedToBest {
-			return nil, fwk.NewStatus(fwk.Success, "the nodes where the devices are needed the least will not do, but others may; looking again")
-		}
+	switch {
+	case c.narrowedToBest:
+		// That others will not do either is for an attempt on all nodes to find out. Whoever rejects them
+		// has to be among the plugins that rejected the pod, or no event of theirs would wake it.
+		pl.lookEverywhere(ctx, c, pod)
+		return nil, fwk.NewStatus(fwk.Success, "the nodes where the devices are needed the least will not do, but others may; looking again")
+	case c.narrowedTo != nil && pl.narrowing.JudgeOthers(ctx, cs, pod, c.narrowedTo, statuses):
+		pl.lookEverywhere(ctx, c, pod)
 		return nil, fwk.NewStatus(fwk.Success, "devices became free meanwhile; looking again")
 	}
 	for _, podClaim := range c.claims {
@@ -69,6 +71,12 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 		return nil, fwk.NewStatus(fwk.Success, pl.takeover.Message("a claim"))
 	}
 	return nil, fwk.NewStatus(fwk.Unschedulable)
+}
+
+// lookEverywhere has the pod tried again at once, on all nodes.
+func (pl *Quartermaster) lookEverywhere(ctx context.Context, c *cycle, pod *v1.Pod) {
+	c.pod.LookEverywhere()
+	pl.handle.Activate(klog.FromContext(ctx), map[string]*v1.Pod{pod.Namespace + "/" + pod.Name: pod})
 }
 
 // free deallocates a claim that nobody but the consumer may use.

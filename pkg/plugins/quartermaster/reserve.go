@@ -97,7 +97,9 @@ func (pl *Quartermaster) plan(ctx context.Context, c *cycle, nodeName string) ([
 	if err != nil {
 		return nil, failed(fmt.Errorf("look for devices on node %s: %w", nodeName, err))
 	}
-	outcome, err := c.task.Solve(pl.searchContext(ctx, c), pl.valuedView(c, node))
+	site := pl.valuedView(c, node)
+	site.CountWhole = klog.FromContext(ctx).V(4).Enabled() // Only c.tell wants to know.
+	outcome, err := c.task.Solve(pl.searchContext(ctx, c), site)
 	switch {
 	case isFilterTimeout(ctx, err):
 		return nil, failed(fmt.Errorf("look for devices on node %s: given up after %s (filterTimeout), trying again: %w", nodeName, pl.args.FilterTimeout.Duration, err))

@@ -145,7 +145,8 @@ func (c *cycle) tell(logger klog.Logger, node string, outcome *allocator.Outcome
 	}
 	details := []any{
 		"node", klog.KRef("", node), "devices", devices, "strategy", string(c.strategy), "demandVersion", c.objective.Demand.Version,
-		"value", outcome.Value.String(), "firstSolution", outcome.FirstFit.String(), "compared", outcome.Compared, "nodesScored", len(c.ranking),
+		"value", outcome.Value.String(), "firstSolution", outcome.FirstFit.String(), "compared", outcome.Compared,
+		"keptWhole", outcome.Whole, "firstSolutionKeepsWhole", outcome.FirstFitWhole, "nodesScored", len(c.ranking),
 	}
 	if other := slices.IndexFunc(c.ranking, func(n nodescore.Node) bool { return n.Name != node }); other >= 0 {
 		details = append(details, "runnerUp", klog.KRef("", c.ranking[other].Name), "runnerUpValue", c.ranking[other].Value.String())

@@ -140,7 +140,7 @@ func newNearOurs() *nearOurs {
 func (o *nearOurs) saw(w *nearWorld, ask int) {
 	o.now = o.now.Add(time.Second)
 	o.history.Add(placement.Pod{Namespace: "default", Asks: w.tasks[ask].Asks(context.Background(), w.nodes[0].site.Pools)}, o.now)
-	if d := o.history.Demand(o.now); o.objective == nil || o.objective.Demand != d {
+	if d := o.history.Demand(o.now, 0); o.objective == nil || o.objective.Demand != d {
 		o.objective = &allocator.Objective{Demand: d, Closeness: w.levels[:]}
 	}
 }

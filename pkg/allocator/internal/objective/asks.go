@@ -2,6 +2,8 @@ package objective
 
 import (
 	"context"
+	"iter"
+	"slices"
 
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
@@ -9,23 +11,57 @@ import (
 )
 
 // Asks returns what a task asks for as a demand has it, see allocator.Task. What cannot be judged,
-// or not yet, is left out.
+// or not yet, is left out, and so is a claim for more devices than a claim can have: no scheduler
+// will ever grant it.
 func Asks(ctx context.Context, t *task.Task, pools []*inventory.NodePool) (asks []Ask) {
 	for _, c := range t.Claims() {
-		for slot := range c.Slots {
-			if len(c.Slots[slot].Alternatives) == 0 || c.Slots[slot].Err != nil {
-				continue
+		first, left := len(asks), c.Most
+		for r := range judged(c) {
+			ask := askOf(ctx, t, r, pools)
+			if ask.Count > left {
+				asks = asks[:first]
+				break
 			}
-			r := c.Slots[slot].Alternatives[0]
-			if r.Err != nil || r.Admin {
-				continue
-			}
-			if ask := askOf(ctx, t, r, pools); ask.Count > 0 {
-				asks = append(asks, ask)
+			if ask.Count > 0 {
+				asks, left = append(asks, ask), left-ask.Count
 			}
 		}
 	}
 	return asks
+}
+
+// judged yields the first alternative of each request of a claim that can be judged. Admin access
+// takes nothing from anybody.
+func judged(c *task.Claim) iter.Seq[*task.Request] {
+	return func(yield func(*task.Request) bool) {
+		for slot := range c.Slots {
+			if len(c.Slots[slot].Alternatives) == 0 || c.Slots[slot].Err != nil {
+				continue
+			}
+			if r := c.Slots[slot].Alternatives[0]; r.Err == nil && !r.Admin && !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+// Matched returns how many requests of a task have matching devices in some pools, and how many there are.
+func Matched(ctx context.Context, t *task.Task, pools []*inventory.NodePool) (matched, all int) {
+	for _, c := range t.Claims() {
+		for r := range judged(c) {
+			all++
+			if slices.ContainsFunc(pools, func(pool *inventory.NodePool) bool {
+				if pool.State != inventory.Complete {
+					return false
+				}
+				selection, err := t.Settings().Evaluator.Select(ctx, pool, r.Wanted)
+				return err == nil && selection.Matches.Intersects(pool.Reachable)
+			}) {
+				matched++
+			}
+		}
+	}
+	return matched, all
 }
 
 // askOf takes the amount of a share from the first device that matches.
@@ -37,13 +73,14 @@ func askOf(ctx context.Context, t *task.Task, r *task.Request, pools []*inventor
 	if r.All() {
 		ask.Count = 0
 	}
-	sharing, known := t.Settings().Features.ConsumableCapacity, false
+	sharing, known, pending := t.Settings().Features.ConsumableCapacity, false, false
 	for _, pool := range pools {
 		if pool.State != inventory.Complete || !r.All() && (known || !sharing) {
 			continue
 		}
 		selection, err := t.Settings().Evaluator.Select(ctx, pool, r.Wanted)
 		if err != nil {
+			pending = true
 			continue
 		}
 		for device := range selection.Matches.All() {
@@ -58,6 +95,9 @@ func askOf(ctx context.Context, t *task.Task, r *task.Request, pools []*inventor
 			}
 			known = true
 		}
+	}
+	if pending && (r.All() || !known) {
+		ask.Count = 0 // Nobody knows what it amounts to.
 	}
 	return ask
 }

@@ -114,6 +114,18 @@ func (g *Groups) Change(unit int32, whole bool) {
 	}
 }
 
+// WholeUnits is how many units are wholly free. Those that the node cannot use do not count.
+func (g *Groups) WholeUnits(state *State) (whole int) {
+	counted := make(map[int32]bool)
+	for i := range state.Devices {
+		if d := &state.Devices[i]; d.Size > 0 && !counted[d.Unit] && g.busy[d.Unit] == 0 {
+			counted[d.Unit] = true
+			whole++
+		}
+	}
+	return whole
+}
+
 func (g *Groups) changeUnit(unit int32, by int) {
 	for i := range g.levels {
 		l := &g.levels[i]

@@ -24,8 +24,12 @@ type NodeView struct {
 	// Objective is what plans are chosen by; nil means that the first one is taken.
 	Objective *objective.Objective
 	// Free is what the node has left for the pod, and Asked what the pod takes of that. The zero
-	// value of Free means that nobody knows, so that it limits nothing.
+	// value of Free means that nobody knows, so that it limits nothing. Less than nothing is left of a
+	// node that is overcommitted.
 	Free, Asked Resources
+	// CountWhole has it be counted how much a plan leaves whole. That is for people to read and decides
+	// nothing.
+	CountWhole bool
 }
 
 // Resources are those of a node that are no devices.
@@ -109,7 +113,7 @@ func (s *Search) plan(results resultsOf) ([]resourceapi.AllocationResult, Judgem
 	made, err := results(s)
 	if err != nil {
 		restore()
-		judgement.Value = judgement.FirstFit
+		judgement.Value, judgement.Whole = judgement.FirstFit, judgement.FirstFitWhole
 		made, err = results(s)
 	}
 	return made, judgement, err

@@ -13,11 +13,17 @@ const (
 	// solution than the first. Most nodes have few choices that differ; where there are many, the
 	// first ones tried are the best.
 	improvementSteps = 256
+	// Where there are many devices, each of these takes longer, and there are fewer: as many as have
+	// mostAssessed devices looked at in all, but fewestSteps in any case.
+	mostAssessed = improvementSteps * 512
+	fewestSteps  = 16
 	// triesPerStep is how many devices may be tried for each of these.
 	triesPerStep = 4
 	// closePerTry is how many devices can be looked at for how close they are, in the time that it
 	// takes to try one.
 	closePerTry = 16
+	// joinedPerTry is how many devices can be joined with others that are alike in that time.
+	joinedPerTry = 256
 )
 
 // Judgement is what an objective says of a plan. Without an objective it is zero.
@@ -26,6 +32,9 @@ type Judgement struct {
 	Value, FirstFit objective.Value
 	// Compared is how many solutions were compared, the first one included.
 	Compared int
+	// Whole is how many things of the node the plan leaves wholly free, and FirstFitWhole how many the
+	// first solution would, see objective.Groups. 0 unless the view has CountWhole.
+	Whole, FirstFitWhole int
 }
 
 // improvement looks for the best solution, once there is one. It is another depth-first search with
@@ -35,10 +44,10 @@ type Judgement struct {
 type improvement struct {
 	*Search
 	room *room
-	// steps are those taken, limit how many there may be, and tries the devices tried. When they
-	// are used up it has ended.
-	steps, tries, limit int
-	ended               bool
+	// steps are those taken, tries the devices tried, and limit and mostTries how many there may be.
+	// When they are used up it has ended.
+	steps, tries, limit, mostTries int
+	ended                          bool
 	// stuck is set when devices ran out for some request: from then on it is asked first whether
 	// there can be enough.
 	stuck bool
@@ -53,12 +62,16 @@ type improvement struct {
 func (s *Search) improve() (j Judgement, restore func()) {
 	i := improvement{Search: s, room: &s.memory.room}
 	i.limit = min(improvementSteps, s.allowance.Own(s.steps+s.prospects.cost()))
+	i.mostTries = i.limit * triesPerStep
 	first, placed := s.solution(), s.placements()
 	restore = func() { s.placed = placed }
 	s.clear()
 	s.classes.reset(len(s.pools))
 	i.room.start(s)
 	defer i.room.release()
+	if effort := len(i.room.state.Devices) * i.room.objective.Effort(); effort > 0 {
+		i.limit = min(i.limit, max(fewestSteps, mostAssessed/effort))
+	}
 	s.judging = i.room
 	defer func() { s.judging = nil }()
 	if !i.replay(first) {
@@ -68,6 +81,8 @@ func (s *Search) improve() (j Judgement, restore func()) {
 	i.best, i.Compared = first, 1
 	i.Value, _ = i.room.value()
 	i.FirstFit = i.Value
+	i.countWhole()
+	i.FirstFitWhole = i.Whole
 	i.undo()
 	if s.hasChoices() {
 		i.claim(0)
@@ -76,7 +91,7 @@ func (s *Search) improve() (j Judgement, restore func()) {
 	// are not known.
 	if !s.put(s.inOrder(i.best)) && !s.put(i.best) {
 		restore()
-		i.Value = i.FirstFit
+		i.Value, i.Whole = i.FirstFit, i.FirstFitWhole
 	}
 	return i.Judgement, restore
 }
@@ -104,7 +119,7 @@ func (i *improvement) step() bool {
 // try counts devices that are tried.
 func (i *improvement) try(devices int) {
 	i.tries += devices
-	i.ended = i.ended || i.tries > i.limit*triesPerStep
+	i.ended = i.ended || i.tries > i.mostTries
 }
 
 // take places a device if that is possible.
@@ -214,7 +229,7 @@ func (i *improvement) devicesFrom(r *task.Request, slot, missing int, list []loc
 		return
 	}
 	choices := i.closeEnough(r, i.choicesFrom(list))
-	i.try(1 + len(choices)/closePerTry)
+	i.try(1 + len(choices)/closePerTry + len(list)/joinedPerTry)
 	if missing == 1 && i.isLast(r.Claim, slot) {
 		i.finish(r, choices)
 		return
@@ -276,6 +291,13 @@ func (i *improvement) compare() {
 		return
 	}
 	i.Value, i.best = value, i.solution()
+	i.countWhole()
+}
+
+func (i *improvement) countWhole() {
+	if i.view.CountWhole {
+		i.Whole = i.room.groups.WholeUnits(&i.room.state)
+	}
 }
 
 // cannotWin reports whether what is at least as bad as that is no part of a better solution.
@@ -302,14 +324,32 @@ type choice struct {
 // choicesFrom joins devices that are alike. The order stays that of the list.
 func (i *improvement) choicesFrom(list []location) []choice {
 	choices := make([]choice, 0, len(list))
-	for n, at := range list {
-		k := slices.IndexFunc(choices, func(c choice) bool { return i.alike(c.alike[0], at) })
-		if k < 0 {
+	if !i.interchangeable() {
+		for n := range list {
 			choices = append(choices, choice{alike: list[n : n+1 : n+1]})
+		}
+		return choices
+	}
+	// By class: the last choice of that class plus 1, and for each choice the one before, likewise.
+	// Only these can be alike, and of thousands of devices most can be in classes of their own.
+	last, before := i.memory.last[:0], i.memory.before[:0]
+	for n, at := range list {
+		class := i.classNumber(at)
+		for len(last) <= class {
+			last = append(last, 0)
+		}
+		k := last[class] - 1
+		for k >= 0 && !i.alike(choices[k].alike[0], at) {
+			k = before[k] - 1
+		}
+		if k < 0 {
+			choices, before = append(choices, choice{alike: list[n : n+1 : n+1]}), append(before, last[class])
+			last[class] = len(choices)
 			continue
 		}
 		choices[k].alike = append(choices[k].alike, at)
 	}
+	i.memory.last, i.memory.before = last, before
 	return choices
 }
 

@@ -22,7 +22,9 @@ type memory struct {
 	demands []demand
 	key     []byte
 	members []uint64
-	room    room
+	// For improvement.choicesFrom.
+	last, before []int
+	room         room
 }
 
 // takeSearch returns a search without any traces of its last use.
