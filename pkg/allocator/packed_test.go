@@ -3,6 +3,8 @@ package allocator_test
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,11 +19,11 @@ import (
 // migNode is the node of eight H100 that a real driver publishes.
 func migNode(t *testing.T, held ...string) cluster {
 	t.Helper()
-	var slices []*b.SliceBuilder
+	var list []*b.SliceBuilder
 	for _, published := range slicesFrom("h100-mig-node.json") {
-		slices = append(slices, b.Slice("").Modify(func(s *resourceapi.ResourceSlice) { published.DeepCopyInto(s) }))
+		list = append(list, b.Slice("").Modify(func(s *resourceapi.ResourceSlice) { published.DeepCopyInto(s) }))
 	}
-	c := cluster{slices: slices, node: b.Node("h100-mig-node"), classes: []*resourceapi.DeviceClass{b.Class("mig", isMIG)}}
+	c := cluster{slices: list, node: b.Node("h100-mig-node"), classes: []*resourceapi.DeviceClass{b.Class("mig", isMIG)}}
 	for i, device := range held {
 		claim := b.Claim(fmt.Sprintf("held-%d", i), b.Request("gpu", "mig")).Allocated("h100-mig-node", device)
 		claim.Status.Allocation.Devices.Results[0].Driver = "gpu.nvidia.com"
@@ -61,6 +63,46 @@ func TestSaysWhatIsKeptWhole(t *testing.T) {
 	}}
 	outcome = plain.best(t, counting, claims(1)...)
 	require.Equal(t, []int{2, 2}, []int{outcome.Whole, outcome.FirstFitWhole})
+}
+
+// TestPartitionsGoWhereMostHold: of two GPUs of which as much is left, and cut in the same way, a partition goes to the one that
+// more have a part of: the other one is sooner whole again. So does all that one pod asks for.
+func TestPartitionsGoWhereMostHold(t *testing.T) {
+	node := func(ofOthers []string, held ...[]string) (c cluster) {
+		counters, slice := b.Slice("counters").InPool("p", 1, 2).OnNode("n"), b.Slice("devices").InPool("p", 1, 2).OnNode("n")
+		for i := range held {
+			gpu := fmt.Sprint("gpu-", i)
+			counters.Counters(gpu, "slices", "8")
+			size := func(name string) string { size, _, _ := strings.Cut(name, "-"); return size }
+			for _, name := range []string{"8", "4", "2", "2-b", "1", "1-b", "1-c"} {
+				slice.Devices(b.Device(gpu+"-"+name).Consumes(gpu, "slices", size(name)).Attr("size", size(name)))
+			}
+			if ofOthers == nil {
+				for _, name := range held[i] {
+					slice.Devices(b.Device(gpu+"-"+name).Consumes(gpu, "slices", size(name)))
+				}
+			}
+			for _, name := range ofOthers { // A feature is off that they need.
+				slice.Devices(b.Device(gpu+"-"+name).Consumes(gpu, "slices", size(name)).BindingCondition("ready"))
+			}
+			for _, name := range held[i] {
+				c.held = append(c.held, heldBy(gpu+"-"+name, "p", gpu+"-"+name))
+			}
+		}
+		c.slices = []*b.SliceBuilder{counters, slice}
+		return c
+	}
+	ask := func(name string, count int64) *b.ClaimBuilder {
+		return b.Claim(name, b.Request("r", "gpu").Where(`device.attributes["gpu.example.com"].size == "1"`).Count(count))
+	}
+	one, three := []string{"4-held"}, []string{"2-held", "1-held", "1-held-too"}
+	for _, ofOthers := range [][]string{nil, slices.Concat(one, three)} {
+		require.Equal(t, []string{"r=p/gpu-0-1"}, allChosen(node(ofOthers, three, one).best(t, nil, ask("c", 1))))
+		c := node(ofOthers, one, three)
+		require.Equal(t, []string{"r=p/gpu-1-1"}, allChosen(c.best(t, nil, ask("c", 1))))
+		require.Equal(t, []string{"r=p/gpu-1-1", "r=p/gpu-1-1-b"}, allChosen(c.best(t, nil, ask("c", 2))))
+		require.Equal(t, []string{"r=p/gpu-1-1", "r=p/gpu-1-1-b"}, allChosen(c.best(t, nil, ask("c", 1), ask("d", 1))))
+	}
 }
 
 // TestSharesFillDevices: a share goes to the device of which least is left, as long as it fits.

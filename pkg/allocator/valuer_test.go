@@ -2,6 +2,7 @@ package allocator_test
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -24,6 +25,8 @@ type valuer struct {
 	objective *allocator.Objective
 	// published is what is known of the devices whatever is used of them.
 	published []placement.Device
+	// takes is by the position of a device, plus 1: a place has the position of the first device that takes it.
+	takes []uint64
 }
 
 func newValuer(t *testing.T, s scenario, celCache *cel.Cache, o *allocator.Objective) *valuer {
@@ -31,7 +34,52 @@ func newValuer(t *testing.T, s scenario, celCache *cel.Cache, o *allocator.Objec
 	for i, d := range v.devices {
 		v.published = append(v.published, placement.Device{Kinds: v.kinds(d), Unit: v.unit(i), Size: v.size(d)})
 	}
+	v.takes = make([]uint64, len(v.devices)+1)
+	names := map[int32][]string{} // by unit: the bits
+	taken := map[string]int32{}
+	for i, d := range v.devices {
+		unit, parts, key := v.published[i].Unit, uint64(0), ""
+		for _, name := range v.partsOf(d) {
+			if !slices.Contains(names[unit], name) {
+				names[unit] = append(names[unit], name)
+			}
+			parts |= 1 << slices.Index(names[unit], name)
+		}
+		if parts == 0 {
+			continue
+		}
+		if key = fmt.Sprint(unit, parts); taken[key] == 0 {
+			taken[key] = int32(i + 1)
+			v.takes[i+1] = parts
+		}
+		v.published[i].Place = taken[key]
+	}
 	return v
+}
+
+// partsOf are the counters that a device draws, and that no device draws a part of.
+func (v *valuer) partsOf(d device) (names []string) {
+	if !v.features.PartitionableDevices {
+		return nil
+	}
+	here, all := v.slicesOf(d)
+	published := countersIn(all)
+	for _, consumption := range d.ConsumesCounters {
+		for name, drawn := range consumption.Counters {
+			counter := published[consumption.CounterSet][name]
+			partly := slices.ContainsFunc(devicesIn(here), func(other device) bool {
+				return slices.ContainsFunc(other.ConsumesCounters, func(c resourceapi.DeviceCounterConsumption) bool {
+					amount, draws := c.Counters[name]
+					return draws && c.CounterSet == consumption.CounterSet && amount.Value.Sign() > 0 && amount.Value.Cmp(counter) < 0
+				})
+			})
+			if drawn.Value.Sign() > 0 && counter.Sign() > 0 && !partly {
+				names = append(names, consumption.CounterSet+"/"+name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // best goes through all solutions with the alternatives of the first one.
@@ -180,6 +228,14 @@ func (v *valuer) room(chosen []choice, free allocator.Resources) knownRoom {
 		known := v.published[i]
 		known.Free, room.whole[i] = v.free(d, known.Size, chosen)
 		room.state.Devices = append(room.state.Devices, known)
+	}
+	room.state.Takes = v.takes
+	room.state.Holders = make([]int32, len(v.devices)) // By unit, which are positions here.
+	for i, d := range v.devices {
+		mine := func(c choice) bool { return !c.wish.admin && c.id() == d.id() }
+		if v.inUse(d) || slices.ContainsFunc(chosen, mine) {
+			room.state.Holders[v.published[i].Unit]++
+		}
 	}
 	return room
 }

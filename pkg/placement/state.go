@@ -16,6 +16,11 @@ type State struct {
 	Memory int64
 	// Devices are in the order of their drivers. Those that are held are among them.
 	Devices []Device
+	// Holders is by unit, see Device: how many hold a part of it. The fewer there are, the sooner it may be wholly free. It says
+	// nothing of units that consist of one device, and may be short: none is known then.
+	Holders []int32
+	// Takes is by place, see Device: which parts of its unit it consists of, as bits. Takes[0] is not used.
+	Takes []uint64
 }
 
 // Device is a device, whether it is free or not. Sizes are in whole devices: the largest device of a sort has size 1, a partition
@@ -26,14 +31,23 @@ type Device struct {
 	// Unit tells what the device was cut out of: a GPU and all its partitions have the same unit, a plain device has one of its own.
 	// The units of a state are numbered from 0.
 	Unit int32
+	// Place is the same number for devices that take the same part of a unit: only one of them can be had, whatever it is called. 0
+	// is not known. The places of a state are numbered from 1.
+	Place int32
 	// Size is what the device is worth when it is free, more than 0 and at most 1.
 	Size float64
 	// Free is what can be had of Size now. It is Size or 0 for a device that has at most one holder, 0 also if counters do not
 	// suffice, and what is left of the scarcest capacity of a device that allows multiple allocations.
 	Free float64
-	// Soon is the chance, from 0 to 1, that what the device was cut out of is wholly free before long if nobody else gets a part
-	// of it. Half for each holder is a good guess.
-	Soon float64
+}
+
+// Hold says that somebody has a part of a unit more, or that one less has.
+func (s *State) Hold(unit int32, more bool) {
+	if more {
+		s.Holders[unit]++
+	} else {
+		s.Holders[unit]--
+	}
 }
 
 // Demand is what is likely to be asked for. It does not change: another demand has a higher version.

@@ -1,11 +1,14 @@
 package placement
 
+import "math/bits"
+
 // unit is what partitions were cut out of.
 type unit struct {
 	devices int
 	size    float64 // of the largest device
 	free    float64 // of the one of which most is free
-	soon    float64
+	takes   uint64  // parts that its devices consist of
+	reached uint64  // those of devices that can be had
 }
 
 // inUnits returns what is free in all, each unit with the most that can be had of it at once, and how many units are intact. Those that
@@ -26,7 +29,9 @@ func (scratch *Scratch) inUnits(s *State) (free, whole float64) {
 		u.devices++
 		u.size = max(u.size, dev.Size)
 		u.free = max(u.free, dev.Free)
-		u.soon = max(u.soon, dev.Soon)
+		if place := int(dev.Place); place > 0 && place < len(s.Takes) {
+			u.takes |= s.Takes[place]
+		}
 	}
 	scratch.units = units
 	for i := range units {
@@ -37,8 +42,37 @@ func (scratch *Scratch) inUnits(s *State) (free, whole float64) {
 		case u.free >= u.size-slack:
 			whole += u.size
 		default:
-			whole += u.size * u.soon
+			whole += u.size * s.soon(i)
 		}
 	}
 	return free, whole
 }
+
+// reached is how much of the units is within reach of devices that can be had, once it is known which these are.
+func (scratch *Scratch) reached() (sum float64) {
+	for i := range scratch.units {
+		if u := &scratch.units[i]; u.reached != 0 {
+			sum += u.size * float64(bits.OnesCount64(u.reached)) / float64(bits.OnesCount64(u.takes))
+		}
+	}
+	return sum
+}
+
+// soon is the chance that a unit of which something is held is wholly free before long if nobody else gets a part of it. One that
+// is held by somebody who is not known has one holder.
+func (s *State) soon(unit int) float64 {
+	holders := int32(1)
+	if unit < len(s.Holders) {
+		holders = max(holders, s.Holders[unit])
+	}
+	return chances[min(int(holders), len(chances)-1)]
+}
+
+// chances is by number of holders.
+var chances = func() (c [17]float64) {
+	c[0] = 1
+	for i := 1; i < len(c); i++ {
+		c[i] = c[i-1] * leaves
+	}
+	return c
+}()

@@ -12,7 +12,12 @@ const (
 	together = 0.3
 	// intact is what it is worth, beyond the use of its partitions, that nothing is held of a device that is published in
 	// partitions. The fewer holders there are, the sooner that may be.
-	intact = 0.3
+	intact = 1
+	// reach is what it is worth that every part of such a device is within reach of some partition that is free. A part that is
+	// not, next to a partition that is held, serves nobody.
+	reach = 1.6
+	// leaves is the chance that a holder of a partition leaves before long.
+	leaves = 0.5
 	// unbroken decides between choices that leave the same of use: the one that leaves a device whole is better, since what is asked
 	// for may change.
 	unbroken = 1e-6
@@ -41,6 +46,8 @@ type Scratch struct {
 	// whole is how many devices of a kind are wholly free.
 	whole [maxKinds]int
 	units []unit
+	// places is the most that is expected to be used of a device at each place.
+	places []float64
 }
 
 // set remembers for devices of the same kinds and size which table they have.
@@ -61,7 +68,7 @@ func (d *Demand) Assess(s *State, scratch *Scratch) Value {
 	fitting, groups := d.fitting(s, scratch)
 	usable := scratch.used(d, s, fitting)
 	value := Value{
-		Usable: need.limit(s, usable) + together*groups + intact*whole,
+		Usable: need.limit(s, usable) + together*groups + intact*whole + reach*scratch.reached(),
 		Left:   bestFit * (free + need.equivalent(s)),
 	}
 	if value.Usable > 0 {
@@ -193,9 +200,11 @@ func (scratch *Scratch) candidates(s *State, r *Request) int {
 	return n
 }
 
-// used sums up what is expected to be used of each device if pods of the fitting shapes come.
+// used sums up what is expected to be used of each device if pods of the fitting shapes come. Of devices at the same place the one
+// counts of which it is most.
 func (scratch *Scratch) used(d *Demand, s *State, fitting uint64) float64 {
 	scratch.sets = scratch.sets[:0]
+	scratch.places = append(scratch.places[:0], make([]float64, len(s.Takes))...)
 	sum := 0.0
 	for i := range s.Devices {
 		dev := &s.Devices[i]
@@ -205,7 +214,14 @@ func (scratch *Scratch) used(d *Demand, s *State, fitting uint64) float64 {
 		t := scratch.table(d, dev, fitting)
 		scale := float64(t.size) / dev.Size
 		part := min(t.size, int(dev.Free*scale+slack))
-		sum += t.used[part] * steps / scale
+		used := t.used[part] * steps / scale
+		sum += used
+		if place := int(dev.Place); place > 0 && place < len(s.Takes) && used > 0 {
+			known := &scratch.places[place]
+			sum -= min(used, *known)
+			*known = max(used, *known)
+			scratch.units[dev.Unit].reached |= s.Takes[place]
+		}
 	}
 	return sum
 }

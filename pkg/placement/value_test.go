@@ -89,6 +89,77 @@ func TestCPUThatOthersTake(t *testing.T) {
 	}
 }
 
+// partitions are devices that are published as a whole, in halves, and three of their quarters, the first under two names. Of device i
+// the quarters held[i] are held, by holders[i].
+func partitions(holders []int32, held ...[]int) State {
+	s := State{MilliCPU: -1, Memory: -1, Holders: holders, Takes: []uint64{0}}
+	for unit := range held {
+		free := func(parts uint64) bool {
+			for _, quarter := range held[unit] {
+				if parts>>quarter&1 != 0 {
+					return false
+				}
+			}
+			return true
+		}
+		add := func(size float64, parts uint64, devices int) {
+			s.Takes = append(s.Takes, parts)
+			for range devices {
+				d := Device{Kinds: 3, Unit: int32(unit), Place: int32(len(s.Takes) - 1), Size: size}
+				if free(parts) {
+					d.Free = size
+				}
+				s.Devices = append(s.Devices, d)
+			}
+		}
+		add(1, 0b1111, 1)
+		add(0.5, 0b0011, 1)
+		add(0.5, 0b1100, 1)
+		add(0.25, 0b0001, 2)
+		add(0.25, 0b0010, 1)
+		add(0.25, 0b0100, 1) // The last one is to be had as a part of a half only.
+	}
+	return s
+}
+
+// Of two devices that are cut up in the same way, the one that fewer hold is more likely to be whole before long.
+func TestWhoIsLeftByFewIsLeftAlone(t *testing.T) {
+	d := demand(ask(1, 0, 1, 0))
+	both := [][]int{{0, 1}, {0, 1}}
+	before := partitions([]int32{1, 2}, both...)
+	few := cost(d, before, partitions([]int32{2, 2}, []int{0, 1, 2}, both[1]))
+	many := cost(d, before, partitions([]int32{1, 3}, both[0], []int{0, 1, 2}))
+	if many >= few {
+		t.Errorf("a quarter costs %v where two hold a part, %v where one does", many, few)
+	}
+	unknown := partitions(nil, both...)
+	if got, want := d.Assess(&unknown, nil), partitions([]int32{1, 1}, both...); got != d.Assess(&want, nil) {
+		t.Errorf("%+v if holders are not known, want one", got)
+	}
+}
+
+// It counts once that a place can be had, under however many names.
+func TestPlacesCountOnce(t *testing.T) {
+	d := demand(ask(1, 0, 1, 0))
+	before := partitions([]int32{1}, []int{2, 3})
+	double := cost(d, before, partitions([]int32{2}, []int{0, 2, 3}))
+	single := cost(d, before, partitions([]int32{2}, []int{1, 2, 3}))
+	if math.Abs(double-single) > 2*unbroken { // Which counts devices, not places.
+		t.Errorf("a quarter that has two names costs %v, one that has one name %v", double, single)
+	}
+}
+
+// A partition does not cut off what no other one reaches, if there is another choice.
+func TestPartsStayWithinReach(t *testing.T) {
+	d := demand(ask(1, 0, 1, 0))
+	before := partitions([]int32{1, 1}, []int{0, 1}, []int{2, 3})
+	cuts := cost(d, before, partitions([]int32{2, 1}, []int{0, 1, 2}, []int{2, 3}))
+	leaves := cost(d, before, partitions([]int32{1, 2}, []int{0, 1}, []int{0, 2, 3}))
+	if leaves >= cuts {
+		t.Errorf("a quarter costs %v if the one beside it can still be had, %v if not", leaves, cuts)
+	}
+}
+
 // What is held, whatever its size, is worth nothing, and what no shape asks for is of no use.
 func TestNothingUsable(t *testing.T) {
 	d := demand(ask(1, 10000, 2, 0))

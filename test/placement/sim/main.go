@@ -17,11 +17,12 @@ import (
 )
 
 var (
-	seeds = flag.Int("seeds", 3, "how many orders of arrival, from seed 42 on")
-	scale = flag.Int("scale", 1, "take every n-th node of the trace")
-	brief = flag.Bool("brief", false, "only the trace itself, without variants")
-	only  = flag.Bool("near", false, "only how close devices are")
-	plot  = flag.String("svg", "", "write a plot of the trace's run with seed 42 to this file")
+	seeds     = flag.Int("seeds", 3, "how many orders of arrival, from seed 42 on")
+	scale     = flag.Int("scale", 1, "take every n-th node of the trace")
+	brief     = flag.Bool("brief", false, "only the trace itself, without variants")
+	mig       = flag.Bool("mig", false, "only partitions")
+	closeness = flag.Bool("near", false, "only how close devices are")
+	plot      = flag.String("svg", "", "write a plot of the trace's run with seed 42 to this file")
 )
 
 // player is a policy on the trace, made anew for each run.
@@ -47,15 +48,29 @@ var players = []player{
 func main() {
 	flag.Parse()
 	log.SetFlags(0)
-	if *only {
-		printNear(*seeds)
-		return
+	all := !*mig && !*closeness
+	if all {
+		printTrace(*seeds)
 	}
+	if all || *mig {
+		printMIG(*seeds)
+	}
+	if all || *closeness {
+		printNear(*seeds)
+	}
+	if *plot != "" {
+		if err := os.WriteFile(*plot, []byte(draw()), 0o644); err != nil {
+			log.Fatalf("the plot was not written: %v", err)
+		}
+	}
+}
+
+func printTrace(seeds int) {
 	played := variants
 	if *brief {
 		played = variants[:1]
 	}
-	fmt.Printf("GPU capacity allocated when 130 %% of it were asked for, %% (mean of %d orders of arrival)\n", *seeds)
+	fmt.Printf("GPU capacity allocated when 130 %% of it were asked for, %% (mean of %d orders of arrival)\n", seeds)
 	fmt.Println("* tasks without GPU go where kube-scheduler's default scores send them, as in the shipped configuration")
 	fmt.Printf("%-54s", "")
 	for _, p := range players {
@@ -66,20 +81,13 @@ func main() {
 		fmt.Printf("%-54s", played[i].name)
 		for _, p := range players {
 			sum := 0.0
-			for seed := range *seeds {
+			for seed := range seeds {
 				c := p.play(&played[i], *scale, int64(42+seed))
 				sum += c[130]
 			}
-			fmt.Printf(" %15.2f", sum/float64(*seeds))
+			fmt.Printf(" %15.2f", sum/float64(seeds))
 		}
 		fmt.Println()
-	}
-	printMIG(*seeds)
-	printNear(*seeds)
-	if *plot != "" {
-		if err := os.WriteFile(*plot, []byte(draw()), 0o644); err != nil {
-			log.Fatalf("the plot was not written: %v", err)
-		}
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"math/bits"
 	"math/rand"
+	"slices"
 	"time"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/placement"
@@ -28,6 +29,18 @@ var profiles = []profile{
 	{"4g.40gb", 4, 64, 4.0 / 7, []int{0}, 0.1},
 	{"7g.80gb", 8, 132, 1, []int{0}, 0.05},
 }
+
+// places are the memory slices that placements take, each set once.
+var places = func() (list []uint64) {
+	for i := range profiles {
+		for _, start := range profiles[i].starts {
+			if mask := uint64(profiles[i].mask(start)); !slices.Contains(list, mask) {
+				list = append(list, mask)
+			}
+		}
+	}
+	return list
+}()
 
 const (
 	large          = 4 // profiles from this one on are large requests
@@ -152,17 +165,20 @@ func fewestBlocked(n *migNode, t tenant) float64 {
 // migState is the node as the objective sees it.
 func migState(n *migNode, s *placement.State) {
 	s.MilliCPU, s.Memory, s.Devices = -1, -1, s.Devices[:0]
-	var soon [gpusOfNode]float64
-	for g := range soon {
-		soon[g] = 1
-	}
+	var holders [gpusOfNode]int32
 	for _, t := range n.tenants {
-		soon[t.gpu] /= 2
+		holders[t.gpu]++
+	}
+	s.Holders = append(s.Holders[:0], holders[:]...)
+	s.Takes = append(s.Takes[:0], 0)
+	for range n.gpus {
+		s.Takes = append(s.Takes, places...)
 	}
 	for g := range n.gpus {
 		for i := range profiles {
 			for _, start := range profiles[i].starts {
-				d := placement.Device{Kinds: 1 | 2<<i, Unit: int32(g), Size: profiles[i].size, Soon: soon[g]}
+				place := slices.Index(places, uint64(profiles[i].mask(start)))
+				d := placement.Device{Kinds: 1 | 2<<i, Unit: int32(g), Place: int32(g*len(places) + place + 1), Size: profiles[i].size}
 				if n.gpus[g].fits(&profiles[i], start) {
 					d.Free = d.Size
 				}

@@ -23,6 +23,10 @@ type Facts struct {
 	// the same counter sets, if only by way of others. Numbers are below Units.
 	Unit  []int32
 	Units int
+	// Place is the same number for devices that take the same place of a unit, 0 for those of which
+	// it is not known; Takes is by place, see placement.State.
+	Place []int32
+	Takes []uint64
 	// Capacity is the same number for devices with the same capacities that can be shared, 0 for
 	// those that cannot be shared.
 	Capacity []int32
@@ -46,6 +50,7 @@ func newFacts(l *inventory.Layout) *Facts {
 		}
 	}
 	f.setUnits(l)
+	f.setPlaces(l, &measuring)
 	f.setCapacities(l)
 	return f
 }

@@ -23,7 +23,7 @@ func (i *improvement) alike(a, b location) bool {
 	}
 	// Both sets can be swapped with all that is cut out of them.
 	sets := partition.Of(s.view.Pools[a.pool])
-	return len(s.sharing) == 0 && s.sameState(sets, location{a.pool, mine}, location{a.pool, other})
+	return len(s.sharing) == 0 && i.room.state.Holders[i.room.unit(a)] == i.room.state.Holders[i.room.unit(b)] && s.sameState(sets, location{a.pool, mine}, location{a.pool, other})
 }
 
 // sharesOwn reports whether the search itself has given shares of a device.

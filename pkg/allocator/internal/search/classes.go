@@ -7,6 +7,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/attribute"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/partition"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/reuse"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 )
 
@@ -46,7 +47,7 @@ type classes struct {
 
 func (c *classes) reset(pools int) {
 	clear(c.numbers)
-	c.of = emptied(c.of, pools)
+	c.of = reuse.Emptied(c.of, pools)
 }
 
 // deadClasses are the classes which were tried in one place of the search. Devices
@@ -86,7 +87,7 @@ func (s *Search) interchangeable() bool { return !s.unpruned && !s.ConstrainsAll
 // draw the same amounts, but maybe from different counter sets, see drawAlike.
 func (s *Search) classNumber(at location) int {
 	if len(s.classes.of[at.pool]) == 0 {
-		s.classes.of[at.pool] = resized(s.classes.of[at.pool], len(s.view.Pools[at.pool].Devices))
+		s.classes.of[at.pool] = reuse.Resized(s.classes.of[at.pool], len(s.view.Pools[at.pool].Devices))
 	}
 	known := &s.classes.of[at.pool][at.device]
 	if *known > 0 {

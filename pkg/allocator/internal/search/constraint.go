@@ -7,6 +7,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/recall"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/attribute"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/reuse"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 )
 
@@ -45,7 +46,7 @@ func (c *scopedConstraint) start(s *Search, claim *task.Claim, api *resourceapi.
 	}
 	c.stack, c.ends = c.stack[:0], c.ends[:0]
 	c.numbering.Start(s.Settings().Evaluator.Memory(), c.known, &c.name, c.lists, s.view.Pools)
-	c.used = resized(c.used, len(c.numbering.Values))
+	c.used = reuse.Resized(c.used, len(c.numbering.Values))
 }
 
 // coversClaimOf reports whether the constraint is one of the request's claim.

@@ -3,6 +3,7 @@ package search
 import (
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/attribute"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/reuse"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 )
 
@@ -222,7 +223,7 @@ func (s *Search) canDiffer(demands []demand, c *scopedConstraint) bool {
 		}
 	}
 	f.rows, f.supplies, f.surplus = rows, f.supplies[:0], 0
-	f.users = resized(f.users, len(c.numbering.Values))
+	f.users = reuse.Resized(f.users, len(c.numbering.Values))
 	for pool := range s.pools {
 		s.fillWords(pool, nil, 0)
 		for v := range f.users {

@@ -7,39 +7,6 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 )
 
-const (
-	// maxFailedStates bounds the memory of a search.
-	maxFailedStates = 10_000
-	// worthRemembering is how many steps it must have taken to find out.
-	worthRemembering = 2
-)
-
-// failedStates are the states from which a search found no solution, so that it need
-// not find that out again when it gets to the same state another way. A state is the
-// request that is next, the devices that are gone, by class, and what the claim's
-// constraints demand of the next device.
-type failedStates struct {
-	states map[string]struct{}
-}
-
-func (f *failedStates) reset() { clear(f.states) }
-
-func (f *failedStates) has(state string) bool {
-	_, found := f.states[state]
-	return found
-}
-
-// add remembers a state. An empty one stands for one that cannot be described.
-func (f *failedStates) add(state string, steps int) {
-	if state == "" || steps < worthRemembering || len(f.states) >= maxFailedStates {
-		return
-	}
-	if f.states == nil {
-		f.states = make(map[string]struct{})
-	}
-	f.states[state] = struct{}{}
-}
-
 // stateBefore describes the state of the search before a request, "" if that is not
 // worth the effort or if shares are part of it: how full a device is depends on more
 // than the class of the devices chosen.

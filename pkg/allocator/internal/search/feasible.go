@@ -6,6 +6,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/attribute"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/matching"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/reuse"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 )
 
@@ -134,7 +135,7 @@ func (s *Search) fillWords(pool int, c *scopedConstraint, v attribute.ValueID) {
 	if c != nil {
 		having = c.numbering.HoldersIn(pool, v)
 	}
-	f.words = kept(f.words, len(f.rows))
+	f.words = reuse.Kept(f.words, len(f.rows))
 	for i := range f.rows {
 		f.words[i] = s.available(f.words[i], &f.rows[i].demand, pool)
 		switch {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/budget"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/reuse"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 )
 
@@ -35,22 +36,22 @@ func takeSearch(t *task.Task, view NodeView, straight bool) *Search {
 	s.goesStraight, s.judging = straight, nil
 	s.sharing, s.compatibility, s.sharable = nil, nil, false
 	s.classes.reset(len(view.Pools))
-	s.failed.reset()
+	s.failed.Reset()
 
 	words := 0
 	for _, pool := range view.Pools {
 		words += bitset.Words(len(pool.Devices))
 	}
-	s.memory.words = resized(s.memory.words, words*setsOf(t, straight))
+	s.memory.words = reuse.Resized(s.memory.words, words*setsOf(t, straight))
 	s.memory.bits = s.memory.words
-	s.memory.numbers = resized(s.memory.numbers, len(t.Requests())+t.Slots())
+	s.memory.numbers = reuse.Resized(s.memory.numbers, len(t.Requests())+t.Slots())
 	s.count, s.chosen = s.memory.numbers[:len(t.Requests())], s.memory.numbers[len(t.Requests()):]
-	s.table = resized(s.table, len(t.Kinds())*len(view.Pools))
-	s.pools = kept(s.pools, len(view.Pools))
-	s.constraints = kept(s.constraints, t.Constraints())
-	s.placed = emptied(s.placed, len(t.Claims()))
+	s.table = reuse.Resized(s.table, len(t.Kinds())*len(view.Pools))
+	s.pools = reuse.Kept(s.pools, len(view.Pools))
+	s.constraints = reuse.Kept(s.constraints, t.Constraints())
+	s.placed = reuse.Emptied(s.placed, len(t.Claims()))
 	if t.WantsAll() {
-		s.wanted = emptied(s.wanted, len(t.Requests()))
+		s.wanted = reuse.Emptied(s.wanted, len(t.Requests()))
 	}
 	s.taken.reset(len(t.Claims()), view.Pools, &s.memory)
 	return s
@@ -77,29 +78,4 @@ func setsOf(t *task.Task, straight bool) int {
 		sets += len(t.Claims())
 	}
 	return sets
-}
-
-// kept returns a list of the given length in the same memory. Its elements are
-// whatever they were.
-func kept[T any](list []T, length int) []T {
-	if cap(list) < length {
-		return append(list[:cap(list)], make([]T, length-cap(list))...)
-	}
-	return list[:length]
-}
-
-// resized is kept with elements that are zero.
-func resized[T any](list []T, length int) []T {
-	list = kept(list, length)
-	clear(list)
-	return list
-}
-
-// emptied is kept for lists, which become empty but keep their memory.
-func emptied[T any](lists [][]T, length int) [][]T {
-	lists = kept(lists, length)
-	for i := range lists {
-		lists[i] = lists[i][:0]
-	}
-	return lists
 }

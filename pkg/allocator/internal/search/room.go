@@ -34,20 +34,19 @@ func (m *room) start(s *Search) {
 	m.objective = s.view.Objective
 	m.facts, m.first, m.state.Devices = m.facts[:0], m.first[:0], m.state.Devices[:0]
 	m.open, m.given, m.whole = m.open[:0], m.given[:0], m.whole[:0]
-	units := 0
+	m.state.Holders, m.state.Takes = m.state.Holders[:0], append(m.state.Takes[:0], 0)
 	for i, pool := range s.view.Pools {
 		var facts *objective.Facts
 		m.first = append(m.first, len(m.state.Devices))
 		if pool.State == inventory.Complete {
 			facts = objective.FactsOf(pool)
-			m.addPool(s, i, facts, units)
-			units += facts.Units
+			m.addPool(s, i, facts)
 		}
 		m.facts = append(m.facts, facts)
 	}
 	m.groups.Start(m.objective, &objective.Site{
 		Memory: s.Settings().Evaluator.Memory(), Lists: s.Settings().Features.ListTypeAttributes, Pools: s.view.Pools,
-		First: m.first, State: &m.state, Whole: m.whole, Units: units,
+		First: m.first, State: &m.state, Whole: m.whole, Units: len(m.state.Holders),
 	})
 	m.near.Start(&m.groups)
 	free, asked := s.view.Free, s.view.Asked
@@ -68,22 +67,18 @@ func (m *room) release() {
 }
 
 // addPool adds the devices of a pool. Those that the node cannot use have no size.
-func (m *room) addPool(s *Search, index int, facts *objective.Facts, firstUnit int) {
+func (m *room) addPool(s *Search, index int, facts *objective.Facts) {
 	pool := s.view.Pools[index]
-	kinds, every := m.objective.Kinds(s.ctx, s.Settings().Evaluator, pool), m.objective.EveryKind()
 	hidden, unsupported := s.hidden(pool), s.unsupported(s.view.Node, pool)
-	held := s.occupied(s.pools[index].usage, pool)
+	usage := s.pools[index].usage
+	held := s.occupied(usage, pool)
+	facts.AddTo(&m.state, m.objective.Kinds(s.ctx, s.Settings().Evaluator, pool), m.objective.EveryKind(), usage.Occupied(pool))
 	for i := range pool.Devices {
-		d := objective.Device{Kinds: every, Unit: int32(firstUnit) + facts.Unit[i]}
-		if kinds != nil {
-			d.Kinds = kinds[i]
-		}
 		usable := pool.Reachable.Has(i) && !bitset.Has(hidden, i) && !bitset.Has(unsupported, i) &&
 			!(s.Settings().RefuseOfNode && bitset.Has(pool.OfNode, i))
-		if usable {
-			d.Size = facts.Size[i]
+		if !usable {
+			m.state.Devices[m.first[index]+i].Size = 0
 		}
-		m.state.Devices = append(m.state.Devices, d)
 		m.open = append(m.open, usable && !bitset.Has(held, i))
 		m.given, m.whole = append(m.given, false), append(m.whole, false)
 	}
@@ -94,6 +89,8 @@ func (m *room) addPool(s *Search, index int, facts *objective.Facts, firstUnit i
 
 // index of a device in state.Devices.
 func (m *room) index(at location) int { return m.first[at.pool] + at.device }
+
+func (m *room) unit(at location) int32 { return m.state.Devices[m.index(at)].Unit }
 
 // refresh works out what is free of a device.
 func (m *room) refresh(s *Search, at location) {
@@ -187,6 +184,7 @@ func (m *room) changed(s *Search, p *placement, made bool) {
 	}
 	m.follow(s, p.at)
 	if p.drawn {
+		m.state.Hold(m.unit(p.at), made)
 		for _, draw := range s.view.Pools[p.at.pool].Counters.Draws(p.at.device) {
 			for _, device := range s.view.Pools[p.at.pool].Drawing(draw.Set) {
 				m.follow(s, location{p.at.pool, device})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimname"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/budget"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/deadend"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
@@ -79,7 +80,7 @@ type Search struct {
 	gaveUp    bool
 	prospects prospects
 	classes   classes
-	failed    failedStates
+	failed    deadend.States
 
 	// judging is set while solutions are compared: then classes say what an objective sees too.
 	judging *room
@@ -107,7 +108,7 @@ func (s *Search) slot(c *task.Claim, index int) (bool, error) {
 		return s.claim(c.Index + 1)
 	}
 	state := s.stateBefore(c, index)
-	if s.failed.has(state) {
+	if s.failed.Has(state) {
 		return false, nil
 	}
 	before := s.steps
@@ -124,7 +125,7 @@ func (s *Search) slot(c *task.Claim, index int) (bool, error) {
 			return found, err
 		}
 	}
-	s.failed.add(state, s.steps-before)
+	s.failed.Add(state, s.steps-before)
 	return false, nil
 }
 
