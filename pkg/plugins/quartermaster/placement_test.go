@@ -182,12 +182,12 @@ func TestLearnsFromDevicesThatMatch(t *testing.T) {
 			f.settle()
 			require.Equal(t, "Filter", f.schedule(pod).phase)
 		}
-		for _, shape := range f.pl.state.demand.Demand().Shapes {
+		for _, shape := range f.pl.state.demand.Demand(0).Shapes {
 			if request := shape.Requests[0]; request.Kind != 0 {
 				require.InDelta(t, 0.25, request.Amount, 1e-9)
 			}
 		}
-		require.Len(t, f.pl.state.demand.Demand().Shapes, 2)
+		require.Len(t, f.pl.state.demand.Demand(0).Shapes, 2)
 	})
 }
 
