@@ -8,6 +8,11 @@ const sharesPerDevice = 16
 // asked for.
 func (o *Objective) Effort() int {
 	o.once.Do(o.start)
+	return o.effort
+}
+
+// assessing works out Effort.
+func (o *Objective) assessing() int {
 	if o.Strategy != LeastFragmentation {
 		return 1
 	}

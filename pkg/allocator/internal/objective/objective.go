@@ -57,6 +57,8 @@ type Objective struct {
 	demand *placement.Demand
 	levels []Level
 	wanted []selector.Set // by kind of the demand; empty sets for any device
+	every  uint64         // see EveryKind
+	effort int            // see Effort
 	known  knownKinds
 }
 
@@ -87,14 +89,17 @@ func (o *Objective) start() {
 		level.Known = attribute.ColumnsFor(&level.Name)
 		o.levels = append(o.levels, level)
 	}
-	for _, kind := range o.demand.Kinds[:min(len(o.demand.Kinds), maxKinds)] {
+	for i, kind := range o.demand.Kinds[:min(len(o.demand.Kinds), maxKinds)] {
 		var wanted selector.Set
-		if kind != placement.AnyDevice {
+		if kind == placement.AnyDevice {
+			o.every |= 1 << i
+		} else {
 			wanted = selector.SetOf(kind)
 			wanted.Recur()
 		}
 		o.wanted = append(o.wanted, wanted)
 	}
+	o.effort = o.assessing()
 }
 
 // Levels are the attributes that say what is close, most important first.
@@ -184,13 +189,7 @@ func (o *Objective) Kinds(ctx context.Context, e *selector.Evaluator, pool *inve
 // EveryKind are the kinds that any device satisfies.
 func (o *Objective) EveryKind() uint64 {
 	o.once.Do(o.start)
-	var kinds uint64
-	for i := range o.wanted {
-		if o.demand.Kinds[i] == placement.AnyDevice {
-			kinds |= 1 << i
-		}
-	}
-	return kinds
+	return o.every
 }
 
 // judge evaluates the selectors of all kinds. judged is false if some answers are still missing.
