@@ -21,6 +21,9 @@ type Ledger struct {
 	mutex  sync.Mutex
 	claims map[types.UID]*record
 	byName map[string]types.UID // namespace/name to UID of the committed claim
+	// consumers has the claims that somebody uses, by the consumer: whom they are reserved for, and
+	// the users of what is in flight.
+	consumers map[types.UID][]types.UID
 
 	pools sync.Map // inventory.PoolKey to *PoolUsage
 
@@ -39,6 +42,8 @@ type record struct {
 	// if none was.
 	version   string
 	committed *resourceapi.AllocationResult
+	// reservedFor is status.reservedFor of that state.
+	reservedFor []resourceapi.ResourceClaimConsumerReference
 	// inFlight is not nil exactly as long as somebody is among users.
 	inFlight *resourceapi.AllocationResult
 	// users are the pods whose attempts rely on inFlight, each once.
@@ -85,7 +90,11 @@ func (l *Ledger) state(uid types.UID) ClaimState {
 
 // New returns an empty ledger.
 func New() *Ledger {
-	return &Ledger{claims: make(map[types.UID]*record), byName: make(map[string]types.UID)}
+	return &Ledger{
+		claims:    make(map[types.UID]*record),
+		byName:    make(map[string]types.UID),
+		consumers: make(map[types.UID][]types.UID),
+	}
 }
 
 // Pool implements View.
@@ -150,6 +159,7 @@ func (l *Ledger) apply(key string, claim *resourceapi.ResourceClaim) (freed Free
 	if !sameUse(r.committed, claim.Status.Allocation) {
 		r.committed = claim.Status.Allocation
 	}
+	l.reserve(r, claim.Status.ReservedFor)
 	return freed.And(l.publish(r.ref, before, r.effective()))
 }
 
@@ -168,6 +178,7 @@ func (l *Ledger) forget(uid types.UID) Freed {
 	}
 	before := r.effective()
 	r.committed, r.version, r.gone = nil, "", true
+	l.reserve(r, nil)
 	if r.inFlight == nil {
 		delete(l.claims, uid)
 	}

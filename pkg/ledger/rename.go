@@ -21,6 +21,10 @@ func (l *Ledger) Rename(from types.UID, to ClaimRef) {
 	oldBefore, before := old.effective(), r.effective()
 	r.inFlight, r.users = old.inFlight, old.users
 	old.inFlight, old.users = nil, nil
+	for _, user := range r.users {
+		l.uses(user, to.UID)
+		l.leaves(user, old)
+	}
 	if old.version == "" {
 		delete(l.claims, from)
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -49,31 +50,68 @@ func (f Fixed) Pool(id inventory.PoolID) *PoolUsage {
 // Without returns the view as it would be if some claims held nothing. It costs
 // nothing until a pool is looked at, and then only that pool.
 func Without(base View, claims ...types.UID) View {
-	return &without{base: base, claims: claims, pools: make(map[inventory.PoolID]*PoolUsage)}
+	return WithoutThose(base, func(uid types.UID) bool { return slices.Contains(claims, uid) })
 }
 
-type without struct {
+// WithoutThose is Without for all claims of which the function says so. It is asked about those that
+// hold anything in a pool that is looked at, and may be asked about several at once.
+func WithoutThose(base View, gone func(claim types.UID) bool) View {
+	return &overlay{base: base, pools: make(map[inventory.PoolID]*PoolUsage), change: func(_ inventory.PoolID, base *PoolUsage) *PoolUsage {
+		usage := &PoolUsage{devices: base.devices}
+		for name, use := range base.All() {
+			if use.by(gone) {
+				usage.devices = usage.devices.with(name, use.without(gone))
+			}
+		}
+		return usage
+	}}
+}
+
+// WhatIf returns the view as it would be if what some claims hold were not held, and what others are to
+// have were. What is held already may be held once more. It costs nothing until a pool is looked at, and
+// then what changes there.
+func WhatIf(base View, gone, held []Use) View {
+	return &overlay{base: base, pools: make(map[inventory.PoolID]*PoolUsage), change: func(id inventory.PoolID, usage *PoolUsage) *PoolUsage {
+		for i := range gone {
+			if reaches(gone[i].Allocation, id) {
+				usage = usage.change(id, gone[i].Claim, gone[i].Allocation, nil)
+			}
+		}
+		for i := range held {
+			if reaches(held[i].Allocation, id) {
+				usage = usage.change(id, held[i].Claim, nil, held[i].Allocation)
+			}
+		}
+		return usage
+	}}
+}
+
+// reaches reports whether an allocation uses anything of a pool.
+func reaches(allocation *resourceapi.AllocationResult, id inventory.PoolID) bool {
+	for range usedOf(id, allocation) {
+		return true
+	}
+	return false
+}
+
+// overlay is a view in which pools are not what they are in another one.
+type overlay struct {
 	base   View
-	claims []types.UID
+	change func(inventory.PoolID, *PoolUsage) *PoolUsage
 
 	mutex sync.Mutex
+	// pools are those that were looked at.
 	pools map[inventory.PoolID]*PoolUsage
 }
 
-func (w *without) Pool(id inventory.PoolID) *PoolUsage {
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	if usage := w.pools[id]; usage != nil {
+// Pool implements View.
+func (o *overlay) Pool(id inventory.PoolID) *PoolUsage {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	if usage := o.pools[id]; usage != nil {
 		return usage
 	}
-	base := w.base.Pool(id)
-	usage := &PoolUsage{devices: base.devices}
-	gone := func(uid types.UID) bool { return slices.Contains(w.claims, uid) }
-	for name, use := range base.All() {
-		if use.by(gone) {
-			usage.devices = usage.devices.with(name, use.without(gone))
-		}
-	}
-	w.pools[id] = usage
-	return w.pools[id]
+	usage := o.change(id, o.base.Pool(id))
+	o.pools[id] = usage
+	return usage
 }
