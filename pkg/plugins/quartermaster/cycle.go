@@ -17,6 +17,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/nodecache"
 	"github.com/quartermaster-dra/quartermaster/internal/noderoom"
 	"github.com/quartermaster-dra/quartermaster/internal/nodescore"
+	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
@@ -65,6 +66,13 @@ type cycle struct {
 	steps *allocator.Steps
 	// evaluation is how long the attempt may wait for selectors to be evaluated.
 	evaluation *selector.Budget
+	// dryRunSteps are what searches may take for what might be, if others were evicted.
+	dryRunSteps *allocator.Steps
+	// standing says which claims are in the way for the time being only; see Quartermaster.standing.
+	standing     *preemption.Standing
+	standingOnce sync.Once
+	// awaitsRelease is set if a node will do as soon as claims of pods that have ended are deallocated.
+	awaitsRelease atomic.Bool
 	// reasonTime is how long it took so far to find reasons, see reasonBudget.
 	reasonTime atomic.Int64
 
@@ -118,8 +126,7 @@ func (c *podClaim) decided() *resourceapi.AllocationResult {
 	return c.shared
 }
 
-// Clone implements fwk.StateData. What-if evaluations share the state: it does
-// not depend on which pods are on a node.
+// Clone implements fwk.StateData. Dry runs share the state: what they change has an entry of its own, see whatIf.
 func (c *cycle) Clone() fwk.StateData { return c }
 
 // unallocated returns the claims that the task is for.

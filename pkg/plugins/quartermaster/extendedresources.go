@@ -89,7 +89,7 @@ func (pl *Quartermaster) prepareExtended(c *cycle) *fwk.Status {
 }
 
 // filterExtended is filter for pods with extended resources.
-func (pl *Quartermaster) filterExtended(ctx context.Context, c *cycle, nodeInfo fwk.NodeInfo) *fwk.Status {
+func (pl *Quartermaster) filterExtended(ctx context.Context, c *cycle, w *whatIf, nodeInfo fwk.NodeInfo) *fwk.Status {
 	variant, err := c.extended.VariantOn(nodeInfo.Node().Name, nodeInfo.GetAllocatable().GetScalarResources())
 	if err != nil {
 		return unschedulable("%v", err)
@@ -98,9 +98,9 @@ func (pl *Quartermaster) filterExtended(ctx context.Context, c *cycle, nodeInfo 
 	if variant != c.extended.Full() {
 		known = nil
 	}
-	status := pl.filterTask(ctx, c, variant.Task, known, nodeInfo.Node())
-	if status.Code() == fwk.UnschedulableAndUnresolvable {
-		return unschedulable("%s", variant.InPodsWords(status.Message()))
+	status := pl.filterTask(ctx, c, w, variant.Task, known, nodeInfo.Node())
+	if status.IsRejected() {
+		return fwk.NewStatus(status.Code(), variant.InPodsWords(status.Message()))
 	}
 	return status
 }

@@ -34,22 +34,26 @@ func (pl *Quartermaster) Filter(ctx context.Context, cs fwk.CycleState, _ *v1.Po
 	if c == nil {
 		return nil
 	}
-	status := pl.filter(ctx, c, nodeInfo)
+	w, err := whatIfOf(cs)
+	if err != nil {
+		return failed(err)
+	}
+	status := pl.filter(ctx, c, w, nodeInfo)
 	if !status.IsSuccess() && c.rejected.CompareAndSwap(false, true) {
 		pl.waker.Reject(c.pod)
 	}
 	return status
 }
 
-func (pl *Quartermaster) filter(ctx context.Context, c *cycle, nodeInfo fwk.NodeInfo) *fwk.Status {
+func (pl *Quartermaster) filter(ctx context.Context, c *cycle, w *whatIf, nodeInfo fwk.NodeInfo) *fwk.Status {
 	if c.extended != nil {
-		return pl.filterExtended(ctx, c, nodeInfo)
+		return pl.filterExtended(ctx, c, w, nodeInfo)
 	}
-	return pl.filterTask(ctx, c, c.task, c.known, nodeInfo.Node())
+	return pl.filterTask(ctx, c, w, c.task, c.known, nodeInfo.Node())
 }
 
 // filterTask is filter with the task for the node; nil if there is nothing to allocate.
-func (pl *Quartermaster) filterTask(ctx context.Context, c *cycle, task *allocator.Task, known *nodecache.Answer, node *v1.Node) *fwk.Status {
+func (pl *Quartermaster) filterTask(ctx context.Context, c *cycle, w *whatIf, task *allocator.Task, known *nodecache.Answer, node *v1.Node) *fwk.Status {
 	if status := c.filterAllocated(node); status != nil {
 		return status
 	}
@@ -64,7 +68,7 @@ func (pl *Quartermaster) filterTask(ctx context.Context, c *cycle, task *allocat
 			return status
 		}
 	}
-	return pl.filterUnallocated(ctx, c, task, known, node)
+	return pl.filterUnallocated(ctx, c, w, task, known, node)
 }
 
 // filterAllocated checks that the node is one on which all existing allocations
@@ -124,15 +128,19 @@ func skipsNodeOperations(allocation *resourceapi.AllocationResult) bool {
 
 // filterUnallocated finds out whether there are devices on a node. Which ones is only
 // worked out for Score, if some would be better than others, and by Reserve.
-func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, task *allocator.Task, known *nodecache.Answer, node *v1.Node) *fwk.Status {
+func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, w *whatIf, task *allocator.Task, known *nodecache.Answer, node *v1.Node) *fwk.Status {
 	if !c.scored && known != nil && known.Has(node.Name) {
 		return nil // Reserve looks at the devices of the moment.
 	}
+	if w != nil {
+		return pl.filterWhatIf(ctx, c, w, task, node)
+	}
+	site := pl.nodeView(c, node)
 	look := task.Check
 	if c.scored {
 		look = task.Solve // For the alternatives; which devices it is to be then is decided by Reserve.
 	}
-	outcome, err := look(pl.filterContext(ctx, c), pl.nodeView(node))
+	outcome, err := look(pl.filterContext(ctx, c), site)
 	switch {
 	case isFilterTimeout(ctx, err):
 		return pl.timedOut(ctx, c, node)
@@ -155,12 +163,27 @@ func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, task *
 			logger.Info("No devices for a pod on a node", "node", klog.KObj(node), "explanation", outcome.Explain().String())
 		}
 		outcome.Release()
-		return unschedulable("%s", reason)
+		return pl.rejection(ctx, c, task, site, reason)
 	}
 	if c.scored {
 		c.mutex.Lock()
 		defer c.mutex.Unlock()
 		c.found[node.Name] = outcome.Results
+	}
+	return nil
+}
+
+// filterWhatIf is filterUnallocated in the world of a dry run. Nothing of it lasts.
+func (pl *Quartermaster) filterWhatIf(ctx context.Context, c *cycle, w *whatIf, task *allocator.Task, node *v1.Node) *fwk.Status {
+	site := pl.nodeView(c, node)
+	site.Usage = pl.usageIn(c, w)
+	outcome, err := task.Check(pl.dryRunContext(ctx, c), site)
+	switch {
+	case err != nil:
+		return solveError(ctx, node, err)
+	case !outcome.Fits():
+		defer outcome.Release()
+		return fwk.NewStatus(fwk.Unschedulable, cannotAllocate+outcome.Brief())
 	}
 	return nil
 }
@@ -201,7 +224,7 @@ func moreSteps(outcome *allocator.Outcome) string {
 }
 
 // nodeView is what the allocator is to know about a node.
-func (pl *Quartermaster) nodeView(node *v1.Node) allocator.Site {
+func (pl *Quartermaster) nodeView(c *cycle, node *v1.Node) allocator.Site {
 	return allocator.Site{Node: node, Pools: pl.state.Inventory.OnNode(node), Usage: pl.state.Ledger}
 }
 
@@ -209,9 +232,9 @@ func (pl *Quartermaster) nodeView(node *v1.Node) allocator.Site {
 func (pl *Quartermaster) valuedView(c *cycle, node *v1.Node) allocator.Site {
 	room, known := pl.state.Rooms.At(node.Name)
 	if !known {
-		return pl.nodeView(node)
+		return pl.nodeView(c, node)
 	}
-	return c.valued(pl.nodeView(node), room)
+	return c.valued(pl.nodeView(c, node), room)
 }
 
 // solveError is the status for a node on which the claims could not be judged. It

@@ -25,6 +25,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/narrowing"
 	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
+	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 	"github.com/quartermaster-dra/quartermaster/internal/takeover"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
@@ -53,6 +54,9 @@ type Quartermaster struct {
 	events        *requeue.Events
 	contest       *contest.Contest
 	commits       *commitrunner.Runner
+	// holders knows who holds devices, and preemption has pods evicted for that.
+	holders    *preemption.Holders
+	preemption *preemption.Preemption
 	// devices has pods wait for binding conditions. They do so only if bindingConditions is
 	// set: with both feature gates.
 	devices           *bindingcondition.Waiter
@@ -77,6 +81,7 @@ type Quartermaster struct {
 var (
 	_ fwk.PreEnqueuePlugin         = &Quartermaster{}
 	_ fwk.PreFilterPlugin          = &Quartermaster{}
+	_ fwk.PreFilterExtensions      = &Quartermaster{}
 	_ fwk.FilterPlugin             = &Quartermaster{}
 	_ fwk.PostFilterPlugin         = &Quartermaster{}
 	_ fwk.PodGroupPostFilterPlugin = &Quartermaster{}
@@ -110,6 +115,9 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 	state.Memory.Bound(args.CacheSize.Value())
 	warnOfNodeAllocatable(klog.FromContext(ctx), features)
 	pl := newPlugin(ctx, args, features, handle, state)
+	if pl.preemption, err = preemption.New(ctx, Name, handle, features, deviceHolders{pl}, pl.gives); err != nil {
+		return nil, fmt.Errorf("plugin %s: %w", Name, err)
+	}
 	if err := pl.follow(ctx); err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", Name, err)
 	}
@@ -160,6 +168,7 @@ func newPlugin(ctx context.Context, args *QuartermasterArgs, features feature.Fe
 	if features.EnableDRAWorkloadResourceClaims {
 		pl.groups = podgroup.NewClaims()
 	}
+	pl.holders = pl.newHolders()
 	return pl
 }
 

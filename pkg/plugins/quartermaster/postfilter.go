@@ -70,7 +70,7 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 	if pl.takeover.Keeps(pod) {
 		return nil, fwk.NewStatus(fwk.Success, pl.takeover.Message("a claim"))
 	}
-	return nil, fwk.NewStatus(fwk.Unschedulable)
+	return pl.preempt(ctx, cs, c, pod, statuses)
 }
 
 // lookEverywhere has the pod tried again at once, on all nodes.

@@ -122,7 +122,9 @@ func TestPreBindIsKnownAtOnce(t *testing.T) {
 		f.arrive(builder.Node("n1"), slice, class, f.claim("a"), f.claim("b"))
 		f.pl.state.RefreshSlice("n1")
 
-		result := f.schedule(newPod("first", uses("a")))
+		first := newPod("first", uses("a"))
+		f.arrive(first)
+		result := f.schedule(first)
 		require.Empty(t, result.phase, "%v", result.status)
 		second := f.schedule(newPod("second", uses("b")))
 		require.Equal(t, "cannot allocate all claims: claim default/b, request gpu: the only device that matches is held by another claim", second.reasons["n1"])

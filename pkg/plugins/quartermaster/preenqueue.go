@@ -10,7 +10,7 @@ import (
 // PreEnqueue keeps a pod out of the queue as long as its claims are not there. For
 // most pods with templates that is the normal state for a moment, so no reason
 // is reported at once; see package gate.
-func (pl *Quartermaster) PreEnqueue(_ context.Context, pod *v1.Pod) *fwk.Status {
+func (pl *Quartermaster) PreEnqueue(ctx context.Context, pod *v1.Pod) *fwk.Status {
 	if entry := pl.waiting.Get(pod.UID); entry != nil {
 		entry.Queue() // First, so that a claim which is made from now on is not missed.
 	}
@@ -18,5 +18,5 @@ func (pl *Quartermaster) PreEnqueue(_ context.Context, pod *v1.Pod) *fwk.Status 
 		pl.gate.Add(pod)
 		return unschedulableFor(err)
 	}
-	return nil
+	return pl.preemption.PreEnqueue(ctx, pod)
 }

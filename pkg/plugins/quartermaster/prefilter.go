@@ -34,6 +34,7 @@ func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *
 		takes:      noderoom.Of(pod),
 		steps:      allocator.NewSteps(int(*pl.args.AttemptStepBudget), len(nodes)),
 		evaluation: selector.NewBudget(pl.attemptBudget, 0),
+		dryRunSteps: allocator.NewSteps(int(*pl.args.AttemptStepBudget), len(nodes)),
 	}
 	result, status := pl.preFilter(ctx, cs, pod, c, extended, len(nodes))
 	if status.IsRejected() && !status.IsSkip() || result != nil && !c.narrowedToBest {
@@ -101,10 +102,6 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 	}
 	return pl.narrow(ctx, c, pod, nodes), nil
 }
-
-// PreFilterExtensions implements fwk.PreFilterPlugin. Adding or removing pods on a
-// node changes nothing: devices are held by claims.
-func (pl *Quartermaster) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
 
 // isResize reports whether the pod is in the queue only because it waits to be
 // resized on its node. Its devices do not change (KEP-1287).

@@ -68,7 +68,7 @@ func (pl *Quartermaster) valueNodes(ctx context.Context, c *cycle, nodes []fwk.N
 	verdicts := make([]nodecache.Verdict, len(unknown))
 	pl.handle.Parallelizer().Until(ctx, len(unknown), func(i int) {
 		if task, _ := c.taskOn(unknown[i]); task != nil {
-			verdicts[i], _ = c.rate(pl.filterContext(ctx, c), task, pl.nodeView(unknown[i].Node()), noderoom.On(unknown[i]))
+			verdicts[i], _ = c.rate(pl.filterContext(ctx, c), task, pl.nodeView(c, unknown[i].Node()), noderoom.On(unknown[i]))
 		}
 	}, Name)
 	for i, verdict := range verdicts {

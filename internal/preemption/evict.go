@@ -1,0 +1,88 @@
+package preemption
+
+import (
+	"context"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	apipod "k8s.io/kubernetes/pkg/api/v1/pod"
+	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
+	"k8s.io/kubernetes/pkg/scheduler/util"
+)
+
+// Teller says what a victim gives up: "claim x with devices a, b". It is "" for a victim without devices.
+type Teller func(victim *v1.Pod) string
+
+// eviction evicts the victims of preemption.
+type eviction struct {
+	handle fwk.Handle
+	tell   Teller
+}
+
+// evict is preemption.Executor.PreemptPod: it has a pod that is not bound yet tried again, and deletes one that is,
+// with its grace period. It reports whether the pod was not bound.
+func (e *eviction) evict(ctx context.Context, target preemption.Candidate, preemptor preemption.ExecutorPreemptor, victim *v1.Pod, plugin string) (bool, error) {
+	logger := klog.LoggerWithValues(klog.FromContext(ctx), "victim", klog.KObj(victim), "preemptor", klog.KObj(preemptor), "node", target.Name())
+	gives := e.tell(victim)
+	if e.turnBack(victim, plugin) {
+		logger.V(2).Info("Turned back a pod that was about to be bound, in favor of one of higher priority", "gives", gives)
+		e.record(ctx, target, preemptor, victim, gives, " It was not bound yet.")
+		return true, nil
+	}
+	if err := e.delete(ctx, preemptor, victim, gives); err != nil {
+		if apierrors.IsNotFound(err) {
+			logger.V(2).Info("The victim of a preemption is gone already")
+			return false, nil
+		}
+		return false, fmt.Errorf("evict pod %s for %s %s: %w; the next attempt to schedule that tries again", klog.KObj(victim), preemptor.Type(), klog.KObj(preemptor), err)
+	}
+	logger.V(2).Info("Evicted a pod in favor of one of higher priority", "gives", gives)
+	e.record(ctx, target, preemptor, victim, gives, "")
+	return false, nil
+}
+
+// turnBack ends the attempt of a pod that waits to be bound. It reports false if there is none.
+func (e *eviction) turnBack(victim *v1.Pod, plugin string) bool {
+	if waiting := e.handle.GetWaitingPod(victim.UID); waiting != nil {
+		return waiting.Preempt(plugin, "preempted")
+	}
+	if binding := e.handle.GetPodInPreBind(victim.UID); binding != nil {
+		return binding.CancelPod("preempted by " + plugin)
+	}
+	return false
+}
+
+// delete says in the pod's status why it is going to be deleted (KEP-3329), and deletes it.
+func (e *eviction) delete(ctx context.Context, preemptor preemption.ExecutorPreemptor, victim *v1.Pod, gives string) error {
+	message := fmt.Sprintf("%s: preempting to accommodate a higher priority %s", preemptor.SchedulerName(), preemptor.Type())
+	if gives != "" {
+		message += fmt.Sprintf(" (%s), which takes %s", preemptor.UID(), gives)
+	}
+	status := victim.Status.DeepCopy()
+	updated := apipod.UpdatePodCondition(status, &v1.PodCondition{
+		Type:               v1.DisruptionTarget,
+		ObservedGeneration: apipod.CalculatePodConditionObservedGeneration(&victim.Status, victim.Generation, v1.DisruptionTarget),
+		Status:             v1.ConditionTrue,
+		Reason:             v1.PodReasonPreemptionByScheduler,
+		Message:            message,
+	})
+	if updated {
+		if err := util.PatchPodStatus(ctx, e.handle.ClientSet(), victim.Name, victim.Namespace, &victim.Status, status); err != nil {
+			return err
+		}
+	}
+	return util.DeletePod(ctx, e.handle.ClientSet(), victim)
+}
+
+// record writes an event about the victim. Who takes its place is named by UID only, as in kube-scheduler's
+// event: the victim's users need not be allowed to see other namespaces.
+func (e *eviction) record(ctx context.Context, target preemption.Candidate, preemptor preemption.ExecutorPreemptor, victim *v1.Pod, gives, more string) {
+	message := fmt.Sprintf("Preempted by %s %v on node %v", preemptor.Type(), preemptor.UID(), target.Name())
+	if gives != "" {
+		message += fmt.Sprintf(", which has priority %d and takes %s.", preemptor.Priority(), gives)
+	}
+	e.handle.EventRecorder().WithLogger(klog.FromContext(ctx)).Eventf(victim, preemptor.Obj(), v1.EventTypeNormal, "Preempted", "Preempting", "%s", message+more)
+}

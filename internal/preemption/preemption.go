@@ -1,0 +1,236 @@
+package preemption
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	policy "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/types"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
+	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
+)
+
+// Devices says which pods hold the devices that a pod needs.
+type Devices interface {
+	// Elsewhere returns the pods of lower priority on other nodes that hold devices which can be reached from this
+	// node as well.
+	Elsewhere(cs fwk.CycleState, preemptor *v1.Pod, node *v1.Node) []*v1.Pod
+	// Fits reports whether a node has the devices for a pod if some pods were gone.
+	Fits(ctx context.Context, cs fwk.CycleState, node *v1.Node, gone map[types.UID]*v1.Pod) bool
+	// NotYet returns why the pod has to wait for what earlier evictions make free, "" if it need not.
+	NotYet(preemptor *v1.Pod) string
+}
+
+// Preemption is upstream's default preemption for pods that need devices. Its victims may be on other nodes than
+// the one that they make room on.
+type Preemption struct {
+	*defaultpreemption.DefaultPreemption
+
+	handle  fwk.Handle
+	devices Devices
+	// Enabled reports whether the profile preempts at all: it has the plugin DefaultPreemption.
+	Enabled func() bool
+	// profile returns the plugin DefaultPreemption of the profile, nil if that does not have it, or if it
+	// cannot be asked. It has the profile's arguments.
+	profile func() *defaultpreemption.DefaultPreemption
+}
+
+// The candidates among which a node is chosen, unless the profile has arguments for that: the defaults of
+// DefaultPreemptionArgs.
+const (
+	minCandidateNodesPercentage = 10
+	minCandidateNodesAbsolute   = 100
+)
+
+// New makes a Preemption for the plugin of that name. Tell says in events what victims give up.
+func New(ctx context.Context, plugin string, handle fwk.Handle, features feature.Features, devices Devices, tell Teller) (*Preemption, error) {
+	args := &config.DefaultPreemptionArgs{
+		MinCandidateNodesPercentage: minCandidateNodesPercentage,
+		MinCandidateNodesAbsolute:   minCandidateNodesAbsolute,
+	}
+	upstream, err := defaultpreemption.New(ctx, args, handle, features)
+	if err != nil {
+		return nil, fmt.Errorf("set up preemption for devices: %w", err)
+	}
+	p := &Preemption{DefaultPreemption: upstream, handle: handle, devices: devices}
+	p.profile = sync.OnceValue(p.ofProfile)
+	p.Enabled = sync.OnceValue(p.isEnabled)
+	upstream.Evaluator = preemption.NewEvaluator(plugin, handle, p, upstream.Executor)
+	upstream.Executor.PreemptPod = (&eviction{handle: handle, tell: tell}).evict
+	return p, nil
+}
+
+func (p *Preemption) isEnabled() bool {
+	profile, ok := p.handle.(interface{ ListPlugins() *config.Plugins })
+	return ok && slices.ContainsFunc(profile.ListPlugins().PostFilter.Enabled, func(plugin config.Plugin) bool {
+		return plugin.Name == defaultpreemption.Name
+	})
+}
+
+// ofProfile looks for the plugin DefaultPreemption of the profile.
+func (p *Preemption) ofProfile() *defaultpreemption.DefaultPreemption {
+	profile, ok := p.handle.(interface {
+		PodGroupPostFilterPlugins() []fwk.PodGroupPostFilterPlugin
+	})
+	if !ok {
+		return nil
+	}
+	for _, plugin := range profile.PodGroupPostFilterPlugins() {
+		if found, ok := plugin.(*defaultpreemption.DefaultPreemption); ok {
+			return found
+		}
+	}
+	return nil
+}
+
+// GetOffsetAndNumCandidates implements preemption.Interface.
+func (p *Preemption) GetOffsetAndNumCandidates(nodes int32) (offset, candidates int32) {
+	if configured := p.profile(); configured != nil {
+		return configured.GetOffsetAndNumCandidates(nodes)
+	}
+	return p.DefaultPreemption.GetOffsetAndNumCandidates(nodes)
+}
+
+// PodEligibleToPreemptOthers implements preemption.Interface: a pod for which others were evicted waits for them,
+// wherever they are.
+func (p *Preemption) PodEligibleToPreemptOthers(ctx context.Context, pod *v1.Pod, nominated *fwk.Status) (bool, string) {
+	if reason := p.devices.NotYet(pod); reason != "" {
+		return false, reason
+	}
+	return p.DefaultPreemption.PodEligibleToPreemptOthers(ctx, pod, nominated)
+}
+
+// SelectVictimsOnNode implements preemption.Interface. It lets upstream choose among the pods on the node and those
+// on other nodes that are in the way.
+func (p *Preemption) SelectVictimsOnNode(ctx context.Context, cs fwk.CycleState, preemptor *v1.Pod, node fwk.NodeInfo,
+	possible []*preemption.DomainVictim, pdbs []*policy.PodDisruptionBudget) ([]*v1.Pod, int, *fwk.Status) {
+	elsewhere, err := p.elsewhere(ctx, cs, preemptor, node, possible, pdbs)
+	if err != nil {
+		return nil, 0, fwk.AsStatus(err)
+	}
+	return p.DefaultPreemption.SelectVictimsOnNode(ctx, cs, preemptor, node, append(slices.Clip(possible), elsewhere...), pdbs)
+}
+
+// elsewhere returns the victims on other nodes that have to be considered: the least important ones that are
+// enough without victims on the node itself or, if no number of them is, with all of these.
+//
+// Upstream takes all away, and puts them back one by one, the most important first. All that are more important
+// than those which are enough without victims on the node would be put back; so they are not looked at.
+func (p *Preemption) elsewhere(ctx context.Context, cs fwk.CycleState, preemptor *v1.Pod, node fwk.NodeInfo,
+	local []*preemption.DomainVictim, pdbs []*policy.PodDisruptionBudget) ([]*preemption.DomainVictim, error) {
+	victims, err := p.victimsOf(ctx, p.devices.Elsewhere(cs, preemptor, node.Node()), local)
+	if err != nil || len(victims) == 0 {
+		return nil, err
+	}
+	least := leastImportantFirst(victims, pdbs, p.MoreImportantVictim)
+	gone := make(map[types.UID]*v1.Pod)
+	if enough := p.enough(ctx, cs, node.Node(), least, gone); enough <= len(least) {
+		return least[:enough], nil
+	}
+	priority := preemption.GetPodPriority(preemptor, nil, nil)
+	for _, victim := range local {
+		if victim.Priority() < priority {
+			take(gone, victim)
+		}
+	}
+	if enough := p.enough(ctx, cs, node.Node(), least, gone); enough <= len(least) {
+		return least[:enough], nil
+	}
+	return nil, nil
+}
+
+// enough returns how many of the first victims suffice besides the pods that are gone anyway, one more than
+// there are if all do not.
+func (p *Preemption) enough(ctx context.Context, cs fwk.CycleState, node *v1.Node, victims []*preemption.DomainVictim, gone map[types.UID]*v1.Pod) int {
+	fits := func(n int) bool {
+		all := make(map[types.UID]*v1.Pod, len(gone)+n)
+		for uid, pod := range gone {
+			all[uid] = pod
+		}
+		for _, victim := range victims[:n] {
+			take(all, victim)
+		}
+		return p.devices.Fits(ctx, cs, node, all)
+	}
+	if !fits(len(victims)) {
+		return len(victims) + 1
+	}
+	low, high := 0, len(victims) // It fits without the first high.
+	for low < high {
+		middle := (low + high) / 2
+		if fits(middle) {
+			high = middle
+		} else {
+			low = middle + 1
+		}
+	}
+	return high
+}
+
+// take adds the pods of a victim.
+func take(gone map[types.UID]*v1.Pod, victim *preemption.DomainVictim) {
+	for _, info := range victim.Pods() {
+		gone[info.GetPod().UID] = info.GetPod()
+	}
+}
+
+// victimsOf returns what is evicted with some pods, each once, unless it is among the known victims: a pod, or all
+// pods of a PodGroup that is disrupted as a whole.
+func (p *Preemption) victimsOf(ctx context.Context, pods []*v1.Pod, known []*preemption.DomainVictim) ([]*preemption.DomainVictim, error) {
+	seen := make(map[types.UID]*v1.Pod)
+	for _, victim := range known {
+		take(seen, victim)
+	}
+	onNode := make(map[string][]*preemption.DomainVictim)
+	var victims []*preemption.DomainVictim
+	for _, pod := range pods {
+		if seen[pod.UID] != nil {
+			continue
+		}
+		candidates, looked := onNode[pod.Spec.NodeName]
+		if !looked {
+			node, err := p.handle.MutableSnapshotSharedLister().NodeInfos().Get(pod.Spec.NodeName)
+			if err != nil {
+				continue // The pod is not in this cycle's snapshot.
+			}
+			if candidates, err = p.Evaluator.GetVictimsOnNode(ctx, node); err != nil {
+				return nil, fmt.Errorf("find out what is evicted together with pod %s/%s: %w", pod.Namespace, pod.Name, err)
+			}
+			onNode[pod.Spec.NodeName] = candidates
+		}
+		for _, victim := range candidates {
+			if slices.ContainsFunc(victim.Pods(), func(info fwk.PodInfo) bool { return info.GetPod().UID == pod.UID }) {
+				take(seen, victim)
+				victims = append(victims, victim)
+			}
+		}
+	}
+	return victims, nil
+}
+
+// leastImportantFirst sorts victims in the order in which upstream would rather evict them.
+func leastImportantFirst(victims []*preemption.DomainVictim, pdbs []*policy.PodDisruptionBudget,
+	moreImportant defaultpreemption.MoreImportantVictimFunc) []*preemption.DomainVictim {
+	slices.SortFunc(victims, func(a, b *preemption.DomainVictim) int {
+		switch {
+		case moreImportant(a, b):
+			return -1
+		case moreImportant(b, a):
+			return 1
+		}
+		return 0
+	})
+	violating, others := preemption.FilterVictimsWithPDBViolation(victims, pdbs)
+	slices.Reverse(others)
+	slices.Reverse(violating)
+	for _, victim := range violating {
+		others = append(others, victim.Victim)
+	}
+	return others
+}

@@ -1,0 +1,143 @@
+package preemption
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// Standing says which claims are in the way of a pod of some priority for the time being only. It is for one
+// attempt to schedule the pod, and safe for concurrent use.
+type Standing struct {
+	// WithoutEnding is what is in use apart from claims that are about to be deallocated, because all that used
+	// them have ended; WithoutBelow has neither those nor the claims of pods of lower priority.
+	WithoutEnding, WithoutBelow ledger.View
+
+	holders  *Holders
+	usage    ledger.View
+	priority int32
+
+	mutex  sync.Mutex
+	claims map[types.UID]standing
+	pools  map[inventory.PoolID]Tally
+}
+
+// Tally is how many claims hold devices for the time being only.
+type Tally struct {
+	Below, Ending int
+}
+
+type standing byte
+
+const (
+	lasting standing = iota
+	below
+	ending
+)
+
+// NewStanding makes one for what is in use in the eyes of a pod of that priority.
+func NewStanding(holders *Holders, usage ledger.View, priority int32) *Standing {
+	s := &Standing{
+		holders: holders, usage: usage, priority: priority,
+		claims: make(map[types.UID]standing), pools: make(map[inventory.PoolID]Tally),
+	}
+	s.WithoutEnding = ledger.WithoutThose(usage, func(claim types.UID) bool { return s.of(claim) == ending })
+	s.WithoutBelow = ledger.WithoutThose(usage, func(claim types.UID) bool { return s.of(claim) != lasting })
+	return s
+}
+
+// of returns the standing of a claim.
+func (s *Standing) of(claim types.UID) standing {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	known, found := s.claims[claim]
+	if found {
+		return known
+	}
+	switch {
+	case s.holders.IsBelow(claim, s.priority):
+		known = below
+	case s.holders.IsEnding(claim):
+		known = ending
+	}
+	s.claims[claim] = known
+	return known
+}
+
+// In counts the claims that hold devices of some pools.
+func (s *Standing) In(pools []*inventory.NodePool) (sum Tally) {
+	for _, pool := range pools {
+		tally := s.in(pool)
+		sum.Below += tally.Below
+		sum.Ending += tally.Ending
+	}
+	return sum
+}
+
+// in counts the claims that hold devices of a pool on any node.
+func (s *Standing) in(pool *inventory.NodePool) (tally Tally) {
+	s.mutex.Lock()
+	tally, found := s.pools[pool.ID]
+	s.mutex.Unlock()
+	if found {
+		return tally
+	}
+	for claim := range claimsIn(ledger.Of(s.usage, pool)) {
+		switch s.of(claim) {
+		case below:
+			tally.Below++
+		case ending:
+			tally.Ending++
+		case lasting:
+		}
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.pools[pool.ID] = tally
+	return tally
+}
+
+// claimsIn returns the claims that hold devices, or shares of them.
+func claimsIn(usage *ledger.PoolUsage) map[types.UID]bool {
+	claims := make(map[types.UID]bool)
+	for _, use := range usage.All() {
+		for _, holder := range use.Holders {
+			claims[holder.UID] = true
+		}
+		for _, share := range use.Shares {
+			claims[share.Holder.UID] = true
+		}
+	}
+	return claims
+}
+
+// Elsewhere returns the pods of lower priority that hold devices of some pools on other nodes than the one of
+// that name.
+func (s *Standing) Elsewhere(pools []*inventory.NodePool, node string) []*v1.Pod {
+	var pods []*v1.Pod
+	seen := make(map[types.UID]bool)
+	for _, pool := range pools {
+		if s.in(pool).Below == 0 {
+			continue
+		}
+		for claim := range claimsIn(ledger.Of(s.usage, pool)) {
+			if s.of(claim) != below {
+				continue
+			}
+			for _, pod := range s.holders.Holding(claim) {
+				if !seen[pod.UID] && pod.Spec.NodeName != node {
+					seen[pod.UID] = true
+					pods = append(pods, pod)
+				}
+			}
+		}
+	}
+	slices.SortFunc(pods, func(a, b *v1.Pod) int { return cmp.Compare(a.UID, b.UID) })
+	return pods
+}

@@ -1,0 +1,168 @@
+package quartermaster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	upstream "k8s.io/kubernetes/pkg/scheduler/framework/preemption"
+
+	"github.com/quartermaster-dra/quartermaster/internal/preemption"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// newHolders makes what knows who holds devices.
+func (pl *Quartermaster) newHolders() *preemption.Holders {
+	h := &preemption.Holders{Ledger: pl.state.Ledger, Claims: pl.claims, Trying: pl.state.trying, Priority: corev1helpers.PodPriority}
+	if pl.features.EnableGenericWorkload {
+		h.Priority = func(pod *v1.Pod) int32 {
+			return upstream.GetPodPriority(pod, pl.handle.SnapshotSharedLister().PodGroups(), nil)
+		}
+	}
+	return h
+}
+
+// trying returns a pod that one of the profiles tries to schedule, nil if none does.
+func (s *shared) trying(pod types.UID) *v1.Pod {
+	s.profilesMutex.Lock()
+	defer s.profilesMutex.Unlock()
+	for _, profile := range s.profiles {
+		if entry := profile.waiting.Get(pod); entry != nil {
+			return entry.Latest()
+		}
+	}
+	return nil
+}
+
+// standing says which claims are in the way of the pod for the time being only.
+func (pl *Quartermaster) standing(c *cycle) *preemption.Standing {
+	c.standingOnce.Do(func() {
+		c.standing = preemption.NewStanding(pl.holders, pl.state.Ledger, corev1helpers.PodPriority(c.pod.Latest()))
+	})
+	return c.standing
+}
+
+// mayPreempt reports whether others may have to go for the pod.
+func mayPreempt(pod *v1.Pod) bool {
+	return pod.Spec.PreemptionPolicy == nil || *pod.Spec.PreemptionPolicy != v1.PreemptNever
+}
+
+// rejection is the status of a node that has no devices for the pod: Unschedulable if it would have them without
+// pods of lower priority, else UnschedulableAndUnresolvable, because no eviction helps.
+func (pl *Quartermaster) rejection(ctx context.Context, c *cycle, task *allocator.Task, site allocator.Site, reason string) *fwk.Status {
+	if !mayPreempt(c.pod.Latest()) {
+		return unschedulable("%s", reason)
+	}
+	standing := pl.standing(c)
+	tally := standing.In(site.Pools)
+	if tally.Ending > 0 && pl.wouldFit(ctx, c, task, site, standing.WithoutEnding) {
+		c.awaitsRelease.Store(true)
+		return unschedulable("%s; waiting for claims of pods that have ended to be deallocated", reason)
+	}
+	if tally.Below > 0 && pl.wouldFit(ctx, c, task, site, standing.WithoutBelow) {
+		return fwk.NewStatus(fwk.Unschedulable, fmt.Sprintf("%s; devices are held by %s of lower-priority pods", reason, claims(tally.Below)))
+	}
+	return unschedulable("%s", reason)
+}
+
+// claims is a number of claims in words.
+func claims(n int) string {
+	if n == 1 {
+		return "1 claim"
+	}
+	return fmt.Sprintf("%d claims", n)
+}
+
+// wouldFit reports whether there would be devices if usage were what is in use. If that is not known, they may be.
+func (pl *Quartermaster) wouldFit(ctx context.Context, c *cycle, task *allocator.Task, site allocator.Site, usage ledger.View) bool {
+	site.Usage = usage
+	outcome, err := task.Check(pl.dryRunContext(ctx, c), site)
+	if err != nil {
+		return false
+	}
+	defer outcome.Release()
+	return outcome.Fits() || outcome.GaveUp
+}
+
+// dryRunContext is filterContext for what might be: it leaves the steps of Filter alone.
+func (pl *Quartermaster) dryRunContext(ctx context.Context, c *cycle) context.Context {
+	return pl.searchContext(allocator.WithSteps(ctx, c.dryRunSteps), c)
+}
+
+// preempt looks for pods of lower priority that hold what the pod needs, and has them evicted.
+func (pl *Quartermaster) preempt(ctx context.Context, cs fwk.CycleState, c *cycle, pod *v1.Pod, statuses fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
+	if !pl.preemption.Enabled() {
+		return nil, fwk.NewStatus(fwk.Unschedulable)
+	}
+	if c.awaitsRelease.Load() {
+		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "no pods are evicted: devices become free as soon as claims of pods that have ended are deallocated")
+	}
+	result, status := pl.preemption.PostFilter(ctx, cs, pod, statuses)
+	if status.Code() == fwk.Unschedulable {
+		// What DefaultPreemption, whose turn would be next, can find is among what was looked at.
+		return result, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, status.Reasons()...)
+	}
+	return result, status
+}
+
+// deviceHolders implements preemption.Devices.
+type deviceHolders struct{ pl *Quartermaster }
+
+// Elsewhere implements preemption.Devices.
+func (d deviceHolders) Elsewhere(cs fwk.CycleState, preemptor *v1.Pod, node *v1.Node) []*v1.Pod {
+	c, err := cycleOf(cs)
+	if err != nil || c == nil {
+		return nil
+	}
+	return d.pl.standing(c).Elsewhere(d.pl.state.Inventory.OnNode(node), node.Name)
+}
+
+// Fits implements preemption.Devices.
+func (d deviceHolders) Fits(ctx context.Context, cs fwk.CycleState, node *v1.Node, gone map[types.UID]*v1.Pod) bool {
+	c, err := cycleOf(cs)
+	if err != nil || c == nil {
+		return false
+	}
+	info, err := d.pl.handle.MutableSnapshotSharedLister().NodeInfos().Get(node.Name)
+	if err != nil {
+		return false
+	}
+	task, _ := c.taskOn(info)
+	return task == nil || d.pl.wouldFit(ctx, c, task, d.pl.nodeView(c, node), d.pl.usageWithout(c, gone))
+}
+
+// NotYet implements preemption.Devices.
+func (d deviceHolders) NotYet(*v1.Pod) string { return "" }
+
+// gives says which devices a victim gives up.
+func (pl *Quartermaster) gives(victim *v1.Pod) string {
+	var parts []string
+	for _, use := range pl.holders.UsesOf(victim) {
+		var devices []string
+		for result := range ledger.Used(use.Allocation) {
+			devices = append(devices, result.Driver+"/"+result.Pool+"/"+result.Device)
+		}
+		if len(devices) > 0 {
+			slices.Sort(devices)
+			parts = append(parts, fmt.Sprintf("%s of claim %s", few(slices.Compact(devices)), klog.KRef(use.Claim.Namespace, use.Claim.Name)))
+		}
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ", ")
+}
+
+// few lists devices, of many only the first ones.
+func few(devices []string) string {
+	const most = 8
+	if len(devices) > most {
+		return fmt.Sprintf("%s and %d more devices", strings.Join(devices[:most], ", "), len(devices)-most)
+	}
+	return strings.Join(devices, ", ")
+}
