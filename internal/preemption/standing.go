@@ -22,6 +22,8 @@ type Standing struct {
 	holders  *Holders
 	usage    ledger.View
 	priority int32
+	// own are the pod's own claims.
+	own map[types.UID]bool
 
 	mutex  sync.Mutex
 	claims map[types.UID]standing
@@ -41,11 +43,16 @@ const (
 	ending
 )
 
-// NewStanding makes one for what is in use in the eyes of a pod of that priority.
-func NewStanding(holders *Holders, usage ledger.View, priority int32) *Standing {
+// NewStanding makes one for what is in use in the eyes of a pod of that priority. Its own claims stay allocated,
+// whoever else uses them.
+func NewStanding(holders *Holders, usage ledger.View, priority int32, own ...types.UID) *Standing {
 	s := &Standing{
-		holders: holders, usage: usage, priority: priority,
+		holders: holders, usage: usage, priority: priority, own: make(map[types.UID]bool),
 		claims: make(map[types.UID]standing), pools: make(map[inventory.PoolID]Tally),
+	}
+	for _, claim := range own {
+		s.own[claim] = true
+		s.claims[claim] = lasting
 	}
 	s.WithoutEnding = ledger.WithoutThose(usage, func(claim types.UID) bool { return s.of(claim) == ending })
 	s.WithoutBelow = ledger.WithoutThose(usage, func(claim types.UID) bool { return s.of(claim) != lasting })
@@ -115,6 +122,12 @@ func claimsIn(usage *ledger.PoolUsage) map[types.UID]bool {
 		}
 	}
 	return claims
+}
+
+// Without returns what is in use if some pods were gone. What is about to be deallocated is not.
+func (s *Standing) Without(gone map[types.UID]*v1.Pod) ledger.View {
+	released := slices.DeleteFunc(s.holders.Released(gone), func(use ledger.Use) bool { return s.own[use.Claim.UID] })
+	return ledger.WhatIf(s.WithoutEnding, released, nil)
 }
 
 // Elsewhere returns the pods of lower priority that hold devices of some pools on other nodes than the one of

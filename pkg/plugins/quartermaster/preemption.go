@@ -44,7 +44,11 @@ func (s *shared) trying(pod types.UID) *v1.Pod {
 // standing says which claims are in the way of the pod for the time being only.
 func (pl *Quartermaster) standing(c *cycle) *preemption.Standing {
 	c.standingOnce.Do(func() {
-		c.standing = preemption.NewStanding(pl.holders, pl.state.Ledger, corev1helpers.PodPriority(c.pod.Latest()))
+		var own []types.UID
+		for _, claim := range c.claims {
+			own = append(own, claim.Object.UID)
+		}
+		c.standing = preemption.NewStanding(pl.holders, pl.state.Ledger, corev1helpers.PodPriority(c.pod.Latest()), own...)
 	})
 	return c.standing
 }
@@ -102,6 +106,7 @@ func (pl *Quartermaster) preempt(ctx context.Context, cs fwk.CycleState, c *cycl
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
 	if c.awaitsRelease.Load() {
+		pl.waker.WakeAfterPause(c.pod) // Should one of these pods be one of which nothing was known yet.
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "no pods are evicted: devices become free as soon as claims of pods that have ended are deallocated")
 	}
 	result, status := pl.preemption.PostFilter(ctx, cs, pod, statuses)
@@ -135,7 +140,7 @@ func (d deviceHolders) Fits(ctx context.Context, cs fwk.CycleState, node *v1.Nod
 		return false
 	}
 	task, _ := c.taskOn(info)
-	return task == nil || d.pl.wouldFit(ctx, c, task, d.pl.nodeView(c, node), d.pl.usageWithout(c, gone))
+	return task == nil || d.pl.wouldFit(ctx, c, task, d.pl.nodeView(c, node), d.pl.standing(c).Without(gone))
 }
 
 // NotYet implements preemption.Devices.

@@ -30,10 +30,10 @@ func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *
 	}
 	pl.state.Rooms.Follow(nodes)
 	c := &cycle{
-		pod:        pl.waiting.Begin(pod),
-		takes:      noderoom.Of(pod),
-		steps:      allocator.NewSteps(int(*pl.args.AttemptStepBudget), len(nodes)),
-		evaluation: selector.NewBudget(pl.attemptBudget, 0),
+		pod:         pl.waiting.Begin(pod),
+		takes:       noderoom.Of(pod),
+		steps:       allocator.NewSteps(int(*pl.args.AttemptStepBudget), len(nodes)),
+		evaluation:  selector.NewBudget(pl.attemptBudget, 0),
 		dryRunSteps: allocator.NewSteps(int(*pl.args.AttemptStepBudget), len(nodes)),
 	}
 	result, status := pl.preFilter(ctx, cs, pod, c, extended, len(nodes))

@@ -78,12 +78,7 @@ func (pl *Quartermaster) AddPod(_ context.Context, cs fwk.CycleState, _ *v1.Pod,
 // usageIn returns what is in use in the world of a dry run. What is about to be deallocated is not.
 func (pl *Quartermaster) usageIn(c *cycle, w *whatIf) ledger.View {
 	if w.usage == nil {
-		w.usage = pl.usageWithout(c, w.gone)
+		w.usage = pl.standing(c).Without(w.gone)
 	}
 	return w.usage
-}
-
-// usageWithout returns what is in use if some pods were gone.
-func (pl *Quartermaster) usageWithout(c *cycle, gone map[types.UID]*v1.Pod) ledger.View {
-	return ledger.WhatIf(pl.standing(c).WithoutEnding, pl.holders.Released(gone), nil)
 }

@@ -1,0 +1,115 @@
+package quartermaster
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/utils/ptr"
+
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
+)
+
+// TestPreemption has a pod of priority 10 come to a full cluster. All other pods have priority 0 unless it says
+// otherwise.
+func TestPreemption(t *testing.T) {
+	t.Parallel()
+	two := gpuNodes(2, "n1")
+	network := []runtime.Object{builder.Class("gpu"), builder.Node("n1"), builder.Node("n2"),
+		builder.Slice("net").InPool("net", 1, 1).OnAllNodes().Devices(builder.NumberedDevices("gpu", 2)...).Obj()}
+	tests := map[string]struct {
+		objects []runtime.Object
+		pod     *v1.Pod
+		node    string
+		victims []string
+		code    fwk.Code // of n1
+		reason  string   // of n1, a part of it
+	}{
+		"one device": {
+			objects: plus(two, held(gpus("a", 1).Obj(), "n1", []string{"gpu-0"}, "a"), held(gpus("b", 1).Obj(), "n1", []string{"gpu-1"}, "b"),
+				low("a", "n1", uses("a")), low("b", "n1", uses("b"), priority(10))),
+			pod: high("p", uses("c")), node: "n1", victims: []string{"a"}, code: fwk.Unschedulable, reason: "devices are held by 1 claim of lower-priority pods",
+		},
+		"two devices need both": {
+			objects: plus(two, held(gpus("a", 1).Obj(), "n1", []string{"gpu-0"}, "a"), held(gpus("b", 1).Obj(), "n1", []string{"gpu-1"}, "b"),
+				gpus("c2", 2).Obj(), low("a", "n1", uses("a")), low("b", "n1", uses("b"), priority(5))),
+			pod: high("p", uses("c2")), node: "n1", victims: []string{"a", "b"}, code: fwk.Unschedulable, reason: "devices are held by 2 claims of lower-priority pods",
+		},
+		"holders of the same priority": {
+			objects: plus(two, held(gpus("a", 2).Obj(), "n1", []string{"gpu-0", "gpu-1"}, "a"), low("a", "n1", uses("a"), priority(10))),
+			pod:     high("p", uses("c")), code: fwk.UnschedulableAndUnresolvable, reason: "request gpu: all 2 devices that match are held by other claims",
+		},
+		"never": {
+			objects: plus(two, held(gpus("a", 2).Obj(), "n1", []string{"gpu-0", "gpu-1"}, "a"), low("a", "n1", uses("a"))),
+			pod:     high("p", uses("c"), func(p *v1.Pod) { p.Spec.PreemptionPolicy = ptr.To(v1.PreemptNever) }), code: fwk.UnschedulableAndUnresolvable,
+		},
+		"no device that would do": {
+			objects: plus(two, held(gpus("a", 2).Obj(), "n1", []string{"gpu-0", "gpu-1"}, "a"), low("a", "n1", uses("a")), gpus("c3", 3).Obj()),
+			pod:     high("p", uses("c3")), code: fwk.UnschedulableAndUnresolvable,
+		},
+		"shared by two pods": {
+			objects: plus(two, held(gpus("a", 2).Obj(), "n1", []string{"gpu-0", "gpu-1"}, "a", "a2"), low("a", "n1", uses("a")), low("a2", "n1", uses("a"))),
+			pod:     high("p", uses("c")), node: "n1", victims: []string{"a", "a2"}, code: fwk.Unschedulable, reason: "devices are held by 1 claim of lower-priority pods",
+		},
+		"shared with one of the same priority": {
+			objects: plus(two, held(gpus("a", 2).Obj(), "n1", []string{"gpu-0", "gpu-1"}, "a", "a2"), low("a", "n1", uses("a")), low("a2", "n1", uses("a"), priority(10))),
+			pod:     high("p", uses("c")), code: fwk.UnschedulableAndUnresolvable,
+		},
+		"shared with one that is not on a node yet": {
+			objects: plus(two, held(gpus("a", 2).Obj(), "n1", []string{"gpu-0", "gpu-1"}, "a", "a2"), low("a", "n1", uses("a")), newPod("a2", uses("a"))),
+			pod:     high("p", uses("c")), code: fwk.UnschedulableAndUnresolvable,
+		},
+		"shared with one that has ended": {
+			objects: plus(two, held(gpus("a", 2).Obj(), "n1", []string{"gpu-0", "gpu-1"}, "a", "a2"), low("a", "n1", uses("a")),
+				low("a2", "n1", uses("a"), func(p *v1.Pod) { p.Status.Phase = v1.PodSucceeded })),
+			pod: high("p", uses("c")), node: "n1", victims: []string{"a"}, code: fwk.Unschedulable,
+		},
+		"only pods that have ended": {
+			objects: plus(two, held(gpus("a", 1).Obj(), "n1", []string{"gpu-0"}, "gone"), held(gpus("b", 1).Obj(), "n1", []string{"gpu-1"}, "b"), low("b", "n1", uses("b"))),
+			pod:     high("p", uses("c")), code: fwk.UnschedulableAndUnresolvable, reason: "waiting for claims of pods that have ended to be deallocated",
+		},
+		"a victim that frees nothing of use": {
+			objects: plus(two, held(gpus("a", 2).Obj(), "n1", []string{"gpu-0", "gpu-1"}, "a"), low("a", "n1", uses("a")), low("idle", "n1", priority(-5)),
+				held(builder.Claim("other", builder.Request("x", "gpu")).Obj(), "elsewhere", []string{"x"}, "other"), low("other", "n1", uses("other"), priority(-5))),
+			pod: high("p", uses("c")), node: "n1", victims: []string{"a"}, code: fwk.Unschedulable,
+		},
+		"the cheapest node": {
+			objects: plus(gpuNodes(1, "n1", "n2"), held(gpus("a", 1).Obj(), "n1", []string{"gpu-0"}, "a"), held(gpus("b", 1).Obj(), "n2", []string{"gpu-0"}, "b"),
+				low("a", "n1", uses("a"), priority(3)), low("b", "n2", uses("b"), priority(2))),
+			pod: high("p", uses("c")), node: "n2", victims: []string{"b"}, code: fwk.Unschedulable,
+		},
+		"admin access is in nobody's way": {
+			objects: plus(two, held(gpus("a", 2).Obj(), "n1", []string{"gpu-0", "gpu-1"}, "a"), low("a", "n1", uses("a")),
+				with(held(builder.Claim("adm", builder.Request("x", "gpu").Admin()).Obj(), "n1", []string{"gpu-0"}, "adm"), func(c *resourceapi.ResourceClaim) {
+					c.Status.Allocation.Devices.Results[0].AdminAccess = ptr.To(true)
+				}), low("adm", "n1", uses("adm"))),
+			pod: high("p", uses("c")), node: "n1", victims: []string{"a"}, code: fwk.Unschedulable,
+		},
+		"a pool for all nodes": {
+			objects: plus(network, held(gpus("a", 1).Obj(), "net", []string{"gpu-0"}, "a"), held(gpus("b", 1).Obj(), "net", []string{"gpu-1"}, "b"),
+				low("a", "n2", uses("a"), priority(3)), low("b", "n2", uses("b"))),
+			pod: high("p", uses("c"), onlyOn("n1")), node: "n1", victims: []string{"b"}, code: fwk.Unschedulable, reason: "devices are held by 2 claims of lower-priority pods",
+		},
+		"a claim of its own that is shared": {
+			objects: plus(two, held(gpus("a", 2).Obj(), "n1", []string{"gpu-0", "gpu-1"}, "a"), low("a", "n1", uses("a"))),
+			pod:     high("p", uses("a"), uses("c")), code: fwk.UnschedulableAndUnresolvable,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inCluster(t, plus(test.objects, gpus("c", 1).Obj(), test.pod), func(t *testing.T, f *fixture) {
+				p := preempt(t, f, test.pod)
+				require.Equal(t, test.code, p.codes["n1"], p.reasons["n1"])
+				require.Contains(t, p.reasons["n1"], test.reason)
+				require.Equal(t, test.victims, p.victims, "%v", p.status)
+				if test.node != "" {
+					require.Equal(t, test.node, p.node, "%v", p.status)
+				}
+			})
+		})
+	}
+}
