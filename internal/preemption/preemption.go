@@ -23,8 +23,9 @@ type Devices interface {
 	Elsewhere(cs fwk.CycleState, preemptor *v1.Pod, node *v1.Node) []*v1.Pod
 	// Fits reports whether a node has the devices for a pod if some pods were gone.
 	Fits(ctx context.Context, cs fwk.CycleState, node *v1.Node, gone map[types.UID]*v1.Pod) bool
-	// NotYet returns why the pod has to wait for what earlier evictions make free, "" if it need not.
-	NotYet(preemptor *v1.Pod) string
+	// NotYet returns why a pod that is nominated for a node has to wait for what earlier evictions make free, "" if
+	// it need not.
+	NotYet(ctx context.Context, preemptor *v1.Pod) string
 }
 
 // Preemption is upstream's default preemption for pods that need devices. Its victims may be on other nodes than
@@ -100,7 +101,7 @@ func (p *Preemption) GetOffsetAndNumCandidates(nodes int32) (offset, candidates 
 // PodEligibleToPreemptOthers implements preemption.Interface: a pod for which others were evicted waits for them,
 // wherever they are.
 func (p *Preemption) PodEligibleToPreemptOthers(ctx context.Context, pod *v1.Pod, nominated *fwk.Status) (bool, string) {
-	if reason := p.devices.NotYet(pod); reason != "" {
+	if reason := p.devices.NotYet(ctx, pod); reason != "" {
 		return false, reason
 	}
 	return p.DefaultPreemption.PodEligibleToPreemptOthers(ctx, pod, nominated)
@@ -114,7 +115,41 @@ func (p *Preemption) SelectVictimsOnNode(ctx context.Context, cs fwk.CycleState,
 	if err != nil {
 		return nil, 0, fwk.AsStatus(err)
 	}
-	return p.DefaultPreemption.SelectVictimsOnNode(ctx, cs, preemptor, node, append(slices.Clip(possible), elsewhere...), pdbs)
+	victims, violating, status := p.DefaultPreemption.SelectVictimsOnNode(ctx, cs, preemptor, node, append(slices.Clip(possible), elsewhere...), pdbs)
+	if selected, _ := ctx.Value(selectedKey{}).(*selected); selected != nil && status.IsSuccess() {
+		selected.set(node.Node().Name, victims)
+	}
+	return victims, violating, status
+}
+
+// Preempt is PostFilter. It also returns the victims on the node that the pod is nominated for then.
+func (p *Preemption) Preempt(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, statuses fwk.NodeToStatusReader) (*fwk.PostFilterResult, []*v1.Pod, *fwk.Status) {
+	selected := &selected{onNode: make(map[string][]*v1.Pod)}
+	result, status := p.PostFilter(context.WithValue(ctx, selectedKey{}, selected), cs, pod, statuses)
+	if !status.IsSuccess() || result == nil || result.NominatingInfo == nil {
+		return result, nil, status
+	}
+	return result, selected.on(result.NominatedNodeName), status
+}
+
+// selected are the victims that an attempt found, by the node that they make room on.
+type selected struct {
+	mutex  sync.Mutex
+	onNode map[string][]*v1.Pod
+}
+
+type selectedKey struct{}
+
+func (s *selected) set(node string, victims []*v1.Pod) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.onNode[node] = victims
+}
+
+func (s *selected) on(node string) []*v1.Pod {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.onNode[node]
 }
 
 // elsewhere returns the victims on other nodes that have to be considered: the least important ones that are

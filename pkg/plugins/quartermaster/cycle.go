@@ -20,6 +20,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
@@ -61,6 +63,11 @@ type cycle struct {
 
 	// takes is what the pod takes of its node besides devices.
 	takes noderoom.Room
+
+	// usage is what is in use in the eyes of the pod: more than in the ledger if devices of some pools are kept
+	// for others.
+	usage ledger.View
+	kept  map[inventory.PoolID]bool
 
 	// steps are what the searches of Filter may take on all nodes together.
 	steps *allocator.Steps

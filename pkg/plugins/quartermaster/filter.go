@@ -129,7 +129,7 @@ func skipsNodeOperations(allocation *resourceapi.AllocationResult) bool {
 // filterUnallocated finds out whether there are devices on a node. Which ones is only
 // worked out for Score, if some would be better than others, and by Reserve.
 func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, w *whatIf, task *allocator.Task, known *nodecache.Answer, node *v1.Node) *fwk.Status {
-	if !c.scored && known != nil && known.Has(node.Name) {
+	if !c.scored && known != nil && known.Has(node.Name) && !pl.keepsOn(c, node) {
 		return nil // Reserve looks at the devices of the moment.
 	}
 	if w != nil {
@@ -225,7 +225,7 @@ func moreSteps(outcome *allocator.Outcome) string {
 
 // nodeView is what the allocator is to know about a node.
 func (pl *Quartermaster) nodeView(c *cycle, node *v1.Node) allocator.Site {
-	return allocator.Site{Node: node, Pools: pl.state.Inventory.OnNode(node), Usage: pl.state.Ledger}
+	return allocator.Site{Node: node, Pools: pl.state.Inventory.OnNode(node), Usage: c.usage}
 }
 
 // valuedView is nodeView where the best solution is wanted.

@@ -50,7 +50,7 @@ func (pl *Quartermaster) best(ctx context.Context, c *cycle, pod *v1.Pod) sets.S
 	admits := narrowing.Admission(klog.FromContext(ctx), pod)
 	return c.known.Best(enoughBest, mostBest, func(name string) bool {
 		node, err := pl.nodes.Get(name)
-		return err == nil && admits(node) && c.claimsAdmit(node)
+		return err == nil && admits(node) && c.claimsAdmit(node) && !pl.keepsOn(c, node)
 	})
 }
 

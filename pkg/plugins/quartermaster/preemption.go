@@ -48,7 +48,7 @@ func (pl *Quartermaster) standing(c *cycle) *preemption.Standing {
 		for _, claim := range c.claims {
 			own = append(own, claim.Object.UID)
 		}
-		c.standing = preemption.NewStanding(pl.holders, pl.state.Ledger, corev1helpers.PodPriority(c.pod.Latest()), own...)
+		c.standing = preemption.NewStanding(pl.holders, c.usage, corev1helpers.PodPriority(c.pod.Latest()), own...)
 	})
 	return c.standing
 }
@@ -100,23 +100,6 @@ func (pl *Quartermaster) dryRunContext(ctx context.Context, c *cycle) context.Co
 	return pl.searchContext(allocator.WithSteps(ctx, c.dryRunSteps), c)
 }
 
-// preempt looks for pods of lower priority that hold what the pod needs, and has them evicted.
-func (pl *Quartermaster) preempt(ctx context.Context, cs fwk.CycleState, c *cycle, pod *v1.Pod, statuses fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
-	if !pl.preemption.Enabled() {
-		return nil, fwk.NewStatus(fwk.Unschedulable)
-	}
-	if c.awaitsRelease.Load() {
-		pl.waker.WakeAfterPause(c.pod) // Should one of these pods be one of which nothing was known yet.
-		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "no pods are evicted: devices become free as soon as claims of pods that have ended are deallocated")
-	}
-	result, status := pl.preemption.PostFilter(ctx, cs, pod, statuses)
-	if status.Code() == fwk.Unschedulable {
-		// What DefaultPreemption, whose turn would be next, can find is among what was looked at.
-		return result, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, status.Reasons()...)
-	}
-	return result, status
-}
-
 // deviceHolders implements preemption.Devices.
 type deviceHolders struct{ pl *Quartermaster }
 
@@ -142,9 +125,6 @@ func (d deviceHolders) Fits(ctx context.Context, cs fwk.CycleState, node *v1.Nod
 	task, _ := c.taskOn(info)
 	return task == nil || d.pl.wouldFit(ctx, c, task, d.pl.nodeView(c, node), d.pl.standing(c).Without(gone))
 }
-
-// NotYet implements preemption.Devices.
-func (d deviceHolders) NotYet(*v1.Pod) string { return "" }
 
 // gives says which devices a victim gives up.
 func (pl *Quartermaster) gives(victim *v1.Pod) string {

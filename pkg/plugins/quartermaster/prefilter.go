@@ -36,6 +36,7 @@ func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *
 		evaluation:  selector.NewBudget(pl.attemptBudget, 0),
 		dryRunSteps: allocator.NewSteps(int(*pl.args.AttemptStepBudget), len(nodes)),
 	}
+	c.usage, c.kept = pl.usageFor(pod)
 	result, status := pl.preFilter(ctx, cs, pod, c, extended, len(nodes))
 	if status.IsRejected() && !status.IsSkip() || result != nil && !c.narrowedToBest {
 		pl.waker.Reject(c.pod) // Nodes that are not named count as rejected.

@@ -15,6 +15,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/demand"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/presence"
+	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 )
 
 // shared is what all profiles of a scheduler have in common.
@@ -36,6 +37,9 @@ type shared struct {
 
 	// demand learns what pods ask for.
 	demand *demand.Learner
+
+	// nominations has what is kept for pods for which others were evicted.
+	nominations *preemption.Nominations
 
 	// offers is nil without extended resources.
 	offers *extendedresource.Offers
@@ -79,7 +83,11 @@ func sharedBy(handle fwk.Handle, gates feature.Features) (*shared, error) {
 	if err != nil {
 		return nil, err
 	}
-	state := &shared{State: known, guard: presence.New(handle.ClientSet()), demand: demand.New(clock.RealClock{})}
+	state := &shared{State: known, guard: presence.New(handle.ClientSet()), demand: demand.New(clock.RealClock{}),
+		nominations: preemption.NewNominations()}
+	if err := state.followNominated(factory.Core().V1().Pods().Informer()); err != nil {
+		return nil, err
+	}
 	if gates.EnableDRAExtendedResource {
 		if err := extendedresource.IndexClaims(factory.Resource().V1().ResourceClaims().Informer()); err != nil {
 			return nil, err

@@ -1,0 +1,162 @@
+package quartermaster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
+	"github.com/quartermaster-dra/quartermaster/internal/preemption"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// preempt looks for pods of lower priority that hold what the pod needs, and has them evicted. What they give up
+// is kept for the pod until it is bound.
+func (pl *Quartermaster) preempt(ctx context.Context, cs fwk.CycleState, c *cycle, pod *v1.Pod, statuses fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
+	if !pl.preemption.Enabled() {
+		return nil, fwk.NewStatus(fwk.Unschedulable)
+	}
+	if c.awaitsRelease.Load() {
+		pl.waker.WakeAfterPause(c.pod) // Should one of these pods be one of which nothing was known yet.
+		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "no pods are evicted: devices become free as soon as claims of pods that have ended are deallocated")
+	}
+	result, victims, status := pl.preemption.Preempt(context.WithValue(ctx, cycleInContext{}, c), cs, pod, statuses)
+	switch {
+	case status.IsSuccess() && len(victims) > 0:
+		pl.nominate(ctx, c, pod, result.NominatedNodeName, victims)
+	case result != nil: // No node will do, and the pod is nominated for none.
+		pl.state.Freed(pl.state.nominations.Drop(pod.UID))
+	}
+	if status.Code() == fwk.Unschedulable {
+		// What DefaultPreemption, whose turn would be next, can find is among what was looked at.
+		return result, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, status.Reasons()...)
+	}
+	return result, status
+}
+
+// cycleInContext is where the context of a preemption has the cycle.
+type cycleInContext struct{}
+
+// nominate keeps the devices that a pod is to get on a node, as soon as others are gone. It reports whether there
+// are such devices.
+func (pl *Quartermaster) nominate(ctx context.Context, c *cycle, pod *v1.Pod, nodeName string, victims []*v1.Pod) bool {
+	info, err := pl.handle.SnapshotSharedLister().NodeInfos().Get(nodeName)
+	if err != nil {
+		return false
+	}
+	task, claims := c.task, c.open()
+	if c.extended != nil {
+		variant, err := c.extended.VariantOn(nodeName, info.GetAllocatable().GetScalarResources())
+		if err != nil {
+			return false
+		}
+		task, claims = variant.Task, variant.Claims
+	}
+	site := pl.valuedView(c, info.Node())
+	site.Usage = pl.standing(c).Without(byUID(victims))
+	return pl.keep(pl.searchContext(ctx, c), pod, task, claims, site, victims)
+}
+
+// keep makes a plan for a pod that is nominated for the site's node, and keeps its devices.
+func (pl *Quartermaster) keep(ctx context.Context, pod *v1.Pod, task *allocator.Task, claims []*resourceapi.ResourceClaim, site allocator.Site, victims []*v1.Pod) bool {
+	if task == nil {
+		return false
+	}
+	outcome, err := task.Solve(ctx, site)
+	if err != nil || !outcome.Fits() {
+		klog.FromContext(ctx).V(2).Info("Cannot plan which devices a pod gets from its victims; they are not kept for it",
+			"pod", klog.KObj(pod), "node", klog.KObj(site.Node), "err", err)
+		return false
+	}
+	nomination := &preemption.Nomination{Pod: pod.UID, Priority: corev1helpers.PodPriority(pod), Node: site.Node.Name, Victims: victims}
+	for i := range outcome.Results {
+		nomination.Plan = append(nomination.Plan, ledger.Use{Claim: ledger.RefTo(claims[i]), Allocation: &outcome.Results[i]})
+	}
+	pl.state.Freed(pl.state.nominations.Set(nomination))
+	return true
+}
+
+func byUID(pods []*v1.Pod) map[types.UID]*v1.Pod {
+	result := make(map[types.UID]*v1.Pod, len(pods))
+	for _, pod := range pods {
+		result[pod.UID] = pod
+	}
+	return result
+}
+
+// NotYet implements preemption.Devices. After a restart, what the pod waits for is found out again.
+func (d deviceHolders) NotYet(ctx context.Context, preemptor *v1.Pod) string {
+	nomination := d.pl.state.nominations.Of(preemptor.UID)
+	c, _ := ctx.Value(cycleInContext{}).(*cycle)
+	if nomination == nil && preemptor.Status.NominatedNodeName != "" && c != nil {
+		if node, err := d.pl.nodes.Get(preemptor.Status.NominatedNodeName); err == nil {
+			leaving := preemption.Leaving(d.pl.standing(c).Elsewhere(d.pl.state.Inventory.OnNode(node), ""))
+			if len(leaving) > 0 && d.pl.nominate(ctx, c, preemptor, node.Name, leaving) {
+				nomination = d.pl.state.nominations.Of(preemptor.UID)
+			}
+		}
+	}
+	if nomination == nil {
+		return ""
+	}
+	if leaving := d.pl.holders.Leaving(nomination); len(leaving) > 0 {
+		return fmt.Sprintf("not eligible: waiting for %d evicted pods to end, whose devices it gets on node %s", len(leaving), nomination.Node)
+	}
+	return ""
+}
+
+// followNominated ends nominations with what they are for.
+func (s *shared) followNominated(pods cache.SharedIndexInformer) error {
+	_, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(before, after any) {
+			old, pod := informer.Versions[v1.Pod](before, after)
+			if old != nil && pod != nil && old.UID != pod.UID {
+				s.Freed(s.nominations.Drop(old.UID))
+			}
+			if pod != nil {
+				s.Freed(s.nominations.Changed(old, pod))
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if pod, _ := informer.Versions[v1.Pod](obj, nil); pod != nil {
+				s.Freed(s.nominations.Drop(pod.UID))
+			}
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("watch pods: %w", err)
+	}
+	return nil
+}
+
+// usageFor returns what is in use in the eyes of a pod: of what is kept for others that are nominated, it may only
+// take what is kept for those of lower priority. It also returns the pools in which it may not take something.
+func (pl *Quartermaster) usageFor(pod *v1.Pod) (usage ledger.View, kept map[inventory.PoolID]bool) {
+	against := pl.state.nominations.Against(pod.UID, corev1helpers.PodPriority(pod))
+	if len(against) == 0 {
+		return pl.state.Ledger, nil
+	}
+	kept = make(map[inventory.PoolID]bool)
+	for i := range against {
+		for result := range ledger.Used(against[i].Allocation) {
+			kept[ledger.PoolOf(result)] = true
+		}
+	}
+	return ledger.WhatIf(pl.state.Ledger, nil, against), kept
+}
+
+// keepsOn reports whether devices that a node reaches are kept for others. What is known of such a node without
+// that does not count.
+func (pl *Quartermaster) keepsOn(c *cycle, node *v1.Node) bool {
+	return len(c.kept) > 0 && slices.ContainsFunc(pl.state.Inventory.OnNode(node), func(pool *inventory.NodePool) bool { return c.kept[pool.ID] })
+}
