@@ -1,11 +1,14 @@
 package preemption
 
 import (
+	"cmp"
 	"slices"
 	"sync"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -28,10 +31,24 @@ type Nomination struct {
 type Nominations struct {
 	mutex sync.Mutex
 	byPod map[types.UID]*Nomination
+	// nominees are the pods that are nominated according to the API server.
+	nominees map[types.UID]*nominee
 }
 
+// nominee is a pod that is nominated for a node, by whichever scheduler.
+type nominee struct {
+	pod *v1.Pod
+	// planned is when it was last tried to make a plan.
+	planned time.Time
+}
+
+// planAgainAfter is when it is tried again to plan what a nominated pod is to get.
+const planAgainAfter = time.Second
+
 // NewNominations returns an empty list.
-func NewNominations() *Nominations { return &Nominations{byPod: make(map[types.UID]*Nomination)} }
+func NewNominations() *Nominations {
+	return &Nominations{byPod: make(map[types.UID]*Nomination), nominees: make(map[types.UID]*nominee)}
+}
 
 // Set replaces the nomination of a pod. It returns the devices of the plan before, which others may use again.
 func (n *Nominations) Set(nomination *Nomination) ledger.Freed {
@@ -46,9 +63,32 @@ func (n *Nominations) Set(nomination *Nomination) ledger.Freed {
 func (n *Nominations) Drop(pod types.UID) ledger.Freed {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
+	return n.drop(pod)
+}
+
+// drop is Drop. It needs the mutex.
+func (n *Nominations) drop(pod types.UID) ledger.Freed {
 	before := n.byPod[pod]
 	delete(n.byPod, pod)
 	return planned(before)
+}
+
+// Unplanned returns the nominated pods of some priority or a higher one of which it is not known yet what they are to
+// get: after a restart, and those of other schedulers.
+func (n *Nominations) Unplanned(except types.UID, priority int32, now time.Time) []*v1.Pod {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	var pods []*v1.Pod
+	for uid, nominee := range n.nominees {
+		if n.byPod[uid] == nil && uid != except && corev1helpers.PodPriority(nominee.pod) >= priority && now.Sub(nominee.planned) >= planAgainAfter {
+			nominee.planned = now
+			pods = append(pods, nominee.pod)
+		}
+	}
+	slices.SortFunc(pods, func(a, b *v1.Pod) int {
+		return cmp.Or(cmp.Compare(corev1helpers.PodPriority(b), corev1helpers.PodPriority(a)), cmp.Compare(a.UID, b.UID))
+	})
+	return pods
 }
 
 // Of returns the nomination of a pod, nil if there is none.
@@ -72,19 +112,34 @@ func (n *Nominations) Against(pod types.UID, priority int32) []ledger.Use {
 	return held
 }
 
-// Changed ends the nomination of a pod that is bound or has ended, or that is nominated for another node or for none.
-// It returns the devices that it held for that.
+// Changed takes over what the API server has of a pod: before and after an event, nil if there was no such pod. The
+// nomination of a pod ends that is bound or has ended, or that is nominated for another node or for none. It returns
+// the devices that it held for that.
 func (n *Nominations) Changed(before, after *v1.Pod) ledger.Freed {
-	nomination := n.Of(after.UID)
-	switch {
-	case nomination == nil:
-		return nil
-	case after.Spec.NodeName != "" || hasEnded(after) || after.DeletionTimestamp != nil:
-	case before != nil && before.Status.NominatedNodeName != after.Status.NominatedNodeName && after.Status.NominatedNodeName != nomination.Node:
-	default:
-		return nil
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	var freed ledger.Freed
+	if before != nil && (after == nil || after.UID != before.UID) {
+		delete(n.nominees, before.UID)
+		freed = n.drop(before.UID)
 	}
-	return n.Drop(after.UID)
+	if after == nil {
+		return freed
+	}
+	if waits := after.Spec.NodeName == "" && after.DeletionTimestamp == nil && !hasEnded(after); !waits {
+		delete(n.nominees, after.UID)
+		return freed.And(n.drop(after.UID))
+	}
+	if after.Status.NominatedNodeName == "" {
+		delete(n.nominees, after.UID)
+	} else if known := n.nominees[after.UID]; known == nil || known.pod.Status.NominatedNodeName != after.Status.NominatedNodeName {
+		n.nominees[after.UID] = &nominee{pod: after}
+	}
+	if nomination := n.byPod[after.UID]; nomination != nil && before != nil && after.Status.NominatedNodeName != nomination.Node &&
+		before.Status.NominatedNodeName != after.Status.NominatedNodeName {
+		return freed.And(n.drop(after.UID))
+	}
+	return freed
 }
 
 // planned lists the devices of a plan.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -14,10 +15,12 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
+	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
 // preempt looks for pods of lower priority that hold what the pod needs, and has them evicted. What they give up
@@ -115,28 +118,44 @@ func (d deviceHolders) NotYet(ctx context.Context, preemptor *v1.Pod) string {
 	return ""
 }
 
-// followNominated ends nominations with what they are for.
+// followNominated has nominations end with what they are for.
 func (s *shared) followNominated(pods cache.SharedIndexInformer) error {
+	changed := func(oldObj, newObj any) { s.Freed(s.nominations.Changed(informer.Versions[v1.Pod](oldObj, newObj))) }
 	_, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		UpdateFunc: func(before, after any) {
-			old, pod := informer.Versions[v1.Pod](before, after)
-			if old != nil && pod != nil && old.UID != pod.UID {
-				s.Freed(s.nominations.Drop(old.UID))
-			}
-			if pod != nil {
-				s.Freed(s.nominations.Changed(old, pod))
-			}
-		},
-		DeleteFunc: func(obj any) {
-			if pod, _ := informer.Versions[v1.Pod](obj, nil); pod != nil {
-				s.Freed(s.nominations.Drop(pod.UID))
-			}
-		},
+		AddFunc:    func(obj any) { changed(nil, obj) },
+		UpdateFunc: changed,
+		DeleteFunc: func(obj any) { changed(obj, nil) },
 	})
 	if err != nil {
-		return fmt.Errorf("watch pods: %w", err)
+		return fmt.Errorf("watch pods that are nominated for nodes: %w", err)
 	}
 	return nil
+}
+
+// planNominated finds out what pods get that are nominated for a node and have a higher priority than a pod that is
+// about to be tried, or the same: those of other schedulers, and all after a restart.
+func (pl *Quartermaster) planNominated(ctx context.Context, before *v1.Pod) {
+	for _, pod := range pl.state.nominations.Unplanned(before.UID, corev1helpers.PodPriority(before), time.Now()) {
+		node, err := pl.nodes.Get(pod.Status.NominatedNodeName)
+		if err != nil {
+			continue
+		}
+		all, err := pl.claims.Of(pod)
+		if err != nil {
+			continue
+		}
+		claims := podclaims.Unallocated(all)
+		task := pl.solver.Prepare(claims)
+		if len(claims) == 0 || task.Err() != nil {
+			continue
+		}
+		site := allocator.Site{Node: node, Pools: pl.state.Inventory.OnNode(node)}
+		usage, _ := pl.usageFor(pod)
+		standing := preemption.NewStanding(pl.holders, usage, corev1helpers.PodPriority(pod))
+		leaving := preemption.Leaving(standing.Elsewhere(site.Pools, ""))
+		site.Usage = standing.Without(byUID(leaving))
+		pl.keep(selector.WithBudget(ctx, selector.NewBudget(pl.attemptBudget, 0)), pod, task, claims, site, leaving)
+	}
 }
 
 // usageFor returns what is in use in the eyes of a pod: of what is kept for others that are nominated, it may only

@@ -36,7 +36,6 @@ func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *
 		evaluation:  selector.NewBudget(pl.attemptBudget, 0),
 		dryRunSteps: allocator.NewSteps(int(*pl.args.AttemptStepBudget), len(nodes)),
 	}
-	c.usage, c.kept = pl.usageFor(pod)
 	result, status := pl.preFilter(ctx, cs, pod, c, extended, len(nodes))
 	if status.IsRejected() && !status.IsSkip() || result != nil && !c.narrowedToBest {
 		pl.waker.Reject(c.pod) // Nodes that are not named count as rejected.
@@ -67,6 +66,8 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 		return nil, failed(err)
 	}
 	pl.seedDemand(ctx)
+	pl.planNominated(ctx, pod)
+	c.usage, c.kept = pl.usageFor(pod)
 	if pl.commits.IsReleasing(pod.UID) {
 		return nil, unschedulable("what an earlier attempt wrote into the pod's claims could not be undone yet; " +
 			"waiting for the API server to accept that")
