@@ -173,7 +173,7 @@ func TestSettle(t *testing.T) {
 					f.settle()
 				}
 				if test.conflict > 0 {
-					time.AfterFunc(test.conflict, func() { f.changeClaim("conflicting", allocate("n1", "gpu-0")) })
+					time.AfterFunc(test.conflict, func() { f.changeClaim("conflicting", allocate("n1", f.deviceOf("c"))) })
 				}
 				if test.until > 0 {
 					time.AfterFunc(test.until, func() {
@@ -313,4 +313,15 @@ func TestClaimInUseIsJoined(t *testing.T) {
 			})
 		})
 	}
+}
+
+// deviceOf returns the device that a claim has, or is about to get.
+func (f *fixture) deviceOf(name string) string {
+	claim := f.claim(name)
+	allocation := claim.Status.Allocation
+	if allocation == nil {
+		allocation = f.pl.state.Ledger.InFlight(claim.UID)
+	}
+	require.NotNil(f.t, allocation)
+	return allocation.Devices.Results[0].Device
 }
