@@ -10,13 +10,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
 // Nomination is what a pod is to get on the node that it is nominated for, as soon as others have gone.
 type Nomination struct {
-	Pod      types.UID
+	Pod types.UID
+	// Group is "namespace/name" of the pod's PodGroup, "" if it has none: pods of a group do not keep devices from each
+	// other.
+	Group    string
 	Priority int32
 	// Node is status.nominatedNodeName.
 	Node string
@@ -100,16 +104,25 @@ func (n *Nominations) Of(pod types.UID) *Nomination {
 
 // Against returns what a pod of some priority has to leave alone: what is planned for other pods of the same or a
 // higher priority, as for all that kube-scheduler keeps for nominated pods.
-func (n *Nominations) Against(pod types.UID, priority int32) []ledger.Use {
+func (n *Nominations) Against(pod *v1.Pod, priority int32) []ledger.Use {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
 	var held []ledger.Use
+	group := GroupOf(pod)
 	for uid, nomination := range n.byPod {
-		if uid != pod && nomination.Priority >= priority {
+		if uid != pod.UID && nomination.Priority >= priority && (group == "" || nomination.Group != group) {
 			held = append(held, nomination.Plan...)
 		}
 	}
 	return held
+}
+
+// GroupOf returns "namespace/name" of a pod's PodGroup, "" if it has none.
+func GroupOf(pod *v1.Pod) string {
+	if name := podgroup.NameOf(pod); name != "" {
+		return pod.Namespace + "/" + name
+	}
+	return ""
 }
 
 // Changed takes over what the API server has of a pod: before and after an event, nil if there was no such pod. The

@@ -74,6 +74,9 @@ func (w *Pods) Begin(pod *v1.Pod) *Pod {
 	return entry
 }
 
+// Apart returns what is to be known about a pod in an attempt that nothing comes of: no event wakes it for that.
+func Apart(pod *v1.Pod) *Pod { return &Pod{pod: pod} }
+
 // Forget ends what is known of a pod, which is not woken any more.
 func (w *Pods) Forget(pod types.UID) {
 	w.mutex.Lock()

@@ -54,6 +54,9 @@ type cycle struct {
 	uid        types.UID
 	reservedOn string
 
+	// dryRun is set if nothing comes of this attempt: it is tried whether the pod's group would fit without others.
+	dryRun *groupDryRun
+
 	// legacy has the claims that controllers of their drivers allocate; they are not among
 	// the others. nil if there are none.
 	legacy *legacy.Attempt

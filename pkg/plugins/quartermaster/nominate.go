@@ -75,18 +75,20 @@ func (pl *Quartermaster) keep(ctx context.Context, pod *v1.Pod, task *allocator.
 	if task == nil {
 		return false
 	}
-	outcome, err := task.Solve(ctx, site)
-	if err != nil || !outcome.Fits() {
-		klog.FromContext(ctx).V(2).Info("Cannot plan which devices a pod gets from its victims; they are not kept for it",
-			"pod", klog.KObj(pod), "node", klog.KObj(site.Node), "err", err)
+	plan := planOn(ctx, task, claims, site)
+	if plan == nil {
+		klog.FromContext(ctx).V(2).Info("Cannot plan which devices a nominated pod gets; none are kept for it", "pod", klog.KObj(pod), "node", klog.KObj(site.Node))
 		return false
 	}
-	nomination := &preemption.Nomination{Pod: pod.UID, Priority: corev1helpers.PodPriority(pod), Node: site.Node.Name, Victims: victims}
-	for i := range outcome.Results {
-		nomination.Plan = append(nomination.Plan, ledger.Use{Claim: ledger.RefTo(claims[i]), Allocation: &outcome.Results[i]})
-	}
-	pl.state.Freed(pl.state.nominations.Set(nomination))
+	pl.setNomination(&preemption.Nomination{
+		Pod: pod.UID, Group: preemption.GroupOf(pod), Priority: corev1helpers.PodPriority(pod), Node: site.Node.Name, Plan: plan, Victims: victims,
+	})
 	return true
+}
+
+// setNomination keeps what a pod is to get, and not any more what it was to get before.
+func (pl *Quartermaster) setNomination(nomination *preemption.Nomination) {
+	pl.state.Freed(pl.state.nominations.Set(nomination))
 }
 
 func byUID(pods []*v1.Pod) map[types.UID]*v1.Pod {
@@ -161,7 +163,7 @@ func (pl *Quartermaster) planNominated(ctx context.Context, before *v1.Pod) {
 // usageFor returns what is in use in the eyes of a pod: of what is kept for others that are nominated, it may only
 // take what is kept for those of lower priority. It also returns the pools in which it may not take something.
 func (pl *Quartermaster) usageFor(pod *v1.Pod) (usage ledger.View, kept map[inventory.PoolID]bool) {
-	against := pl.state.nominations.Against(pod.UID, corev1helpers.PodPriority(pod))
+	against := pl.state.nominations.Against(pod, corev1helpers.PodPriority(pod))
 	if len(against) == 0 {
 		return pl.state.Ledger, nil
 	}

@@ -57,6 +57,8 @@ type Quartermaster struct {
 	// holders knows who holds devices, and preemption has pods evicted for that.
 	holders    *preemption.Holders
 	preemption *preemption.Preemption
+	// groupDryRun is set while kube-scheduler tries whether a group would fit without others.
+	groupDryRun *groupDryRun
 	// devices has pods wait for binding conditions. They do so only if bindingConditions is
 	// set: with both feature gates.
 	devices           *bindingcondition.Waiter

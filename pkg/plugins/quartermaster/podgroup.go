@@ -59,21 +59,30 @@ func groupCycleIn(state fwk.PodGroupCycleState) (*groupCycle, error) {
 // members of the group for which it was planned in this attempt can use the claim.
 func (pl *Quartermaster) checkPlanned(result *podClaim, group *groupCycle) *fwk.Status {
 	inFlight := pl.state.Ledger.InFlight(result.Object.UID)
+	if pl.groupDryRun != nil && inFlight == nil {
+		inFlight = pl.groupDryRun.allocation(result.Object.UID)
+		return result.share(inFlight)
+	}
 	if inFlight == nil {
 		return nil
 	}
 	if group == nil || !group.Planned(result.Object.UID, inFlight) {
 		return unschedulable("claim %s is being allocated for another pod; waiting for that to be done", claimname.Of(result.Object))
 	}
-	result.shared = inFlight
-	if inFlight.NodeSelector == nil {
+	return result.share(inFlight)
+}
+
+// share has the pod use what is planned for a claim, if anything is.
+func (c *podClaim) share(planned *resourceapi.AllocationResult) *fwk.Status {
+	c.shared = planned
+	if planned == nil || planned.NodeSelector == nil {
 		return nil
 	}
-	nodes, err := nodeaffinity.NewNodeSelector(inFlight.NodeSelector)
+	nodes, err := nodeaffinity.NewNodeSelector(planned.NodeSelector)
 	if err != nil {
-		return unschedulable("claim %s: the node selector of what is planned for it cannot be parsed: %v", claimname.Of(result.Object), err)
+		return unschedulable("claim %s: the node selector of what is planned for it cannot be parsed: %v", claimname.Of(c.Object), err)
 	}
-	result.nodes = nodes
+	c.nodes = nodes
 	return nil
 }
 

@@ -22,10 +22,12 @@ import (
 // claims of the group are next: what an attempt that came to nothing has left behind must
 // not decide where the group goes, nor hold devices for it.
 //
+// If there is nothing of the kind, pods of lower priority may have to go, see preemptForGroup.
+//
 // After that it says UnschedulableAndUnresolvable, which ends the turn of PostFilter plugins:
 // nobody is to be evicted for a group that has a way of its own by then. (Success would have
 // to come with nominations.)
-func (pl *Quartermaster) PodGroupPostFilter(ctx context.Context, state fwk.PodGroupCycleState, info fwk.PodGroupInfo, _ fwk.PodGroupSchedulingFunc) (*fwk.PodGroupPostFilterResult, *fwk.Status) {
+func (pl *Quartermaster) PodGroupPostFilter(ctx context.Context, state fwk.PodGroupCycleState, info fwk.PodGroupInfo, schedule fwk.PodGroupSchedulingFunc) (*fwk.PodGroupPostFilterResult, *fwk.Status) {
 	nothing := fwk.NewStatus(fwk.Unschedulable)
 	if info.GetType() == fwk.CompositePodGroupKeyType || len(info.GetUnscheduledPods()) == 0 || pl.isTopologyAware(info) {
 		return nil, nothing
@@ -52,7 +54,7 @@ func (pl *Quartermaster) PodGroupPostFilter(ctx context.Context, state fwk.PodGr
 		if slices.ContainsFunc(info.GetUnscheduledPods(), pl.takeover.Keeps) {
 			return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "what another process reserved for the group is left alone for now: it may have sent bindings")
 		}
-		return nil, nothing
+		return pl.preemptForGroup(ctx, state, info, schedule)
 	}
 	return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf("released to find devices elsewhere: claims %s", strings.Join(freed, ", ")))
 }

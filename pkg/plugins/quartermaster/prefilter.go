@@ -15,6 +15,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy"
 	"github.com/quartermaster-dra/quartermaster/internal/noderoom"
+	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
@@ -30,11 +31,18 @@ func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *
 	}
 	pl.state.Rooms.Follow(nodes)
 	c := &cycle{
-		pod:         pl.waiting.Begin(pod),
 		takes:       noderoom.Of(pod),
 		steps:       allocator.NewSteps(int(*pl.args.AttemptStepBudget), len(nodes)),
 		evaluation:  selector.NewBudget(pl.attemptBudget, 0),
 		dryRunSteps: allocator.NewSteps(int(*pl.args.AttemptStepBudget), len(nodes)),
+	}
+	if pl.groupDryRun != nil {
+		c.pod = requeue.Apart(pod)
+		if err := pl.groupDryRun.enter(pl, cs, c, pod); err != nil {
+			return nil, failed(err)
+		}
+	} else {
+		c.pod = pl.waiting.Begin(pod)
 	}
 	result, status := pl.preFilter(ctx, cs, pod, c, extended, len(nodes))
 	if status.IsRejected() && !status.IsSkip() || result != nil && !c.narrowedToBest {
@@ -97,6 +105,9 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 	}
 	pl.wantsShared(c)
 	cs.Write(cycleKey, c)
+	if c.dryRun != nil {
+		return nil, nil
+	}
 	if c.task != nil {
 		c.known = pl.know(ctx, c, c.task, c.open())
 	} else if c.extended != nil && c.extended.Full().Task != nil {

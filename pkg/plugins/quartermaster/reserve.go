@@ -27,6 +27,13 @@ func (pl *Quartermaster) Reserve(ctx context.Context, cs fwk.CycleState, pod *v1
 	if c == nil {
 		return nil
 	}
+	if c.dryRun != nil {
+		w, err := whatIfOf(cs)
+		if err != nil {
+			return failed(err)
+		}
+		return pl.reserveWhatIf(ctx, c, w, nodeName)
+	}
 	if status := c.legacy.Negotiate(nodeName, c.task != nil); status != nil {
 		pl.waker.Reject(c.pod)
 		return status

@@ -22,10 +22,15 @@ type whatIf struct {
 	gone map[types.UID]*v1.Pod
 	// usage is what is in use without them, nil if that has to be found out (again).
 	usage ledger.View
+	// group is the dry run of a whole group, of which the pod is a member; nil if the pod is tried alone.
+	group  *groupDryRun
+	member types.UID
 }
 
 // Clone implements fwk.StateData.
-func (w *whatIf) Clone() fwk.StateData { return &whatIf{gone: maps.Clone(w.gone), usage: w.usage} }
+func (w *whatIf) Clone() fwk.StateData {
+	return &whatIf{gone: maps.Clone(w.gone), usage: w.usage, group: w.group, member: w.member}
+}
 
 // whatIfOf returns what a dry run has taken away, nil outside of dry runs.
 func whatIfOf(cs fwk.CycleState) (*whatIf, error) {
@@ -77,6 +82,9 @@ func (pl *Quartermaster) AddPod(_ context.Context, cs fwk.CycleState, _ *v1.Pod,
 
 // usageIn returns what is in use in the world of a dry run. What is about to be deallocated is not.
 func (pl *Quartermaster) usageIn(c *cycle, w *whatIf) ledger.View {
+	if w.group != nil { // What others of the group have reserved changes from one look to the next.
+		return ledger.WhatIf(pl.standing(c).Without(w.gone), nil, w.group.planned(w.member))
+	}
 	if w.usage == nil {
 		w.usage = pl.standing(c).Without(w.gone)
 	}
