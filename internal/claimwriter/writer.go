@@ -34,6 +34,7 @@ func updateOptions() metav1.UpdateOptions {
 // Claims which are passed in are never modified, and the returned ones belong to
 // the caller.
 type Writer struct {
+	server kubernetes.Interface
 	client resourceclient.ResourceClaimsGetter
 	// clock is where status.allocation.allocationTimestamp comes from.
 	clock clock.PassiveClock
@@ -87,6 +88,7 @@ func WithStored(stored func(asked bool)) Option {
 // documentation for the permissions that it needs.
 func New(client kubernetes.Interface, options ...Option) *Writer {
 	w := &Writer{
+		server:    client,
 		client:    client.ResourceV1(),
 		clock:     clock.RealClock{},
 		sleep:     sleep,
@@ -104,6 +106,9 @@ func New(client kubernetes.Interface, options ...Option) *Writer {
 	}
 	return w
 }
+
+// Client is the client that New was given, for what has to be asked before something is written.
+func (w *Writer) Client() kubernetes.Interface { return w.server }
 
 // operation is one change of one claim.
 type operation struct {

@@ -26,19 +26,28 @@ import (
 func IsBound(ctx context.Context, client kubernetes.Interface, pod *v1.Pod) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimwriter.UndoTimeout)
 	defer cancel()
-	// A list of one asks for no other right than the informer of pods has.
-	found, err := client.CoreV1().Pods(pod.Namespace).List(ctx, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, pod.Name).String(),
-	})
+	found, err := Live(ctx, client, pod.Namespace, pod.Name)
 	if err != nil {
 		return false, fmt.Errorf("find out whether pod %s/%s has been bound: %w", pod.Namespace, pod.Name, err)
 	}
+	return found != nil && found.UID == pod.UID && found.Spec.NodeName != "", nil
+}
+
+// Live returns the pod of that name as the server has it, nil if there is none.
+func Live(ctx context.Context, client kubernetes.Interface, namespace, name string) (*v1.Pod, error) {
+	// A list of one asks for no other right than the informer of pods has.
+	found, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String(),
+	})
+	if err != nil {
+		return nil, err
+	}
 	for i := range found.Items {
-		if found.Items[i].UID == pod.UID {
-			return found.Items[i].Spec.NodeName != "", nil
+		if found.Items[i].Name == name {
+			return &found.Items[i], nil
 		}
 	}
-	return false, nil
+	return nil, nil
 }
 
 // IsMemberBound is IsBound for the pods that share a claim of their group: it asks the

@@ -6,7 +6,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
@@ -30,14 +29,34 @@ func keysOf(obj any) ([]string, error) {
 	if !ok {
 		return nil, nil
 	}
-	keys := sets.New[string]()
+	keys := referenced(pod)
+	for i := range keys {
+		keys[i] = pod.Namespace + "/" + keys[i]
+	}
+	return keys, nil
+}
+
+// referenced returns the names of the claims to which a pod refers, each once, as far as they
+// are made.
+func referenced(pod *v1.Pod) []string {
+	var names []string
 	for i := range pod.Spec.ResourceClaims {
 		name, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i])
-		if err == nil && name != nil {
-			keys.Insert(pod.Namespace + "/" + *name)
+		if err == nil && name != nil && !slices.Contains(names, *name) {
+			names = append(names, *name)
 		}
 	}
-	return keys.UnsortedList(), nil
+	return names
+}
+
+// NamesOf returns the names of the claims that a pod uses, as far as they are made, that for its
+// extended resources (KEP-5004) among them.
+func NamesOf(pod *v1.Pod) []string {
+	names := referenced(pod)
+	if extended := pod.Status.ExtendedResourceClaimStatus; extended != nil {
+		names = append(names, extended.ResourceClaimName)
+	}
+	return names
 }
 
 // Pod returns a pod, nil if it is not known.

@@ -44,6 +44,9 @@ func TestKeysOf(t *testing.T) {
 	keys, err := keysOf(pod)
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{"default/a", "default/p-gpu"}, keys)
+	require.Equal(t, []string{"a", "p-gpu"}, NamesOf(pod))
+	pod.Status.ExtendedResourceClaimStatus = &v1.PodExtendedResourceClaimStatus{ResourceClaimName: "p-extended"}
+	require.Equal(t, []string{"a", "p-gpu", "p-extended"}, NamesOf(pod))
 	keys, err = keysOf(&v1.Node{})
 	require.NoError(t, err)
 	require.Empty(t, keys)

@@ -1,0 +1,96 @@
+package claimwriter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ReleaseAbandoned does what kube-controller-manager's resourceclaim controller does when the
+// last consumer of a claim is gone: it clears status.allocation, status.reservedFor and
+// status.devices in one update. The caller must know that the consumers with the UIDs in gone
+// do not use the claim any more, and never will. While the claim is reserved for anybody else,
+// nothing is written; and only the allocation that the given claim shows is cleared, because
+// that is the one which the caller judged.
+//
+// From a claim that is being deleted, the finalizer is removed afterwards, so that it goes.
+// Otherwise it stays, for the reason that Deallocate has.
+//
+// There is no error when the claim is not allocated (any more), whoever was first, and when it
+// is gone or was replaced by another object of that name; in the last two cases, the returned
+// claim is nil. Otherwise the error is ErrInUse, ErrAllocatedElsewhere, ErrOutcomeUnknown, or
+// what the server returned. cleared is set if the server has confirmed that it was this call
+// which removed the allocation, also if there is an error because of what came afterwards.
+//
+// Giving up early, because ctx is done, does no harm: the controller does the same in the end.
+func (w *Writer) ReleaseAbandoned(ctx context.Context, claim *resourceapi.ResourceClaim, gone []types.UID) (left *resourceapi.ResourceClaim, cleared bool, err error) {
+	if claim == nil {
+		return nil, false, errors.New("release abandoned claim: asked to release no claim at all; this is a bug in the caller")
+	}
+	a := abandonment{writer: w, judged: claim.Status.Allocation, gone: gone}
+	op := &operation{
+		claim:  claim,
+		asked:  fmt.Sprintf("release %s, whose %d consumers are gone", describeAllocation(a.judged), len(gone)),
+		decide: a.decide,
+	}
+	if a.judged == nil || slices.Contains(gone, "") {
+		return nil, false, fmt.Errorf("claim %s: asked to %s, but an allocation and the UIDs of the consumers have to be given; this is a bug in the caller", op.key(), op.asked)
+	}
+	left, err = unlessGone(w.run(ctx, op))
+	return left, a.cleared, err
+}
+
+// abandonment is what ReleaseAbandoned was asked for.
+type abandonment struct {
+	writer *Writer
+	// judged is the allocation that nobody uses any more, never nil.
+	judged *resourceapi.AllocationResult
+	gone   []types.UID
+	// cleared is set once the server has accepted the write that removes it.
+	cleared bool
+}
+
+// decide is the operation.decide of ReleaseAbandoned.
+func (a *abandonment) decide(current *resourceapi.ResourceClaim) (write, *refusal) {
+	if others := a.others(current); len(others) > 0 {
+		return nil, &refusal{
+			reason: ErrInUse,
+			found:  fmt.Sprintf("that it is reserved for %s", describeConsumers(others)),
+			next:   "it stays allocated until they have finished",
+		}
+	}
+	switch {
+	case current.Status.Allocation == nil && current.DeletionTimestamp != nil && isProtected(current):
+		return a.writer.removeFinalizer(current), nil
+	case current.Status.Allocation == nil:
+		return nil, nil
+	case !SameAllocation(current.Status.Allocation, a.judged):
+		return nil, &refusal{
+			reason: ErrAllocatedElsewhere,
+			found:  describeAllocation(current.Status.Allocation),
+			next:   "that allocation stays until it is known who uses it",
+		}
+	default:
+		return a.noted(a.writer.clear(current)), nil
+	}
+}
+
+// others returns the consumers that are not known to be gone.
+func (a *abandonment) others(current *resourceapi.ResourceClaim) []resourceapi.ResourceClaimConsumerReference {
+	return slices.DeleteFunc(slices.Clone(current.Status.ReservedFor), func(consumer resourceapi.ResourceClaimConsumerReference) bool {
+		return slices.Contains(a.gone, consumer.UID)
+	})
+}
+
+// noted is the write that clears, remembered when it took effect.
+func (a *abandonment) noted(clears write) write {
+	return func(ctx context.Context) (*resourceapi.ResourceClaim, error) {
+		claim, err := clears(ctx)
+		a.cleared = a.cleared || err == nil
+		return claim, err
+	}
+}

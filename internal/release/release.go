@@ -1,0 +1,193 @@
+package release
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+const (
+	// workers is how many claims are released at the same time: each takes a write or two.
+	workers = 4
+	// Pauses after failures, for each claim. What may go away by itself was tried several times
+	// by claimwriter before that counts as one.
+	firstPause, longestPause = 100 * time.Millisecond, 30 * time.Second
+)
+
+// Release deallocates claims that preemptors wait for as soon as nobody uses them. It is safe for
+// concurrent use.
+type Release struct {
+	writer    *claimwriter.Writer
+	known     *podclaims.Claims
+	observe   func(context.Context, *resourceapi.ResourceClaim)
+	groupGone func(*resourceapi.ResourceClaim, resourceapi.ResourceClaimConsumerReference) bool
+	// queue has the UIDs of claims that are to be looked at.
+	queue workqueue.TypedRateLimitingInterface[types.UID]
+
+	mutex sync.Mutex
+	// claims are those that are awaited, by UID, and preemptors the same by who awaits them: a
+	// claim is in one if and only if it is in the other.
+	claims     map[types.UID]*awaited
+	preemptors map[types.UID]sets.Set[types.UID]
+}
+
+// awaited is a claim that preemptors wait for.
+type awaited struct {
+	ref        ledger.ClaimRef
+	preemptors sets.Set[types.UID]
+	// departed are the pods of which the informer has told that they are gone or have ended. As
+	// a UID never comes back, the API server need not be asked about them.
+	departed sets.Set[types.UID]
+}
+
+// New makes a Release. observe is told of claims as the server has them after they were
+// released, and groupGone says whether a PodGroup for which a claim is reserved does not need it
+// any more.
+func New(writer *claimwriter.Writer, known *podclaims.Claims, observe func(context.Context, *resourceapi.ResourceClaim),
+	groupGone func(claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) bool) *Release {
+	return &Release{
+		writer:     writer,
+		known:      known,
+		observe:    observe,
+		groupGone:  groupGone,
+		queue:      workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstPause, longestPause)),
+		claims:     make(map[types.UID]*awaited),
+		preemptors: make(map[types.UID]sets.Set[types.UID]),
+	}
+}
+
+// Await has claims released as soon as nobody uses them any more, for the preemptor with that
+// UID. It replaces what was awaited for it before.
+func (r *Release) Await(preemptor types.UID, claims ...ledger.ClaimRef) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	before, now := r.preemptors[preemptor], sets.New[types.UID]()
+	for _, ref := range claims {
+		claim := r.claims[ref.UID]
+		if claim == nil {
+			claim = &awaited{ref: ref, preemptors: sets.New[types.UID](), departed: sets.New[types.UID]()}
+			r.claims[ref.UID] = claim
+		}
+		claim.preemptors.Insert(preemptor)
+		now.Insert(ref.UID)
+		r.queue.Add(ref.UID) // Its consumers may be gone already.
+	}
+	for uid := range before.Difference(now) {
+		r.leave(preemptor, uid)
+	}
+	if now.Len() > 0 {
+		r.preemptors[preemptor] = now
+	} else {
+		delete(r.preemptors, preemptor)
+	}
+}
+
+// Forget ends what Await began.
+func (r *Release) Forget(preemptor types.UID) { r.Await(preemptor) }
+
+// leave removes a preemptor from those that wait for a claim. It needs the mutex.
+func (r *Release) leave(preemptor, uid types.UID) {
+	claim := r.claims[uid]
+	claim.preemptors.Delete(preemptor)
+	if claim.preemptors.Len() == 0 {
+		delete(r.claims, uid)
+	}
+}
+
+// drop forgets a claim that is gone.
+func (r *Release) drop(uid types.UID) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	claim := r.claims[uid]
+	if claim == nil {
+		return
+	}
+	delete(r.claims, uid)
+	for preemptor := range claim.preemptors {
+		r.preemptors[preemptor].Delete(uid)
+		if r.preemptors[preemptor].Len() == 0 {
+			delete(r.preemptors, preemptor)
+		}
+	}
+}
+
+// Awaited reports whether the claim is awaited by anybody.
+func (r *Release) Awaited(claim types.UID) bool {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r.claims[claim] != nil
+}
+
+// PodChanged is told of pods that were deleted or replaced, or are done, after the informer's store has
+// been updated. It returns at once.
+func (r *Release) PodChanged(pod *v1.Pod) {
+	r.mutex.Lock()
+	awaits := len(r.claims) > 0
+	r.mutex.Unlock()
+	if !awaits {
+		return
+	}
+	departed := isDone(pod) || !samePod(r.known.Pod(pod.Namespace, pod.Name), pod.UID)
+	for _, name := range podclaims.NamesOf(pod) {
+		claim := r.known.Claim(pod.Namespace, name)
+		if claim == nil {
+			continue // ClaimChanged is told of it.
+		}
+		r.mutex.Lock()
+		if found := r.claims[claim.UID]; found != nil {
+			if departed {
+				found.departed.Insert(pod.UID)
+			}
+			r.queue.Add(claim.UID)
+		}
+		r.mutex.Unlock()
+	}
+}
+
+// ClaimChanged is told of claims that were written or deleted, after the informer's store has
+// been updated. It returns at once.
+func (r *Release) ClaimChanged(claim *resourceapi.ResourceClaim) {
+	if r.Awaited(claim.UID) {
+		r.queue.Add(claim.UID)
+	}
+}
+
+// departed returns the consumers of a claim that the informer of pods has told to be gone. It
+// forgets those that are not consumers any more.
+func (r *Release) departed(claim *resourceapi.ResourceClaim) sets.Set[types.UID] {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	found := r.claims[claim.UID]
+	if found == nil {
+		return nil
+	}
+	for pod := range found.departed {
+		if !claimwriter.IsReservedFor(claim, pod) {
+			found.departed.Delete(pod)
+		}
+	}
+	return found.departed.Clone()
+}
+
+// ref returns which claim has that UID, if it is awaited.
+func (r *Release) ref(uid types.UID) (ledger.ClaimRef, bool) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if claim := r.claims[uid]; claim != nil {
+		return claim.ref, true
+	}
+	return ledger.ClaimRef{}, false
+}
+
+// samePod reports whether it is the pod with that UID; nil is none.
+func samePod(pod *v1.Pod, uid types.UID) bool { return pod != nil && pod.UID == uid }

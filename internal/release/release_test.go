@@ -1,0 +1,359 @@
+package release
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	k8smetrics "k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/testutil"
+	"k8s.io/utils/ptr"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// TestRelease: the claim is awaited by a preemptor from the beginning. Nothing may take time, and
+// what the informer of pods has told, the server is not asked.
+func TestRelease(t *testing.T) {
+	t.Parallel()
+	ended := func(phase v1.PodPhase) func(*v1.Pod) {
+		return func(pod *v1.Pod) { pod.Status.Phase = phase }
+	}
+	for name, tc := range map[string]struct {
+		consumers []func(*resourceapi.ResourceClaim)
+		pods      []*v1.Pod
+		steps     func(w *world)
+		held      bool // otherwise it is released by the steps, and not before
+	}{
+		"claim from a template": {
+			consumers: []func(*resourceapi.ResourceClaim){reserve("a")}, pods: []*v1.Pod{victim("a", templated)},
+			steps: func(w *world) { w.remove("a") },
+		},
+		"claim by name": {
+			consumers: []func(*resourceapi.ResourceClaim){reserve("a")}, pods: []*v1.Pod{victim("a")},
+			steps: func(w *world) { w.remove("a") },
+		},
+		"claim for extended resources": {
+			consumers: []func(*resourceapi.ResourceClaim){reserve("a")}, pods: []*v1.Pod{victim("a", extended)},
+			steps: func(w *world) { w.remove("a") },
+		},
+		"shared by two victims": {
+			consumers: []func(*resourceapi.ResourceClaim){reserve("a", "b")}, pods: []*v1.Pod{victim("a"), victim("b")},
+			steps: func(w *world) {
+				w.remove("a")
+				w.requireHeld()
+				w.remove("b")
+			},
+		},
+		"shared with a survivor": {
+			consumers: []func(*resourceapi.ResourceClaim){reserve("a", "survivor")}, pods: []*v1.Pod{victim("a"), victim("survivor")},
+			steps: func(w *world) { w.remove("a") }, held: true,
+		},
+		"the victim still terminates": {
+			consumers: []func(*resourceapi.ResourceClaim){reserve("a")}, pods: []*v1.Pod{victim("a")},
+			steps: func(w *world) {
+				w.change(victim("a", terminating))
+			}, held: true,
+		},
+		"the victim was never bound": {
+			consumers: []func(*resourceapi.ResourceClaim){reserve("a")}, pods: []*v1.Pod{victim("a", unbound)},
+			steps: func(w *world) { w.change(victim("a", unbound, terminating)) },
+		},
+		"the victim has succeeded": {
+			consumers: []func(*resourceapi.ResourceClaim){reserve("a")}, pods: []*v1.Pod{victim("a")},
+			steps: func(w *world) { w.change(victim("a", ended(v1.PodSucceeded))) },
+		},
+		"the victim has failed, and the informer leaves it out": {
+			consumers: []func(*resourceapi.ResourceClaim){reserve("a")}, pods: []*v1.Pod{victim("a")},
+			steps: func(w *world) {
+				w.remove("a")
+				w.pods = append(w.pods, victim("a", ended(v1.PodFailed)))
+			},
+		},
+		"recreated with the same name": {
+			consumers: []func(*resourceapi.ResourceClaim){reserve("a")}, pods: []*v1.Pod{victim("a")},
+			steps: func(w *world) {
+				w.change(victim("a", another))
+				w.requireHeld()
+				w.PodChanged(victim("a"))
+				w.settle()
+			},
+		},
+		"reserved for somebody who is not a pod": {
+			consumers: []func(*resourceapi.ResourceClaim){reserve("a"), func(claim *resourceapi.ResourceClaim) {
+				claim.Status.ReservedFor = append(claim.Status.ReservedFor, resourceapi.ResourceClaimConsumerReference{APIGroup: "example.com", Resource: "pods", Name: "b", UID: "b"})
+			}}, pods: []*v1.Pod{victim("a")},
+			steps: func(w *world) { w.remove("a") }, held: true,
+		},
+		"a group that is not gone": {
+			consumers: []func(*resourceapi.ResourceClaim){group("gang")}, pods: []*v1.Pod{victim("a")},
+			steps: func(w *world) { w.remove("a") }, held: true,
+		},
+		"a group that is gone": {
+			consumers: []func(*resourceapi.ResourceClaim){group("gang")}, pods: []*v1.Pod{victim("a")},
+			steps: func(w *world) {
+				w.groups = []string{"gang"}
+				w.remove("a")
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			claim := held()
+			for _, reserve := range tc.consumers {
+				reserve(claim)
+			}
+			inWorld(t, claim, tc.pods, func(t *testing.T, w *world) {
+				begin := time.Now()
+				w.await("preemptor")
+				w.requireHeld()
+				tc.steps(w)
+				require.Equal(t, begin, time.Now(), "without delay")
+				if tc.held {
+					w.pass(time.Hour)
+					w.requireHeld()
+				} else {
+					w.requireReleased()
+					require.Equal(t, []string{resourceapi.Finalizer}, w.stored.Finalizers, "the claim is about to be allocated again")
+					require.Equal(t, []string{"update status"}, w.requests)
+				}
+				require.True(t, w.Awaited(claim.UID))
+				w.Forget("preemptor")
+				w.requireEmpty()
+			})
+		})
+	}
+}
+
+func terminating(pod *v1.Pod) { pod.DeletionTimestamp = ptr.To(metav1.Now()) }
+
+func unbound(pod *v1.Pod) { pod.Spec.NodeName = "" }
+
+func another(pod *v1.Pod) { pod.UID = "another" }
+
+// change has server and informer know a pod as it is now; the informer's handlers tell of it if it
+// is done.
+func (w *world) change(pod *v1.Pod) {
+	w.vanish(pod.Name)
+	w.create(pod)
+	if isDone(pod) {
+		w.PodChanged(pod)
+	}
+	w.settle()
+}
+
+// requireEmpty checks that nothing is kept.
+func (w *world) requireEmpty() {
+	w.t.Helper()
+	w.settle()
+	w.Release.mutex.Lock()
+	defer w.Release.mutex.Unlock()
+	require.Empty(w.t, w.claims)
+	require.Empty(w.t, w.preemptors)
+	require.Zero(w.t, w.queue.Len())
+}
+
+// TestGoneBefore: the consumers are gone when the preemptor begins to wait, and nothing will be
+// told any more.
+func TestGoneBefore(t *testing.T) {
+	t.Parallel()
+	inWorld(t, held("a"), nil, func(t *testing.T, w *world) {
+		w.await("preemptor")
+		w.requireReleased()
+		require.Equal(t, []string{"list pods", "update status"}, w.requests)
+	})
+	inWorld(t, held(), nil, func(t *testing.T, w *world) {
+		w.await("preemptor")
+		w.requireReleased()
+		require.Equal(t, []string{"update status"}, w.requests, "nobody is reserved")
+	})
+}
+
+// TestReservedForPodsThatTheInformerLacks: the server is asked before one is taken for gone.
+func TestReservedForPodsThatTheInformerLacks(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		known, live *v1.Pod
+		released    bool
+	}{
+		"alive": {live: victim("a")},
+		"alive, and the informer has its successor": {known: victim("a", another), live: victim("a")},
+		"replaced":                          {live: victim("a", another), released: true},
+		"replaced, as the informer has it":  {known: victim("a", another), live: victim("a", another), released: true},
+		"has ended":                         {live: victim("a", func(pod *v1.Pod) { pod.Status.Phase = v1.PodFailed }), released: true},
+		"being deleted, never bound":        {live: victim("a", unbound, terminating), released: true},
+		"being deleted, on a node":          {live: victim("a", terminating)},
+		"waits":                             {live: victim("a", unbound)},
+		"gone":                              {released: true},
+		"gone, as the informer has another": {known: victim("a", another), released: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, held("a"), nil, func(t *testing.T, w *world) {
+				if tc.known != nil {
+					require.NoError(t, w.podStore.Add(tc.known))
+				}
+				if tc.live != nil {
+					w.pods = []*v1.Pod{tc.live}
+				}
+				w.await("preemptor")
+				if tc.released {
+					w.requireReleased()
+					return
+				}
+				w.requireHeld()
+				// The informer hears of it, and of its end.
+				require.NoError(t, w.podStore.Add(victim("a")))
+				w.pass(time.Hour)
+				w.requireHeld()
+				require.LessOrEqual(t, len(w.requests), 2, "not asked for ever")
+				w.remove("a")
+				w.requireReleased()
+			})
+		})
+	}
+}
+
+// TestPodThatNobodyTellsOf: the pod goes before the informer has heard of it.
+func TestPodThatNobodyTellsOf(t *testing.T) {
+	t.Parallel()
+	inWorld(t, held("a"), nil, func(t *testing.T, w *world) {
+		w.pods = []*v1.Pod{victim("a")}
+		w.await("preemptor")
+		w.requireHeld()
+		w.vanish("a")
+		w.pass(firstPause)
+		w.requireReleased()
+	})
+}
+
+// TestSurvivorIsNotAskedFor: as long as one consumer certainly uses the claim, the server is not
+// asked about the others.
+func TestSurvivorIsNotAskedFor(t *testing.T) {
+	t.Parallel()
+	inWorld(t, held("gone", "survivor"), []*v1.Pod{victim("survivor")}, func(t *testing.T, w *world) {
+		w.await("preemptor")
+		w.requireHeld()
+		require.Empty(t, w.requests)
+	})
+}
+
+func TestNobodyAwaitsIt(t *testing.T) {
+	t.Parallel()
+	inWorld(t, held("a"), []*v1.Pod{victim("a")}, func(t *testing.T, w *world) {
+		w.Await("preemptor", ledger.ClaimRef{Namespace: "default", Name: "c", UID: "the one before"}, ledger.ClaimRef{Namespace: "default", Name: "other", UID: "other"})
+		require.True(t, w.Awaited("other"))
+		w.settle()
+		w.requireEmpty() // Neither is there.
+		w.remove("a")
+		w.tell()
+		w.requireHeld()
+		require.Empty(t, w.requests)
+	})
+}
+
+// TestForget: of two preemptors that wait for the claim, both have to be forgotten.
+func TestForget(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		forget   func(w *world)
+		released bool
+	}{
+		"both":                       {forget: func(w *world) { w.Forget("one"); w.Forget("two") }},
+		"one":                        {forget: func(w *world) { w.Forget("one") }, released: true},
+		"somebody else":              {forget: func(w *world) { w.Forget("three") }, released: true},
+		"the claims are other ones":  {forget: func(w *world) { w.Forget("one"); w.Await("two", ledger.ClaimRef{UID: "other"}) }},
+		"the claim is among others":  {forget: func(w *world) { w.Await("one"); w.Await("two", ledger.ClaimRef{UID: "other"}, ledger.RefTo(w.stored)) }, released: true},
+		"forgotten and awaited anew": {forget: func(w *world) { w.Forget("one"); w.Forget("two"); w.await("three") }, released: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, held("a"), []*v1.Pod{victim("a")}, func(t *testing.T, w *world) {
+				w.await("one")
+				w.await("two")
+				tc.forget(w)
+				w.settle()
+				require.Equal(t, tc.released, w.Awaited("uid-c"))
+				w.remove("a")
+				if tc.released {
+					w.requireReleased()
+				} else {
+					w.requireHeld()
+				}
+				for _, preemptor := range []types.UID{"one", "two", "three"} {
+					w.Forget(preemptor)
+				}
+				w.requireEmpty()
+			})
+		})
+	}
+}
+
+// TestForgetWhileItIsTriedAgain: what fails is not tried again for nobody.
+func TestForgetWhileItIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	inWorld(t, held("a"), []*v1.Pod{victim("a")}, func(t *testing.T, w *world) {
+		w.await("preemptor")
+		w.before["update status"] = []func() error{func() error {
+			return apierrors.NewForbidden(resourceapi.Resource("resourceclaims"), "c", errors.New("no"))
+		}}
+		w.remove("a")
+		require.Equal(t, 1, w.queue.NumRequeues("uid-c"))
+		w.Forget("preemptor")
+		before := len(w.requests)
+		w.pass(time.Hour)
+		require.Len(t, w.requests, before)
+		require.Zero(t, w.queue.NumRequeues("uid-c"))
+		require.NotNil(t, w.stored.Status.Allocation)
+		w.requireEmpty()
+	})
+}
+
+func TestMetric(t *testing.T) { // Not in parallel: the counter is for all.
+	registry := k8smetrics.NewKubeRegistry()
+	RegisterMetrics(registry.MustRegister)
+	count := func() float64 {
+		value, err := testutil.GetCounterMetricValue(released)
+		require.NoError(t, err)
+		return value
+	}
+	before := count()
+	inWorld(t, held("a"), []*v1.Pod{victim("a")}, func(t *testing.T, w *world) {
+		w.await("preemptor")
+		w.remove("a")
+		require.InDelta(t, before+1, count(), 0)
+	})
+	inWorld(t, held("a"), []*v1.Pod{victim("a")}, func(t *testing.T, w *world) {
+		w.await("preemptor")
+		w.write(deallocated)
+		w.remove("a")
+		require.InDelta(t, before+1, count(), 0, "the controller was first")
+	})
+}
+
+// TestManyAtOnce: for -race.
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	inWorld(t, held("a"), []*v1.Pod{victim("a")}, func(t *testing.T, w *world) {
+		claim := w.stored
+		for i := range 20 {
+			preemptor := types.UID(rune('a' + i))
+			go func() {
+				w.Await(preemptor, ledger.RefTo(claim))
+				w.PodChanged(victim("a"))
+				w.ClaimChanged(claim)
+				w.Awaited(claim.UID)
+				w.Forget(preemptor)
+			}()
+		}
+		w.settle()
+		w.requireHeld()
+		w.requireEmpty()
+	})
+}
