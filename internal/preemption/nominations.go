@@ -26,8 +26,9 @@ type Nomination struct {
 	Node string
 	// Plan has what the pod's claims are to get. Pods of lower priority leave that alone.
 	Plan []ledger.Use
-	// Victims are the pods that have to go for it.
+	// Victims are the pods that have to go for it, and Awaited their claims.
 	Victims []*v1.Pod
+	Awaited []ledger.ClaimRef
 }
 
 // Nominations are those of all profiles of a scheduler, each from the eviction of the first victim until the pod is

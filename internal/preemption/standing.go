@@ -130,6 +130,18 @@ func (s *Standing) Without(gone map[types.UID]*v1.Pod) ledger.View {
 	return ledger.WhatIf(s.WithoutEnding, released, nil)
 }
 
+// Ending returns the claims that are about to be deallocated, as far as anybody has looked at their devices.
+func (s *Standing) Ending() (claims []ledger.ClaimRef) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	for claim, standing := range s.claims {
+		if standing == ending {
+			claims = append(claims, s.holders.Ledger.State(claim).Ref)
+		}
+	}
+	return claims
+}
+
 // Elsewhere returns the pods of lower priority that hold devices of some pools on other nodes than the one of
 // that name.
 func (s *Standing) Elsewhere(pools []*inventory.NodePool, node string) []*v1.Pod {

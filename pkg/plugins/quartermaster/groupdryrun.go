@@ -130,6 +130,9 @@ func (pl *Quartermaster) preemptForGroup(ctx context.Context, state fwk.PodGroup
 	if !pl.preemption.Enabled() {
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
+	if pl.awaitReleaseForGroup(state, info) {
+		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "no pods are evicted: devices become free as soon as claims of pods that have ended are deallocated")
+	}
 	if waiting := pl.groupWaits(info); waiting != nil {
 		return waiting, fwk.NewStatus(fwk.Success, "waiting for evicted pods to end, whose devices the group gets")
 	}
@@ -150,6 +153,22 @@ func (pl *Quartermaster) preemptForGroup(ctx context.Context, state fwk.PodGroup
 		return result, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, status.Reasons()...)
 	}
 	return result, status
+}
+
+// awaitReleaseForGroup is awaitRelease for the pods of a group. It reports whether there is anything to wait for.
+func (pl *Quartermaster) awaitReleaseForGroup(state fwk.PodGroupCycleState, info fwk.PodGroupInfo) (waits bool) {
+	group, err := groupCycleIn(state)
+	if err != nil || group == nil {
+		return false
+	}
+	for _, pod := range info.GetUnscheduledPods() {
+		if c := group.Member(pod.UID); c != nil && c.awaitsRelease.Load() {
+			pl.awaitRelease(c, pod)
+			pl.waker.WakeAfterPause(c.pod)
+			waits = true
+		}
+	}
+	return waits
 }
 
 // groupWaits returns the nominations of a group for which pods were evicted that have not ended yet, nil if there are none.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/conflictreport"
+	"github.com/quartermaster-dra/quartermaster/internal/release"
 )
 
 // pluginMetrics are what the plugin tells besides what the scheduler does.
@@ -36,6 +37,7 @@ func (m *pluginMetrics) register() {
 	m.once.Do(func() {
 		legacyregistry.MustRegister(conflictreport.Conflicts, conflictreport.Evictions)
 		commitrunner.RegisterMetrics(legacyregistry.MustRegister)
+		release.RegisterMetrics(legacyregistry.MustRegister)
 		legacyregistry.RawMustRegister(m.inFlight, m.guarded)
 	})
 }

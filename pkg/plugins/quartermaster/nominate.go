@@ -30,6 +30,7 @@ func (pl *Quartermaster) preempt(ctx context.Context, cs fwk.CycleState, c *cycl
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
 	if c.awaitsRelease.Load() {
+		pl.awaitRelease(c, pod)
 		pl.waker.WakeAfterPause(c.pod) // Should one of these pods be one of which nothing was known yet.
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "no pods are evicted: devices become free as soon as claims of pods that have ended are deallocated")
 	}
@@ -88,6 +89,10 @@ func (pl *Quartermaster) keep(ctx context.Context, pod *v1.Pod, task *allocator.
 
 // setNomination keeps what a pod is to get, and not any more what it was to get before.
 func (pl *Quartermaster) setNomination(nomination *preemption.Nomination) {
+	nomination.Awaited = pl.released(nomination.Victims)
+	if pl.state.trying(nomination.Pod) != nil { // Others are looked after by their scheduler.
+		pl.release.Await(nomination.Pod, nomination.Awaited...)
+	}
 	pl.state.Freed(pl.state.nominations.Set(nomination))
 }
 

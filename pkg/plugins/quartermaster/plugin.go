@@ -26,6 +26,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
+	"github.com/quartermaster-dra/quartermaster/internal/release"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 	"github.com/quartermaster-dra/quartermaster/internal/takeover"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
@@ -57,6 +58,7 @@ type Quartermaster struct {
 	// holders knows who holds devices, and preemption has pods evicted for that.
 	holders    *preemption.Holders
 	preemption *preemption.Preemption
+	release    *release.Release
 	// groupDryRun is set while kube-scheduler tries whether a group would fit without others.
 	groupDryRun *groupDryRun
 	// devices has pods wait for binding conditions. They do so only if bindingConditions is
@@ -194,6 +196,9 @@ func (pl *Quartermaster) follow(ctx context.Context) error {
 		return fmt.Errorf("watch pods: %w", err)
 	}
 	pl.commits = pl.newRunner()
+	if err := pl.followReleases(ctx, pods, pl.handle.SharedInformerFactory().Resource().V1().ResourceClaims().Informer()); err != nil {
+		return err
+	}
 	pl.state.Wakes(pl.events)
 	pl.state.report(pl, ctx)
 	pl.state.looking.Do(func() { go pl.state.guard.Run(ctx) })
