@@ -168,7 +168,7 @@ func (pl *Quartermaster) planNominated(ctx context.Context, before *v1.Pod) {
 // usageFor returns what is in use in the eyes of a pod: of what is kept for others that are nominated, it may only
 // take what is kept for those of lower priority. It also returns the pools in which it may not take something.
 func (pl *Quartermaster) usageFor(pod *v1.Pod) (usage ledger.View, kept map[inventory.PoolID]bool) {
-	against := pl.state.nominations.Against(pod, corev1helpers.PodPriority(pod))
+	against := pl.state.nominations.Against(pod, pl.holders.Priority(pod))
 	if len(against) == 0 {
 		return pl.state.Ledger, nil
 	}
