@@ -55,7 +55,7 @@ type cycle struct {
 	reservedOn string
 
 	// dryRun is set if nothing comes of this attempt: it is tried whether the pod's group would fit without others.
-	dryRun *groupDryRun
+	dryRun *groupRun
 
 	// legacy has the claims that controllers of their drivers allocate; they are not among
 	// the others. nil if there are none.
@@ -136,7 +136,7 @@ func (c *podClaim) decided() *resourceapi.AllocationResult {
 	return c.shared
 }
 
-// Clone implements fwk.StateData. Dry runs share the state: what they change has an entry of its own, see whatIf.
+// Clone implements fwk.StateData. Dry runs share the state: what they change has an entry of its own, see preemption.World.
 func (c *cycle) Clone() fwk.StateData { return c }
 
 // unallocated returns the claims that the task is for.

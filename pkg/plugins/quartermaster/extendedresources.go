@@ -12,6 +12,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 )
 
 // extendedResources returns the extended resources in the requests of a pod's containers. It is
@@ -89,7 +90,7 @@ func (pl *Quartermaster) prepareExtended(c *cycle) *fwk.Status {
 }
 
 // filterExtended is filter for pods with extended resources.
-func (pl *Quartermaster) filterExtended(ctx context.Context, c *cycle, w *whatIf, nodeInfo fwk.NodeInfo) *fwk.Status {
+func (pl *Quartermaster) filterExtended(ctx context.Context, c *cycle, w *preemption.World, nodeInfo fwk.NodeInfo) *fwk.Status {
 	variant, err := c.extended.VariantOn(nodeInfo.Node().Name, nodeInfo.GetAllocatable().GetScalarResources())
 	if err != nil {
 		return unschedulable("%v", err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimname"
 	"github.com/quartermaster-dra/quartermaster/internal/nodecache"
+	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
@@ -34,7 +35,7 @@ func (pl *Quartermaster) Filter(ctx context.Context, cs fwk.CycleState, _ *v1.Po
 	if c == nil {
 		return nil
 	}
-	w, err := whatIfOf(cs)
+	w, err := preemption.WorldIn(cs)
 	if err != nil {
 		return failed(err)
 	}
@@ -45,7 +46,7 @@ func (pl *Quartermaster) Filter(ctx context.Context, cs fwk.CycleState, _ *v1.Po
 	return status
 }
 
-func (pl *Quartermaster) filter(ctx context.Context, c *cycle, w *whatIf, nodeInfo fwk.NodeInfo) *fwk.Status {
+func (pl *Quartermaster) filter(ctx context.Context, c *cycle, w *preemption.World, nodeInfo fwk.NodeInfo) *fwk.Status {
 	if c.extended != nil {
 		return pl.filterExtended(ctx, c, w, nodeInfo)
 	}
@@ -53,7 +54,7 @@ func (pl *Quartermaster) filter(ctx context.Context, c *cycle, w *whatIf, nodeIn
 }
 
 // filterTask is filter with the task for the node; nil if there is nothing to allocate.
-func (pl *Quartermaster) filterTask(ctx context.Context, c *cycle, w *whatIf, task *allocator.Task, known *nodecache.Answer, node *v1.Node) *fwk.Status {
+func (pl *Quartermaster) filterTask(ctx context.Context, c *cycle, w *preemption.World, task *allocator.Task, known *nodecache.Answer, node *v1.Node) *fwk.Status {
 	if status := c.filterAllocated(node); status != nil {
 		return status
 	}
@@ -128,7 +129,7 @@ func skipsNodeOperations(allocation *resourceapi.AllocationResult) bool {
 
 // filterUnallocated finds out whether there are devices on a node. Which ones is only
 // worked out for Score, if some would be better than others, and by Reserve.
-func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, w *whatIf, task *allocator.Task, known *nodecache.Answer, node *v1.Node) *fwk.Status {
+func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, w *preemption.World, task *allocator.Task, known *nodecache.Answer, node *v1.Node) *fwk.Status {
 	if !c.scored && known != nil && known.Has(node.Name) && !pl.keepsOn(c, node) {
 		return nil // Reserve looks at the devices of the moment.
 	}
@@ -169,21 +170,6 @@ func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, w *wha
 		c.mutex.Lock()
 		defer c.mutex.Unlock()
 		c.found[node.Name] = outcome.Results
-	}
-	return nil
-}
-
-// filterWhatIf is filterUnallocated in the world of a dry run. Nothing of it lasts.
-func (pl *Quartermaster) filterWhatIf(ctx context.Context, c *cycle, w *whatIf, task *allocator.Task, node *v1.Node) *fwk.Status {
-	site := pl.nodeView(c, node)
-	site.Usage = pl.usageIn(c, w)
-	outcome, err := task.Check(pl.dryRunContext(ctx, c), site)
-	switch {
-	case err != nil:
-		return solveError(ctx, node, err)
-	case !outcome.Fits():
-		defer outcome.Release()
-		return fwk.NewStatus(fwk.Unschedulable, cannotAllocate+outcome.Brief())
 	}
 	return nil
 }

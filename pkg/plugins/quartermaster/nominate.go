@@ -4,23 +4,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
-	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
-	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
-	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
-	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
-	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
 // preempt looks for pods of lower priority that hold what the pod needs, and has them evicted. What they give up
@@ -66,42 +57,12 @@ func (pl *Quartermaster) nominate(ctx context.Context, c *cycle, pod *v1.Pod, no
 		}
 		task, claims = variant.Task, variant.Claims
 	}
-	site := pl.valuedView(c, info.Node())
-	site.Usage = pl.standing(c).Without(byUID(victims))
-	return pl.keep(pl.searchContext(ctx, c), pod, task, claims, site, victims)
-}
-
-// keep makes a plan for a pod that is nominated for the site's node, and keeps its devices.
-func (pl *Quartermaster) keep(ctx context.Context, pod *v1.Pod, task *allocator.Task, claims []*resourceapi.ResourceClaim, site allocator.Site, victims []*v1.Pod) bool {
 	if task == nil {
 		return false
 	}
-	plan := planOn(ctx, task, claims, site)
-	if plan == nil {
-		klog.FromContext(ctx).V(2).Info("Cannot plan which devices a nominated pod gets; none are kept for it", "pod", klog.KObj(pod), "node", klog.KObj(site.Node))
-		return false
-	}
-	pl.setNomination(&preemption.Nomination{
-		Pod: pod.UID, Group: preemption.GroupOf(pod), Priority: corev1helpers.PodPriority(pod), Node: site.Node.Name, Plan: plan, Victims: victims,
-	})
-	return true
-}
-
-// setNomination keeps what a pod is to get, and not any more what it was to get before.
-func (pl *Quartermaster) setNomination(nomination *preemption.Nomination) {
-	nomination.Awaited = pl.released(nomination.Victims)
-	if pl.state.trying(nomination.Pod) != nil { // Others are looked after by their scheduler.
-		pl.release.Await(nomination.Pod, nomination.Awaited...)
-	}
-	pl.state.Freed(pl.state.nominations.Set(nomination))
-}
-
-func byUID(pods []*v1.Pod) map[types.UID]*v1.Pod {
-	result := make(map[types.UID]*v1.Pod, len(pods))
-	for _, pod := range pods {
-		result[pod.UID] = pod
-	}
-	return result
+	site := pl.valuedView(c, info.Node())
+	site.Usage = pl.standing(c).Without(preemption.ByUID(victims))
+	return pl.planner.Keep(ctx, pod, nodeName, preemption.Plan(pl.searchContext(ctx, c), task, claims, site), victims)
 }
 
 // NotYet implements preemption.Devices. After a restart, what the pod waits for is found out again.
@@ -137,48 +98,6 @@ func (s *shared) followNominated(pods cache.SharedIndexInformer) error {
 		return fmt.Errorf("watch pods that are nominated for nodes: %w", err)
 	}
 	return nil
-}
-
-// planNominated finds out what pods get that are nominated for a node and have a higher priority than a pod that is
-// about to be tried, or the same: those of other schedulers, and all after a restart.
-func (pl *Quartermaster) planNominated(ctx context.Context, before *v1.Pod) {
-	for _, pod := range pl.state.nominations.Unplanned(before.UID, corev1helpers.PodPriority(before), time.Now()) {
-		node, err := pl.nodes.Get(pod.Status.NominatedNodeName)
-		if err != nil {
-			continue
-		}
-		all, err := pl.claims.Of(pod)
-		if err != nil {
-			continue
-		}
-		claims := podclaims.Unallocated(all)
-		task := pl.solver.Prepare(claims)
-		if len(claims) == 0 || task.Err() != nil {
-			continue
-		}
-		site := allocator.Site{Node: node, Pools: pl.state.Inventory.OnNode(node)}
-		usage, _ := pl.usageFor(pod)
-		standing := preemption.NewStanding(pl.holders, usage, corev1helpers.PodPriority(pod))
-		leaving := preemption.Leaving(standing.Elsewhere(site.Pools, ""))
-		site.Usage = standing.Without(byUID(leaving))
-		pl.keep(selector.WithBudget(ctx, selector.NewBudget(pl.attemptBudget, 0)), pod, task, claims, site, leaving)
-	}
-}
-
-// usageFor returns what is in use in the eyes of a pod: of what is kept for others that are nominated, it may only
-// take what is kept for those of lower priority. It also returns the pools in which it may not take something.
-func (pl *Quartermaster) usageFor(pod *v1.Pod) (usage ledger.View, kept map[inventory.PoolID]bool) {
-	against := pl.state.nominations.Against(pod, pl.holders.Priority(pod))
-	if len(against) == 0 {
-		return pl.state.Ledger, nil
-	}
-	kept = make(map[inventory.PoolID]bool)
-	for i := range against {
-		for result := range ledger.Used(against[i].Allocation) {
-			kept[ledger.PoolOf(result)] = true
-		}
-	}
-	return ledger.WhatIf(pl.state.Ledger, nil, against), kept
 }
 
 // keepsOn reports whether devices that a node reaches are kept for others. What is known of such a node without

@@ -58,9 +58,10 @@ type Quartermaster struct {
 	// holders knows who holds devices, and preemption has pods evicted for that.
 	holders    *preemption.Holders
 	preemption *preemption.Preemption
+	planner    *preemption.Planner
 	release    *release.Release
-	// groupDryRun is set while kube-scheduler tries whether a group would fit without others.
-	groupDryRun *groupDryRun
+	// groupRun is set while kube-scheduler tries whether a group would fit without others.
+	groupRun *groupRun
 	// devices has pods wait for binding conditions. They do so only if bindingConditions is
 	// set: with both feature gates.
 	devices           *bindingcondition.Waiter
@@ -119,7 +120,7 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 	state.Memory.Bound(args.CacheSize.Value())
 	warnOfNodeAllocatable(klog.FromContext(ctx), features)
 	pl := newPlugin(ctx, args, features, handle, state)
-	if pl.preemption, err = preemption.New(ctx, Name, handle, features, deviceHolders{pl}, pl.gives); err != nil {
+	if pl.preemption, err = preemption.New(ctx, Name, handle, features, deviceHolders{pl}, pl.holders.Gives); err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", Name, err)
 	}
 	if err := pl.follow(ctx); err != nil {
@@ -196,7 +197,7 @@ func (pl *Quartermaster) follow(ctx context.Context) error {
 		return fmt.Errorf("watch pods: %w", err)
 	}
 	pl.commits = pl.newRunner()
-	if err := pl.followReleases(ctx, pods, pl.handle.SharedInformerFactory().Resource().V1().ResourceClaims().Informer()); err != nil {
+	if err := pl.startReleases(ctx, pods); err != nil {
 		return err
 	}
 	pl.state.Wakes(pl.events)

@@ -59,8 +59,8 @@ func groupCycleIn(state fwk.PodGroupCycleState) (*groupCycle, error) {
 // members of the group for which it was planned in this attempt can use the claim.
 func (pl *Quartermaster) checkPlanned(result *podClaim, group *groupCycle) *fwk.Status {
 	inFlight := pl.state.Ledger.InFlight(result.Object.UID)
-	if pl.groupDryRun != nil && inFlight == nil {
-		inFlight = pl.groupDryRun.allocation(result.Object.UID)
+	if pl.groupRun != nil && inFlight == nil {
+		inFlight = pl.groupRun.Allocation(result.Object.UID)
 		return result.share(inFlight)
 	}
 	if inFlight == nil {

@@ -3,13 +3,10 @@ package quartermaster
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
-	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	upstream "k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 
@@ -27,6 +24,14 @@ func (pl *Quartermaster) newHolders() *preemption.Holders {
 		}
 	}
 	return h
+}
+
+// newPlanner makes what keeps devices for pods that are nominated.
+func (pl *Quartermaster) newPlanner() *preemption.Planner {
+	return &preemption.Planner{
+		Nominations: pl.state.nominations, Holders: pl.holders, Claims: pl.claims, Solver: pl.solver, Inventory: pl.state.Inventory,
+		Nodes: pl.nodes, Freed: pl.state.Freed, Await: pl.release.Await,
+	}
 }
 
 // trying returns a pod that one of the profiles tries to schedule, nil if none does.
@@ -95,11 +100,6 @@ func (pl *Quartermaster) wouldFit(ctx context.Context, c *cycle, task *allocator
 	return outcome.Fits() || outcome.GaveUp
 }
 
-// dryRunContext is filterContext for what might be: it leaves the steps of Filter alone.
-func (pl *Quartermaster) dryRunContext(ctx context.Context, c *cycle) context.Context {
-	return pl.searchContext(allocator.WithSteps(ctx, c.dryRunSteps), c)
-}
-
 // deviceHolders implements preemption.Devices.
 type deviceHolders struct{ pl *Quartermaster }
 
@@ -124,30 +124,4 @@ func (d deviceHolders) Fits(ctx context.Context, cs fwk.CycleState, node *v1.Nod
 	}
 	task, _ := c.taskOn(info)
 	return task == nil || d.pl.wouldFit(ctx, c, task, d.pl.nodeView(c, node), d.pl.standing(c).Without(gone))
-}
-
-// gives says which devices a victim gives up.
-func (pl *Quartermaster) gives(victim *v1.Pod) string {
-	var parts []string
-	for _, use := range pl.holders.UsesOf(victim) {
-		var devices []string
-		for result := range ledger.Used(use.Allocation) {
-			devices = append(devices, result.Driver+"/"+result.Pool+"/"+result.Device)
-		}
-		if len(devices) > 0 {
-			slices.Sort(devices)
-			parts = append(parts, fmt.Sprintf("%s of claim %s", few(slices.Compact(devices)), klog.KRef(use.Claim.Namespace, use.Claim.Name)))
-		}
-	}
-	slices.Sort(parts)
-	return strings.Join(parts, ", ")
-}
-
-// few lists devices, of many only the first ones.
-func few(devices []string) string {
-	const most = 8
-	if len(devices) > most {
-		return fmt.Sprintf("%s and %d more devices", strings.Join(devices[:most], ", "), len(devices)-most)
-	}
-	return strings.Join(devices, ", ")
 }

@@ -36,9 +36,9 @@ func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *
 		evaluation:  selector.NewBudget(pl.attemptBudget, 0),
 		dryRunSteps: allocator.NewSteps(int(*pl.args.AttemptStepBudget), len(nodes)),
 	}
-	if pl.groupDryRun != nil {
-		c.pod = requeue.Apart(pod)
-		if err := pl.groupDryRun.enter(pl, cs, c, pod); err != nil {
+	if pl.groupRun != nil {
+		c.pod, c.dryRun = requeue.Apart(pod), pl.groupRun
+		if err := pl.groupRun.Enter(cs, pod, c); err != nil {
 			return nil, failed(err)
 		}
 	} else {
@@ -74,8 +74,8 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 		return nil, failed(err)
 	}
 	pl.seedDemand(ctx)
-	pl.planNominated(ctx, pod)
-	c.usage, c.kept = pl.usageFor(pod)
+	pl.planner.PlanNominated(selector.WithBudget(ctx, c.evaluation), pod)
+	c.usage, c.kept = pl.planner.UsageFor(pod)
 	if pl.commits.IsReleasing(pod.UID) {
 		return nil, unschedulable("what an earlier attempt wrote into the pod's claims could not be undone yet; " +
 			"waiting for the API server to accept that")

@@ -11,6 +11,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
+	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 )
 
 // Reserve puts the plan for the chosen node into the ledger, so that no other pod
@@ -28,7 +29,7 @@ func (pl *Quartermaster) Reserve(ctx context.Context, cs fwk.CycleState, pod *v1
 		return nil
 	}
 	if c.dryRun != nil {
-		w, err := whatIfOf(cs)
+		w, err := preemption.WorldIn(cs)
 		if err != nil {
 			return failed(err)
 		}

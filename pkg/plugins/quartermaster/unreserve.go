@@ -11,10 +11,10 @@ import (
 // attempt has written goes as well, unless others use it meanwhile: should nobody come
 // back for it, then it would keep devices, or be in conflict with a claim in use. A pod
 // that is bound all the same keeps everything.
-func (pl *Quartermaster) Unreserve(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, _ string) {
+func (pl *Quartermaster) Unreserve(ctx context.Context, cs fwk.CycleState, _ *v1.Pod, _ string) {
 	c, err := cycleOf(cs)
 	if err == nil && c != nil && c.dryRun != nil {
-		c.unreserveWhatIf(pod.UID)
+		c.unreserveWhatIf()
 		return
 	}
 	if err != nil || c == nil || c.attempt.IsLeft() {

@@ -1,0 +1,116 @@
+package preemption
+
+import (
+	"context"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// Planner says what pods are to get that are nominated for nodes, and keeps that for them. It is safe for concurrent
+// use.
+type Planner struct {
+	*Nominations
+	Holders   *Holders
+	Claims    *podclaims.Claims
+	Solver    *allocator.Solver
+	Inventory *inventory.Store
+	Nodes     corelisters.NodeLister
+	// Freed is told of devices that are not kept any more.
+	Freed func(ledger.Freed)
+	// Await has claims deallocated for a pod as soon as nobody uses them.
+	Await func(pod types.UID, claims ...ledger.ClaimRef)
+}
+
+// Plan returns what claims are to get on a site, nil if there are no devices for them.
+func Plan(ctx context.Context, task *allocator.Task, claims []*resourceapi.ResourceClaim, site allocator.Site) []ledger.Use {
+	outcome, err := task.Solve(ctx, site)
+	if err != nil || !outcome.Fits() {
+		return nil
+	}
+	var plan []ledger.Use
+	for i := range outcome.Results {
+		plan = append(plan, ledger.Use{Claim: ledger.RefTo(claims[i]), Allocation: &outcome.Results[i]})
+	}
+	return plan
+}
+
+// Keep keeps a plan for a pod that is nominated for a node, and not any more what it was to get before. The victims
+// are gone in the plan.
+func (p *Planner) Keep(ctx context.Context, pod *v1.Pod, node string, plan []ledger.Use, victims []*v1.Pod) bool {
+	if plan == nil {
+		klog.FromContext(ctx).V(2).Info("Cannot plan which devices a nominated pod gets; none are kept for it", "pod", klog.KObj(pod), "node", klog.KRef("", node))
+		return false
+	}
+	nomination := &Nomination{
+		Pod: pod.UID, Group: GroupOf(pod), Priority: p.Holders.Priority(pod), Node: node, Plan: plan, Victims: victims,
+	}
+	for _, use := range p.Holders.Released(ByUID(victims)) {
+		nomination.Awaited = append(nomination.Awaited, use.Claim)
+	}
+	if p.Holders.Trying(pod.UID) != nil { // Others are looked after by their scheduler.
+		p.Await(pod.UID, nomination.Awaited...)
+	}
+	p.Freed(p.Set(nomination))
+	return true
+}
+
+// PlanNominated finds out what pods get that are nominated for a node and have a higher priority than a pod that is
+// about to be tried, or the same: those of other schedulers, and all after a restart.
+func (p *Planner) PlanNominated(ctx context.Context, before *v1.Pod) {
+	for _, pod := range p.Unplanned(before.UID, p.Holders.Priority(before), time.Now()) {
+		node, err := p.Nodes.Get(pod.Status.NominatedNodeName)
+		if err != nil {
+			continue
+		}
+		all, err := p.Claims.Of(pod)
+		if err != nil {
+			continue
+		}
+		claims := podclaims.Unallocated(all)
+		task := p.Solver.Prepare(claims)
+		if len(claims) == 0 || task.Err() != nil {
+			continue
+		}
+		site := allocator.Site{Node: node, Pools: p.Inventory.OnNode(node)}
+		usage, _ := p.UsageFor(pod)
+		standing := NewStanding(p.Holders, usage, p.Holders.Priority(pod))
+		leaving := Leaving(standing.Elsewhere(site.Pools, ""))
+		site.Usage = standing.Without(ByUID(leaving))
+		p.Keep(ctx, pod, node.Name, Plan(ctx, task, claims, site), leaving)
+	}
+}
+
+// UsageFor returns what is in use in the eyes of a pod: of what is kept for others that are nominated, it may only
+// take what is kept for those of lower priority. It also returns the pools in which it may not take something.
+func (p *Planner) UsageFor(pod *v1.Pod) (usage ledger.View, kept map[inventory.PoolID]bool) {
+	against := p.Against(pod, p.Holders.Priority(pod))
+	if len(against) == 0 {
+		return p.Holders.Ledger, nil
+	}
+	kept = make(map[inventory.PoolID]bool)
+	for i := range against {
+		for result := range ledger.Used(against[i].Allocation) {
+			kept[ledger.PoolOf(result)] = true
+		}
+	}
+	return ledger.WhatIf(p.Holders.Ledger, nil, against), kept
+}
+
+// ByUID returns pods by UID.
+func ByUID(pods []*v1.Pod) map[types.UID]*v1.Pod {
+	result := make(map[types.UID]*v1.Pod, len(pods))
+	for _, pod := range pods {
+		result[pod.UID] = pod
+	}
+	return result
+}
