@@ -86,9 +86,13 @@ func (d deviceHolders) NotYet(ctx context.Context, preemptor *v1.Pod) string {
 	return ""
 }
 
-// followNominated has nominations end with what they are for.
+// followNominated has nominations end with what they are for, and takes note of priorities.
 func (s *shared) followNominated(pods cache.SharedIndexInformer) error {
-	changed := func(oldObj, newObj any) { s.Freed(s.nominations.Changed(informer.Versions[v1.Pod](oldObj, newObj))) }
+	changed := func(oldObj, newObj any) {
+		before, after := informer.Versions[v1.Pod](oldObj, newObj)
+		s.priorities.Changed(before, after)
+		s.Freed(s.nominations.Changed(before, after))
+	}
 	_, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { changed(nil, obj) },
 		UpdateFunc: changed,

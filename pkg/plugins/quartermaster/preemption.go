@@ -53,20 +53,21 @@ func (pl *Quartermaster) standing(c *cycle) *preemption.Standing {
 		for _, claim := range c.claims {
 			own = append(own, claim.Object.UID)
 		}
-		c.standing = preemption.NewStanding(pl.holders, c.usage, corev1helpers.PodPriority(c.pod.Latest()), own...)
+		c.standing = preemption.NewStanding(pl.holders, c.usage, pl.holders.Priority(c.pod.Latest()), own...)
 	})
 	return c.standing
 }
 
 // mayPreempt reports whether others may have to go for the pod.
-func mayPreempt(pod *v1.Pod) bool {
-	return pod.Spec.PreemptionPolicy == nil || *pod.Spec.PreemptionPolicy != v1.PreemptNever
+func (pl *Quartermaster) mayPreempt(pod *v1.Pod) bool {
+	never := pod.Spec.PreemptionPolicy != nil && *pod.Spec.PreemptionPolicy == v1.PreemptNever
+	return !never && pl.state.priorities.AnyBelow(pl.holders.Priority(pod))
 }
 
 // rejection is the status of a node that has no devices for the pod: Unschedulable if it would have them without
 // pods of lower priority, else UnschedulableAndUnresolvable, because no eviction helps.
 func (pl *Quartermaster) rejection(ctx context.Context, c *cycle, task *allocator.Task, site allocator.Site, reason string) *fwk.Status {
-	if !mayPreempt(c.pod.Latest()) {
+	if !pl.mayPreempt(c.pod.Latest()) {
 		return unschedulable("%s", reason)
 	}
 	standing := pl.standing(c)

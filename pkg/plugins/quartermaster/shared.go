@@ -40,6 +40,8 @@ type shared struct {
 
 	// nominations has what is kept for pods for which others were evicted.
 	nominations *preemption.Nominations
+	// priorities are those of pods that may hold devices.
+	priorities *preemption.Priorities
 
 	// offers is nil without extended resources.
 	offers *extendedresource.Offers
@@ -84,7 +86,7 @@ func sharedBy(handle fwk.Handle, gates feature.Features) (*shared, error) {
 		return nil, err
 	}
 	state := &shared{State: known, guard: presence.New(handle.ClientSet()), demand: demand.New(clock.RealClock{}),
-		nominations: preemption.NewNominations()}
+		nominations: preemption.NewNominations(), priorities: preemption.NewPriorities()}
 	if err := state.followNominated(factory.Core().V1().Pods().Informer()); err != nil {
 		return nil, err
 	}
