@@ -105,3 +105,11 @@ func TestPreemptionHasATableOfItsOwn(t *testing.T) {
 	}, got[2:])
 	require.Contains(t, second, "- Preemption/a, ours: overall/s 0.5, dry run ms 1.5, victims/needed 1.1\n")
 }
+
+func TestCheckVictims(t *testing.T) {
+	require.NoError(t, Result{}.CheckVictims(true), "a workload without preemption")
+	require.NoError(t, Result{Victims: 30, VictimsNeeded: 30}.CheckVictims(true))
+	require.ErrorContains(t, Result{Victims: 31, VictimsNeeded: 30}.CheckVictims(true), "31 pods were evicted where 30 are needed")
+	require.NoError(t, Result{Victims: 31, VictimsNeeded: 30}.CheckVictims(false))
+	require.ErrorContains(t, Result{Victims: 29, VictimsNeeded: 30}.CheckVictims(false), "were the nodes full?")
+}

@@ -3,6 +3,7 @@
 package report
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -55,6 +56,18 @@ type Result struct {
 	// time goes.
 	Points       map[string]time.Duration `json:"points"`
 	PluginPoints any                      `json:"pluginPoints"`
+}
+
+// CheckVictims returns an error if fewer pods were evicted than had to be, because then the nodes were
+// not full and the figures are of something else, or if more were and there must not be more.
+func (r Result) CheckVictims(noMore bool) error {
+	switch {
+	case r.Victims < r.VictimsNeeded:
+		return fmt.Errorf("%d pods were evicted where full nodes need %d; were the nodes full?", r.Victims, r.VictimsNeeded)
+	case noMore && r.Victims > r.VictimsNeeded:
+		return fmt.Errorf("%d pods were evicted where %d are needed", r.Victims, r.VictimsNeeded)
+	}
+	return nil
 }
 
 // Median merges several runs of the same workload and plugin: each value is the
