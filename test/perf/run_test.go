@@ -31,6 +31,9 @@ func run(b *testing.B, c workload.Case, w workload.Workload, plugin subject) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	if plugin.name == timing.InTreeName {
+		c = c.InTree()
+	}
 	config, err := writeConfigs(directory, c, w, plugin)
 	if err != nil {
 		b.Fatal(err)
@@ -44,6 +47,9 @@ func run(b *testing.B, c workload.Case, w workload.Workload, plugin subject) {
 
 	recorder := timing.NewRecorder(workload.Namespace)
 	window := &window{recorder: recorder}
+	if c.VictimsPerPod > 0 {
+		window.evictions = timing.NewEvictions(workload.Namespace)
+	}
 	preparation := &preparation{recorder: recorder, c: c, w: w, takenBy: plugin.takenBy}
 	if plugin.guarded {
 		preparation.guardLog = filepath.Join(directory, "guard.log")
@@ -52,7 +58,8 @@ func run(b *testing.B, c workload.Case, w workload.Workload, plugin subject) {
 		scheduler_perf.RunBenchmarkPerfScheduling(b, config, "quartermaster",
 			frameworkruntime.Registry{plugin.name: timing.Factory(plugin.name, recorder, plugin.factory)},
 			scheduler_perf.WithPrepareFn(window.open),
-			scheduler_perf.WithNodeUpdateFn(preparation.nodesCreated))
+			scheduler_perf.WithNodeUpdateFn(preparation.nodesCreated),
+			scheduler_perf.WithPodsSchedulingTimeout(w.Timeout.Duration))
 	})
 	if !finished {
 		b.Fatalf("%s with %s failed; what was logged is above", workload.FullName(c, w), plugin.label)
@@ -64,6 +71,10 @@ func run(b *testing.B, c workload.Case, w workload.Workload, plugin subject) {
 	result.Workload, result.Plugin = workload.FullName(c, w), plugin.label
 	measured.Results = append(measured.Results, result)
 	outcome = fmt.Sprintf("%d done", result.Count)
+	// How many victims the in-tree plugin's column has is for the table to show.
+	if err := result.CheckVictims(plugin.name != timing.InTreeName); err != nil {
+		b.Errorf("%s with %s: %v", result.Workload, result.Plugin, err)
+	}
 }
 
 // writeConfigs empties the directory and writes the configurations of the scheduler
@@ -128,6 +139,12 @@ func collect(directory string, window *window, preparation *preparation) (report
 	if preparation.c.MeasurePublishing {
 		result.Count = int64(preparation.slices)
 		result.Throughput = float64(preparation.slices) / preparation.took.Seconds()
+	}
+	if perPod := preparation.c.VictimsPerPod; perPod > 0 {
+		measured := window.preemption
+		result.Count, result.Elapsed = measured.bound, measured.elapsed
+		result.DryRuns, result.DryRunTime = measured.dryRuns.Calls, measured.dryRuns.Time
+		result.Victims, result.VictimsNeeded = measured.victims, int64(perPod)*measured.bound
 	}
 	if result.Count == 0 {
 		return report.Result{}, fmt.Errorf("no pod in namespace %q got its claims: nothing was measured", workload.Namespace)

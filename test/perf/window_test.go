@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/component-base/metrics/legacyregistry"
 	configv1 "k8s.io/kube-scheduler/config/v1"
+	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 	"sigs.k8s.io/yaml"
@@ -32,16 +33,32 @@ var cyclePoints = []string{
 // still runs.
 type window struct {
 	recorder *timing.Recorder
+	// evictions is nil unless preemption is measured.
+	evictions *timing.Evictions
 
 	mutex sync.Mutex
-	// before is the time of each extension point when it began.
-	before map[string]time.Duration
+	// before is the time of each extension point when it began, dryRunsBefore the dry runs.
+	before        map[string]time.Duration
+	dryRunsBefore timing.Total
 
 	totals timing.Totals
 	// points is the time of each extension point, of all plugins.
 	points map[string]time.Duration
+	// preemption is what evictions and dryRuns came to.
+	preemption preemption
 	// heap is by how much live objects grew, in bytes.
 	heap int64
+}
+
+// preemption is what a workload in which pods evict others came to.
+type preemption struct {
+	// dryRuns are the calls of PostFilter, of all plugins, that found victims.
+	dryRuns timing.Total
+	// bound is the number of measured pods that were bound, elapsed from when the first one got
+	// into the queue until the last one was bound.
+	bound   int64
+	elapsed time.Duration
+	victims int64
 }
 
 // open runs when the scheduler has started. The cleanup runs before the scheduler is
@@ -53,6 +70,12 @@ func (w *window) open(tCtx ktesting.TContext) error {
 	if err := w.begin(); err != nil {
 		return err
 	}
+	if w.evictions != nil {
+		pods := w.recorder.Handle().SharedInformerFactory().Core().V1().Pods().Informer()
+		if _, err := pods.AddEventHandler(w.evictions); err != nil {
+			return fmt.Errorf("watch who is evicted: %w", err)
+		}
+	}
 	w.recorder.OnFirst(func() {
 		if err := w.begin(); err != nil {
 			tCtx.TB().Errorf("%v", err)
@@ -61,7 +84,7 @@ func (w *window) open(tCtx ktesting.TContext) error {
 	heapBefore := liveHeap()
 	tCtx.TB().Cleanup(func() {
 		w.totals = w.recorder.Totals()
-		after, err := extensionPoints()
+		after, dryRuns, err := extensionPoints()
 		if err != nil {
 			tCtx.TB().Errorf("%v", err)
 		}
@@ -71,17 +94,31 @@ func (w *window) open(tCtx ktesting.TContext) error {
 		for point, took := range after {
 			w.points[point] = took - w.before[point]
 		}
+		if w.evictions != nil {
+			w.preemption = w.preempted(dryRuns)
+		}
 		w.heap = liveHeap() - heapBefore
 	})
 	return nil
 }
 
+// preempted is what happened since the window began, of which dryRuns are also those before it.
+func (w *window) preempted(dryRuns timing.Total) preemption {
+	count, last := w.evictions.Bound()
+	return preemption{
+		dryRuns: timing.Total{Calls: dryRuns.Calls - w.dryRunsBefore.Calls, Time: dryRuns.Time - w.dryRunsBefore.Time},
+		bound:   count,
+		elapsed: max(last.Sub(w.recorder.First()), 0),
+		victims: w.evictions.Victims(),
+	}
+}
+
 // begin takes what the extension points have taken so far: what comes later is measured.
 func (w *window) begin() error {
-	points, err := extensionPoints()
+	points, dryRuns, err := extensionPoints()
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	w.before = points
+	w.before, w.dryRunsBefore = points, dryRuns
 	return err
 }
 
@@ -123,24 +160,32 @@ func (w *window) cycle() time.Duration {
 	return total
 }
 
-// extensionPoints is the time of each extension point since the metrics were reset.
-func extensionPoints() (map[string]time.Duration, error) {
+// extensionPoints is the time of each extension point since the metrics were reset, and of
+// these the calls of PostFilter that found victims: with SchedulerAsyncPreemption, which is on
+// by default, evicting them is no part of it.
+func extensionPoints() (map[string]time.Duration, timing.Total, error) {
 	families, err := legacyregistry.DefaultGatherer.Gather()
 	if err != nil {
-		return nil, fmt.Errorf("gather the scheduler's metrics: %w", err)
+		return nil, timing.Total{}, fmt.Errorf("gather the scheduler's metrics: %w", err)
 	}
 	points := make(map[string]time.Duration)
+	var dryRuns timing.Total
 	for _, family := range families {
 		if family.GetName() != extensionPointMetric {
 			continue
 		}
 		for _, metric := range family.GetMetric() {
+			labels := make(map[string]string)
 			for _, label := range metric.GetLabel() {
-				if label.GetName() == "extension_point" {
-					points[label.GetValue()] += time.Duration(metric.GetHistogram().GetSampleSum() * float64(time.Second))
-				}
+				labels[label.GetName()] = label.GetValue()
+			}
+			point, took := labels["extension_point"], time.Duration(metric.GetHistogram().GetSampleSum()*float64(time.Second))
+			points[point] += took
+			if point == metrics.PostFilter && labels["status"] == fwk.Success.String() {
+				dryRuns.Calls += int64(metric.GetHistogram().GetSampleCount())
+				dryRuns.Time += took
 			}
 		}
 	}
-	return points, nil
+	return points, dryRuns, nil
 }

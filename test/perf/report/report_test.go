@@ -75,3 +75,41 @@ func TestOnlyWhatIsWorseIsMarked(t *testing.T) {
 	require.NoError(t, Write(&text, []Result{theirs, ours}, "theirs", "ours"))
 	require.Contains(t, text.String(), "- w, ours: per second 0.94, cycle ms/pod 1.06\n")
 }
+
+func TestPreemptionHasATableOfItsOwn(t *testing.T) {
+	theirs := Result{Workload: "Preemption/a", Plugin: "theirs", Count: 10, Elapsed: time.Second, Attempts: 20,
+		DryRuns: 10, DryRunTime: 20 * time.Millisecond, Victims: 30, VictimsNeeded: 30}
+	ours := Result{Workload: "Preemption/a", Plugin: "ours", Count: 10, Elapsed: 2 * time.Second, Attempts: 40,
+		DryRuns: 20, DryRunTime: 60 * time.Millisecond, Victims: 33, VictimsNeeded: 30}
+	plain := Result{Workload: "Case/a", Plugin: "ours", Count: 1}
+	var text strings.Builder
+	require.NoError(t, Write(&text, []Result{theirs, plain, ours}, "theirs", "ours"))
+
+	first, second, found := strings.Cut(text.String(), "\n\n")
+	require.True(t, found)
+	require.Contains(t, first, "| Case/a ")
+	require.NotContains(t, first, "Preemption/a")
+	var got [][]string
+	for _, line := range strings.Split(second, "\n")[:5] {
+		var cells []string
+		for _, cell := range strings.Split(strings.Trim(line, "|"), "|")[1:7] {
+			cells = append(cells, strings.TrimSpace(cell))
+		}
+		got = append(got, cells)
+	}
+	require.Equal(t, []string{"plugin", "per second", "overall/s", "dry run ms", "dry runs/pod", "victims/needed"}, got[0])
+	require.Equal(t, [][]string{
+		{"theirs", "–", "10.0", "2.00", "1.00", "1.000"},
+		{"ours", "–", "5.0", "3.00", "2.00", "1.100"},
+		{"ratio", "–", "▼ 0.5", "▼ 1.5", "2", "▼ 1.1"},
+	}, got[2:])
+	require.Contains(t, second, "- Preemption/a, ours: overall/s 0.5, dry run ms 1.5, victims/needed 1.1\n")
+}
+
+func TestCheckVictims(t *testing.T) {
+	require.NoError(t, Result{}.CheckVictims(true), "a workload without preemption")
+	require.NoError(t, Result{Victims: 30, VictimsNeeded: 30}.CheckVictims(true))
+	require.ErrorContains(t, Result{Victims: 31, VictimsNeeded: 30}.CheckVictims(true), "31 pods were evicted where 30 are needed")
+	require.NoError(t, Result{Victims: 31, VictimsNeeded: 30}.CheckVictims(false))
+	require.ErrorContains(t, Result{Victims: 29, VictimsNeeded: 30}.CheckVictims(false), "were the nodes full?")
+}

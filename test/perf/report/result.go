@@ -3,6 +3,7 @@
 package report
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -42,11 +43,31 @@ type Result struct {
 	// Heap is in bytes: by how much the live objects of the process, which runs the
 	// API server as well, grew from an empty cluster to the end of the workload.
 	Heap int64 `json:"heap"`
+	// VictimsNeeded is how many pods had to be evicted, and 0 unless preemption was measured;
+	// Victims is how many were. Count is then that of the pods bound, and Elapsed until
+	// the last one was.
+	Victims       int64 `json:"victims,omitempty"`
+	VictimsNeeded int64 `json:"victimsNeeded,omitempty"`
+	// DryRuns is the number of calls of PostFilter that found victims, DryRunTime their time.
+	DryRuns    int64         `json:"dryRuns,omitempty"`
+	DryRunTime time.Duration `json:"dryRunTime,omitempty"`
 	// Points is the time of each extension point of all plugins, PluginPoints that of
 	// the measured plugin alone. They are not in the table: they help to find out where
 	// time goes.
 	Points       map[string]time.Duration `json:"points"`
 	PluginPoints any                      `json:"pluginPoints"`
+}
+
+// CheckVictims returns an error if fewer pods were evicted than had to be, because then the nodes were
+// not full and the figures are of something else, or if more were and there must not be more.
+func (r Result) CheckVictims(noMore bool) error {
+	switch {
+	case r.Victims < r.VictimsNeeded:
+		return fmt.Errorf("%d pods were evicted where full nodes need %d; were the nodes full?", r.Victims, r.VictimsNeeded)
+	case noMore && r.Victims > r.VictimsNeeded:
+		return fmt.Errorf("%d pods were evicted where %d are needed", r.Victims, r.VictimsNeeded)
+	}
+	return nil
 }
 
 // Median merges several runs of the same workload and plugin: each value is the
@@ -66,6 +87,10 @@ func Median(runs []Result) Result {
 	merged.SchedulerCPU = median(runs, func(r Result) time.Duration { return r.SchedulerCPU })
 	merged.ProcessCPU = median(runs, func(r Result) time.Duration { return r.ProcessCPU })
 	merged.Heap = median(runs, func(r Result) int64 { return r.Heap })
+	merged.Victims = median(runs, func(r Result) int64 { return r.Victims })
+	merged.VictimsNeeded = median(runs, func(r Result) int64 { return r.VictimsNeeded })
+	merged.DryRuns = median(runs, func(r Result) int64 { return r.DryRuns })
+	merged.DryRunTime = median(runs, func(r Result) time.Duration { return r.DryRunTime })
 	return merged
 }
 

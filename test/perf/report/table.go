@@ -43,6 +43,23 @@ var columns = []column{
 	{"heap growth MiB", less, func(r Result) float64 { return float64(r.Heap) / (1 << 20) }, "%.0f"},
 }
 
+// preemptionColumns are those of workloads in which pods evict others. What is measured of the
+// in-tree plugin is none of its own work there, so the plugins' time is left out.
+var preemptionColumns = []column{
+	{"per second", more, func(r Result) float64 { return r.Throughput }, "%.1f"},
+	{"overall/s", more, func(r Result) float64 { return overall(r) }, "%.1f"},
+	{"dry run ms", less, func(r Result) float64 { return per(in(r.DryRunTime, time.Millisecond), r.DryRuns) }, "%.2f"},
+	{"dry runs/pod", neither, func(r Result) float64 { return per(float64(r.DryRuns), r.Count) }, "%.2f"},
+	{"victims/needed", less, func(r Result) float64 { return per(float64(r.Victims), r.VictimsNeeded) }, "%.3f"},
+	{"cycle ms/pod", less, func(r Result) float64 { return perPod(r, r.CycleTime, time.Millisecond) }, "%.3f"},
+	{"attempts/pod", neither, func(r Result) float64 { return per(float64(r.Attempts), r.Count) }, "%.2f"},
+	{"attempt p50 ms", less, func(r Result) float64 { return in(r.AttemptP50, time.Millisecond) }, "%.1f"},
+	{"attempt p99 ms", less, func(r Result) float64 { return in(r.AttemptP99, time.Millisecond) }, "%.1f"},
+	{"scheduler CPU ms/pod", less, func(r Result) float64 { return perPod(r, r.SchedulerCPU, time.Millisecond) }, "%.2f"},
+	{"process CPU ms/pod", less, func(r Result) float64 { return perPod(r, r.ProcessCPU, time.Millisecond) }, "%.2f"},
+	{"heap growth MiB", less, func(r Result) float64 { return float64(r.Heap) / (1 << 20) }, "%.0f"},
+}
+
 // tolerance is by how much two runs of the same code may differ, as a part of the value.
 const tolerance = 0.05
 
@@ -85,43 +102,65 @@ const (
 	behindMark = "▼ "
 )
 
-// Write writes the results as a Markdown table: for each workload, in the order in
-// which they come, a row for the baseline, and for each of ours a row and then the ratio,
-// ours : baseline. A ratio with which ours is the worse one is marked, and what is marked is
-// listed below the table.
+// Write writes the results as a Markdown table, and a second one for those with preemption: for
+// each workload, in the order in which they come, a row for the baseline, and for each of ours a
+// row and then the ratio, ours : baseline. A ratio with which ours is the worse one is marked, and
+// what is marked is listed below the tables.
 func Write(w io.Writer, results []Result, baseline string, ours ...string) error {
-	table := [][]string{header()}
-	var lost []string
+	var plain, withPreemption []Result
+	for _, result := range results {
+		if result.VictimsNeeded > 0 {
+			withPreemption = append(withPreemption, result)
+		} else {
+			plain = append(plain, result)
+		}
+	}
+	var texts, lost []string
+	for _, table := range []struct {
+		columns []column
+		results []Result
+	}{{columns, plain}, {preemptionColumns, withPreemption}} {
+		if len(table.results) > 0 {
+			rows, behind := compare(table.columns, table.results, baseline, ours)
+			texts, lost = append(texts, markdown(rows)), append(lost, behind...)
+		}
+	}
+	if len(lost) > 0 {
+		texts = append(texts, fmt.Sprintf("%s: behind %s by more than %.0f %%:\n\n%s",
+			strings.TrimSpace(behindMark), baseline, 100*tolerance, strings.Join(lost, "")))
+	}
+	_, err := io.WriteString(w, strings.Join(texts, "\n"))
+	return err
+}
+
+// compare returns the rows of a table, and a line for each of ours that is behind in it.
+func compare(columns []column, results []Result, baseline string, ours []string) (table [][]string, lost []string) {
+	table = append(table, header(columns))
 	for _, workload := range workloads(results) {
 		inTree, hasBaseline := find(results, workload, baseline)
 		if hasBaseline {
-			table = append(table, row(inTree))
+			table = append(table, row(columns, inTree))
 		}
 		for _, label := range ours {
 			own, measured := find(results, workload, label)
 			if !measured {
 				continue
 			}
-			table = append(table, row(own))
+			table = append(table, row(columns, own))
 			if !hasBaseline {
 				continue
 			}
-			ratio, behind := ratios(own, inTree)
+			ratio, behind := ratios(columns, own, inTree)
 			table = append(table, ratio)
 			if len(behind) > 0 {
 				lost = append(lost, fmt.Sprintf("- %s, %s: %s\n", workload, label, strings.Join(behind, ", ")))
 			}
 		}
 	}
-	text := markdown(table)
-	if len(lost) > 0 {
-		text += fmt.Sprintf("\n%s: behind %s by more than %.0f %%:\n\n%s", strings.TrimSpace(behindMark), baseline, 100*tolerance, strings.Join(lost, ""))
-	}
-	_, err := io.WriteString(w, text)
-	return err
+	return table, lost
 }
 
-func header() []string {
+func header(columns []column) []string {
 	cells := []string{"workload", "plugin"}
 	for _, column := range columns {
 		cells = append(cells, column.title)
@@ -129,7 +168,7 @@ func header() []string {
 	return cells
 }
 
-func row(result Result) []string {
+func row(columns []column, result Result) []string {
 	cells := []string{result.Workload, result.Plugin}
 	for _, column := range columns {
 		value := column.value(result)
@@ -143,7 +182,7 @@ func row(result Result) []string {
 }
 
 // ratios returns the row, and in which columns ours is behind by how much.
-func ratios(ours, baseline Result) (cells, behind []string) {
+func ratios(columns []column, ours, baseline Result) (cells, behind []string) {
 	cells = []string{ours.Workload, ratioRow}
 	for _, column := range columns {
 		own, theirs := column.value(ours), column.value(baseline)

@@ -89,6 +89,13 @@ func (r *Recorder) Totals() Totals {
 	}
 }
 
+// First is when the first pod got into the queue.
+func (r *Recorder) First() time.Time {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r.first
+}
+
 // Handle is the scheduler's, or nil before it has made the plugin.
 func (r *Recorder) Handle() fwk.Handle {
 	r.mutex.Lock()

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -36,6 +37,20 @@ type Case struct {
 	// after the second one, and that measured. There are no pods then, and the second
 	// createNodes creates no node.
 	MeasurePublishing bool `json:"measurePublishing,omitempty"`
+	// VictimsPerPod is how many pods have to be evicted for each measured pod, no fewer and
+	// no more; 0 if none. What is measured then is preemption, which has a table of its own.
+	VictimsPerPod int `json:"victimsPerPod,omitempty"`
+	// InTreeTemplate is what is run with the in-tree plugin instead of WorkloadTemplate, and
+	// without slices, where it cannot do with devices what is measured.
+	InTreeTemplate []map[string]any `json:"inTreeTemplate,omitempty"`
+}
+
+// InTree is the case as it is run with the in-tree plugin.
+func (c Case) InTree() Case {
+	if len(c.InTreeTemplate) > 0 {
+		c.WorkloadTemplate, c.Slices = c.InTreeTemplate, nil
+	}
+	return c
 }
 
 // Occupied describes claims that hold devices although no pod uses them.
@@ -58,7 +73,10 @@ type Workload struct {
 	OccupiedClaims int `json:"occupiedClaims,omitempty"`
 	// FeatureGates are those that differ from the case's.
 	FeatureGates map[string]bool `json:"featureGates,omitempty"`
-	// Params are values for WorkloadTemplate.
+	// Timeout is how long it may take to schedule the pods of one operation; the ten
+	// minutes of scheduler_perf if unset.
+	Timeout metav1.Duration `json:"timeout,omitzero"`
+	// Params are values for WorkloadTemplate, and for InTreeTemplate.
 	Params map[string]any `json:"params,omitempty"`
 }
 

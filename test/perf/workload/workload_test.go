@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,7 +26,7 @@ func TestShippedWorkloadsReferToTemplatesThatExist(t *testing.T) {
 		for _, file := range c.Slices {
 			require.FileExists(t, filepath.Join("..", file), c.Name)
 		}
-		for _, operation := range c.WorkloadTemplate {
+		for _, operation := range slices.Concat(c.WorkloadTemplate, c.InTreeTemplate) {
 			for key, value := range operation {
 				if strings.HasSuffix(key, "emplatePath") {
 					require.FileExists(t, filepath.Join("..", value.(string)), c.Name)
@@ -37,17 +38,19 @@ func TestShippedWorkloadsReferToTemplatesThatExist(t *testing.T) {
 
 // A parameter that nobody reads is a typing error.
 func TestShippedWorkloadsSetTheParametersOfTheirCase(t *testing.T) {
-	for _, c := range shipped(t) {
-		used := make(map[string]bool)
-		for _, operation := range c.WorkloadTemplate {
-			addParameters(used, operation)
-		}
-		for _, w := range c.Workloads {
-			set := make(map[string]bool)
-			for name := range w.Params {
-				set[name] = true
+	for _, shipped := range shipped(t) {
+		for _, c := range []Case{shipped, shipped.InTree()} {
+			used := make(map[string]bool)
+			for _, operation := range c.WorkloadTemplate {
+				addParameters(used, operation)
 			}
-			require.Equal(t, used, set, FullName(c, w))
+			for _, w := range c.Workloads {
+				set := make(map[string]bool)
+				for name := range w.Params {
+					set[name] = true
+				}
+				require.Equal(t, used, set, FullName(c, w))
+			}
 		}
 	}
 }
@@ -76,6 +79,38 @@ func TestShortWorkloadsAreSmall(t *testing.T) {
 		}
 	}
 	require.Positive(t, short)
+}
+
+func TestInTree(t *testing.T) {
+	operations := []map[string]any{{"opcode": "createNodes"}}
+	both := Case{Slices: []string{"slice.yaml"}, WorkloadTemplate: operations}
+	require.Equal(t, both, both.InTree(), "what both can do is the same for both")
+
+	instead := []map[string]any{{"opcode": "createPods"}}
+	got := Case{Slices: both.Slices, WorkloadTemplate: operations, InTreeTemplate: instead, VictimsPerPod: 3}.InTree()
+	require.Equal(t, instead, got.WorkloadTemplate)
+	require.Empty(t, got.Slices)
+	require.Equal(t, 3, got.VictimsPerPod)
+}
+
+// On full nodes, and with at most one measured pod for each, everyone has to evict. Whether it
+// is as many as VictimsPerPod says is checked when it has run.
+func TestPreemptionNeedsItsVictims(t *testing.T) {
+	const perNode = 4
+	found := false
+	for _, c := range shipped(t) {
+		if c.VictimsPerPod == 0 {
+			continue
+		}
+		found = true
+		require.NotEmpty(t, c.InTreeTemplate, "%s: the in-tree plugin evicts nobody for devices", c.Name)
+		for _, w := range c.Workloads {
+			nodes, low, high := w.Params["nodes"].(float64), w.Params["lowPods"].(float64), w.Params["highPods"].(float64)
+			require.EqualValues(t, perNode*nodes, low, "%s: full nodes", FullName(c, w))
+			require.LessOrEqual(t, high, nodes, "%s: one on each node", FullName(c, w))
+		}
+	}
+	require.True(t, found)
 }
 
 func TestUpstream(t *testing.T) {
