@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
@@ -104,6 +105,23 @@ func (p *Planner) UsageFor(pod *v1.Pod) (usage ledger.View, kept map[inventory.P
 		}
 	}
 	return ledger.WhatIf(p.Holders.Ledger, nil, against), kept
+}
+
+// GroupWaits returns the nominations of a group's pods for which others were evicted that have not ended yet, nil if
+// there are none.
+func (p *Planner) GroupWaits(members []*v1.Pod) *fwk.PodGroupPostFilterResult {
+	waits := false
+	infos := make(map[types.NamespacedName]*fwk.NominatingInfo)
+	for _, pod := range members {
+		if nomination := p.Of(pod.UID); nomination != nil {
+			waits = waits || len(p.Holders.Leaving(nomination)) > 0
+			infos[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}] = &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride, NominatedNodeName: nomination.Node}
+		}
+	}
+	if !waits {
+		return nil
+	}
+	return &fwk.PodGroupPostFilterResult{NominatingInfos: infos}
 }
 
 // ByUID returns pods by UID.

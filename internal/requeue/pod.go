@@ -24,6 +24,7 @@ type Pod struct {
 	counted  bool      // the rejection is among attempts
 	missed   bool      // something happened in this attempt that may help
 	active   bool      // it was activated since, and not tried again yet, as far as is known
+	kept     bool      // it was kept out of the queue, so that activating it was in vain
 	learnt   bool      // what it asks for was taken into account
 	begun    int       // attempts, this one included
 	attempts int       // how often this plugin has rejected the pod
@@ -133,7 +134,14 @@ func (p *Pod) reject(now time.Time) (again bool) {
 func (p *Pod) Queue() {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	p.rejected, p.active = true, false
+	p.rejected, p.active, p.kept = true, false, false
+}
+
+// KeepOut notes that the pod was not queued after all: until Queue is called again, activating it does nothing.
+func (p *Pod) KeepOut() {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.kept = true
 }
 
 // happened notes something that may help the pod. It reports whether the pod has to be
@@ -205,7 +213,7 @@ func (p *Pod) attemptsBegun() int {
 func (p *Pod) activated(begun int) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	p.active = p.rejected && p.begun == begun
+	p.active = p.rejected && p.begun == begun && !p.kept
 }
 
 // isActive reports whether the pod was activated and not tried again yet. It usually is about

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"sync"
 
-	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -68,30 +67,61 @@ func WithoutThose(base View, gone func(claim types.UID) bool) View {
 }
 
 // WhatIf returns the view as it would be if what some claims hold were not held, and what others are to
-// have were. What is held already may be held once more. It costs nothing until a pool is looked at, and
-// then what changes there.
+// have were. What is held already may be held once more. It costs as much as there is to change, and nothing
+// for pools in which nothing changes.
 func WhatIf(base View, gone, held []Use) View {
-	return &overlay{base: base, pools: make(map[inventory.PoolID]*PoolUsage), change: func(id inventory.PoolID, usage *PoolUsage) *PoolUsage {
-		for i := range gone {
-			if reaches(gone[i].Allocation, id) {
-				usage = usage.change(id, gone[i].Claim, gone[i].Allocation, nil)
-			}
-		}
-		for i := range held {
-			if reaches(held[i].Allocation, id) {
-				usage = usage.change(id, held[i].Claim, nil, held[i].Allocation)
-			}
-		}
-		return usage
-	}}
+	w := &whatIf{base: base, changes: make(map[inventory.PoolID]*poolChange)}
+	for i := range gone {
+		w.add(&gone[i], func(change *poolChange) { change.gone = append(change.gone, &gone[i]) })
+	}
+	for i := range held {
+		w.add(&held[i], func(change *poolChange) { change.held = append(change.held, &held[i]) })
+	}
+	return w
 }
 
-// reaches reports whether an allocation uses anything of a pool.
-func reaches(allocation *resourceapi.AllocationResult, id inventory.PoolID) bool {
-	for range usedOf(id, allocation) {
-		return true
+// whatIf is what WhatIf returns.
+type whatIf struct {
+	base View
+	// changes are those of pools in which anything changes.
+	changes map[inventory.PoolID]*poolChange
+}
+
+// poolChange is what changes in one pool.
+type poolChange struct {
+	gone, held []*Use
+	once       sync.Once
+	usage      *PoolUsage
+}
+
+// add adds a change to all pools that an allocation uses.
+func (w *whatIf) add(use *Use, to func(*poolChange)) {
+	for _, id := range poolsOf(use.Allocation) {
+		change := w.changes[id]
+		if change == nil {
+			change = &poolChange{}
+			w.changes[id] = change
+		}
+		to(change)
 	}
-	return false
+}
+
+// Pool implements View.
+func (w *whatIf) Pool(id inventory.PoolID) *PoolUsage {
+	change := w.changes[id]
+	if change == nil {
+		return w.base.Pool(id)
+	}
+	change.once.Do(func() {
+		change.usage = w.base.Pool(id)
+		for _, use := range change.gone {
+			change.usage = change.usage.change(id, use.Claim, use.Allocation, nil)
+		}
+		for _, use := range change.held {
+			change.usage = change.usage.change(id, use.Claim, nil, use.Allocation)
+		}
+	})
+	return change.usage
 }
 
 // overlay is a view in which pools are not what they are in another one.

@@ -1,302 +1,34 @@
 package quartermaster
 
-import (
-	"fmt"
-	"maps"
-	"math"
-	"slices"
-	"strings"
-	"time"
+import "github.com/quartermaster-dra/quartermaster/internal/arguments"
 
-	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	configv1 "k8s.io/kube-scheduler/config/v1"
-	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
-	"k8s.io/utils/ptr"
-	"sigs.k8s.io/yaml"
+// Name is the name of the plugin in a scheduler's registry and configuration.
+const Name = arguments.Name
 
-	"github.com/quartermaster-dra/quartermaster/internal/recall"
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
-)
-
-// ArgsAPIVersion and ArgsKind identify the plugin's arguments in the pluginConfig
-// of a KubeSchedulerConfiguration.
+// ArgsAPIVersion and ArgsKind identify the plugin's arguments in the pluginConfig of a KubeSchedulerConfiguration.
 const (
-	ArgsAPIVersion = "kubescheduler.config.k8s.io/v1"
-	ArgsKind       = "QuartermasterArgs"
+	ArgsAPIVersion = arguments.ArgsAPIVersion
+	ArgsKind       = arguments.ArgsKind
 )
+
+// QuartermasterArgs are the arguments of the plugin. All fields are optional.
+type QuartermasterArgs = arguments.QuartermasterArgs
 
 // ConflictPolicy says what to do when two claims turn out to hold the same.
-type ConflictPolicy string
+type ConflictPolicy = arguments.ConflictPolicy
 
+// The policies for conflicts.
 const (
-	// ReportConflicts only reports them: in events and a metric.
-	ReportConflicts ConflictPolicy = "Report"
-	// EvictOnConflict also evicts the pods of the claim that was allocated later, as long
-	// as no container of theirs has started.
-	EvictOnConflict ConflictPolicy = "Evict"
+	ReportConflicts = arguments.ReportConflicts
+	EvictOnConflict = arguments.EvictOnConflict
 )
 
 // Strategy is what nodes and devices are chosen by.
-type Strategy string
+type Strategy = arguments.Strategy
 
+// The strategies.
 const (
-	// LeastFragmentation takes what is needed the least for the requests that are likely to come.
-	LeastFragmentation Strategy = "leastFragmentation"
-	// Pack takes the nodes and devices that are used the most.
-	Pack Strategy = "pack"
-	// Spread takes those that are used the least.
-	Spread Strategy = "spread"
+	LeastFragmentation = arguments.LeastFragmentation
+	Pack               = arguments.Pack
+	Spread             = arguments.Spread
 )
-
-// strategies are the allocator's.
-var strategies = map[Strategy]allocator.Strategy{
-	LeastFragmentation: allocator.LeastFragmentation, Pack: allocator.Pack, Spread: allocator.Spread,
-}
-
-// maxCloseness is how many attributes can say what is close.
-const maxCloseness = 4
-
-const (
-	// minStepBudget is more than ordinary claims need: up to 32 devices, a step each.
-	minStepBudget = 1000
-	// hardNodes is on how many nodes an attempt can use up the step budget of a node.
-	hardNodes = 20
-)
-
-// defaultSettleTime bridges the time between a look at the devices and the write that
-// follows from it, in a non-participating scheduler.
-const defaultSettleTime = 500 * time.Millisecond
-
-// defaultTakeoverPause is the API server's default for --request-timeout.
-const defaultTakeoverPause = time.Minute
-
-// QuartermasterArgs are the arguments of the plugin. It also runs without any.
-type QuartermasterArgs struct {
-	metav1.TypeMeta `json:",inline"`
-
-	// SettleTime is how long pods wait before they are bound if a scheduler other than
-	// Quartermaster may be about to allocate the same: one that has pods waiting for devices
-	// of those pools, or has announced allocations, and does not participate in the commit
-	// protocol. As long as it is busy, pods also wait before their claims are allocated;
-	// and altogether longer if it is seen to be behind with its writes, at most twenty times
-	// as long before and after. 0 means not at all; the default is 500ms.
-	SettleTime *metav1.Duration `json:"settleTime,omitempty"`
-	// OnConflict says what to do when two claims turn out to hold the same after their
-	// pods were bound: Report (the default) or Evict.
-	OnConflict ConflictPolicy `json:"onConflict,omitempty"`
-	// TakeoverPause is how long after it began to lead (without leader election: after it was
-	// started) the scheduler leaves alone what it finds reserved for pods that are not bound,
-	// because their bindings may be under way: as long as the API server keeps a request
-	// (--request-timeout). The default is 1m, which is the server's as well; 0 means no pause.
-	TakeoverPause *metav1.Duration `json:"takeoverPause,omitempty"`
-	// FilterTimeout is how long the search for devices may take on one node. A pod for
-	// which that is not enough is tried again after a pause, unless another node will do.
-	// 0 means no limit in time; the default is 10s. It cannot be set if the feature gate
-	// DRASchedulerFilterTimeout is off.
-	FilterTimeout *metav1.Duration `json:"filterTimeout,omitempty"`
-	// StepBudget is how many steps a search for devices on one node may take. A step is a
-	// device that is tried. What is not found by then is not known to be impossible: the pod
-	// says that the search gave up. At least 1000; the default is 100000, which take some tens
-	// of milliseconds.
-	StepBudget *int64 `json:"stepBudget,omitempty"`
-	// AttemptStepBudget is how many steps the searches on all nodes may take together in one
-	// attempt to schedule a pod. Half of it is shared out evenly. The rest is for nodes that
-	// need more, the first ones leaving some of it to those that come later. At least
-	// stepBudget; the default is twenty times stepBudget.
-	AttemptStepBudget *int64 `json:"attemptStepBudget,omitempty"`
-	// BindingTimeout is how long after the allocation of a claim pods wait for its devices
-	// to get ready, if these have binding conditions. After that the claim is released
-	// and the pod is tried again. It is at least 1s; the default is 10m. It cannot be set
-	// unless both feature gates DRADeviceBindingConditions and
-	// DRAResourceClaimDeviceStatus are on.
-	BindingTimeout *metav1.Duration `json:"bindingTimeout,omitempty"`
-	// CacheSize is how many bytes all that is remembered about what users ask for may take:
-	// above all, which devices match which expressions. What was not used for longest is
-	// forgotten first, and found out again when it is needed. If profiles differ, the
-	// largest counts for all together. It is at least 1Mi; the default is 64Mi.
-	CacheSize *resource.Quantity `json:"cacheSize,omitempty"`
-	// Strategy is what nodes and devices are chosen by, wherever a pod could have several:
-	// leastFragmentation (the default) keeps what large requests need that are likely to come; pack
-	// uses up what is in use already; spread leaves as much as possible free around each pod.
-	Strategy Strategy `json:"strategy,omitempty"`
-	// ClassStrategies are strategies of device classes that differ. For a pod with several classes,
-	// the first request with a class in here counts.
-	ClassStrategies map[string]Strategy `json:"classStrategies,omitempty"`
-	// Closeness names up to four attributes of which equal values mean that devices are close to
-	// each other, most important first. Devices of a pod share as many as possible, and small requests
-	// do not break up groups that share them. No pod waits for that. The default is
-	// resource.kubernetes.io/pcieRoot and resource.kubernetes.io/numaNode; an empty list is none.
-	Closeness *[]resourceapi.FullyQualifiedName `json:"closeness,omitempty"`
-}
-
-// parseArgs reads the arguments and sets defaults. Fields that do not exist are errors,
-// so that a typing error does not silently leave a default in place. So is what cannot
-// have an effect because its feature gate is off.
-func parseArgs(configured runtime.Object, features feature.Features) (*QuartermasterArgs, error) {
-	args := &QuartermasterArgs{}
-	switch configured := configured.(type) {
-	case nil:
-	case *QuartermasterArgs:
-		args = configured.DeepCopyObject().(*QuartermasterArgs)
-	case *runtime.Unknown:
-		// Both JSON and YAML are YAML.
-		if err := yaml.UnmarshalStrict(configured.Raw, args); err != nil {
-			return nil, fmt.Errorf("arguments of plugin %s are not understood: %w", Name, err)
-		}
-	default:
-		return nil, fmt.Errorf("arguments of plugin %s are of type %T, expected are kind %s of %s",
-			Name, configured, ArgsKind, ArgsAPIVersion)
-	}
-	if args.Kind != "" && args.Kind != ArgsKind || args.APIVersion != "" && args.APIVersion != ArgsAPIVersion {
-		return nil, fmt.Errorf("arguments of plugin %s are kind %q of %q, expected are kind %s of %s",
-			Name, args.Kind, args.APIVersion, ArgsKind, ArgsAPIVersion)
-	}
-	if err := args.validateTimeouts(features); err != nil {
-		return nil, err
-	}
-	args.setDefaults(features)
-	return args, args.validate()
-}
-
-// setDefaults leaves a timeout nil if its feature gate is off.
-func (a *QuartermasterArgs) setDefaults(features feature.Features) {
-	if a.SettleTime == nil {
-		a.SettleTime = &metav1.Duration{Duration: defaultSettleTime}
-	}
-	if a.TakeoverPause == nil {
-		a.TakeoverPause = &metav1.Duration{Duration: defaultTakeoverPause}
-	}
-	if a.OnConflict == "" {
-		a.OnConflict = ReportConflicts
-	}
-	if a.StepBudget == nil {
-		a.StepBudget = ptr.To[int64](allocator.DefaultStepBudget)
-	}
-	if a.AttemptStepBudget == nil {
-		a.AttemptStepBudget = ptr.To[int64](math.MaxInt64)
-		if *a.StepBudget < math.MaxInt64/hardNodes {
-			a.AttemptStepBudget = ptr.To(hardNodes * *a.StepBudget)
-		}
-	}
-	if a.CacheSize == nil {
-		a.CacheSize = resource.NewQuantity(recall.DefaultBound, resource.BinarySI)
-	}
-	if a.Strategy == "" {
-		a.Strategy = LeastFragmentation
-	}
-	if a.Closeness == nil {
-		a.Closeness = ptr.To(slices.Clone(allocator.DefaultCloseness))
-	}
-	if a.FilterTimeout == nil && features.EnableDRASchedulerFilterTimeout {
-		a.FilterTimeout = &metav1.Duration{Duration: configv1.DynamicResourcesFilterTimeoutDefault}
-	}
-	if a.BindingTimeout == nil && bindingConditions(features) {
-		a.BindingTimeout = &metav1.Duration{Duration: configv1.DynamicResourcesBindingTimeoutDefault}
-	}
-}
-
-func (a *QuartermasterArgs) validate() error {
-	if a.SettleTime.Duration < 0 {
-		return fmt.Errorf("arguments of plugin %s: settleTime is %s; it must not be negative, and 0 means not to wait",
-			Name, a.SettleTime.Duration)
-	}
-	if a.TakeoverPause.Duration < 0 {
-		return fmt.Errorf("arguments of plugin %s: takeoverPause is %s; it must not be negative, and 0 means no pause",
-			Name, a.TakeoverPause.Duration)
-	}
-	if a.OnConflict != ReportConflicts && a.OnConflict != EvictOnConflict {
-		return fmt.Errorf("arguments of plugin %s: onConflict is %q; it has to be %s or %s",
-			Name, a.OnConflict, ReportConflicts, EvictOnConflict)
-	}
-	if *a.StepBudget < minStepBudget {
-		return fmt.Errorf("arguments of plugin %s: stepBudget is %d; it has to be at least %d, so that ordinary claims get devices",
-			Name, *a.StepBudget, minStepBudget)
-	}
-	if *a.AttemptStepBudget < *a.StepBudget {
-		return fmt.Errorf("arguments of plugin %s: attemptStepBudget is %d; it has to be at least stepBudget, which is %d: it is for all nodes together",
-			Name, *a.AttemptStepBudget, *a.StepBudget)
-	}
-	if size := a.CacheSize.Value(); size < minCacheSize || size > maxCacheSize {
-		return fmt.Errorf("arguments of plugin %s: cacheSize is %s; it has to be at least %s and at most %s", Name, a.CacheSize,
-			resource.NewQuantity(minCacheSize, resource.BinarySI), resource.NewQuantity(maxCacheSize, resource.BinarySI))
-	}
-	return a.validatePlacement()
-}
-
-// validatePlacement looks at what nodes and devices are chosen by.
-func (a *QuartermasterArgs) validatePlacement() error {
-	const known = "it has to be leastFragmentation, pack or spread"
-	if _, has := strategies[a.Strategy]; !has {
-		return fmt.Errorf("arguments of plugin %s: strategy is %q; %s", Name, a.Strategy, known)
-	}
-	for _, class := range slices.Sorted(maps.Keys(a.ClassStrategies)) {
-		if _, has := strategies[a.ClassStrategies[class]]; !has {
-			return fmt.Errorf("arguments of plugin %s: the strategy of class %s is %q; %s", Name, class, a.ClassStrategies[class], known)
-		}
-	}
-	if n := len(*a.Closeness); n > maxCloseness {
-		return fmt.Errorf("arguments of plugin %s: closeness has %d attributes; it can have %d", Name, n, maxCloseness)
-	}
-	for _, attribute := range *a.Closeness {
-		if domain, name, qualified := strings.Cut(string(attribute), "/"); !qualified || domain == "" || name == "" {
-			return fmt.Errorf("arguments of plugin %s: closeness has attribute %q; it has to be named in full, as in %s",
-				Name, attribute, allocator.DefaultCloseness[0])
-		}
-	}
-	return nil
-}
-
-const (
-	minCacheSize = 1 << 20
-	// maxCacheSize is more than any machine has.
-	maxCacheSize = 1 << 50
-)
-
-// minBindingTimeout is what the API permits as well: timestamps of allocations are in
-// whole seconds.
-const minBindingTimeout = time.Second
-
-// validateTimeouts looks at what was configured, before defaults are set.
-func (a *QuartermasterArgs) validateTimeouts(features feature.Features) error {
-	switch filter, binding := a.FilterTimeout, a.BindingTimeout; {
-	case filter != nil && !features.EnableDRASchedulerFilterTimeout:
-		return fmt.Errorf("arguments of plugin %s: filterTimeout is set, but feature gate DRASchedulerFilterTimeout is off; "+
-			"turn the gate on or leave out the argument", Name)
-	case filter != nil && filter.Duration < 0:
-		return fmt.Errorf("arguments of plugin %s: filterTimeout is %s; it must not be negative, and 0 means no limit", Name, filter.Duration)
-	case binding != nil && !bindingConditions(features):
-		return fmt.Errorf("arguments of plugin %s: bindingTimeout is set, but feature gate DRADeviceBindingConditions or "+
-			"DRAResourceClaimDeviceStatus is off; turn both on or leave out the argument", Name)
-	case binding != nil && binding.Duration < minBindingTimeout:
-		return fmt.Errorf("arguments of plugin %s: bindingTimeout is %s; it has to be at least %s", Name, binding.Duration, minBindingTimeout)
-	}
-	return nil
-}
-
-// DeepCopyObject implements runtime.Object.
-func (a *QuartermasterArgs) DeepCopyObject() runtime.Object {
-	c := *a
-	for _, duration := range []**metav1.Duration{&c.SettleTime, &c.TakeoverPause, &c.FilterTimeout, &c.BindingTimeout} {
-		if *duration != nil {
-			own := **duration
-			*duration = &own
-		}
-	}
-	for _, steps := range []**int64{&c.StepBudget, &c.AttemptStepBudget} {
-		if *steps != nil {
-			*steps = ptr.To(**steps)
-		}
-	}
-	if c.CacheSize != nil {
-		own := c.CacheSize.DeepCopy()
-		c.CacheSize = &own
-	}
-	c.ClassStrategies = maps.Clone(c.ClassStrategies)
-	if c.Closeness != nil {
-		c.Closeness = ptr.To(slices.Clone(*c.Closeness))
-	}
-	return &c
-}

@@ -159,6 +159,14 @@ func (c *cycle) open() []*resourceapi.ResourceClaim {
 	return result
 }
 
+// usualTask is the task for most nodes.
+func (c *cycle) usualTask() *allocator.Task {
+	if c.extended != nil {
+		return c.extended.Full().Task
+	}
+	return c.task
+}
+
 // cycleOf returns the state that PreFilter made. It is nil if PreFilter did not
 // run for this pod, or found nothing to do.
 func cycleOf(cs fwk.CycleState) (*cycle, error) {

@@ -3,12 +3,12 @@ package quartermaster
 import (
 	"context"
 	"errors"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/deadline"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
@@ -20,38 +20,13 @@ func (pl *Quartermaster) searchContext(ctx context.Context, c *cycle) context.Co
 	if pl.args.FilterTimeout == nil || pl.args.FilterTimeout.Duration == 0 {
 		return ctx
 	}
-	return &limited{Context: ctx, deadline: time.Now().Add(pl.args.FilterTimeout.Duration)}
+	return deadline.After(ctx, pl.args.FilterTimeout.Duration)
 }
 
 // filterContext is searchContext for one of many nodes, on which the search has to leave
 // steps to those on the others. On the node that is chosen in the end it does not.
 func (pl *Quartermaster) filterContext(ctx context.Context, c *cycle) context.Context {
 	return pl.searchContext(allocator.WithSteps(ctx, c.steps), c)
-}
-
-// limited is a context that has ended after a deadline. Its channel does not tell: the
-// search asks for Err from time to time, and for nothing else does it wait for long. In
-// return it needs no timer, and no lock that all nodes share.
-type limited struct {
-	context.Context
-	deadline time.Time
-}
-
-func (l *limited) Deadline() (time.Time, bool) {
-	if outer, ok := l.Context.Deadline(); ok && outer.Before(l.deadline) {
-		return outer, true
-	}
-	return l.deadline, true
-}
-
-func (l *limited) Err() error {
-	if err := l.Context.Err(); err != nil {
-		return err
-	}
-	if time.Now().Before(l.deadline) {
-		return nil
-	}
-	return context.DeadlineExceeded
 }
 
 // isFilterTimeout reports whether a search with a searchContext has ended because of the

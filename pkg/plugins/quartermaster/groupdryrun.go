@@ -50,7 +50,7 @@ func (pl *Quartermaster) preemptForGroup(ctx context.Context, state fwk.PodGroup
 	if pl.awaitReleaseForGroup(state, info) {
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "no pods are evicted: devices become free as soon as claims of pods that have ended are deallocated")
 	}
-	if waiting := pl.groupWaits(info); waiting != nil {
+	if waiting := pl.planner.GroupWaits(info.GetUnscheduledPods()); waiting != nil {
 		return waiting, fwk.NewStatus(fwk.Success, "waiting for evicted pods to end, whose devices the group gets")
 	}
 	run, err := preemption.NewGroupRun[*cycle](pl.handle)
@@ -84,24 +84,6 @@ func (pl *Quartermaster) awaitReleaseForGroup(state fwk.PodGroupCycleState, info
 		}
 	}
 	return waits
-}
-
-// groupWaits returns the nominations of a group for which pods were evicted that have not ended yet, nil if there are none.
-func (pl *Quartermaster) groupWaits(info fwk.PodGroupInfo) *fwk.PodGroupPostFilterResult {
-	waits := false
-	infos := make(map[types.NamespacedName]*fwk.NominatingInfo)
-	for _, pod := range info.GetUnscheduledPods() {
-		nomination := pl.state.nominations.Of(pod.UID)
-		if nomination == nil {
-			continue
-		}
-		waits = waits || len(pl.holders.Leaving(nomination)) > 0
-		infos[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}] = &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride, NominatedNodeName: nomination.Node}
-	}
-	if !waits {
-		return nil
-	}
-	return &fwk.PodGroupPostFilterResult{NominatingInfos: infos}
 }
 
 // nominateGroup keeps for each pod of a group what it is to get on the node that it is nominated for.

@@ -15,14 +15,17 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/arguments"
 	"github.com/quartermaster-dra/quartermaster/internal/bindingcondition"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/contest"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/gate"
+	"github.com/quartermaster-dra/quartermaster/internal/learning"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy"
 	"github.com/quartermaster-dra/quartermaster/internal/narrowing"
+	"github.com/quartermaster-dra/quartermaster/internal/nodeallocatable"
 	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
@@ -31,9 +34,6 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/takeover"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
-
-// Name is the name of the plugin in a scheduler's registry and configuration.
-const Name = "Quartermaster"
 
 // Quartermaster is the plugin. It is safe for concurrent use.
 type Quartermaster struct {
@@ -47,8 +47,9 @@ type Quartermaster struct {
 	state         *shared
 	takeover      *takeover.Pause
 	narrowing     *narrowing.Narrowing
+	learner       *learning.Learner
 	scoring       *extendedresource.Scoring
-	objectives    *objectives
+	objectives    *arguments.Objectives
 	gate          *gate.Reporter
 	waiting       *requeue.Pods
 	waker         *requeue.Waker
@@ -104,7 +105,7 @@ var (
 // frameworkruntime.Registry.
 func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 	features := feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate)
-	args, err := parseArgs(configured, features)
+	args, err := arguments.Parse(configured, features)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +119,7 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 		return nil, fmt.Errorf("plugin %s: %w", Name, err)
 	}
 	state.Memory.Bound(args.CacheSize.Value())
-	warnOfNodeAllocatable(klog.FromContext(ctx), features)
+	nodeallocatable.Warn(klog.FromContext(ctx), features, Name)
 	pl := newPlugin(ctx, args, features, handle, state)
 	if pl.preemption, err = preemption.New(ctx, Name, handle, features, deviceHolders{pl}, pl.holders.Gives); err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", Name, err)
@@ -131,7 +132,7 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 
 // newPlugin makes a plugin that does not hear of anything yet.
 func newPlugin(ctx context.Context, args *QuartermasterArgs, features feature.Features, handle fwk.Handle, state *shared) *Quartermaster {
-	supported := allocatorFeatures(features)
+	supported := arguments.AllocatorFeatures(features)
 	client, manager := handle.ClientSet(), handle.SharedDRAManager()
 	pl := &Quartermaster{
 		handle:   handle,
@@ -140,7 +141,7 @@ func newPlugin(ctx context.Context, args *QuartermasterArgs, features feature.Fe
 		solver: &allocator.Solver{
 			Features:   supported,
 			Classes:    manager.DeviceClasses(),
-			Evaluator:  state.Memory.NewEvaluator(celFeatures(features)),
+			Evaluator:  state.Memory.NewEvaluator(arguments.CELFeatures(features)),
 			StepBudget: int(*args.StepBudget),
 			KeepShared: true,
 			// What devices take of their node cannot be accounted for from outside kube-scheduler.
@@ -149,7 +150,7 @@ func newPlugin(ctx context.Context, args *QuartermasterArgs, features feature.Fe
 		consumerLimit: apiversions.ConsumerLimit(client),
 		state:         state,
 		narrowing:     narrowing.New(handle, Name),
-		objectives:    newObjectives(args),
+		objectives:    arguments.NewObjectives(args),
 		scoring:       &extendedresource.Scoring{Claims: manager.ResourceClaims(), Stopping: ctx},
 		claims: &podclaims.Claims{
 			Stored:   state.Claims,
@@ -174,6 +175,10 @@ func newPlugin(ctx context.Context, args *QuartermasterArgs, features feature.Fe
 		pl.groups = podgroup.NewClaims()
 	}
 	pl.holders = pl.newHolders()
+	pl.learner = &learning.Learner{
+		Demand: state.demand, Inventory: state.Inventory, Nodes: pl.nodes, Pods: handle.SharedInformerFactory().Core().V1().Pods().Lister(),
+		Claims: pl.claims, Solver: pl.solver,
+	}
 	return pl
 }
 

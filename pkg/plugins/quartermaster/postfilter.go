@@ -30,7 +30,9 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 	if c == nil {
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
-	pl.learnRejected(ctx, c, pod)
+	if task := c.usualTask(); task != nil && c.pod.Learn() {
+		pl.learner.Rejected(pl.searchContext(ctx, c), pod, c.takes, task, c.narrowedTo)
+	}
 	switch {
 	case c.narrowedToBest:
 		// That others will not do either is for an attempt on all nodes to find out. Whoever rejects them

@@ -18,5 +18,9 @@ func (pl *Quartermaster) PreEnqueue(ctx context.Context, pod *v1.Pod) *fwk.Statu
 		pl.gate.Add(pod)
 		return unschedulableFor(err)
 	}
-	return pl.preemption.PreEnqueue(ctx, pod)
+	status := pl.preemption.PreEnqueue(ctx, pod)
+	if entry := pl.waiting.Get(pod.UID); entry != nil && !status.IsSuccess() {
+		entry.KeepOut() // What wakes it while its victims are being evicted wakes it in vain.
+	}
+	return status
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy"
+	"github.com/quartermaster-dra/quartermaster/internal/nodeallocatable"
 	"github.com/quartermaster-dra/quartermaster/internal/noderoom"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
@@ -73,7 +74,7 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 	if err := pl.state.Sync(ctx); err != nil {
 		return nil, failed(err)
 	}
-	pl.seedDemand(ctx)
+	pl.learner.Seed(ctx)
 	pl.planner.PlanNominated(selector.WithBudget(ctx, c.evaluation), pod)
 	c.usage, c.kept = pl.planner.UsageFor(pod)
 	if pl.commits.IsReleasing(pod.UID) {
@@ -88,7 +89,7 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 		podClaim, status := pl.checkClaim(pod, claim, group)
 		if status != nil {
 			if pl.features.EnableDRANodeAllocatableResources {
-				c.pod.HelpedByAnySlice() // See checkNodeAllocatable.
+				c.pod.HelpedByAnySlice() // See package nodeallocatable.
 			}
 			return nil, status
 		}
@@ -143,8 +144,10 @@ func (pl *Quartermaster) checkClaim(pod *v1.Pod, claim *resourceapi.ResourceClai
 		return nil, unschedulable(usedByTooMany+"claim %s is reserved for %d pods, which is the limit; waiting for one of them to end",
 			claimname.Of(claim), len(claim.Status.ReservedFor))
 	}
-	if status := pl.checkNodeAllocatable(claim); status != nil {
-		return nil, status
+	if pl.features.EnableDRANodeAllocatableResources {
+		if err := nodeallocatable.Check(claim, pl.state.Pool); err != nil {
+			return nil, unschedulable("%v", err)
+		}
 	}
 	if result.broken = legacy.DeallocationRequested(claim); result.broken == nil {
 		result.broken = pl.brokenBinding(claim)

@@ -59,7 +59,9 @@ func (pl *Quartermaster) Reserve(ctx context.Context, cs fwk.CycleState, pod *v1
 			}
 			c.setPlan(nodeName, r.plans[len(r.members)])
 		}
-		pl.learn(ctx, c, pod, c.task, nodeName)
+		if c.pod.Learn() {
+			pl.learner.Chose(pl.searchContext(ctx, c), pod, c.task, nodeName)
+		}
 		var status *fwk.Status
 		if plan, status = pl.reservePlan(ctx, c, nodeName); status != nil {
 			return status

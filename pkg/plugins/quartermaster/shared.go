@@ -10,6 +10,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 	"k8s.io/utils/clock"
 
+	"github.com/quartermaster-dra/quartermaster/internal/arguments"
 	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
 	"github.com/quartermaster-dra/quartermaster/internal/contenders"
 	"github.com/quartermaster-dra/quartermaster/internal/demand"
@@ -81,7 +82,7 @@ func sharedBy(handle fwk.Handle, gates feature.Features) (*shared, error) {
 	}
 	// The gate of the rules is not among the scheduler's plugin features.
 	withRules := gates.EnableDRADeviceTaints && utilfeature.DefaultFeatureGate.Enabled(features.DRADeviceTaintRules)
-	known, err := clusterstate.New(factory, handle.ClientSet(), allocatorFeatures(gates), withRules)
+	known, err := clusterstate.New(factory, handle.ClientSet(), arguments.AllocatorFeatures(gates), withRules)
 	if err != nil {
 		return nil, err
 	}

@@ -10,10 +10,13 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 )
 
+// realTakeoverPause is the default of takeoverPause.
+const realTakeoverPause = time.Minute
+
 // takesOver restarts the scheduler, with the pause of a real one.
 func (f *fixture) takesOver() *fixture {
 	again := f.restart()
-	again.pl.takeover.Duration = defaultTakeoverPause
+	again.pl.takeover.Duration = realTakeoverPause
 	return again
 }
 
@@ -44,7 +47,7 @@ func TestFoundReservationIsLeftAlone(t *testing.T) {
 				}
 				f.settle()
 				before := len(f.names())
-				time.Sleep(defaultTakeoverPause)
+				time.Sleep(realTakeoverPause)
 				f.settle()
 				require.Len(t, f.names(), before+1, "tried again after the pause")
 				if arrives {
@@ -62,7 +65,7 @@ func TestFoundReservationIsLeftAlone(t *testing.T) {
 func TestOwnReservationIsReleasedAtOnce(t *testing.T) {
 	t.Parallel()
 	inCluster(t, conflictWorld(), func(t *testing.T, f *fixture) {
-		f.pl.takeover.Duration = defaultTakeoverPause
+		f.pl.takeover.Duration = realTakeoverPause
 		f.beforeOurs(func() { f.otherInstanceAllocates("conflicting", "n1", "gpu-0") })
 		require.Equal(t, "PreBind", f.schedule(f.pod("p")).phase)
 		require.Nil(t, f.claim("c").Status.Allocation)
@@ -76,7 +79,7 @@ func TestFoundReservationThatFitsNoNode(t *testing.T) {
 	objects := plus(gpuNodes(1, "n1"), newPod("p", uses("c")),
 		with(gpus("c", 1).Obj(), allocate("gone", "gpu-0"), onNode("gone"), reservedFor("p")), builder.Node("n2"))
 	inCluster(t, objects, func(t *testing.T, f *fixture) {
-		f.pl.takeover.Duration = defaultTakeoverPause
+		f.pl.takeover.Duration = realTakeoverPause
 		result := f.schedule(f.pod("p"))
 		require.Equal(t, "Filter", result.phase)
 		require.Contains(t, result.text(), "claim default/c was reserved for the pod by another process")
@@ -84,7 +87,7 @@ func TestFoundReservationThatFitsNoNode(t *testing.T) {
 
 		f.settle()
 		before := len(f.names())
-		time.Sleep(defaultTakeoverPause)
+		time.Sleep(realTakeoverPause)
 		f.settle()
 		require.Len(t, f.names(), before+1, "tried again after the pause")
 		f.schedule(f.pod("p"))

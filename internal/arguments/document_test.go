@@ -1,4 +1,4 @@
-package quartermaster
+package arguments
 
 import (
 	"encoding/json"
@@ -15,7 +15,7 @@ import (
 // The arguments in docs/configuration.md are all that there are, with their defaults.
 func TestDocumentedArgsAreTheDefaults(t *testing.T) {
 	t.Parallel()
-	document, err := os.ReadFile("../../../docs/configuration.md")
+	document, err := os.ReadFile("../../docs/configuration.md")
 	require.NoError(t, err)
 	_, text, found := strings.Cut(string(document), "```yaml\npluginConfig:")
 	require.True(t, found)
@@ -32,9 +32,9 @@ func TestDocumentedArgsAreTheDefaults(t *testing.T) {
 
 	raw := configuration.PluginConfig[0].Args
 	gates := feature.Features{EnableDRASchedulerFilterTimeout: true, EnableDRADeviceBindingConditions: true, EnableDRAResourceClaimDeviceStatus: true}
-	documented, err := parseArgs(&runtime.Unknown{Raw: raw}, gates)
+	documented, err := Parse(&runtime.Unknown{Raw: raw}, gates)
 	require.NoError(t, err)
-	defaults, err := parseArgs(nil, gates)
+	defaults, err := Parse(nil, gates)
 	require.NoError(t, err)
 	defaults.TypeMeta = documented.TypeMeta
 	encoded, err := json.Marshal(defaults)

@@ -1,4 +1,4 @@
-package quartermaster
+package arguments
 
 import (
 	"k8s.io/dynamic-resource-allocation/cel"
@@ -6,20 +6,20 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 )
 
-// celFeatures are those of the CEL environment. Like the in-tree plugin's they
+// CELFeatures are those of the CEL environment. Like the in-tree plugin's they
 // follow the gates, also where the allocator does not: an expression that the API
 // server accepts must compile.
-func celFeatures(features feature.Features) cel.Features {
+func CELFeatures(features feature.Features) cel.Features {
 	return cel.Features{
 		EnableConsumableCapacity: features.EnableDRAConsumableCapacity,
 		EnableListTypeAttributes: features.EnableDRAListTypeAttributes,
 	}
 }
 
-// allocatorFeatures are the features of the allocator that are on and that the
+// AllocatorFeatures are the features of the allocator that are on and that the
 // plugin supports as well. The plugin knows all that there are in this version; the next
 // one may bring features that it does not.
-func allocatorFeatures(features feature.Features) structured.Features {
+func AllocatorFeatures(features feature.Features) structured.Features {
 	return structured.Features{
 		AdminAccess:             features.EnableDRAAdminAccess,
 		CompatibilityGroups:     features.EnableDRADeviceCompatibilityGroups,

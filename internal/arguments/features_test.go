@@ -1,4 +1,4 @@
-package quartermaster
+package arguments
 
 import (
 	"reflect"
@@ -13,14 +13,14 @@ import (
 // TestAllocatorFeatures: every single gate decides what it decides for the in-tree plugin.
 func TestAllocatorFeatures(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, structured.Features{}, allocatorFeatures(feature.Features{}), "nothing is on by itself")
+	require.Equal(t, structured.Features{}, AllocatorFeatures(feature.Features{}), "nothing is on by itself")
 	var all feature.Features
 	gates := reflect.ValueOf(&all).Elem()
 	for i := range gates.NumField() {
 		var one feature.Features
 		reflect.ValueOf(&one).Elem().Field(i).SetBool(true)
-		require.Equal(t, dynamicresources.AllocatorFeatures(one), allocatorFeatures(one), gates.Type().Field(i).Name)
+		require.Equal(t, dynamicresources.AllocatorFeatures(one), AllocatorFeatures(one), gates.Type().Field(i).Name)
 		gates.Field(i).SetBool(true)
 	}
-	require.Equal(t, dynamicresources.AllocatorFeatures(all), allocatorFeatures(all))
+	require.Equal(t, dynamicresources.AllocatorFeatures(all), AllocatorFeatures(all))
 }
