@@ -44,7 +44,7 @@ func preemption() scenario.Scenario {
 			scenario.Expect(scenario.Scheduled("batch", 1, scenario.DeviceNames("gpu-0"))),
 			scenario.Create(pod("service", important(service))),
 			scenario.Expect(scenario.Scheduled("service", 1, scenario.DeviceNames("gpu-1"))),
-			// It is as important as what is there: nobody goes for it.
+			// It is not more important than the others: nobody goes for it.
 			scenario.Create(pod("later")),
 			scenario.Expect(scenario.Waits("later", 1, scenario.Reason{Cause: devicesHeld, Entry: "one", Request: "gpu"})),
 			scenario.Create(pod("urgent", important(urgent))),
