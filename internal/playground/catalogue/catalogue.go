@@ -37,6 +37,7 @@ func WithDefaultGates() []scenario.Scenario {
 		poolScenarios(),
 		reachScenarios(),
 		extendedScenarios(),
+		preemptionScenarios(),
 		badInputScenarios(),
 		badReferenceScenarios(),
 	)

@@ -14,7 +14,7 @@ import (
 )
 
 // clusterScoped are the kinds without a namespace that scenarios use.
-var clusterScoped = sets.New("Namespace", "Node", "DeviceClass", "DeviceTaintRule", "ResourceSlice")
+var clusterScoped = sets.New("Namespace", "Node", "DeviceClass", "DeviceTaintRule", "PriorityClass", "ResourceSlice")
 
 // Objects creates and deletes objects of any kind that client-go knows.
 type Objects struct {

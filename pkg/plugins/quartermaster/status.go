@@ -18,7 +18,7 @@ const (
 )
 
 // unschedulable is the status of a pod that cannot be scheduled until some event changes
-// that. Making room by removing other pods is not such an event yet, hence
+// that. Removing other pods is not such an event (where it is one, see rejection), hence
 // "unresolvable": preemption need not try.
 func unschedulable(format string, args ...any) *fwk.Status {
 	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf(format, args...))
