@@ -16,17 +16,26 @@ import (
 func (h *Holders) Gives(victim *v1.Pod) string {
 	var parts []string
 	for _, use := range h.UsesOf(victim) {
-		var devices []string
-		for result := range ledger.Used(use.Allocation) {
-			devices = append(devices, result.Driver+"/"+result.Pool+"/"+result.Device)
-		}
-		if len(devices) > 0 {
-			slices.Sort(devices)
-			parts = append(parts, fmt.Sprintf("%s of claim %s", few(slices.Compact(devices)), klog.KRef(use.Claim.Namespace, use.Claim.Name)))
+		if devices := devicesOf(use); len(devices) > 0 {
+			parts = append(parts, fmt.Sprintf("%s of claim %s", few(devices), klog.KRef(use.Claim.Namespace, use.Claim.Name)))
 		}
 	}
 	slices.Sort(parts)
 	return strings.Join(parts, ", ")
+}
+
+// Gets says which devices a pod is to get: "driver/pool/a, driver/pool/b".
+func (n *Nomination) Gets() string { return few(devicesOf(n.Plan...)) }
+
+// devicesOf lists the devices of claims, sorted, each once.
+func devicesOf(uses ...ledger.Use) (devices []string) {
+	for _, use := range uses {
+		for result := range ledger.Used(use.Allocation) {
+			devices = append(devices, result.Driver+"/"+result.Pool+"/"+result.Device)
+		}
+	}
+	slices.Sort(devices)
+	return slices.Compact(devices)
 }
 
 // few lists devices, of many only the first ones.

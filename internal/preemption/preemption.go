@@ -63,8 +63,21 @@ func New(ctx context.Context, plugin string, handle fwk.Handle, features feature
 	p.profile = sync.OnceValue(p.ofProfile)
 	p.Enabled = sync.OnceValue(p.isEnabled)
 	upstream.Evaluator = preemption.NewEvaluator(plugin, handle, p, upstream.Executor)
+	upstream.MoreImportantVictim = stayingFirst
 	upstream.Executor.PreemptPod = (&eviction{handle: handle, tell: tell}).evict
 	return p, nil
+}
+
+// stayingFirst is upstream's order of importance, but whoever is being deleted anyway is the least important.
+func stayingFirst(a, b preemption.Victim) bool {
+	if leaves, other := isLeaving(a), isLeaving(b); leaves != other {
+		return other
+	}
+	return preemption.MoreImportantVictim(a, b)
+}
+
+func isLeaving(victim preemption.Victim) bool {
+	return !slices.ContainsFunc(victim.Pods(), func(info fwk.PodInfo) bool { return info.GetPod().DeletionTimestamp == nil })
 }
 
 func (p *Preemption) isEnabled() bool {

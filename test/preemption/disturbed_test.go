@@ -67,8 +67,11 @@ func TestVictimIsEndingAlready(t *testing.T) {
 	s := newSpace(t, "ending", 1)
 	s.Devices(0, harness.Numbered(2)...)
 	s.Create(builder.Claim("device", s.Want(1)).Template(),
-		endsAfter(s.Pod("ending", builder.FromTemplate("device")), "3s"), s.Pod("other", builder.FromTemplate("device")))
-	s.Running("ending", "other")
+		endsAfter(s.Pod("ending", builder.FromTemplate("device")), "3s"))
+	s.Running("ending")
+	time.Sleep(time.Second) // By kube-scheduler's own order, the older one is more important.
+	s.Create(s.Pod("other", builder.FromTemplate("device")))
+	s.Running("other")
 	s.DeletePod("ending")
 	ending(s, "ending")
 	s.Create(ofClass(s.Pod("preemptor", builder.FromTemplate("device")), important))

@@ -28,7 +28,9 @@ func (pl *Quartermaster) preempt(ctx context.Context, cs fwk.CycleState, c *cycl
 	result, victims, status := pl.preemption.Preempt(context.WithValue(ctx, cycleInContext{}, c), cs, pod, statuses)
 	switch {
 	case status.IsSuccess() && len(victims) > 0:
-		pl.nominate(ctx, c, pod, result.NominatedNodeName, victims)
+		if pl.nominate(ctx, c, pod, result.NominatedNodeName, victims) {
+			status.AppendReason("it is to get " + pl.state.nominations.Of(pod.UID).Gets())
+		}
 	case result != nil: // No node will do, and the pod is nominated for none.
 		pl.state.Freed(pl.state.nominations.Drop(pod.UID))
 	}

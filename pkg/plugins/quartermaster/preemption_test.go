@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/utils/ptr"
@@ -93,6 +94,11 @@ func TestPreemption(t *testing.T) {
 				low("a", "n2", uses("a"), priority(3)), low("b", "n2", uses("b"))),
 			pod: high("p", uses("c"), onlyOn("n1")), node: "n1", victims: []string{"b"}, code: fwk.Unschedulable, reason: "devices are held by 2 claims of lower-priority pods",
 		},
+		"a victim that is being deleted already": {
+			objects: plus(two, held(gpus("a", 1).Obj(), "n1", []string{"gpu-0"}, "a"), held(gpus("b", 1).Obj(), "n1", []string{"gpu-1"}, "b"),
+				low("a", "n1", uses("a"), priority(5), startedAt(1), leaves), low("b", "n1", uses("b"), startedAt(2))),
+			pod: high("p", uses("c")), node: "n1", code: fwk.Unschedulable,
+		},
 		"a claim of its own that is shared": {
 			objects: plus(two, held(gpus("a", 2).Obj(), "n1", []string{"gpu-0", "gpu-1"}, "a"), low("a", "n1", uses("a"))),
 			pod:     high("p", uses("a"), uses("c")), code: fwk.UnschedulableAndUnresolvable,
@@ -112,4 +118,14 @@ func TestPreemption(t *testing.T) {
 			})
 		})
 	}
+}
+
+// startedAt has a pod run since then.
+func startedAt(seconds int64) func(*v1.Pod) {
+	return func(pod *v1.Pod) { pod.Status.StartTime = ptr.To(metav1.Unix(seconds, 0)) }
+}
+
+// leaves has a pod be deleted, and take its time.
+func leaves(pod *v1.Pod) {
+	pod.DeletionTimestamp, pod.Finalizers = ptr.To(metav1.Unix(10, 0)), []string{"example.com/slow"}
 }
