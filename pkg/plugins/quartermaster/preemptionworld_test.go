@@ -1,12 +1,15 @@
 package quartermaster
 
 import (
+	"context"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
@@ -38,14 +41,15 @@ func held(claim *resourceapi.ResourceClaim, pool string, devices []string, pods 
 	return claim
 }
 
-// withDefaultPreemption is a profile in which the plugin comes before DefaultPreemption.
-func withDefaultPreemption(f *fixture) framework.Framework {
+// withDefaultPreemption is a profile in which the plugin comes before DefaultPreemption. Assumed pods are on nodes in
+// the eyes of the scheduler only.
+func withDefaultPreemption(f *fixture, assumed ...*v1.Pod) framework.Framework {
 	schedulermetrics.Register()
 	var nodes []*v1.Node
 	for _, info := range f.nodeInfos() {
 		nodes = append(nodes, info.Node())
 	}
-	var pods []*v1.Pod
+	pods := assumed
 	for _, obj := range f.indexerOf(&v1.Pod{}).List() {
 		if pod := obj.(*v1.Pod); pod.Spec.NodeName != "" {
 			pods = append(pods, pod)
@@ -64,11 +68,13 @@ func withDefaultPreemption(f *fixture) framework.Framework {
 		Name: New, queuesort.Name: queuesort.New, defaultbinder.Name: defaultbinder.New,
 		defaultpreemption.Name: frameworkruntime.FactoryAdapter(features, defaultpreemption.New),
 		nodeaffinity.Name:      frameworkruntime.FactoryAdapter(features, nodeaffinity.New),
+		permits:                func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return waitForPermission{}, nil },
 	}
 	made, err := frameworkruntime.NewFramework(f.ctx, registry,
 		&config.KubeSchedulerProfile{SchedulerName: "preempting", Plugins: &config.Plugins{
 			QueueSort: enabled(queuesort.Name), Bind: enabled(defaultbinder.Name),
 			PreFilter: enabled(nodeaffinity.Name, Name), Filter: enabled(nodeaffinity.Name, Name), PostFilter: enabled(Name, defaultpreemption.Name),
+			Permit: enabled(permits),
 		}, PluginConfig: []config.PluginConfig{
 			{Name: defaultpreemption.Name, Args: &config.DefaultPreemptionArgs{MinCandidateNodesPercentage: 100, MinCandidateNodesAbsolute: 100}},
 			{Name: nodeaffinity.Name, Args: &config.NodeAffinityArgs{}},
@@ -88,7 +94,18 @@ func withDefaultPreemption(f *fixture) framework.Framework {
 	return made
 }
 
-// verdict is what comes of an attempt in which preemption has its turn.
+// permits is a plugin that has pods wait before they are bound.
+const permits = "Permits"
+
+type waitForPermission struct{}
+
+func (waitForPermission) Name() string { return permits }
+
+func (waitForPermission) Permit(context.Context, fwk.CycleState, *v1.Pod, string) (*fwk.Status, time.Duration) {
+	return fwk.NewStatus(fwk.Wait), time.Minute
+}
+
+// preempted is what comes of an attempt in which preemption has its turn.
 type preempted struct {
 	// node is the one that the pod is nominated for, "" if none.
 	node string
@@ -103,7 +120,12 @@ type preempted struct {
 // preempt tries a pod on a cluster, and returns who has to go for it.
 func preempt(t *testing.T, f *fixture, pod *v1.Pod) preempted {
 	t.Helper()
-	profile := withDefaultPreemption(f)
+	return preemptIn(t, f, withDefaultPreemption(f), pod)
+}
+
+// preemptIn is preempt in a profile.
+func preemptIn(t *testing.T, f *fixture, profile framework.Framework, pod *v1.Pod) preempted {
+	t.Helper()
 	f.settle()
 	before := f.podNames()
 	state := framework.NewCycleState()
