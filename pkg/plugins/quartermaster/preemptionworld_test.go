@@ -1,15 +1,12 @@
 package quartermaster
 
 import (
-	"context"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
@@ -68,13 +65,11 @@ func withDefaultPreemption(f *fixture, assumed ...*v1.Pod) framework.Framework {
 		Name: New, queuesort.Name: queuesort.New, defaultbinder.Name: defaultbinder.New,
 		defaultpreemption.Name: frameworkruntime.FactoryAdapter(features, defaultpreemption.New),
 		nodeaffinity.Name:      frameworkruntime.FactoryAdapter(features, nodeaffinity.New),
-		permits:                func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return waitForPermission{}, nil },
 	}
 	made, err := frameworkruntime.NewFramework(f.ctx, registry,
 		&config.KubeSchedulerProfile{SchedulerName: "preempting", Plugins: &config.Plugins{
 			QueueSort: enabled(queuesort.Name), Bind: enabled(defaultbinder.Name),
 			PreFilter: enabled(nodeaffinity.Name, Name), Filter: enabled(nodeaffinity.Name, Name), PostFilter: enabled(Name, defaultpreemption.Name),
-			Permit: enabled(permits),
 		}, PluginConfig: []config.PluginConfig{
 			{Name: defaultpreemption.Name, Args: &config.DefaultPreemptionArgs{MinCandidateNodesPercentage: 100, MinCandidateNodesAbsolute: 100}},
 			{Name: nodeaffinity.Name, Args: &config.NodeAffinityArgs{}},
@@ -92,17 +87,6 @@ func withDefaultPreemption(f *fixture, assumed ...*v1.Pod) framework.Framework {
 	)
 	require.NoError(f.t, err)
 	return made
-}
-
-// permits is a plugin that has pods wait before they are bound.
-const permits = "Permits"
-
-type waitForPermission struct{}
-
-func (waitForPermission) Name() string { return permits }
-
-func (waitForPermission) Permit(context.Context, fwk.CycleState, *v1.Pod, string) (*fwk.Status, time.Duration) {
-	return fwk.NewStatus(fwk.Wait), time.Minute
 }
 
 // preempted is what comes of an attempt in which preemption has its turn.
