@@ -241,16 +241,20 @@ func (p *Preemption) victimsOf(ctx context.Context, pods []*v1.Pod, known []*pre
 		if seen[pod.UID] != nil {
 			continue
 		}
-		candidates, looked := onNode[pod.Spec.NodeName]
+		nodeName := pod.Spec.NodeName
+		if nodeName == "" {
+			nodeName = p.assumedOn(pod.UID)
+		}
+		candidates, looked := onNode[nodeName]
 		if !looked {
-			node, err := p.handle.MutableSnapshotSharedLister().NodeInfos().Get(pod.Spec.NodeName)
+			node, err := p.handle.MutableSnapshotSharedLister().NodeInfos().Get(nodeName)
 			if err != nil {
 				continue // The pod is not in this cycle's snapshot.
 			}
 			if candidates, err = p.Evaluator.GetVictimsOnNode(ctx, node); err != nil {
 				return nil, fmt.Errorf("find out what is evicted together with pod %s/%s: %w", pod.Namespace, pod.Name, err)
 			}
-			onNode[pod.Spec.NodeName] = candidates
+			onNode[nodeName] = candidates
 		}
 		for _, victim := range candidates {
 			if slices.ContainsFunc(victim.Pods(), func(info fwk.PodInfo) bool { return info.GetPod().UID == pod.UID }) {
@@ -260,6 +264,20 @@ func (p *Preemption) victimsOf(ctx context.Context, pods []*v1.Pod, known []*pre
 		}
 	}
 	return victims, nil
+}
+
+// assumedOn returns the node that the scheduler has chosen for a pod which is not bound yet, "" if there is none.
+func (p *Preemption) assumedOn(pod types.UID) string {
+	nodes, err := p.handle.MutableSnapshotSharedLister().NodeInfos().List()
+	if err != nil {
+		return ""
+	}
+	for _, node := range nodes {
+		if slices.ContainsFunc(node.GetPods(), func(info fwk.PodInfo) bool { return info.GetPod().UID == pod }) {
+			return node.Node().Name
+		}
+	}
+	return ""
 }
 
 // leastImportantFirst sorts victims in the order in which upstream would rather evict them.

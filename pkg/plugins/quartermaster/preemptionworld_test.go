@@ -38,14 +38,15 @@ func held(claim *resourceapi.ResourceClaim, pool string, devices []string, pods 
 	return claim
 }
 
-// withDefaultPreemption is a profile in which the plugin comes before DefaultPreemption.
-func withDefaultPreemption(f *fixture) framework.Framework {
+// withDefaultPreemption is a profile in which the plugin comes before DefaultPreemption. Assumed pods are on nodes in
+// the eyes of the scheduler only.
+func withDefaultPreemption(f *fixture, assumed ...*v1.Pod) framework.Framework {
 	schedulermetrics.Register()
 	var nodes []*v1.Node
 	for _, info := range f.nodeInfos() {
 		nodes = append(nodes, info.Node())
 	}
-	var pods []*v1.Pod
+	pods := assumed
 	for _, obj := range f.indexerOf(&v1.Pod{}).List() {
 		if pod := obj.(*v1.Pod); pod.Spec.NodeName != "" {
 			pods = append(pods, pod)
@@ -88,7 +89,7 @@ func withDefaultPreemption(f *fixture) framework.Framework {
 	return made
 }
 
-// verdict is what comes of an attempt in which preemption has its turn.
+// preempted is what comes of an attempt in which preemption has its turn.
 type preempted struct {
 	// node is the one that the pod is nominated for, "" if none.
 	node string
@@ -103,7 +104,12 @@ type preempted struct {
 // preempt tries a pod on a cluster, and returns who has to go for it.
 func preempt(t *testing.T, f *fixture, pod *v1.Pod) preempted {
 	t.Helper()
-	profile := withDefaultPreemption(f)
+	return preemptIn(t, f, withDefaultPreemption(f), pod)
+}
+
+// preemptIn is preempt in a profile.
+func preemptIn(t *testing.T, f *fixture, profile framework.Framework, pod *v1.Pod) preempted {
+	t.Helper()
 	f.settle()
 	before := f.podNames()
 	state := framework.NewCycleState()
