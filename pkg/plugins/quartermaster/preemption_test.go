@@ -120,11 +120,6 @@ func TestPreemption(t *testing.T) {
 	}
 }
 
-// startedAt has a pod run since then.
-func startedAt(seconds int64) func(*v1.Pod) {
-	return func(pod *v1.Pod) { pod.Status.StartTime = ptr.To(metav1.Unix(seconds, 0)) }
-}
-
 // leaves has a pod be deleted, and take its time.
 func leaves(pod *v1.Pod) {
 	pod.DeletionTimestamp, pod.Finalizers = ptr.To(metav1.Unix(10, 0)), []string{"example.com/slow"}
