@@ -29,6 +29,9 @@ type Nomination struct {
 	// Victims are the pods that have to go for it, and Awaited their claims.
 	Victims []*v1.Pod
 	Awaited []ledger.ClaimRef
+	// Until is when the devices are not kept any more, should the pod be of a scheduler that does not run; zero for
+	// pods of this one.
+	Until time.Time
 }
 
 // Nominations are those of all profiles of a scheduler, each from the eviction of the first victim until the pod is
@@ -43,9 +46,13 @@ type Nominations struct {
 // nominee is a pod that is nominated for a node, by whichever scheduler.
 type nominee struct {
 	pod *v1.Pod
-	// planned is when it was last tried to make a plan.
-	planned time.Time
+	// since is when that became known, and planned when it was last tried to make a plan.
+	since, planned time.Time
 }
+
+// KeptForOthers is how long devices are kept for a pod of another scheduler after it became known that it is
+// nominated.
+const KeptForOthers = 5 * time.Minute
 
 // planAgainAfter is when it is tried again to plan what a nominated pod is to get.
 const planAgainAfter = time.Second
@@ -85,7 +92,11 @@ func (n *Nominations) Unplanned(except types.UID, priority int32, now time.Time)
 	defer n.mutex.Unlock()
 	var pods []*v1.Pod
 	for uid, nominee := range n.nominees {
-		if n.byPod[uid] == nil && uid != except && corev1helpers.PodPriority(nominee.pod) >= priority && now.Sub(nominee.planned) >= planAgainAfter {
+		expired := !nominee.since.IsZero() && now.Sub(nominee.since) > KeptForOthers
+		if n.byPod[uid] == nil && uid != except && !expired && corev1helpers.PodPriority(nominee.pod) >= priority && now.Sub(nominee.planned) >= planAgainAfter {
+			if nominee.since.IsZero() {
+				nominee.since = now
+			}
 			nominee.planned = now
 			pods = append(pods, nominee.pod)
 		}
@@ -105,13 +116,14 @@ func (n *Nominations) Of(pod types.UID) *Nomination {
 
 // Against returns what a pod of some priority has to leave alone: what is planned for other pods of the same or a
 // higher priority, as for all that kube-scheduler keeps for nominated pods.
-func (n *Nominations) Against(pod *v1.Pod, priority int32) []ledger.Use {
+func (n *Nominations) Against(pod *v1.Pod, priority int32, now time.Time) []ledger.Use {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
 	var held []ledger.Use
 	group := GroupOf(pod)
 	for uid, nomination := range n.byPod {
-		if uid != pod.UID && nomination.Priority >= priority && (group == "" || nomination.Group != group) {
+		expired := !nomination.Until.IsZero() && now.After(nomination.Until)
+		if uid != pod.UID && !expired && nomination.Priority >= priority && (group == "" || nomination.Group != group) {
 			held = append(held, nomination.Plan...)
 		}
 	}

@@ -60,6 +60,8 @@ func (p *Planner) Keep(ctx context.Context, pod *v1.Pod, node string, plan []led
 	}
 	if p.Holders.Trying(pod.UID) != nil { // Others are looked after by their scheduler.
 		p.Await(pod.UID, nomination.Awaited...)
+	} else {
+		nomination.Until = time.Now().Add(KeptForOthers)
 	}
 	p.Freed(p.Set(nomination))
 	return true
@@ -94,7 +96,7 @@ func (p *Planner) PlanNominated(ctx context.Context, before *v1.Pod) {
 // UsageFor returns what is in use in the eyes of a pod: of what is kept for others that are nominated, it may only
 // take what is kept for those of lower priority. It also returns the pools in which it may not take something.
 func (p *Planner) UsageFor(pod *v1.Pod) (usage ledger.View, kept map[inventory.PoolID]bool) {
-	against := p.Against(pod, p.Holders.Priority(pod))
+	against := p.Against(pod, p.Holders.Priority(pod), time.Now())
 	if len(against) == 0 {
 		return p.Holders.Ledger, nil
 	}

@@ -71,7 +71,7 @@ func (pl *Quartermaster) nominate(ctx context.Context, c *cycle, pod *v1.Pod, no
 func (d deviceHolders) NotYet(ctx context.Context, preemptor *v1.Pod) string {
 	nomination := d.pl.state.nominations.Of(preemptor.UID)
 	c, _ := ctx.Value(cycleInContext{}).(*cycle)
-	if nomination == nil && preemptor.Status.NominatedNodeName != "" && c != nil {
+	if (nomination == nil || !nomination.Until.IsZero()) && preemptor.Status.NominatedNodeName != "" && c != nil {
 		if node, err := d.pl.nodes.Get(preemptor.Status.NominatedNodeName); err == nil {
 			leaving := preemption.Leaving(d.pl.standing(c).Elsewhere(d.pl.state.Inventory.OnNode(node), ""))
 			if len(leaving) > 0 && d.pl.nominate(ctx, c, preemptor, node.Name, leaving) {

@@ -1,0 +1,98 @@
+package preemption
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+func named(name string, edits ...func(*v1.Pod)) *v1.Pod {
+	pod := builder.Pod(name, edits...)
+	pod.UID = types.UID(name)
+	return pod
+}
+
+func nominatedFor(node string) func(*v1.Pod) {
+	return func(pod *v1.Pod) { pod.Status.NominatedNodeName = node }
+}
+
+// nomination is one of priority 10 that keeps device gpu-0 of pool n1.
+func nomination(pod string) *Nomination {
+	claim := builder.Claim(pod).Allocated("n1", "gpu-0")
+	return &Nomination{Pod: types.UID(pod), Priority: 10, Node: "n1", Plan: []ledger.Use{{Claim: ledger.RefTo(claim), Allocation: claim.Status.Allocation}}}
+}
+
+func TestWhoLeavesKeptDevicesAlone(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	n := NewNominations()
+	n.Set(nomination("p"))
+	ofGroup := nomination("member")
+	ofGroup.Group = builder.Namespace + "/g"
+	n.Set(ofGroup)
+	ofOthers := nomination("theirs")
+	ofOthers.Until = now.Add(time.Minute)
+	n.Set(ofOthers)
+	require.Len(t, n.Against(named("low"), 0, now), 3)
+	require.Len(t, n.Against(named("same"), 10, now), 3)
+	require.Empty(t, n.Against(named("more"), 11, now), "of higher priority")
+	require.Len(t, n.Against(named("p"), 10, now), 2, "not its own")
+	require.Len(t, n.Against(named("another", builder.InGroup("g")), 10, now), 2, "not its group's")
+	require.Len(t, n.Against(named("low"), 0, now.Add(2*time.Minute)), 2, "nor for ever for another scheduler's pod")
+}
+
+func TestNominationsEnd(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		before, after *v1.Pod
+		ends          bool
+	}{
+		"bound":                  {before: named("p", nominatedFor("n1")), after: named("p", nominatedFor("n1"), func(pod *v1.Pod) { pod.Spec.NodeName = "n2" }), ends: true},
+		"failed":                 {before: named("p", nominatedFor("n1")), after: named("p", nominatedFor("n1"), func(pod *v1.Pod) { pod.Status.Phase = v1.PodFailed }), ends: true},
+		"gone":                   {before: named("p", nominatedFor("n1")), ends: true},
+		"replaced":               {before: named("p", nominatedFor("n1")), after: named("q"), ends: true},
+		"nominated for none":     {before: named("p", nominatedFor("n1")), after: named("p"), ends: true},
+		"nominated for another":  {before: named("p", nominatedFor("n1")), after: named("p", nominatedFor("n2")), ends: true},
+		"not written yet":        {before: named("p"), after: named("p")},
+		"written":                {before: named("p"), after: named("p", nominatedFor("n1"))},
+		"written, after another": {before: named("p", nominatedFor("n0")), after: named("p", nominatedFor("n1"))},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := NewNominations()
+			n.Set(nomination("p"))
+			freed := n.Changed(test.before, test.after)
+			require.Equal(t, test.ends, n.Of("p") == nil)
+			if test.ends {
+				require.Equal(t, ledger.Freed{inventory.PoolID{Driver: builder.Driver, Name: "n1"}: {"gpu-0"}}, freed)
+			} else {
+				require.Empty(t, freed)
+			}
+		})
+	}
+}
+
+func TestUnplanned(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	n := NewNominations()
+	n.Changed(nil, named("p", nominatedFor("n1"), func(pod *v1.Pod) { pod.Spec.Priority = new(int32) }))
+	require.Empty(t, n.Unplanned("x", 1, now), "of lower priority")
+	require.Empty(t, n.Unplanned("p", 0, now), "its own")
+	require.Len(t, n.Unplanned("x", 0, now), 1)
+	require.Empty(t, n.Unplanned("x", 0, now), "not again at once")
+	require.Len(t, n.Unplanned("x", 0, now.Add(planAgainAfter)), 1)
+	require.Empty(t, n.Unplanned("x", 0, now.Add(2*KeptForOthers)))
+	n.Set(nomination("p"))
+	require.Empty(t, n.Unplanned("x", 0, now.Add(3*planAgainAfter)))
+	n.Changed(named("p", nominatedFor("n1")), named("p"))
+	require.Empty(t, n.Unplanned("x", 0, now.Add(5*planAgainAfter)))
+}
