@@ -85,15 +85,16 @@ func (n *Nominations) drop(pod types.UID) ledger.Freed {
 	return planned(before)
 }
 
-// Unplanned returns the nominated pods of some priority or a higher one of which it is not known yet what they are to
-// get: after a restart, and those of other schedulers.
+// Unplanned returns the nominated pods of higher priority than some pod of which it is not known yet what they are to
+// get: after a restart, and those of other schedulers. Of the same priority are most pods in most clusters, and
+// kube-scheduler also nominates those that it is just binding (KEP-5278).
 func (n *Nominations) Unplanned(except types.UID, priority int32, now time.Time) []*v1.Pod {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
 	var pods []*v1.Pod
 	for uid, nominee := range n.nominees {
 		expired := !nominee.since.IsZero() && now.Sub(nominee.since) > KeptForOthers
-		if n.byPod[uid] == nil && uid != except && !expired && corev1helpers.PodPriority(nominee.pod) >= priority && now.Sub(nominee.planned) >= planAgainAfter {
+		if n.byPod[uid] == nil && uid != except && !expired && corev1helpers.PodPriority(nominee.pod) > priority && now.Sub(nominee.planned) >= planAgainAfter {
 			if nominee.since.IsZero() {
 				nominee.since = now
 			}
@@ -114,20 +115,27 @@ func (n *Nominations) Of(pod types.UID) *Nomination {
 	return n.byPod[pod]
 }
 
-// Against returns what a pod of some priority has to leave alone: what is planned for other pods of the same or a
-// higher priority, as for all that kube-scheduler keeps for nominated pods.
-func (n *Nominations) Against(pod *v1.Pod, priority int32, now time.Time) []ledger.Use {
+// Against returns the nominations whose devices a pod of some priority has to leave alone: those of other pods of the
+// same or a higher priority, as for all that kube-scheduler keeps for nominated pods; of other schedulers' pods only
+// those of a higher one.
+func (n *Nominations) Against(pod *v1.Pod, priority int32, now time.Time) []*Nomination {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
-	var held []ledger.Use
+	var against []*Nomination
 	group := GroupOf(pod)
 	for uid, nomination := range n.byPod {
-		expired := !nomination.Until.IsZero() && now.After(nomination.Until)
-		if uid != pod.UID && !expired && nomination.Priority >= priority && (group == "" || nomination.Group != group) {
-			held = append(held, nomination.Plan...)
+		enough := priority
+		if !nomination.Until.IsZero() {
+			if now.After(nomination.Until) {
+				continue
+			}
+			enough = priority + 1
+		}
+		if uid != pod.UID && nomination.Priority >= enough && (group == "" || nomination.Group != group) {
+			against = append(against, nomination)
 		}
 	}
-	return held
+	return against
 }
 
 // GroupOf returns "namespace/name" of a pod's PodGroup, "" if it has none.

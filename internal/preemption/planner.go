@@ -2,6 +2,7 @@ package preemption
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -68,9 +69,12 @@ func (p *Planner) Keep(ctx context.Context, pod *v1.Pod, node string, plan []led
 }
 
 // PlanNominated finds out what pods get that are nominated for a node and have a higher priority than a pod that is
-// about to be tried, or the same: those of other schedulers, and all after a restart.
+// about to be tried: those of other schedulers, and all after a restart.
 func (p *Planner) PlanNominated(ctx context.Context, before *v1.Pod) {
 	for _, pod := range p.Unplanned(before.UID, p.Holders.Priority(before), time.Now()) {
+		if p.isInFlight(pod.UID) {
+			continue
+		}
 		node, err := p.Nodes.Get(pod.Status.NominatedNodeName)
 		if err != nil {
 			continue
@@ -96,7 +100,17 @@ func (p *Planner) PlanNominated(ctx context.Context, before *v1.Pod) {
 // UsageFor returns what is in use in the eyes of a pod: of what is kept for others that are nominated, it may only
 // take what is kept for those of lower priority. It also returns the pools in which it may not take something.
 func (p *Planner) UsageFor(pod *v1.Pod) (usage ledger.View, kept map[inventory.PoolID]bool) {
-	against := p.Against(pod, p.Holders.Priority(pod), time.Now())
+	var against []ledger.Use
+	for _, nomination := range p.Against(pod, p.Holders.Priority(pod), time.Now()) {
+		if p.isInFlight(nomination.Pod) {
+			continue
+		}
+		for _, use := range nomination.Plan {
+			if p.Holders.Ledger.UseOf(use.Claim.UID).Allocation == nil { // Else it has what it needs.
+				against = append(against, use)
+			}
+		}
+	}
 	if len(against) == 0 {
 		return p.Holders.Ledger, nil
 	}
@@ -107,6 +121,11 @@ func (p *Planner) UsageFor(pod *v1.Pod) (usage ledger.View, kept map[inventory.P
 		}
 	}
 	return ledger.WhatIf(p.Holders.Ledger, nil, against), kept
+}
+
+// isInFlight reports whether an attempt to bind a pod is under way: what that has planned is in the ledger.
+func (p *Planner) isInFlight(pod types.UID) bool {
+	return slices.ContainsFunc(p.Holders.Ledger.UsesBy(pod), func(use ledger.Use) bool { return slices.Contains(use.InFlight, pod) })
 }
 
 // GroupWaits returns the nominations of a group's pods for which others were evicted that have not ended yet, nil if

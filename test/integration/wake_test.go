@@ -34,11 +34,11 @@ func TestFreedDevicesWakeWhoWantsThem(t *testing.T) {
 	}
 	s.Create(s.Pod("wants-two-gpus", append(builder.FromTemplate("gpu"), corev1.PodResourceClaim{Name: "second", ResourceClaimTemplateName: ptr.To("gpu")})))
 	s.Waiting("wants-two-gpus")
-	before := s.asleep(scheduler, 3)
+	before := s.asleep(scheduler, 3, 2)
 
 	s.DeletePod("holds-gpu")
 	s.RunningSoon("wants-gpu")
-	after := s.asleep(scheduler, 2)
+	after := s.asleep(scheduler, 2, 3)
 	require.Equal(t, before.Attempts("scheduled")+1, after.Attempts("scheduled"))
 	// The pod that wants two GPUs was right to try, the one that wants a disk was not.
 	require.LessOrEqual(t, after.Attempts("unschedulable"), before.Attempts("unschedulable")+1,
@@ -47,14 +47,15 @@ func TestFreedDevicesWakeWhoWantsThem(t *testing.T) {
 
 	s.DeletePod("holds-disk")
 	s.RunningSoon("wants-disk")
-	last := s.asleep(scheduler, 1)
+	last := s.asleep(scheduler, 1, 4)
 	require.Equal(t, after.Attempts("scheduled")+1, last.Attempts("scheduled"))
 	require.Equal(t, after.Attempts("unschedulable"), last.Attempts("unschedulable"), "queues: %v", incoming(last))
 }
 
 // asleep waits until all but so many pods are out of the scheduler's hands and
-// these wait for an event.
-func (s *space) asleep(scheduler *harness.Scheduler, pods int) harness.Metrics {
+// these wait for an event. Pods may run before the scheduler has counted that it
+// has scheduled them.
+func (s *space) asleep(scheduler *harness.Scheduler, pods, scheduled int) harness.Metrics {
 	s.T.Helper()
 	var found harness.Metrics
 	s.Eventually(fmt.Sprintf("have %d pods wait for an event", pods), func(context.Context) error {
@@ -65,6 +66,9 @@ func (s *space) asleep(scheduler *harness.Scheduler, pods int) harness.Metrics {
 		if found.Queued("unschedulable") != pods || found.Queued("active")+found.Queued("backoff")+found.Queued("gated") != 0 {
 			return fmt.Errorf("unschedulable %d, active %d, backoff %d, gated %d", found.Queued("unschedulable"),
 				found.Queued("active"), found.Queued("backoff"), found.Queued("gated"))
+		}
+		if n := found.Attempts("scheduled"); n < scheduled {
+			return fmt.Errorf("%d pods were scheduled", n)
 		}
 		return nil
 	})
