@@ -1,0 +1,41 @@
+package quartermaster
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+)
+
+// nominatedFor is what a pod's status says after preemption, and while it is being bound.
+func nominatedFor(node string) func(*v1.Pod) {
+	return func(pod *v1.Pod) { pod.Status.NominatedNodeName = node }
+}
+
+// TestNominatedByOthers: a device is kept for a pod of another scheduler that is nominated for a node, from pods of
+// lower priority.
+func TestNominatedByOthers(t *testing.T) {
+	t.Parallel()
+	theirs := newPod("theirs", of("other"), uses("a"), priority(10), nominatedFor("n1"))
+	inCluster(t, plus(gpuNodes(1, "n1"), gpus("a", 1).Obj(), gpus("b", 1).Obj(), gpus("c", 1).Obj(), theirs), func(t *testing.T, f *fixture) {
+		result := f.schedule(newPod("low", uses("b"), priority(9)))
+		require.Equal(t, "Filter", result.phase)
+		require.Contains(t, result.reasons["n1"], "the only device that matches is held by another claim")
+		result = f.schedule(newPod("same", uses("c"), priority(10)))
+		require.Empty(t, result.phase, "%v", result.status)
+	})
+}
+
+// TestNominatedAndBeingBound: kube-scheduler nominates pods while it binds them (KEP-5278). They have their devices, and
+// need no others.
+func TestNominatedAndBeingBound(t *testing.T) {
+	t.Parallel()
+	binding := newPod("binding", uses("a"), priority(10), nominatedFor("n1"))
+	inCluster(t, plus(gpuNodes(2, "n1"), gpus("a", 1).Obj(), gpus("b", 1).Obj(), binding), func(t *testing.T, f *fixture) {
+		a := f.mustBegin(binding).filter()
+		require.Empty(t, a.reserve("n1"))
+		result := f.schedule(newPod("low", uses("b"), priority(0)))
+		require.Empty(t, result.phase, "%v", result.status)
+		a.unreserve("n1")
+	})
+}
