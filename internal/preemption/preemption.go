@@ -1,6 +1,7 @@
 package preemption
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	policy "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/types"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
@@ -129,6 +131,8 @@ func (p *Preemption) SelectVictimsOnNode(ctx context.Context, cs fwk.CycleState,
 		return nil, 0, fwk.AsStatus(err)
 	}
 	victims, violating, status := p.DefaultPreemption.SelectVictimsOnNode(ctx, cs, preemptor, node, append(slices.Clip(possible), elsewhere...), pdbs)
+	// Who leaves anyway is the last to be put back; but of the first one upstream takes it that its priority is the highest.
+	slices.SortStableFunc(victims, func(a, b *v1.Pod) int { return cmp.Compare(corev1helpers.PodPriority(b), corev1helpers.PodPriority(a)) })
 	if selected, _ := ctx.Value(selectedKey{}).(*selected); selected != nil && status.IsSuccess() {
 		selected.set(node.Node().Name, victims)
 	}
@@ -165,49 +169,42 @@ func (s *selected) on(node string) []*v1.Pod {
 	return s.onNode[node]
 }
 
-// elsewhere returns the victims on other nodes that have to be considered: the least important ones that are
-// enough without victims on the node itself or, if no number of them is, with all of these.
+// elsewhere returns the victims on other nodes that have to be considered.
 //
-// Upstream takes all away, and puts them back one by one, the most important first. All that are more important
-// than those which are enough without victims on the node would be put back; so they are not looked at.
+// Upstream takes all away, and puts them back one by one, the most important first. If the least important ones are
+// enough, wherever they are, all others would be put back: those of them that are on other nodes are not looked at.
 func (p *Preemption) elsewhere(ctx context.Context, cs fwk.CycleState, preemptor *v1.Pod, node fwk.NodeInfo,
 	local []*preemption.DomainVictim, pdbs []*policy.PodDisruptionBudget) ([]*preemption.DomainVictim, error) {
 	victims, err := p.victimsOf(ctx, p.devices.Elsewhere(cs, preemptor, node.Node()), local)
 	if err != nil || len(victims) == 0 {
 		return nil, err
 	}
-	least := leastImportantFirst(victims, pdbs, p.MoreImportantVictim)
-	gone := make(map[types.UID]*v1.Pod)
-	if enough := p.enough(ctx, cs, node.Node(), least, gone); enough <= len(least) {
-		return least[:enough], nil
+	remote := make(map[*preemption.DomainVictim]bool)
+	for _, victim := range victims {
+		remote[victim] = true
 	}
 	priority := preemption.GetPodPriority(preemptor, nil, nil)
 	for _, victim := range local {
 		if victim.Priority() < priority {
-			take(gone, victim)
+			victims = append(victims, victim)
 		}
 	}
-	if enough := p.enough(ctx, cs, node.Node(), least, gone); enough <= len(least) {
-		return least[:enough], nil
-	}
-	return nil, nil
+	least := leastImportantFirst(victims, pdbs, p.MoreImportantVictim)
+	least = least[:p.enough(ctx, cs, node.Node(), least)]
+	return slices.DeleteFunc(least, func(victim *preemption.DomainVictim) bool { return !remote[victim] }), nil
 }
 
-// enough returns how many of the first victims suffice besides the pods that are gone anyway, one more than
-// there are if all do not.
-func (p *Preemption) enough(ctx context.Context, cs fwk.CycleState, node *v1.Node, victims []*preemption.DomainVictim, gone map[types.UID]*v1.Pod) int {
+// enough returns how many of the first victims suffice, 0 if all do not.
+func (p *Preemption) enough(ctx context.Context, cs fwk.CycleState, node *v1.Node, victims []*preemption.DomainVictim) int {
 	fits := func(n int) bool {
-		all := make(map[types.UID]*v1.Pod, len(gone)+n)
-		for uid, pod := range gone {
-			all[uid] = pod
-		}
+		gone := make(map[types.UID]*v1.Pod, n)
 		for _, victim := range victims[:n] {
-			take(all, victim)
+			take(gone, victim)
 		}
-		return p.devices.Fits(ctx, cs, node, all)
+		return p.devices.Fits(ctx, cs, node, gone)
 	}
 	if !fits(len(victims)) {
-		return len(victims) + 1
+		return 0
 	}
 	low, high := 0, len(victims) // It fits without the first high.
 	for low < high {

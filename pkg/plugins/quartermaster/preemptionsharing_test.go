@@ -2,7 +2,6 @@ package quartermaster
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
@@ -205,6 +204,12 @@ func TestPreemptionOfSeveralClaims(t *testing.T) {
 				builder.Claim("c", builder.Request("gpu", "gpu"), builder.Request("port", "port")).Obj()),
 			pod: high("p", uses("c")), node: "n1", victims: []string{"a", "s"}, code: fwk.Unschedulable,
 		},
+		"a victim elsewhere instead of a more important one on the node": {
+			objects: together(gpuNodes(2, "n1"), builder.Node("n2"), builder.Slice("net").OnAllNodes().Devices(builder.Devices("gpu")...).Obj(),
+				holdingOne("a", "n1", "n1", "gpu-0", priority(9)), holdingOne("b", "n1", "n1", "gpu-1", priority(1)), holdingOne("d", "n2", "net", "gpu", priority(5)),
+				gpus("c", 2).Obj()),
+			pod: high("p", uses("c"), onlyOn("n1")), node: "n1", victims: []string{"b", "d"}, code: fwk.Unschedulable,
+		},
 		"a claim shared by pods on two nodes": {
 			objects: together(network, heldPort("s", "s1", "s2"), low("s1", "n1", uses("s")), low("s2", "n2", uses("s")), port("d").Obj()),
 			pod:     high("p", uses("d"), onlyOn("n1")), node: "n1", victims: []string{"s1", "s2"}, code: fwk.Unschedulable,
@@ -264,10 +269,6 @@ func TestPreemptionAndDisruption(t *testing.T) {
 	t.Parallel()
 	one, both := gpuNodes(2, "n1"), gpuNodes(1, "n1", "n2")
 	c := gpus("c", 1).Obj()
-	ending := func(pod *v1.Pod) {
-		pod.DeletionTimestamp = ptr.To(metav1.NewTime(time.Now()))
-		pod.Finalizers = []string{"example.com/f"}
-	}
 	runPreemption(t, map[string]preemptionCase{
 		"another node is preferred": {
 			objects: together(both, holdingOne("a", "n1", "n1", "gpu-0", labeled("kept")), holdingOne("b", "n2", "n2", "gpu-0", priority(9)), budget("kept", 0), c),
@@ -292,8 +293,13 @@ func TestPreemptionAndDisruption(t *testing.T) {
 			pod: high("p", uses("c"), onlyOn("n1")), node: "n1", victims: []string{"b"}, code: fwk.Unschedulable,
 		},
 		"the victim is going already": {
-			objects: together(gpuNodes(1, "n1"), holdingOne("a", "n1", "n1", "gpu-0", ending), c),
+			objects: together(gpuNodes(1, "n1"), holdingOne("a", "n1", "n1", "gpu-0", leaves), c),
 			pod:     high("p", uses("c")), node: "n1", code: fwk.Unschedulable,
+		},
+		"the more important one of two is going already": {
+			objects: together(gpuNodes(2, "n1", "n2"), holdingOne("a", "n1", "n1", "gpu-0", priority(6), leaves), holdingOne("b", "n1", "n1", "gpu-1", priority(4)),
+				held(gpus("d", 2).Obj(), "n2", []string{"gpu-0", "gpu-1"}, "d"), low("d", "n2", uses("d"), priority(5)), gpus("c", 2).Obj()),
+			pod: high("p", uses("c")), node: "n2", victims: []string{"d"}, code: fwk.Unschedulable,
 		},
 		"the later one of the same priority": {
 			objects: together(one, holdingOne("a", "n1", "n1", "gpu-0", startedAt(2)), holdingOne("b", "n1", "n1", "gpu-1", startedAt(3)), c),
