@@ -3,6 +3,8 @@ package quartermaster
 import (
 	"context"
 
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
@@ -20,7 +22,7 @@ func (pl *Quartermaster) EventsToRegister(context.Context) ([]fwk.ClusterEventWi
 	if pl.features.EnableDRAOptionalNodeOperations {
 		nodeChanges |= fwk.UpdateNodeDeclaredFeature
 	}
-	return []fwk.ClusterEventWithHint{
+	events := []fwk.ClusterEventWithHint{
 		// The names of generated claims get recorded in the status of the pod.
 		{
 			Event:          event(fwk.TargetPod, fwk.UpdatePodGeneratedResourceClaim),
@@ -38,7 +40,17 @@ func (pl *Quartermaster) EventsToRegister(context.Context) ([]fwk.ClusterEventWi
 			Event:          event(fwk.Node, nodeChanges),
 			QueueingHintFn: pl.isSchedulableAfterNodeChange,
 		},
-	}, nil
+	}
+	if pl.features.EnableAsyncPreemption {
+		// PreEnqueue keeps a pod out of the queue while its victims are being evicted. Of such a pod the queue only
+		// takes notice of events that the plugin which keeps it has registered: when a victim is gone, PreEnqueue has to
+		// be asked again. Nothing else follows from that event, see above.
+		events = append(events, fwk.ClusterEventWithHint{
+			Event:          event(fwk.AssignedPod, fwk.Delete),
+			QueueingHintFn: func(klog.Logger, *v1.Pod, any, any) (fwk.QueueingHint, error) { return fwk.QueueSkip, nil },
+		})
+	}
+	return events, nil
 }
 
 // hint turns a condition into a hint.

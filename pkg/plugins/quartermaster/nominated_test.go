@@ -1,10 +1,12 @@
 package quartermaster
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	fwk "k8s.io/kube-scheduler/framework"
 )
 
 // nominatedFor is what a pod's status says after preemption, and while it is being bound.
@@ -37,5 +39,18 @@ func TestNominatedAndBeingBound(t *testing.T) {
 		result := f.schedule(newPod("low", uses("b"), priority(0)))
 		require.Empty(t, result.phase, "%v", result.status)
 		a.unreserve("n1")
+	})
+}
+
+// TestVictimsEndWakes: what PreEnqueue keeps out of the queue while pods are being evicted is asked about again when
+// one is gone. The queue only does that for events which the plugin has registered.
+func TestVictimsEndWakes(t *testing.T) {
+	t.Parallel()
+	inCluster(t, nil, func(t *testing.T, f *fixture) {
+		events, err := f.pl.EventsToRegister(f.ctx)
+		require.NoError(t, err)
+		require.True(t, slices.ContainsFunc(events, func(e fwk.ClusterEventWithHint) bool {
+			return e.Event.Resource == fwk.AssignedPod && e.Event.ActionType == fwk.Delete
+		}))
 	})
 }
