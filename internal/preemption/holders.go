@@ -82,18 +82,20 @@ func hasEnded(pod *v1.Pod) bool {
 	return pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed || pod.DeletionTimestamp != nil && pod.Spec.NodeName == ""
 }
 
-// IsBelow reports whether eviction of pods of lower priority than that makes a claim free.
-func (h *Holders) IsBelow(claim types.UID, priority int32) bool {
-	holding := h.holding(h.Ledger.UseOf(claim))
-	return !holding.others && len(holding.pods) > 0 &&
-		!slices.ContainsFunc(holding.pods, func(pod *v1.Pod) bool { return h.Priority(pod) >= priority })
-}
-
-// IsEnding reports whether a claim is about to be deallocated: it is reserved only for pods that have ended.
-func (h *Holders) IsEnding(claim types.UID) bool {
+// standing returns the standing of a claim in the eyes of a pod of some priority. Eviction makes a claim free if all that
+// keep it allocated are pods of lower priority. It is about to be deallocated if it is reserved only for pods that have
+// ended.
+func (h *Holders) standing(claim types.UID, priority int32) claimStanding {
 	use := h.Ledger.UseOf(claim)
 	holding := h.holding(use)
-	return len(use.ReservedFor) > 0 && !holding.others && len(holding.pods) == 0
+	switch {
+	case holding.others:
+	case len(holding.pods) == 0 && len(use.ReservedFor) > 0:
+		return claimStanding{standing: ending}
+	case len(holding.pods) > 0 && !slices.ContainsFunc(holding.pods, func(pod *v1.Pod) bool { return h.Priority(pod) >= priority }):
+		return claimStanding{standing: below, pods: holding.pods}
+	}
+	return claimStanding{}
 }
 
 // Released returns what claims would hold no longer if some pods were gone, by UID: a claim is free when all
@@ -129,9 +131,4 @@ func (h *Holders) UsesOf(pod *v1.Pod) []ledger.Use {
 		}
 	}
 	return uses
-}
-
-// Holding returns the pods because of which a claim holds devices, as far as eviction would end that.
-func (h *Holders) Holding(claim types.UID) []*v1.Pod {
-	return h.holding(h.Ledger.UseOf(claim)).pods
 }

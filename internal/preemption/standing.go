@@ -26,8 +26,20 @@ type Standing struct {
 	own map[types.UID]bool
 
 	mutex  sync.Mutex
-	claims map[types.UID]standing
-	pools  map[inventory.PoolID]Tally
+	claims map[types.UID]claimStanding
+	pools  map[inventory.PoolID]poolStanding
+}
+
+// claimStanding is the standing of a claim, and the pods that have to go for it if that is below.
+type claimStanding struct {
+	standing
+	pods []*v1.Pod
+}
+
+// poolStanding is the same for a pool: below are its claims of that standing.
+type poolStanding struct {
+	Tally
+	below []types.UID
 }
 
 // Tally is how many claims hold devices for the time being only.
@@ -48,32 +60,26 @@ const (
 func NewStanding(holders *Holders, usage ledger.View, priority int32, own ...types.UID) *Standing {
 	s := &Standing{
 		holders: holders, usage: usage, priority: priority, own: make(map[types.UID]bool),
-		claims: make(map[types.UID]standing), pools: make(map[inventory.PoolID]Tally),
+		claims: make(map[types.UID]claimStanding), pools: make(map[inventory.PoolID]poolStanding),
 	}
 	for _, claim := range own {
 		s.own[claim] = true
-		s.claims[claim] = lasting
+		s.claims[claim] = claimStanding{}
 	}
-	s.WithoutEnding = ledger.WithoutThose(usage, func(claim types.UID) bool { return s.of(claim) == ending })
-	s.WithoutBelow = ledger.WithoutThose(usage, func(claim types.UID) bool { return s.of(claim) != lasting })
+	s.WithoutEnding = ledger.WithoutThose(usage, func(claim types.UID) bool { return s.of(claim).standing == ending })
+	s.WithoutBelow = ledger.WithoutThose(usage, func(claim types.UID) bool { return s.of(claim).standing != lasting })
 	return s
 }
 
 // of returns the standing of a claim.
-func (s *Standing) of(claim types.UID) standing {
+func (s *Standing) of(claim types.UID) claimStanding {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	known, found := s.claims[claim]
-	if found {
-		return known
+	if !found {
+		known = s.holders.standing(claim, s.priority)
+		s.claims[claim] = known
 	}
-	switch {
-	case s.holders.IsBelow(claim, s.priority):
-		known = below
-	case s.holders.IsEnding(claim):
-		known = ending
-	}
-	s.claims[claim] = known
 	return known
 }
 
@@ -88,26 +94,27 @@ func (s *Standing) In(pools []*inventory.NodePool) (sum Tally) {
 }
 
 // in counts the claims that hold devices of a pool on any node.
-func (s *Standing) in(pool *inventory.NodePool) (tally Tally) {
+func (s *Standing) in(pool *inventory.NodePool) poolStanding {
 	s.mutex.Lock()
-	tally, found := s.pools[pool.ID]
+	known, found := s.pools[pool.ID]
 	s.mutex.Unlock()
 	if found {
-		return tally
+		return known
 	}
 	for claim := range claimsIn(ledger.Of(s.usage, pool)) {
-		switch s.of(claim) {
+		switch s.of(claim).standing {
 		case below:
-			tally.Below++
+			known.Below++
+			known.below = append(known.below, claim)
 		case ending:
-			tally.Ending++
+			known.Ending++
 		case lasting:
 		}
 	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	s.pools[pool.ID] = tally
-	return tally
+	s.pools[pool.ID] = known
+	return known
 }
 
 // claimsIn returns the claims that hold devices, or shares of them.
@@ -135,7 +142,7 @@ func (s *Standing) Ending() (claims []ledger.ClaimRef) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	for claim, standing := range s.claims {
-		if standing == ending {
+		if standing.standing == ending {
 			claims = append(claims, s.holders.Ledger.State(claim).Ref)
 		}
 	}
@@ -148,14 +155,8 @@ func (s *Standing) Elsewhere(pools []*inventory.NodePool, node string) []*v1.Pod
 	var pods []*v1.Pod
 	seen := make(map[types.UID]bool)
 	for _, pool := range pools {
-		if s.in(pool).Below == 0 {
-			continue
-		}
-		for claim := range claimsIn(ledger.Of(s.usage, pool)) {
-			if s.of(claim) != below {
-				continue
-			}
-			for _, pod := range s.holders.Holding(claim) {
+		for _, claim := range s.in(pool).below {
+			for _, pod := range s.of(claim).pods {
 				if !seen[pod.UID] && pod.Spec.NodeName != node {
 					seen[pod.UID] = true
 					pods = append(pods, pod)

@@ -56,11 +56,18 @@ func Without(base View, claims ...types.UID) View {
 // hold anything in a pool that is looked at, and may be asked about several at once.
 func WithoutThose(base View, gone func(claim types.UID) bool) View {
 	return &overlay{base: base, pools: make(map[inventory.PoolID]*PoolUsage), change: func(_ inventory.PoolID, base *PoolUsage) *PoolUsage {
-		usage := &PoolUsage{devices: base.devices}
+		var usage *PoolUsage
 		for name, use := range base.All() {
-			if use.by(gone) {
-				usage.devices = usage.devices.with(name, use.without(gone))
+			if !use.by(gone) {
+				continue
 			}
+			if usage == nil {
+				usage = &PoolUsage{devices: base.devices}
+			}
+			usage.devices = usage.devices.with(name, use.without(gone))
+		}
+		if usage == nil {
+			return base // With all that was derived from it.
 		}
 		return usage
 	}}
