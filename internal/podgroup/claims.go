@@ -72,7 +72,19 @@ func (g *Claims) take(claim types.UID, state commit.Claim, allocation *resourcea
 	return known
 }
 
-// Released ends what Leave began.
+// BeginRelease keeps pods from using a claim that nobody uses, so that it can be released. It reports false, and does
+// nothing, if somebody does. Released ends that.
+func (g *Claims) BeginRelease(claim types.UID) bool {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	if g.claims[claim] != nil {
+		return false
+	}
+	g.claims[claim] = &usedClaim{Group: commit.Group{Releasing: true}}
+	return true
+}
+
+// Released ends what Leave or BeginRelease began.
 func (g *Claims) Released(claim types.UID) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()

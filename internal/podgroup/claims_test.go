@@ -37,3 +37,17 @@ func TestLastUserReleases(t *testing.T) {
 	require.False(t, claims.InUse("c"))
 	require.True(t, claims.Empty())
 }
+
+// TestBeginRelease: what is released for others is not in use, and is not used meanwhile.
+func TestBeginRelease(t *testing.T) {
+	t.Parallel()
+	g := NewClaims()
+	require.True(t, g.Join("claim", "pod"))
+	require.False(t, g.BeginRelease("claim"), "it is in use")
+	require.True(t, g.BeginRelease("other"))
+	require.False(t, g.BeginRelease("other"), "it is being released")
+	require.True(t, g.IsReleasing("other"))
+	require.False(t, g.Join("other", "pod"))
+	g.Released("other")
+	require.True(t, g.Join("other", "pod"))
+}

@@ -17,9 +17,10 @@ import (
 // the snapshot any more is gone, and what Reserve plans goes into no ledger. Only the scheduling goroutine touches it.
 // A Member is what is known of a pod of the group.
 type GroupRun[Member any] struct {
-	handle fwk.Handle
-	// before are the pods that were on nodes when it began, and gone those that were taken out when the group was
-	// tried, by UID; nil before that.
+	handle  fwk.Handle
+	holders *Holders
+	// before are the pods that were on nodes when it began, and gone those with devices that were taken out when the
+	// group was tried, by UID; nil before that.
 	before, gone map[types.UID]*v1.Pod
 	members      map[types.UID]Member
 	worlds       map[types.UID]*World
@@ -28,9 +29,9 @@ type GroupRun[Member any] struct {
 }
 
 // NewGroupRun makes one before anything is taken out of the snapshot.
-func NewGroupRun[Member any](handle fwk.Handle) (*GroupRun[Member], error) {
+func NewGroupRun[Member any](handle fwk.Handle, holders *Holders) (*GroupRun[Member], error) {
 	r := &GroupRun[Member]{
-		handle: handle, members: make(map[types.UID]Member), worlds: make(map[types.UID]*World), plans: make(map[types.UID][]ledger.Use),
+		handle: handle, holders: holders, members: make(map[types.UID]Member), worlds: make(map[types.UID]*World), plans: make(map[types.UID][]ledger.Use),
 	}
 	var err error
 	r.before, err = r.onNodes()
@@ -60,7 +61,7 @@ func (r *GroupRun[Member]) Enter(cs fwk.CycleState, pod *v1.Pod, member Member) 
 			return err
 		}
 		r.gone = maps.Clone(r.before)
-		maps.DeleteFunc(r.gone, func(uid types.UID, _ *v1.Pod) bool { return left[uid] != nil })
+		maps.DeleteFunc(r.gone, func(uid types.UID, pod *v1.Pod) bool { return left[uid] != nil || len(r.holders.UsesOf(pod)) == 0 })
 	}
 	w := &World{gone: maps.Clone(r.gone), others: func() []ledger.Use { return r.others(pod.UID) }}
 	r.members[pod.UID], r.worlds[pod.UID] = member, w

@@ -202,7 +202,13 @@ func (h *Holders) Leaving(nomination *Nomination) []*v1.Pod {
 	return Leaving(now)
 }
 
+// overdue is how long after the end of its grace period a pod is not waited for any more: its node may be dead.
+const overdue = time.Minute
+
 // Leaving returns those of the pods that are being deleted and not gone yet.
 func Leaving(pods []*v1.Pod) []*v1.Pod {
-	return slices.DeleteFunc(slices.Clone(pods), func(pod *v1.Pod) bool { return pod.DeletionTimestamp == nil || hasEnded(pod) })
+	return slices.DeleteFunc(slices.Clone(pods), func(pod *v1.Pod) bool {
+		// The time of deletion includes the grace period.
+		return pod.DeletionTimestamp == nil || hasEnded(pod) || time.Since(pod.DeletionTimestamp.Time) > overdue
+	})
 }

@@ -65,6 +65,11 @@ func (p *Planner) Keep(ctx context.Context, pod *v1.Pod, node string, plan []led
 		nomination.Until = time.Now().Add(KeptForOthers)
 	}
 	p.Freed(p.Set(nomination))
+	if now := p.Claims.Pod(pod.Namespace, pod.Name); now == nil || now.UID != pod.UID || now.Spec.NodeName != "" || now.DeletionTimestamp != nil {
+		p.Freed(p.Drop(pod.UID)) // It ended before there was anything to drop, and nobody else will do it.
+		p.Await(pod.UID)
+		return false
+	}
 	return true
 }
 

@@ -116,8 +116,11 @@ func (p *Preemption) GetOffsetAndNumCandidates(nodes int32) (offset, candidates 
 // PodEligibleToPreemptOthers implements preemption.Interface: a pod for which others were evicted waits for them,
 // wherever they are.
 func (p *Preemption) PodEligibleToPreemptOthers(ctx context.Context, pod *v1.Pod, nominated *fwk.Status) (bool, string) {
-	if reason := p.devices.NotYet(ctx, pod); reason != "" {
-		return false, reason
+	// As upstream: a pod whose node does not do any more, whoever goes, looks for another one.
+	if hopeless := pod.Status.NominatedNodeName != "" && nominated.Code() == fwk.UnschedulableAndUnresolvable; !hopeless {
+		if reason := p.devices.NotYet(ctx, pod); reason != "" {
+			return false, reason
+		}
 	}
 	return p.DefaultPreemption.PodEligibleToPreemptOthers(ctx, pod, nominated)
 }

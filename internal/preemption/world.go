@@ -3,6 +3,7 @@ package preemption
 import (
 	"errors"
 	"maps"
+	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,18 +16,22 @@ import (
 const worldKey fwk.StateKey = "Quartermaster.WhatIf"
 
 // World is the cluster without some pods, in which Filter is asked whether a pod would fit. Unlike what else is known
-// about an attempt it is cloned: each dry run has its own, and only one goroutine uses it.
+// about an attempt it is cloned: each dry run has its own.
 type World struct {
 	// gone are the pods that are not there.
 	gone map[types.UID]*v1.Pod
-	// usage is what is in use without them, nil if that has to be found out (again).
+	// usage is what is in use without them, nil if that has to be found out (again). The mutex is for that: when a
+	// group is tried, nodes are looked at at the same time.
 	usage ledger.View
+	mutex sync.Mutex
 	// others returns what is reserved for other members of the pod's group; nil if the pod is tried alone.
 	others func() []ledger.Use
 }
 
 // Clone implements fwk.StateData.
 func (w *World) Clone() fwk.StateData {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
 	return &World{gone: maps.Clone(w.gone), usage: w.usage, others: w.others}
 }
 
@@ -77,11 +82,13 @@ func AddPod(cs fwk.CycleState, pod *v1.Pod) error {
 
 // Usage returns what is in use. What is about to be deallocated is not.
 func (w *World) Usage(standing *Standing) ledger.View {
-	if w.others != nil { // That changes from one look to the next.
-		return ledger.WhatIf(standing.Without(w.gone), nil, w.others())
-	}
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
 	if w.usage == nil {
 		w.usage = standing.Without(w.gone)
+	}
+	if w.others != nil { // They change from one look to the next.
+		return ledger.WhatIf(w.usage, nil, w.others())
 	}
 	return w.usage
 }

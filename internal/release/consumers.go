@@ -36,21 +36,30 @@ func isDone(pod *v1.Pod) bool {
 // usage finds out whether anybody uses the claim; departed are the pods that the informer has
 // told to be gone. What is known in memory is looked up first: as long as one consumer certainly
 // uses the claim, nobody is asked about the others.
-func (r *Release) usage(ctx context.Context, claim *resourceapi.ResourceClaim, departed sets.Set[types.UID]) (usage, error) {
+// With the answer that all are gone, end has to be called after what follows from that.
+func (r *Release) usage(ctx context.Context, claim *resourceapi.ResourceClaim, departed sets.Set[types.UID]) (state usage, end func(), err error) {
+	var ends []func()
+	end = func() {
+		for _, end := range ends {
+			end()
+		}
+	}
 	var unsure []resourceapi.ResourceClaimConsumerReference
 	for _, consumer := range claim.Status.ReservedFor {
 		switch {
 		case podgroup.Is(consumer):
-			if !r.groupGone(claim, consumer) {
-				return used, nil
+			gone, endOfGroup, err := r.groupGone(ctx, claim, consumer)
+			if err != nil || !gone {
+				return used, end, err
 			}
+			ends = append(ends, endOfGroup)
 		case consumer.APIGroup != "" || consumer.Resource != "pods":
-			return used, nil
+			return used, end, nil
 		default:
 			pod := r.known.Pod(claim.Namespace, consumer.Name)
 			switch {
 			case samePod(pod, consumer.UID) && !isDone(pod):
-				return used, nil
+				return used, end, nil
 			case !samePod(pod, consumer.UID) && !departed.Has(consumer.UID):
 				// A pod of that name with another UID may be the one before.
 				unsure = append(unsure, consumer)
@@ -60,13 +69,13 @@ func (r *Release) usage(ctx context.Context, claim *resourceapi.ResourceClaim, d
 	for _, consumer := range unsure {
 		alive, err := r.isAlive(ctx, claim.Namespace, consumer)
 		if err != nil {
-			return used, err
+			return used, end, err
 		}
 		if alive {
-			return unheard, nil
+			return unheard, end, nil
 		}
 	}
-	return abandoned, nil
+	return abandoned, end, nil
 }
 
 // isAlive asks the API server whether a pod is there and may run.

@@ -30,7 +30,7 @@ type Release struct {
 	writer    *claimwriter.Writer
 	known     *podclaims.Claims
 	observe   func(context.Context, *resourceapi.ResourceClaim)
-	groupGone func(*resourceapi.ResourceClaim, resourceapi.ResourceClaimConsumerReference) bool
+	groupGone GroupGone
 	// queue has the UIDs of claims that are to be looked at.
 	queue workqueue.TypedRateLimitingInterface[types.UID]
 
@@ -50,11 +50,15 @@ type awaited struct {
 	departed sets.Set[types.UID]
 }
 
+// GroupGone says whether a PodGroup for which a claim is reserved does not need it any more. If so, no pod of the group
+// begins to use the claim until end is called.
+type GroupGone func(ctx context.Context, claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (gone bool, end func(), err error)
+
 // New makes a Release. observe is told of claims as the server has them after they were
 // released, and groupGone says whether a PodGroup for which a claim is reserved does not need it
 // any more.
 func New(writer *claimwriter.Writer, known *podclaims.Claims, observe func(context.Context, *resourceapi.ResourceClaim),
-	groupGone func(claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) bool) *Release {
+	groupGone GroupGone) *Release {
 	return &Release{
 		writer:     writer,
 		known:      known,

@@ -58,7 +58,8 @@ func (r *Release) again(ctx context.Context, uid types.UID) bool {
 		// it still, may be told of that later than this package.
 		return !r.known.Listed(ref.Namespace, ref.Name)
 	}
-	state, err := r.usage(ctx, claim, r.departed(claim))
+	state, end, err := r.usage(ctx, claim, r.departed(claim))
+	defer end()
 	if err != nil {
 		logFailure(ctx, claim, err)
 		return true

@@ -70,10 +70,10 @@ func inWorld(t *testing.T, claim *resourceapi.ResourceClaim, pods []*v1.Pod, tes
 				defer w.mutex.Unlock()
 				w.observed = append(w.observed, claim)
 			},
-			func(_ *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) bool {
+			func(_ context.Context, _ *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (bool, func(), error) {
 				w.mutex.Lock()
 				defer w.mutex.Unlock()
-				return slices.Contains(w.groups, consumer.Name)
+				return slices.Contains(w.groups, consumer.Name), func() {}, nil
 			})
 		require.NoError(t, w.claimStore.Add(claim.DeepCopy()))
 		for _, pod := range pods {

@@ -40,6 +40,8 @@ type Pod struct {
 	anySlice, sliceChanged bool
 	// everywhere is set if the next attempt is to look at all nodes.
 	everywhere bool
+	// releasing is since when each attempt found that claims are about to be deallocated.
+	releasing time.Time
 	// timer is set while the pod is to be woken later.
 	timer *time.Timer
 	// verdicts are what this attempt found still to be evaluated, each with what ends
@@ -70,6 +72,21 @@ func (p *Pod) Wanted() ([]*resourceapi.ResourceClaim, *allocator.Task) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return p.missing, p.task
+}
+
+// AwaitsRelease notes whether the attempt has found that devices become free as soon as claims of pods that have ended
+// are deallocated, and returns for how long all attempts have found that.
+func (p *Pod) AwaitsRelease(awaits bool, now time.Time) time.Duration {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	switch {
+	case !awaits:
+		p.releasing = time.Time{}
+		return 0
+	case p.releasing.IsZero():
+		p.releasing = now
+	}
+	return now.Sub(p.releasing)
 }
 
 // LookEverywhere has the next attempt look at all nodes.

@@ -78,6 +78,9 @@ func (w *Waker) wakeLater(p *Pod) {
 	p.after(LongestPause, func() { w.activateNow(p) })
 }
 
+// WakeIn has the pod tried again after some time, should no attempt begin before.
+func (w *Waker) WakeIn(p *Pod, d time.Duration) { p.after(d, func() { w.activateNow(p) }) }
+
 // Reject notes that the plugin has rejected the pod, and has it tried again if something
 // happened in this attempt that may help.
 func (w *Waker) Reject(p *Pod) {

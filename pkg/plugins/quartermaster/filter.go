@@ -40,7 +40,7 @@ func (pl *Quartermaster) Filter(ctx context.Context, cs fwk.CycleState, _ *v1.Po
 		return failed(err)
 	}
 	status := pl.filter(ctx, c, w, nodeInfo)
-	if !status.IsSuccess() && c.rejected.CompareAndSwap(false, true) {
+	if w == nil && !status.IsSuccess() && c.rejected.CompareAndSwap(false, true) {
 		pl.waker.Reject(c.pod)
 	}
 	return status

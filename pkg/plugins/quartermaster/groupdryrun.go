@@ -53,7 +53,7 @@ func (pl *Quartermaster) preemptForGroup(ctx context.Context, state fwk.PodGroup
 	if waiting := pl.planner.GroupWaits(info.GetUnscheduledPods()); waiting != nil {
 		return waiting, fwk.NewStatus(fwk.Success, "waiting for evicted pods to end, whose devices the group gets")
 	}
-	run, err := preemption.NewGroupRun[*cycle](pl.handle)
+	run, err := preemption.NewGroupRun[*cycle](pl.handle, pl.holders)
 	if err != nil {
 		return nil, failed(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -20,7 +21,7 @@ func (pl *Quartermaster) preempt(ctx context.Context, cs fwk.CycleState, c *cycl
 	if !pl.preemption.Enabled() {
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
-	if c.awaitsRelease.Load() {
+	if awaits := c.awaitsRelease.Load(); c.pod.AwaitsRelease(awaits, time.Now()) < mostForRelease && awaits {
 		pl.awaitRelease(c, pod)
 		pl.waker.WakeAfterPause(c.pod) // Should one of these pods be one of which nothing was known yet.
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "no pods are evicted: devices become free as soon as claims of pods that have ended are deallocated")
@@ -40,6 +41,10 @@ func (pl *Quartermaster) preempt(ctx context.Context, cs fwk.CycleState, c *cycl
 	}
 	return result, status
 }
+
+// mostForRelease is how long a pod has nobody evicted because claims are about to be deallocated anyway: somebody may
+// keep them from that.
+const mostForRelease = 30 * time.Second
 
 // cycleInContext is where the context of a preemption has the cycle.
 type cycleInContext struct{}
@@ -95,7 +100,7 @@ func (s *shared) followNominated(pods cache.SharedIndexInformer) error {
 		s.priorities.Changed(before, after)
 		s.Freed(s.nominations.Changed(before, after))
 	}
-	_, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	registration, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { changed(nil, obj) },
 		UpdateFunc: changed,
 		DeleteFunc: func(obj any) { changed(obj, nil) },
@@ -103,6 +108,7 @@ func (s *shared) followNominated(pods cache.SharedIndexInformer) error {
 	if err != nil {
 		return fmt.Errorf("watch pods that are nominated for nodes: %w", err)
 	}
+	s.SyncWith(registration) // What is kept for whom has to be known before the first pod is tried.
 	return nil
 }
 

@@ -171,9 +171,7 @@ func newPlugin(ctx context.Context, args *QuartermasterArgs, features feature.Fe
 		handle.Activate(klog.FromContext(ctx), pods)
 	})
 	pl.devices = pl.newDeviceWaiter()
-	if features.EnableDRAWorkloadResourceClaims {
-		pl.groups = podgroup.NewClaims()
-	}
+	pl.groups = state.groups
 	pl.holders = pl.newHolders()
 	pl.learner = &learning.Learner{
 		Demand: state.demand, Inventory: state.Inventory, Nodes: pl.nodes, Pods: handle.SharedInformerFactory().Core().V1().Pods().Lister(),

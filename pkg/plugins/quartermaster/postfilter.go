@@ -27,6 +27,10 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 	if err != nil {
 		return nil, failed(err)
 	}
+	if c == nil && pl.state.nominations.Of(pod.UID) != nil {
+		// PreFilter has turned the pod away. Preemption, whose turn would be next, would end its nomination.
+		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "still nominated for the node where others were evicted for it")
+	}
 	if c == nil {
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}

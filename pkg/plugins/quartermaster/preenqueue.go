@@ -2,6 +2,7 @@ package quartermaster
 
 import (
 	"context"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -16,11 +17,16 @@ func (pl *Quartermaster) PreEnqueue(ctx context.Context, pod *v1.Pod) *fwk.Statu
 	}
 	if err := pl.claims.Check(pod); err != nil {
 		pl.gate.Add(pod)
+		// What is kept for a pod whose claim is gone is of no use to it. The queue is locked here.
+		if freed := pl.state.nominations.Drop(pod.UID); freed != nil {
+			go pl.state.Freed(freed)
+		}
 		return unschedulableFor(err)
 	}
 	status := pl.preemption.PreEnqueue(ctx, pod)
 	if entry := pl.waiting.Get(pod.UID); entry != nil && !status.IsSuccess() {
-		entry.KeepOut() // What wakes it while its victims are being evicted wakes it in vain.
+		entry.KeepOut()                     // What wakes it while its victims are being evicted wakes it in vain.
+		pl.waker.WakeIn(entry, time.Second) // Devices may be free by then, of which nothing more is told.
 	}
 	return status
 }

@@ -5,16 +5,15 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 	"github.com/quartermaster-dra/quartermaster/internal/release"
 )
 
 // startReleases has claims deallocated for which preemptors wait.
 func (pl *Quartermaster) startReleases(ctx context.Context, pods cache.SharedIndexInformer) error {
-	pl.release = release.New(pl.writer, pl.claims, pl.commits.Observe, pl.needsNot)
+	groups := &release.Groups{Known: pl.claims, InUse: pl.groups, Client: pl.handle.ClientSet(), Ours: pl.state.schedules}
+	pl.release = release.New(pl.writer, pl.claims, pl.commits.Observe, groups.Gone)
 	pl.planner = pl.newPlanner()
 	if err := pl.release.Follow(pods, pl.handle.SharedInformerFactory().Resource().V1().ResourceClaims().Informer()); err != nil {
 		return err
@@ -23,29 +22,11 @@ func (pl *Quartermaster) startReleases(ctx context.Context, pods cache.SharedInd
 	return nil
 }
 
-// needsNot reports whether a PodGroup for which a claim is reserved does without it for now: none of its pods is on a
-// node or about to be. Those of other schedulers may be, so theirs keep it.
-func (pl *Quartermaster) needsNot(claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) bool {
-	if pl.groups != nil && pl.groups.InUse(claim.UID) {
-		return false
-	}
-	users, err := pl.claims.Users(claim.Namespace, claim.Name)
-	return err == nil && !slices.ContainsFunc(users, func(pod *v1.Pod) bool {
-		ended := pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
-		return podgroup.NameOf(pod) == consumer.Name && !ended && (pod.Spec.NodeName != "" || pl.state.profile(pod.Spec.SchedulerName) == nil)
-	})
-}
-
-// profile returns the profile of that name, nil if the scheduler has none.
-func (s *shared) profile(name string) *Quartermaster {
+// schedules reports whether the scheduler has a profile of that name.
+func (s *shared) schedules(name string) bool {
 	s.profilesMutex.Lock()
 	defer s.profilesMutex.Unlock()
-	for _, profile := range s.profiles {
-		if profile.handle.ProfileName() == name {
-			return profile
-		}
-	}
-	return nil
+	return slices.ContainsFunc(s.profiles, func(profile *Quartermaster) bool { return profile.handle.ProfileName() == name })
 }
 
 // awaitRelease has claims deallocated for a pod as soon as nobody uses them: those that are about to be, and those of

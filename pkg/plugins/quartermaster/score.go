@@ -4,9 +4,9 @@ import (
 	"context"
 
 	v1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/dynamic-resource-allocation/resourceclaim"
 	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/nodescore"
 )
 
 // PreScore notes which nodes would do as far as anybody but controllers of drivers knows, and what
@@ -56,27 +56,9 @@ func (c *cycle) merit(node string) (merit int64) {
 			}
 			allocation, plan = &plan[0], plan[1:]
 		}
-		merit += alternativesScore(podClaim.Object, allocation)
+		merit += nodescore.Alternatives(podClaim.Object, allocation)
 	}
 	return merit
-}
-
-// alternativesScore is the sum over all requests with alternatives. The first
-// alternative counts as much as there can be alternatives, the next one less.
-func alternativesScore(claim *resourceapi.ResourceClaim, allocation *resourceapi.AllocationResult) int64 {
-	chosen := make(map[string]bool)
-	for _, result := range allocation.Devices.Results {
-		chosen[result.Request] = true
-	}
-	var score int64
-	for _, request := range claim.Spec.Devices.Requests {
-		for i, alternative := range request.FirstAvailable {
-			if chosen[resourceclaim.CreateSubRequestRef(request.Name, alternative.Name)] {
-				score += int64(resourceapi.FirstAvailableDeviceRequestMaxSize - i)
-			}
-		}
-	}
-	return score
 }
 
 // ScoreExtensions implements fwk.ScorePlugin.

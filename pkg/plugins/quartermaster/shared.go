@@ -16,6 +16,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/demand"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/presence"
+	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 )
 
@@ -43,6 +44,9 @@ type shared struct {
 	nominations *preemption.Nominations
 	// priorities are those of pods that may hold devices.
 	priorities *preemption.Priorities
+
+	// groups has the claims of PodGroups that are in use, nil if there can be none (gate DRAWorkloadResourceClaims).
+	groups *podgroup.Claims
 
 	// offers is nil without extended resources.
 	offers *extendedresource.Offers
@@ -88,6 +92,9 @@ func sharedBy(handle fwk.Handle, gates feature.Features) (*shared, error) {
 	}
 	state := &shared{State: known, guard: presence.New(handle.ClientSet()), demand: demand.New(clock.RealClock{}),
 		nominations: preemption.NewNominations(), priorities: preemption.NewPriorities()}
+	if gates.EnableDRAWorkloadResourceClaims {
+		state.groups = podgroup.NewClaims()
+	}
 	if err := state.followNominated(factory.Core().V1().Pods().Informer()); err != nil {
 		return nil, err
 	}
