@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 )
 
 // NameOf returns the name of the PodGroup that a pod belongs to, "" if it has none.
@@ -55,7 +56,7 @@ func References(pod *v1.Pod, podGroup *schedulingapi.PodGroup) (map[string]resou
 const perPage = 500
 
 // AnyBound asks the server whether any pod of a pod's group that uses the claim of that name is
-// on a node.
+// on a node and has not ended.
 func AnyBound(ctx context.Context, client kubernetes.Interface, pod *v1.Pod, claim string) (bool, error) {
 	options := metav1.ListOptions{Limit: perPage, FieldSelector: fields.OneTermNotEqualSelector("spec.nodeName", "").String()}
 	for {
@@ -64,7 +65,7 @@ func AnyBound(ctx context.Context, client kubernetes.Interface, pod *v1.Pod, cla
 			return false, fmt.Errorf("find out whether pods of PodGroup %s/%s have been bound: %w", pod.Namespace, NameOf(pod), err)
 		}
 		for i := range found.Items {
-			if member := &found.Items[i]; member.Spec.NodeName != "" && NameOf(member) == NameOf(pod) && usesClaim(member, claim) {
+			if member := &found.Items[i]; member.Spec.NodeName != "" && !podutil.IsPodTerminal(member) && NameOf(member) == NameOf(pod) && usesClaim(member, claim) {
 				return true, nil
 			}
 		}

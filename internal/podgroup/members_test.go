@@ -34,6 +34,7 @@ func TestAnyBound(t *testing.T) {
 	}{
 		"a member":                 {other: builder.Pod("q", member("gang", "c", "n1")), want: true},
 		"a member without a node":  {other: builder.Pod("q", member("gang", "c", ""))},
+		"a member that has ended":  {other: builder.Pod("q", member("gang", "c", "n1"), func(pod *v1.Pod) { pod.Status.Phase = v1.PodFailed })},
 		"of another group":         {other: builder.Pod("q", member("other", "c", "n1"))},
 		"of no group":              {other: builder.Pod("q", member("gang", "c", "n1"), func(pod *v1.Pod) { pod.Spec.SchedulingGroup = nil })},
 		"a member, another claim":  {other: builder.Pod("q", member("gang", "d", "n1"))},

@@ -8,36 +8,36 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 )
 
-// usage says whether anybody uses a claim.
-type usage int
+// Usage says whether anybody uses a claim.
+type Usage int
 
 const (
-	// used: somebody does. Their end will be told.
-	used usage = iota
-	// unheard: a pod does of which the informer has not told yet.
-	unheard
-	// abandoned: all consumers are gone.
-	abandoned
+	// Used : somebody does. Their end will be told.
+	Used Usage = iota
+	// Unheard : somebody does of whom the informer has not told yet, or of whose end nothing tells.
+	Unheard
+	// Abandoned : all consumers are gone.
+	Abandoned
 )
 
 // isDone reports whether no container of the pod runs or ever will: it has ended, or it is being
 // deleted and was never bound. The API server does not bind a pod that is being deleted.
 func isDone(pod *v1.Pod) bool {
-	return pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed ||
-		pod.DeletionTimestamp != nil && pod.Spec.NodeName == ""
+	return podutil.IsPodTerminal(pod) || pod.DeletionTimestamp != nil && pod.Spec.NodeName == ""
 }
 
 // usage finds out whether anybody uses the claim; departed are the pods that the informer has
 // told to be gone. What is known in memory is looked up first: as long as one consumer certainly
 // uses the claim, nobody is asked about the others.
 // With the answer that all are gone, end has to be called after what follows from that.
-func (r *Release) usage(ctx context.Context, claim *resourceapi.ResourceClaim, departed sets.Set[types.UID]) (state usage, end func(), err error) {
+func (r *Release) usage(ctx context.Context, claim *resourceapi.ResourceClaim, departed sets.Set[types.UID]) (state Usage, end func(), err error) {
 	var ends []func()
 	end = func() {
 		for _, end := range ends {
@@ -48,18 +48,18 @@ func (r *Release) usage(ctx context.Context, claim *resourceapi.ResourceClaim, d
 	for _, consumer := range claim.Status.ReservedFor {
 		switch {
 		case podgroup.Is(consumer):
-			gone, endOfGroup, err := r.groupGone(ctx, claim, consumer)
-			if err != nil || !gone {
-				return used, end, err
+			state, endOfGroup, err := r.ofGroup(ctx, claim, consumer)
+			if err != nil || state != Abandoned {
+				return state, end, err
 			}
 			ends = append(ends, endOfGroup)
 		case consumer.APIGroup != "" || consumer.Resource != "pods":
-			return used, end, nil
+			return Used, end, nil
 		default:
 			pod := r.known.Pod(claim.Namespace, consumer.Name)
 			switch {
 			case samePod(pod, consumer.UID) && !isDone(pod):
-				return used, end, nil
+				return Used, end, nil
 			case !samePod(pod, consumer.UID) && !departed.Has(consumer.UID):
 				// A pod of that name with another UID may be the one before.
 				unsure = append(unsure, consumer)
@@ -69,13 +69,13 @@ func (r *Release) usage(ctx context.Context, claim *resourceapi.ResourceClaim, d
 	for _, consumer := range unsure {
 		alive, err := r.isAlive(ctx, claim.Namespace, consumer)
 		if err != nil {
-			return used, end, err
+			return Used, end, err
 		}
 		if alive {
-			return unheard, end, nil
+			return Unheard, end, nil
 		}
 	}
-	return abandoned, end, nil
+	return Abandoned, end, nil
 }
 
 // isAlive asks the API server whether a pod is there and may run.

@@ -6,6 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/client-go/tools/cache"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 )
@@ -33,7 +34,7 @@ func (r *Release) podHappened(oldObj, newObj any) {
 	if after == nil {
 		return
 	}
-	if after.Status.Phase == v1.PodSucceeded || after.Status.Phase == v1.PodFailed || after.DeletionTimestamp != nil {
+	if podutil.IsPodTerminal(after) || after.DeletionTimestamp != nil {
 		r.PodChanged(after)
 	}
 	if after.Spec.NodeName != "" && (before == nil || before.Spec.NodeName == "") {

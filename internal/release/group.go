@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/client-go/kubernetes"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
 	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
@@ -22,25 +23,24 @@ type Groups struct {
 	Ours func(schedulerName string) bool
 }
 
-// Gone implements GroupGone: none of the group's pods is on a node or about to be. Those of other schedulers may be, so
-// theirs keep the claim.
-func (g *Groups) Gone(ctx context.Context, claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (gone bool, end func(), err error) {
+// Usage implements GroupUsage: a group needs a claim while one of its pods is on a node or about to be. Those of other
+// schedulers may be, so theirs keep it.
+func (g *Groups) Usage(ctx context.Context, claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (state Usage, end func(), err error) {
 	users, err := g.Known.Users(claim.Namespace, claim.Name)
-	if err != nil || slices.ContainsFunc(users, func(pod *v1.Pod) bool {
-		ended := pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
-		return podgroup.NameOf(pod) == consumer.Name && !ended && (pod.Spec.NodeName != "" || !g.Ours(pod.Spec.SchedulerName))
+	if err != nil || g.InUse == nil || slices.ContainsFunc(users, func(pod *v1.Pod) bool {
+		return podgroup.NameOf(pod) == consumer.Name && !podutil.IsPodTerminal(pod) && (pod.Spec.NodeName != "" || !g.Ours(pod.Spec.SchedulerName))
 	}) {
-		return false, nil, err
+		return Used, nil, err
 	}
-	if g.InUse == nil || !g.InUse.BeginRelease(claim.UID) {
-		return false, nil, nil
+	if !g.InUse.BeginRelease(claim.UID) {
+		return Unheard, nil, nil // Nothing tells when an attempt ends.
 	}
 	// A pod may have been bound just before, so that the informer has not told of it.
 	member := &v1.Pod{Spec: v1.PodSpec{SchedulingGroup: &v1.PodSchedulingGroup{PodGroupName: &consumer.Name}}}
 	member.Namespace = claim.Namespace
 	if bound, err := podgroup.AnyBound(ctx, g.Client, member, claim.Name); err != nil || bound {
 		g.InUse.Released(claim.UID)
-		return false, nil, err
+		return Unheard, nil, err
 	}
-	return true, func() { g.InUse.Released(claim.UID) }, nil
+	return Abandoned, func() { g.InUse.Released(claim.UID) }, nil
 }

@@ -27,10 +27,10 @@ const (
 // Release deallocates claims that preemptors wait for as soon as nobody uses them. It is safe for
 // concurrent use.
 type Release struct {
-	writer    *claimwriter.Writer
-	known     *podclaims.Claims
-	observe   func(context.Context, *resourceapi.ResourceClaim)
-	groupGone GroupGone
+	writer  *claimwriter.Writer
+	known   *podclaims.Claims
+	observe func(context.Context, *resourceapi.ResourceClaim)
+	ofGroup GroupUsage
 	// queue has the UIDs of claims that are to be looked at.
 	queue workqueue.TypedRateLimitingInterface[types.UID]
 
@@ -50,20 +50,19 @@ type awaited struct {
 	departed sets.Set[types.UID]
 }
 
-// GroupGone says whether a PodGroup for which a claim is reserved does not need it any more. If so, no pod of the group
+// GroupUsage says whether a PodGroup for which a claim is reserved needs it. If not (Abandoned), no pod of the group
 // begins to use the claim until end is called.
-type GroupGone func(ctx context.Context, claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (gone bool, end func(), err error)
+type GroupUsage func(ctx context.Context, claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (state Usage, end func(), err error)
 
 // New makes a Release. observe is told of claims as the server has them after they were
-// released, and groupGone says whether a PodGroup for which a claim is reserved does not need it
-// any more.
+// released, and ofGroup says whether a PodGroup for which a claim is reserved needs it.
 func New(writer *claimwriter.Writer, known *podclaims.Claims, observe func(context.Context, *resourceapi.ResourceClaim),
-	groupGone GroupGone) *Release {
+	ofGroup GroupUsage) *Release {
 	return &Release{
 		writer:     writer,
 		known:      known,
 		observe:    observe,
-		groupGone:  groupGone,
+		ofGroup:    ofGroup,
 		queue:      workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstPause, longestPause)),
 		claims:     make(map[types.UID]*awaited),
 		preemptors: make(map[types.UID]sets.Set[types.UID]),

@@ -159,6 +159,23 @@ func (w *world) requireEmpty() {
 	require.Zero(w.t, w.queue.Len())
 }
 
+// TestGroupOfWhichNothingIsTold: what the informers do not tell is looked for again.
+func TestGroupOfWhichNothingIsTold(t *testing.T) {
+	t.Parallel()
+	claim := held()
+	group("gang")(claim)
+	inWorld(t, claim, nil, func(_ *testing.T, w *world) {
+		w.group = Unheard
+		w.await("preemptor")
+		w.requireHeld()
+		w.groups = []string{"gang"}
+		w.pass(longestPause)
+		w.requireReleased()
+		w.Forget("preemptor")
+		w.requireEmpty()
+	})
+}
+
 // TestGoneBefore: the consumers are gone when the preemptor begins to wait, and nothing will be
 // told any more.
 func TestGoneBefore(t *testing.T) {

@@ -64,8 +64,8 @@ func (r *Release) again(ctx context.Context, uid types.UID) bool {
 		logFailure(ctx, claim, err)
 		return true
 	}
-	if state != abandoned {
-		return state == unheard
+	if state != Abandoned {
+		return state == Unheard
 	}
 	return r.release(ctx, claim)
 }

@@ -45,9 +45,10 @@ type world struct {
 	requests []string
 	// before has the next requests of that kind fail or come late.
 	before map[string][]func() error
-	// observed are the claims that were observed, groups the PodGroups that are gone.
+	// observed are the claims that were observed, groups the PodGroups that are gone; what others do is group.
 	observed []*resourceapi.ResourceClaim
 	groups   []string
+	group    Usage
 	// remembered is what the scheduler's manager of claims has, if that is not what the informer has.
 	remembered atomic.Pointer[resourceapi.ResourceClaim]
 	// The informers' stores.
@@ -70,10 +71,13 @@ func inWorld(t *testing.T, claim *resourceapi.ResourceClaim, pods []*v1.Pod, tes
 				defer w.mutex.Unlock()
 				w.observed = append(w.observed, claim)
 			},
-			func(_ context.Context, _ *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (bool, func(), error) {
+			func(_ context.Context, _ *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (Usage, func(), error) {
 				w.mutex.Lock()
 				defer w.mutex.Unlock()
-				return slices.Contains(w.groups, consumer.Name), func() {}, nil
+				if slices.Contains(w.groups, consumer.Name) {
+					return Abandoned, func() {}, nil
+				}
+				return w.group, nil, nil
 			})
 		require.NoError(t, w.claimStore.Add(claim.DeepCopy()))
 		for _, pod := range pods {

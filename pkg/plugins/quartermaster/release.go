@@ -13,7 +13,7 @@ import (
 // startReleases has claims deallocated for which preemptors wait.
 func (pl *Quartermaster) startReleases(ctx context.Context, pods cache.SharedIndexInformer) error {
 	groups := &release.Groups{Known: pl.claims, InUse: pl.groups, Client: pl.handle.ClientSet(), Ours: pl.state.schedules}
-	pl.release = release.New(pl.writer, pl.claims, pl.commits.Observe, groups.Gone)
+	pl.release = release.New(pl.writer, pl.claims, pl.commits.Observe, groups.Usage)
 	pl.planner = pl.newPlanner()
 	if err := pl.release.Follow(pods, pl.handle.SharedInformerFactory().Resource().V1().ResourceClaims().Informer()); err != nil {
 		return err
