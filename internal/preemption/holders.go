@@ -19,6 +19,8 @@ type Holders struct {
 	Trying func(types.UID) *v1.Pod
 	// Priority is the priority by which a pod may be evicted.
 	Priority func(*v1.Pod) int32
+
+	remembered remembered
 }
 
 // holding is what keeps a claim allocated.
@@ -93,7 +95,7 @@ func (h *Holders) standing(claim types.UID, priority int32) claimStanding {
 	case len(holding.pods) == 0 && len(use.ReservedFor) > 0:
 		return claimStanding{standing: ending}
 	case len(holding.pods) > 0 && !slices.ContainsFunc(holding.pods, func(pod *v1.Pod) bool { return h.Priority(pod) >= priority }):
-		return claimStanding{standing: below, pods: holding.pods}
+		return claimStanding{standing: below, pods: holding.pods, steady: isSteady(use, holding.pods)}
 	}
 	return claimStanding{}
 }

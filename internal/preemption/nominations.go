@@ -8,7 +8,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -54,7 +53,8 @@ type nominee struct {
 // nominated.
 const KeptForOthers = 5 * time.Minute
 
-// planAgainAfter is when it is tried again to plan what a nominated pod is to get.
+// planAgainAfter is when it is tried again to plan what a nominated pod is to get, unless a pod with claims leaves or is
+// gone before.
 const planAgainAfter = time.Second
 
 // NewNominations returns an empty list.
@@ -88,13 +88,13 @@ func (n *Nominations) drop(pod types.UID) ledger.Freed {
 // Unplanned returns the nominated pods of higher priority than some pod of which it is not known yet what they are to
 // get: after a restart, and those of other schedulers. Of the same priority are most pods in most clusters, and
 // kube-scheduler also nominates those that it is just binding (KEP-5278).
-func (n *Nominations) Unplanned(except types.UID, priority int32, now time.Time) []*v1.Pod {
+func (n *Nominations) Unplanned(except types.UID, priority int32, of func(*v1.Pod) int32, now time.Time) []*v1.Pod {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
 	var pods []*v1.Pod
 	for uid, nominee := range n.nominees {
 		expired := !nominee.since.IsZero() && now.Sub(nominee.since) > KeptForOthers
-		if n.byPod[uid] == nil && uid != except && !expired && corev1helpers.PodPriority(nominee.pod) > priority && now.Sub(nominee.planned) >= planAgainAfter {
+		if n.byPod[uid] == nil && uid != except && !expired && of(nominee.pod) > priority && now.Sub(nominee.planned) >= planAgainAfter {
 			if nominee.since.IsZero() {
 				nominee.since = now
 			}
@@ -103,7 +103,7 @@ func (n *Nominations) Unplanned(except types.UID, priority int32, now time.Time)
 		}
 	}
 	slices.SortFunc(pods, func(a, b *v1.Pod) int {
-		return cmp.Or(cmp.Compare(corev1helpers.PodPriority(b), corev1helpers.PodPriority(a)), cmp.Compare(a.UID, b.UID))
+		return cmp.Or(cmp.Compare(of(b), of(a)), cmp.Compare(a.UID, b.UID))
 	})
 	return pods
 }
@@ -152,6 +152,7 @@ func GroupOf(pod *v1.Pod) string {
 func (n *Nominations) Changed(before, after *v1.Pod) ledger.Freed {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
+	n.planAgain(before, after)
 	var freed ledger.Freed
 	if before != nil && (after == nil || after.UID != before.UID) {
 		delete(n.nominees, before.UID)
@@ -169,12 +170,27 @@ func (n *Nominations) Changed(before, after *v1.Pod) ledger.Freed {
 	} else if known := n.nominees[after.UID]; known == nil || known.pod.Status.NominatedNodeName != after.Status.NominatedNodeName {
 		n.nominees[after.UID] = &nominee{pod: after}
 	}
+	// An event may be late, and about a nomination before this one.
 	if nomination := n.byPod[after.UID]; nomination != nil && before != nil && after.Status.NominatedNodeName != nomination.Node &&
-		before.Status.NominatedNodeName != after.Status.NominatedNodeName {
+		before.Status.NominatedNodeName == nomination.Node {
 		return freed.And(n.drop(after.UID))
 	}
 	return freed
 }
+
+// planAgain has pods planned for without delay, if the event is that another one leaves or is gone: what could not be
+// planned before may be now, and it must not be taken by others first.
+func (n *Nominations) planAgain(before, after *v1.Pod) {
+	if before == nil || !mayHoldDevices(before) || after != nil && after.UID == before.UID && isGoing(after) == isGoing(before) {
+		return
+	}
+	for _, nominee := range n.nominees {
+		nominee.planned = time.Time{}
+	}
+}
+
+// isGoing reports whether a pod is being deleted or has ended.
+func isGoing(pod *v1.Pod) bool { return pod.DeletionTimestamp != nil || hasEnded(pod) }
 
 // planned lists the devices of a plan.
 func planned(nomination *Nomination) ledger.Freed {

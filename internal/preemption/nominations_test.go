@@ -6,7 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -63,6 +65,8 @@ func TestNominationsEnd(t *testing.T) {
 		"not written yet":        {before: named("p"), after: named("p")},
 		"written":                {before: named("p"), after: named("p", nominatedFor("n1"))},
 		"written, after another": {before: named("p", nominatedFor("n0")), after: named("p", nominatedFor("n1"))},
+		"an earlier one, late":   {before: named("p"), after: named("p", nominatedFor("n0"))},
+		"its end, late":          {before: named("p", nominatedFor("n0")), after: named("p")},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -83,16 +87,49 @@ func TestNominationsEnd(t *testing.T) {
 func TestUnplanned(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
+	byPod := corev1helpers.PodPriority
 	n := NewNominations()
 	n.Changed(nil, named("p", nominatedFor("n1"), func(pod *v1.Pod) { pod.Spec.Priority = new(int32) }))
-	require.Empty(t, n.Unplanned("x", 0, now), "of the same priority")
-	require.Empty(t, n.Unplanned("p", -1, now), "its own")
-	require.Len(t, n.Unplanned("x", -1, now), 1)
-	require.Empty(t, n.Unplanned("x", -1, now), "not again at once")
-	require.Len(t, n.Unplanned("x", -1, now.Add(planAgainAfter)), 1)
-	require.Empty(t, n.Unplanned("x", -1, now.Add(2*KeptForOthers)))
+	require.Empty(t, n.Unplanned("x", 0, byPod, now), "of the same priority")
+	require.Empty(t, n.Unplanned("p", -1, byPod, now), "its own")
+	require.Len(t, n.Unplanned("x", -1, byPod, now), 1)
+	require.Empty(t, n.Unplanned("x", -1, byPod, now), "not again at once")
+	require.Len(t, n.Unplanned("x", -1, byPod, now.Add(planAgainAfter)), 1)
+	require.Empty(t, n.Unplanned("x", -1, byPod, now.Add(2*KeptForOthers)))
 	n.Set(nomination("p"))
-	require.Empty(t, n.Unplanned("x", -1, now.Add(3*planAgainAfter)))
+	require.Empty(t, n.Unplanned("x", -1, byPod, now.Add(3*planAgainAfter)))
 	n.Changed(named("p", nominatedFor("n1")), named("p"))
-	require.Empty(t, n.Unplanned("x", -1, now.Add(5*planAgainAfter)))
+	require.Empty(t, n.Unplanned("x", -1, byPod, now.Add(5*planAgainAfter)))
+}
+
+// TestPlannedAgain: what could not be planned at first, because not all victims were leaving yet, is planned before one of
+// them is gone, and others can take what it had.
+func TestPlannedAgain(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	withClaim := func(pod *v1.Pod) { pod.Spec.ResourceClaims = []v1.PodResourceClaim{{Name: "c"}} }
+	leaving := func(pod *v1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: now} }
+	bound := func(pod *v1.Pod) { pod.Spec.NodeName = "n1" }
+	tests := map[string]struct {
+		before, after *v1.Pod
+		again         bool
+	}{
+		"leaves":            {before: named("v", withClaim, bound), after: named("v", withClaim, bound, leaving), again: true},
+		"gone":              {before: named("v", withClaim, bound, leaving), again: true},
+		"replaced":          {before: named("v", withClaim, bound), after: named("w", withClaim), again: true},
+		"ended":             {before: named("v", withClaim, bound), after: named("v", withClaim, bound, func(pod *v1.Pod) { pod.Status.Phase = v1.PodFailed }), again: true},
+		"leaving already":   {before: named("v", withClaim, bound, leaving), after: named("v", withClaim, bound, leaving)},
+		"holds no devices":  {before: named("v", bound)},
+		"another one comes": {after: named("v", withClaim)},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := NewNominations()
+			n.Changed(nil, named("p", nominatedFor("n1")))
+			require.Len(t, n.Unplanned("x", -1, corev1helpers.PodPriority, now), 1)
+			n.Changed(test.before, test.after)
+			require.Equal(t, test.again, len(n.Unplanned("x", -1, corev1helpers.PodPriority, now)) == 1)
+		})
+	}
 }

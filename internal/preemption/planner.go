@@ -76,7 +76,7 @@ func (p *Planner) Keep(ctx context.Context, pod *v1.Pod, node string, plan []led
 // PlanNominated finds out what pods get that are nominated for a node and have a higher priority than a pod that is
 // about to be tried: those of other schedulers, and all after a restart.
 func (p *Planner) PlanNominated(ctx context.Context, before *v1.Pod) {
-	for _, pod := range p.Unplanned(before.UID, p.Holders.Priority(before), time.Now()) {
+	for _, pod := range p.Unplanned(before.UID, p.Holders.Priority(before), p.Holders.Priority, time.Now()) {
 		if p.isInFlight(pod.UID) {
 			continue
 		}

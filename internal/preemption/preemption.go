@@ -136,40 +136,20 @@ func (p *Preemption) SelectVictimsOnNode(ctx context.Context, cs fwk.CycleState,
 	victims, violating, status := p.DefaultPreemption.SelectVictimsOnNode(ctx, cs, preemptor, node, append(slices.Clip(possible), elsewhere...), pdbs)
 	// Who leaves anyway is the last to be put back; but of the first one upstream takes it that its priority is the highest.
 	slices.SortStableFunc(victims, func(a, b *v1.Pod) int { return cmp.Compare(corev1helpers.PodPriority(b), corev1helpers.PodPriority(a)) })
-	if selected, _ := ctx.Value(selectedKey{}).(*selected); selected != nil && status.IsSuccess() {
-		selected.set(node.Node().Name, victims)
+	if attempt, _ := ctx.Value(attemptKey{}).(*attempt); attempt != nil && status.IsSuccess() {
+		attempt.set(node.Node().Name, victims)
 	}
 	return victims, violating, status
 }
 
 // Preempt is PostFilter. It also returns the victims on the node that the pod is nominated for then.
 func (p *Preemption) Preempt(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, statuses fwk.NodeToStatusReader) (*fwk.PostFilterResult, []*v1.Pod, *fwk.Status) {
-	selected := &selected{onNode: make(map[string][]*v1.Pod)}
-	result, status := p.PostFilter(context.WithValue(ctx, selectedKey{}, selected), cs, pod, statuses)
+	attempt := p.newAttempt()
+	result, status := p.PostFilter(context.WithValue(ctx, attemptKey{}, attempt), cs, pod, statuses)
 	if !status.IsSuccess() || result == nil || result.NominatingInfo == nil {
 		return result, nil, status
 	}
-	return result, selected.on(result.NominatedNodeName), status
-}
-
-// selected are the victims that an attempt found, by the node that they make room on.
-type selected struct {
-	mutex  sync.Mutex
-	onNode map[string][]*v1.Pod
-}
-
-type selectedKey struct{}
-
-func (s *selected) set(node string, victims []*v1.Pod) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	s.onNode[node] = victims
-}
-
-func (s *selected) on(node string) []*v1.Pod {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	return s.onNode[node]
+	return result, attempt.victimsOn(result.NominatedNodeName), status
 }
 
 // elsewhere returns the victims on other nodes that have to be considered.
@@ -235,6 +215,10 @@ func (p *Preemption) victimsOf(ctx context.Context, pods []*v1.Pod, known []*pre
 	for _, victim := range known {
 		take(seen, victim)
 	}
+	chosen := sync.OnceValue(p.chosen)
+	if attempt, _ := ctx.Value(attemptKey{}).(*attempt); attempt != nil {
+		chosen = attempt.chosen
+	}
 	onNode := make(map[string][]*preemption.DomainVictim)
 	var victims []*preemption.DomainVictim
 	for _, pod := range pods {
@@ -243,7 +227,7 @@ func (p *Preemption) victimsOf(ctx context.Context, pods []*v1.Pod, known []*pre
 		}
 		nodeName := pod.Spec.NodeName
 		if nodeName == "" {
-			nodeName = p.assumedOn(pod.UID)
+			nodeName = chosen()[pod.UID]
 		}
 		candidates, looked := onNode[nodeName]
 		if !looked {
@@ -264,20 +248,6 @@ func (p *Preemption) victimsOf(ctx context.Context, pods []*v1.Pod, known []*pre
 		}
 	}
 	return victims, nil
-}
-
-// assumedOn returns the node that the scheduler has chosen for a pod which is not bound yet, "" if there is none.
-func (p *Preemption) assumedOn(pod types.UID) string {
-	nodes, err := p.handle.MutableSnapshotSharedLister().NodeInfos().List()
-	if err != nil {
-		return ""
-	}
-	for _, node := range nodes {
-		if slices.ContainsFunc(node.GetPods(), func(info fwk.PodInfo) bool { return info.GetPod().UID == pod }) {
-			return node.Node().Name
-		}
-	}
-	return ""
 }
 
 // leastImportantFirst sorts victims in the order in which upstream would rather evict them.

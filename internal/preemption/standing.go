@@ -2,6 +2,7 @@ package preemption
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"sync"
 
@@ -34,6 +35,8 @@ type Standing struct {
 type claimStanding struct {
 	standing
 	pods []*v1.Pod
+	// steady is set if it stays so until the ledger tells.
+	steady bool
 }
 
 // poolStanding is the same for a pool: below are its claims of that standing.
@@ -66,9 +69,42 @@ func NewStanding(holders *Holders, usage ledger.View, priority int32, own ...typ
 		s.own[claim] = true
 		s.claims[claim] = claimStanding{}
 	}
-	s.WithoutEnding = ledger.WithoutThose(usage, func(claim types.UID) bool { return s.of(claim).standing == ending })
-	s.WithoutBelow = ledger.WithoutThose(usage, func(claim types.UID) bool { return s.of(claim).standing != lasting })
+	s.WithoutEnding = &without{
+		standing: s, held: func(held *heldPool, _ *inventory.NodePool) *ledger.PoolUsage { return held.usage },
+		View: ledger.WithoutThose(usage, func(claim types.UID) bool { return s.of(claim).standing == ending }),
+	}
+	s.WithoutBelow = &without{
+		standing: s, held: (*heldPool).without,
+		View: ledger.WithoutThose(usage, func(claim types.UID) bool { return s.of(claim).standing != lasting }),
+	}
 	return s
+}
+
+// without is a view of what is in use without some claims, which needs not look at the claims of pools that are
+// remembered.
+type without struct {
+	ledger.View
+	standing *Standing
+	// held is what is in use then of a pool that is held by pods of lower priority.
+	held func(*heldPool, *inventory.NodePool) *ledger.PoolUsage
+}
+
+// OfPool implements ledger.ByPool.
+func (w *without) OfPool(pool *inventory.NodePool) *ledger.PoolUsage {
+	if held := w.standing.heldBelow(pool); held != nil {
+		return w.held(held, pool)
+	}
+	return ledger.Of(w.View, pool)
+}
+
+// heldBelow returns what is remembered of a pool if that is held by pods of lower priority only, else nil.
+func (s *Standing) heldBelow(pool *inventory.NodePool) *heldPool {
+	held := s.holders.heldPool(pool)
+	if held == nil || held.highest >= s.priority || ledger.Of(s.usage, pool) != held.usage ||
+		len(s.own) > 0 && slices.ContainsFunc(held.claims, func(claim types.UID) bool { return s.own[claim] }) {
+		return nil
+	}
+	return held
 }
 
 // of returns the standing of a claim.
@@ -95,25 +131,44 @@ func (s *Standing) In(pools []*inventory.NodePool) (sum Tally) {
 
 // in counts the claims that hold devices of a pool on any node.
 func (s *Standing) in(pool *inventory.NodePool) poolStanding {
+	if held := s.heldBelow(pool); held != nil {
+		return poolStanding{Tally: Tally{Below: len(held.claims)}, below: held.claims}
+	}
 	s.mutex.Lock()
 	known, found := s.pools[pool.ID]
 	s.mutex.Unlock()
 	if found {
 		return known
 	}
-	for claim := range claimsIn(ledger.Of(s.usage, pool)) {
-		switch s.of(claim).standing {
+	known = s.find(pool)
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.pools[pool.ID] = known
+	return known
+}
+
+// find is in for a pool that was not looked at before. It is remembered, if it may be.
+func (s *Standing) find(pool *inventory.NodePool) (known poolStanding) {
+	held := &heldPool{changes: s.holders.Ledger.ConsumerChanges(pool.Key), highest: math.MinInt32}
+	held.usage = ledger.Of(s.usage, pool)
+	claims := claimsIn(held.usage)
+	steady := len(claims) > 0 && held.usage == ledger.Of(s.holders.Ledger, pool)
+	for claim := range claims {
+		of := s.of(claim)
+		switch of.standing {
 		case below:
-			known.Below++
 			known.below = append(known.below, claim)
 		case ending:
 			known.Ending++
 		case lasting:
 		}
+		steady = steady && of.steady
+		held.highest = highestOf(held.highest, of.pods)
 	}
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	s.pools[pool.ID] = known
+	known.Below = len(known.below)
+	if held.claims = known.below; steady {
+		s.holders.remember(pool, held)
+	}
 	return known
 }
 

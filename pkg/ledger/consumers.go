@@ -2,9 +2,13 @@ package ledger
 
 import (
 	"slices"
+	"sync/atomic"
+	"unique"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
 // Use is a claim with an allocation, and who needs that.
@@ -55,6 +59,40 @@ func (l *Ledger) reserve(r *record, consumers []resourceapi.ResourceClaimConsume
 	}
 	for i := range before {
 		l.leaves(before[i].UID, r)
+	}
+	if len(before)+len(after) > 0 {
+		l.countChange(r.effective())
+	}
+}
+
+// ConsumerChanges counts, for a pool in use, how often the consumers changed of claims that hold devices of it. As long
+// as that and the PoolUsage are the same, the same consumers use the same devices.
+func (l *Ledger) ConsumerChanges(pool inventory.PoolKey) uint64 {
+	if count, found := l.changes.Load(pool); found {
+		return count.(*atomic.Uint64).Load()
+	}
+	return 0
+}
+
+// ConsumerChanged has ConsumerChanges count something about a consumer that its claims do not show.
+func (l *Ledger) ConsumerChanged(consumer types.UID) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	for _, claim := range l.consumers[consumer] {
+		if r := l.claims[claim]; r != nil {
+			l.countChange(r.effective())
+		}
+	}
+}
+
+// countChange counts that the consumers of an allocation changed. It needs the mutex.
+func (l *Ledger) countChange(allocation *resourceapi.AllocationResult) {
+	if allocation == nil {
+		return
+	}
+	for _, id := range poolsOf(allocation) {
+		count, _ := l.changes.LoadOrStore(unique.Make(id), &atomic.Uint64{})
+		count.(*atomic.Uint64).Add(1)
 	}
 }
 

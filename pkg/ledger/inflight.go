@@ -59,6 +59,7 @@ func (l *Ledger) add(ref ClaimRef, user types.UID, allocation *resourceapi.Alloc
 	if !slices.Contains(r.users, user) {
 		r.users = append(r.users, user)
 		l.uses(user, ref.UID)
+		l.countChange(r.effective())
 	}
 	l.publish(ref, before, r.effective())
 	return nil
@@ -77,11 +78,13 @@ func (l *Ledger) RemoveInFlight(uid, user types.UID) Freed {
 	if len(r.users) > 1 {
 		r.users = slices.DeleteFunc(r.users, func(other types.UID) bool { return other == user })
 		l.leaves(user, r)
+		l.countChange(r.effective())
 		return nil
 	}
 	before := r.effective()
 	r.inFlight, r.users = nil, nil
 	l.leaves(user, r)
+	l.countChange(r.committed)
 	if r.version == "" {
 		delete(l.claims, uid)
 	}

@@ -26,6 +26,8 @@ type Ledger struct {
 	consumers map[types.UID][]types.UID
 
 	pools sync.Map // inventory.PoolKey to *PoolUsage
+	// changes has what ConsumerChanges counts, of pools in use.
+	changes sync.Map // inventory.PoolKey to *atomic.Uint64
 
 	// Pools is what AddInFlight judges counters and capacities by; nil if there are none.
 	// It is called under a lock, and must not call back. It must be set before use.
@@ -204,6 +206,7 @@ func (l *Ledger) publish(holder ClaimRef, before, after *resourceapi.AllocationR
 		usage := l.Pool(id).change(id, holder, before, after)
 		if usage.Len() == 0 {
 			l.pools.Delete(unique.Make(id))
+			l.changes.Delete(unique.Make(id))
 		} else {
 			l.pools.Store(unique.Make(id), usage)
 		}

@@ -15,9 +15,9 @@ type View interface {
 	Pool(inventory.PoolID) *PoolUsage
 }
 
-// ByDevice is a View that looks for each device of a pool whether it is used, because
-// nothing else says which devices of the pool are.
-type ByDevice interface {
+// ByPool is a View that needs a pool itself, because nothing else says which devices are part of
+// it, or that is faster with it.
+type ByPool interface {
 	View
 	// OfPool returns what is used of the devices that are part of the pool.
 	OfPool(pool *inventory.NodePool) *PoolUsage
@@ -29,7 +29,7 @@ func Of(view View, pool *inventory.NodePool) *PoolUsage {
 	switch v := view.(type) {
 	case *Ledger:
 		return v.pool(pool.Key)
-	case ByDevice:
+	case ByPool:
 		return v.OfPool(pool)
 	}
 	return view.Pool(pool.ID)
@@ -119,6 +119,20 @@ func (w *whatIf) Pool(id inventory.PoolID) *PoolUsage {
 	if change == nil {
 		return w.base.Pool(id)
 	}
+	return w.changed(id, change)
+}
+
+// OfPool implements ByPool.
+func (w *whatIf) OfPool(pool *inventory.NodePool) *PoolUsage {
+	change := w.changes[pool.ID]
+	if change == nil {
+		return Of(w.base, pool)
+	}
+	return w.changed(pool.ID, change)
+}
+
+// changed returns what is used of a pool in which something changes.
+func (w *whatIf) changed(id inventory.PoolID, change *poolChange) *PoolUsage {
 	change.once.Do(func() {
 		change.usage = w.base.Pool(id)
 		for _, use := range change.gone {

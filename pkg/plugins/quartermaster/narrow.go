@@ -25,7 +25,7 @@ func (pl *Quartermaster) narrow(ctx context.Context, c *cycle, pod *v1.Pod, tota
 	if len(names) == 0 {
 		names = pl.mayHaveDevices(c, total/2)
 	}
-	if len(names) == 0 {
+	if len(names) == 0 || pl.keepsOnAll(c, names) {
 		return nil // All nodes, because no node is as good as any for telling why.
 	}
 	c.narrowedTo = names

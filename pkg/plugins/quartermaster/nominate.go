@@ -7,6 +7,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -98,6 +99,7 @@ func (s *shared) followNominated(pods cache.SharedIndexInformer) error {
 	changed := func(oldObj, newObj any) {
 		before, after := informer.Versions[v1.Pod](oldObj, newObj)
 		s.priorities.Changed(before, after)
+		preemption.PodChanged(s.Ledger, before, after)
 		s.Freed(s.nominations.Changed(before, after))
 	}
 	registration, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -116,4 +118,17 @@ func (s *shared) followNominated(pods cache.SharedIndexInformer) error {
 // that does not count.
 func (pl *Quartermaster) keepsOn(c *cycle, node *v1.Node) bool {
 	return len(c.kept) > 0 && slices.ContainsFunc(pl.state.Inventory.OnNode(node), func(pool *inventory.NodePool) bool { return c.kept[pool.ID] })
+}
+
+// keepsOnAll reports whether that is so for all of the nodes: the pod is not likely to get what is there.
+func (pl *Quartermaster) keepsOnAll(c *cycle, names sets.Set[string]) bool {
+	if len(c.kept) == 0 {
+		return false
+	}
+	for name := range names {
+		if node, err := pl.nodes.Get(name); err == nil && !pl.keepsOn(c, node) {
+			return false
+		}
+	}
+	return true
 }

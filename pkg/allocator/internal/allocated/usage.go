@@ -39,7 +39,7 @@ func (u *Usage) sharedDevices() sets.Set[structured.DeviceID] {
 	return devices
 }
 
-// OfPool implements ledger.ByDevice.
+// OfPool implements ledger.ByPool.
 func (u *Usage) OfPool(pool *inventory.NodePool) *ledger.PoolUsage {
 	if len(u.state.AllocatedDevices) == 0 && len(u.state.AllocatedSharedDeviceIDs) == 0 && len(u.state.AggregatedCapacity) == 0 {
 		return ledger.Fixed(nil).Pool(pool.ID)

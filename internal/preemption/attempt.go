@@ -1,0 +1,52 @@
+package preemption
+
+import (
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// attempt is what an attempt to make room for a pod finds out on one node, and needs again. It is safe for concurrent use.
+type attempt struct {
+	// chosen is Preemption.chosen.
+	chosen func() map[types.UID]string
+
+	mutex sync.Mutex
+	// onNode are the victims that were selected, by the node that they make room on.
+	onNode map[string][]*v1.Pod
+}
+
+type attemptKey struct{}
+
+func (p *Preemption) newAttempt() *attempt {
+	return &attempt{chosen: sync.OnceValue(p.chosen), onNode: make(map[string][]*v1.Pod)}
+}
+
+func (a *attempt) set(node string, victims []*v1.Pod) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	a.onNode[node] = victims
+}
+
+func (a *attempt) victimsOn(node string) []*v1.Pod {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	return a.onNode[node]
+}
+
+// chosen returns the node of each pod in the snapshot, also of those that the scheduler has chosen one for and that are
+// not bound yet.
+func (p *Preemption) chosen() map[types.UID]string {
+	nodes, err := p.handle.MutableSnapshotSharedLister().NodeInfos().List()
+	if err != nil {
+		return nil
+	}
+	chosen := make(map[types.UID]string)
+	for _, node := range nodes {
+		for _, info := range node.GetPods() {
+			chosen[info.GetPod().UID] = node.Node().Name
+		}
+	}
+	return chosen
+}

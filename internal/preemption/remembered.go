@@ -1,0 +1,107 @@
+package preemption
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// remembered has, from one attempt to the next, the pools of which all that is in use is held by pods on nodes. In a
+// full cluster these are nearly all, and which pods they are need not be found out for each attempt anew.
+type remembered struct {
+	pools sync.Map // inventory.PoolKey to *heldPool
+	// added is how many were added.
+	added atomic.Int64
+}
+
+// sweepAfter is how many pools are added until those are looked for that have changed since.
+const sweepAfter = 4096
+
+// heldPool is a pool of which all that is in use is held by pods on nodes, none of them for a PodGroup.
+type heldPool struct {
+	// usage and changes are what the ledger had then: as long as it has the same, so do pods.
+	usage   *ledger.PoolUsage
+	changes uint64
+	// claims hold what is in use, for pods of that priority at most.
+	claims  []types.UID
+	highest int32
+
+	once    sync.Once
+	emptied *ledger.PoolUsage
+}
+
+// without is what is in use without all these claims.
+func (p *heldPool) without(pool *inventory.NodePool) *ledger.PoolUsage {
+	p.once.Do(func() {
+		all := func(types.UID) bool { return true }
+		p.emptied = ledger.WithoutThose(ledger.Fixed{pool.ID: p.usage}, all).Pool(pool.ID)
+	})
+	return p.emptied
+}
+
+// heldPool returns what is remembered of a pool, nil if nothing is that is still true.
+func (h *Holders) heldPool(pool *inventory.NodePool) *heldPool {
+	known, found := h.remembered.pools.Load(pool.Key)
+	if !found {
+		return nil
+	}
+	held := known.(*heldPool)
+	if ledger.Of(h.Ledger, pool) != held.usage || h.Ledger.ConsumerChanges(pool.Key) != held.changes {
+		h.remembered.pools.CompareAndDelete(pool.Key, known)
+		return nil
+	}
+	return held
+}
+
+// remember has a pool remembered, and forgets those that nobody asks about any more, of nodes that are gone.
+func (h *Holders) remember(pool *inventory.NodePool, held *heldPool) {
+	h.remembered.pools.Store(pool.Key, held)
+	if h.remembered.added.Add(1)%sweepAfter != 0 {
+		return
+	}
+	h.remembered.pools.Range(func(key, known any) bool {
+		if h.Ledger.Pool(key.(inventory.PoolKey).Value()) != known.(*heldPool).usage {
+			h.remembered.pools.CompareAndDelete(key, known)
+		}
+		return true
+	})
+}
+
+// isSteady reports whether a claim is held by pods on nodes only, and by none of a PodGroup. Of such a claim the ledger
+// and ConsumerChanged tell when that changes.
+func isSteady(use ledger.Use, pods []*v1.Pod) bool {
+	return len(use.InFlight) == 0 && len(pods) == len(use.ReservedFor) &&
+		!slices.ContainsFunc(pods, func(pod *v1.Pod) bool { return podgroup.NameOf(pod) != "" })
+}
+
+// highestOf returns the highest priority of some pods.
+func highestOf(highest int32, pods []*v1.Pod) int32 {
+	for _, pod := range pods {
+		highest = max(highest, corev1helpers.PodPriority(pod))
+	}
+	return highest
+}
+
+// PodChanged has to be called with what the API server has of a pod: before and after an event, nil if there was no
+// such pod.
+func PodChanged(claims *ledger.Ledger, before, after *v1.Pod) {
+	if before != nil && after != nil && before.UID == after.UID {
+		if before.Spec.NodeName != after.Spec.NodeName || hasEnded(before) != hasEnded(after) {
+			claims.ConsumerChanged(after.UID)
+		}
+		return
+	}
+	for _, pod := range []*v1.Pod{before, after} {
+		if pod != nil {
+			claims.ConsumerChanged(pod.UID)
+		}
+	}
+}
