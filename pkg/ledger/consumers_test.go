@@ -5,12 +5,14 @@ import (
 	"math/rand"
 	"slices"
 	"testing"
+	"unique"
 
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	b "github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -103,4 +105,42 @@ func TestWhatIf(t *testing.T) {
 	require.Equal(t, []string{"gpu-0: y", "gpu-1: y p", "gpu-3: p"}, holders(view, "a"))
 	require.Empty(t, holders(view, "b"))
 	require.Equal(t, []string{"gpu-0: x y", "gpu-1: y"}, holders(l, "a"), "the world stays as it is")
+}
+
+// TestConsumerChanges: whenever the consumers of a claim change, those of its pools are counted to have changed; what
+// leaves them as they are is not counted.
+func TestConsumerChanges(t *testing.T) {
+	l, version := ledger.New(), 0
+	key := unique.Make(inventory.PoolID{Driver: b.Driver, Name: "pool"})
+	claim := func(consumers ...types.UID) *resourceapi.ResourceClaim {
+		version++
+		claim := versioned(b.Claim("claim").Allocated("pool", "gpu"), version)
+		claim.Status.ReservedFor = reservedFor(consumers...)
+		return claim
+	}
+	refresh(l, "claim", claim("a"))
+	uid := claim().UID
+	steps := []struct {
+		name    string
+		do      func()
+		changes bool
+	}{
+		{"another consumer", func() { refresh(l, "claim", claim("a", "b")) }, true},
+		{"the same ones", func() { refresh(l, "claim", claim("a", "b")) }, false},
+		{"another one instead", func() { refresh(l, "claim", claim("a", "c")) }, true},
+		{"one less", func() { refresh(l, "claim", claim("a")) }, true},
+		{"an attempt begins", func() { require.NoError(t, l.AddInFlight(ledger.RefTo(claim()), "d", claim().Status.Allocation)) }, true},
+		{"once more", func() { require.NoError(t, l.AddInFlight(ledger.RefTo(claim()), "d", claim().Status.Allocation)) }, false},
+		{"another attempt", func() { require.NoError(t, l.AddInFlight(ledger.RefTo(claim()), "e", claim().Status.Allocation)) }, true},
+		{"one attempt ends", func() { l.RemoveInFlight(uid, "d") }, true},
+		{"it ended before", func() { l.RemoveInFlight(uid, "d") }, false},
+		{"the other one ends", func() { l.RemoveInFlight(uid, "e") }, true},
+		{"a consumer changes", func() { l.ConsumerChanged("a") }, true},
+		{"somebody else changes", func() { l.ConsumerChanged("b") }, false},
+	}
+	for _, step := range steps {
+		before := l.ConsumerChanges(key)
+		step.do()
+		require.Equal(t, step.changes, before != l.ConsumerChanges(key), step.name)
+	}
 }

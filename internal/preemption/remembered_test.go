@@ -1,0 +1,197 @@
+package preemption
+
+import (
+	"fmt"
+	"math/rand"
+	"slices"
+	"strconv"
+	"testing"
+	"unique"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// cluster is one of two pools in which claims and pods come, change and go.
+type cluster struct {
+	t       *testing.T
+	rng     *rand.Rand
+	ledger  *ledger.Ledger
+	pods    cache.Indexer
+	version int
+	pools   []*inventory.NodePool
+	// usual remembers what it found before.
+	usual *Holders
+}
+
+const claimsInCluster, podsInCluster = 5, 6
+
+func newCluster(t *testing.T, seed int64) *cluster {
+	t.Helper()
+	c := &cluster{t: t, rng: rand.New(rand.NewSource(seed)), ledger: ledger.New(), pods: cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)}
+	for _, name := range []string{"n1", "n2"} {
+		id := inventory.PoolID{Driver: builder.Driver, Name: name}
+		c.pools = append(c.pools, &inventory.NodePool{ID: id, Key: unique.Make(id)})
+	}
+	c.usual = c.holders()
+	return c
+}
+
+// holders makes Holders that remember nothing yet.
+func (c *cluster) holders() *Holders {
+	return &Holders{
+		Ledger: c.ledger, Claims: &podclaims.Claims{Pods: c.pods}, Priority: corev1helpers.PodPriority,
+		Trying: func(uid types.UID) *v1.Pod { return c.pod(string(uid)) },
+	}
+}
+
+func (c *cluster) pod(name string) *v1.Pod {
+	return (&podclaims.Claims{Pods: c.pods}).Pod(builder.Namespace, name)
+}
+
+// claim is one of the claims, which always holds the same devices.
+func (c *cluster) claim() *resourceapi.ResourceClaim {
+	i := c.rng.Intn(claimsInCluster)
+	device := "gpu-" + strconv.Itoa(i)
+	claim := builder.Claim("claim-"+strconv.Itoa(i)).Allocated(c.pools[i%2].ID.Name, device, device+"b")
+	if i == 4 {
+		claim.Status.Allocation.Devices.Results[1].Pool = c.pools[1].ID.Name
+	}
+	claim.UID = types.UID(claim.Name)
+	return claim
+}
+
+func (c *cluster) podName() string { return "pod-" + strconv.Itoa(c.rng.Intn(podsInCluster)) }
+
+// step has one thing happen, as informers and attempts tell of it.
+func (c *cluster) step() {
+	switch claim := c.claim(); c.rng.Intn(12) {
+	case 0, 1, 2, 3, 4:
+		c.observe(claim)
+	case 5:
+		_ = c.ledger.AddInFlight(ledger.RefTo(claim), types.UID(c.podName()), claim.Status.Allocation) // Or it is held.
+	case 6, 7:
+		c.ledger.RemoveInFlight(claim.UID, types.UID(c.podName()))
+	default:
+		c.changePod(c.podName())
+	}
+}
+
+// observe has the server write a claim.
+func (c *cluster) observe(claim *resourceapi.ResourceClaim) {
+	c.version++
+	claim.ResourceVersion = strconv.Itoa(c.version)
+	if c.rng.Intn(5) == 0 {
+		claim.Status.Allocation = nil
+	}
+	for range 1 + c.rng.Intn(2) {
+		name := c.podName()
+		if c.rng.Intn(4) > 0 && c.pod(name) == nil {
+			continue
+		}
+		claim.Status.ReservedFor = append(claim.Status.ReservedFor, resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: name, UID: types.UID(name)})
+	}
+	c.ledger.Refresh(claim.Namespace+"/"+claim.Name, func() *resourceapi.ResourceClaim { return claim })
+}
+
+// changePod has a pod come, begin to run, end or go.
+func (c *cluster) changePod(name string) {
+	before := c.pod(name)
+	var after *v1.Pod
+	switch {
+	case before == nil:
+		after = named(name)
+		after.Spec.Priority = new([]int32{0, 5, 20}[c.rng.Intn(3)])
+		if c.rng.Intn(12) == 0 {
+			builder.InGroup("g")(after)
+		}
+		if c.rng.Intn(4) > 0 {
+			after.Spec.NodeName = "n1"
+		}
+	case c.rng.Intn(3) > 0:
+		after = before.DeepCopy()
+		switch {
+		case after.Spec.NodeName == "":
+			after.Spec.NodeName = "n2"
+		case after.DeletionTimestamp == nil:
+			after.DeletionTimestamp = &metav1.Time{}
+		default:
+			after.Status.Phase = v1.PodFailed
+		}
+	}
+	if after != nil {
+		require.NoError(c.t, c.pods.Add(after))
+	} else {
+		require.NoError(c.t, c.pods.Delete(before))
+	}
+	PodChanged(c.ledger, before, after)
+}
+
+// look says all that a Standing says, in the eyes of a pod of some priority with some claims.
+func (c *cluster) look(holders *Holders, priority int32, own ...types.UID) []string {
+	s := NewStanding(holders, c.ledger, priority, own...)
+	var said []string
+	for _, pool := range c.pools {
+		tally := s.In([]*inventory.NodePool{pool})
+		said = append(said, fmt.Sprintf("%s: %d below, %d ending, apart from these %v and %v", pool.ID.Name, tally.Below, tally.Ending,
+			used(s.WithoutBelow, pool), used(s.WithoutEnding, pool)))
+	}
+	for _, pod := range s.Elsewhere(c.pools, "n1") {
+		said = append(said, "elsewhere "+pod.Name)
+	}
+	return said
+}
+
+func used(view ledger.View, pool *inventory.NodePool) (devices []string) {
+	for name := range ledger.Of(view, pool).All() {
+		devices = append(devices, name)
+	}
+	slices.Sort(devices)
+	return devices
+}
+
+// TestRememberedAsFoundAnew: whatever happens, what is remembered is what one would find.
+func TestRememberedAsFoundAnew(t *testing.T) {
+	t.Parallel()
+	remembered := 0
+	for seed := range int64(80) {
+		c := newCluster(t, seed)
+		for step := range 80 {
+			c.step()
+			for _, priority := range []int32{10, 30} {
+				for _, own := range [][]types.UID{nil, {"claim-0"}} {
+					require.Equal(t, c.look(c.holders(), priority, own...), c.look(c.usual, priority, own...), "seed %d, step %d, priority %d, own %v", seed, step, priority, own)
+				}
+			}
+			for _, pool := range c.pools {
+				if c.usual.heldPool(pool) != nil {
+					remembered++
+				}
+			}
+		}
+	}
+	require.Greater(t, remembered, 300, "pools of which anything is remembered")
+}
+
+// TestForgotten: nothing is kept for pools of nodes that are gone.
+func TestForgotten(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 0)
+	for i := range sweepAfter {
+		c.usual.remember(&inventory.NodePool{Key: unique.Make(inventory.PoolID{Name: strconv.Itoa(i)})}, &heldPool{usage: ledger.NewPoolUsage(nil)})
+	}
+	c.usual.remembered.pools.Range(func(key, _ any) bool {
+		require.Fail(t, "remembered", "%v", key)
+		return true
+	})
+}
