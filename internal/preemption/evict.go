@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	apipod "k8s.io/kubernetes/pkg/api/v1/pod"
@@ -33,7 +34,7 @@ func (e *eviction) evict(ctx context.Context, target preemption.Candidate, preem
 		return true, nil
 	}
 	if err := e.delete(ctx, preemptor, victim, gives); err != nil {
-		if apierrors.IsNotFound(err) {
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // Or another pod has its name.
 			logger.V(2).Info("The victim of a preemption is gone already")
 			return false, nil
 		}
@@ -74,7 +75,7 @@ func (e *eviction) delete(ctx context.Context, preemptor preemption.ExecutorPree
 			return err
 		}
 	}
-	return util.DeletePod(ctx, e.handle.ClientSet(), victim)
+	return e.handle.ClientSet().CoreV1().Pods(victim.Namespace).Delete(ctx, victim.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(victim.UID))})
 }
 
 // record writes an event about the victim. Who takes its place is named by UID only, as in kube-scheduler's

@@ -78,6 +78,16 @@ func (n *Nominations) Drop(pod types.UID) ledger.Freed {
 	return n.drop(pod)
 }
 
+// Expire is Drop, unless the pod has got another nomination.
+func (n *Nominations) Expire(nomination *Nomination) ledger.Freed {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	if n.byPod[nomination.Pod] != nomination {
+		return nil
+	}
+	return n.drop(nomination.Pod)
+}
+
 // drop is Drop. It needs the mutex.
 func (n *Nominations) drop(pod types.UID) ledger.Freed {
 	before := n.byPod[pod]

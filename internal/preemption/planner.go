@@ -50,7 +50,7 @@ func Plan(ctx context.Context, task *allocator.Task, claims []*resourceapi.Resou
 // are gone in the plan.
 func (p *Planner) Keep(ctx context.Context, pod *v1.Pod, node string, plan []ledger.Use, victims []*v1.Pod) bool {
 	if plan == nil {
-		klog.FromContext(ctx).V(2).Info("Cannot plan which devices a nominated pod gets; none are kept for it", "pod", klog.KObj(pod), "node", klog.KRef("", node))
+		klog.FromContext(ctx).V(4).Info("Cannot plan which devices a nominated pod gets; none are kept for it", "pod", klog.KObj(pod), "node", klog.KRef("", node))
 		return false
 	}
 	nomination := &Nomination{
@@ -63,6 +63,7 @@ func (p *Planner) Keep(ctx context.Context, pod *v1.Pod, node string, plan []led
 		p.Await(pod.UID, nomination.Awaited...)
 	} else {
 		nomination.Until = time.Now().Add(KeptForOthers)
+		time.AfterFunc(KeptForOthers, func() { p.Freed(p.Expire(nomination)) })
 	}
 	p.Freed(p.Set(nomination))
 	if now := p.Claims.Pod(pod.Namespace, pod.Name); now == nil || now.UID != pod.UID || now.Spec.NodeName != "" || now.DeletionTimestamp != nil {

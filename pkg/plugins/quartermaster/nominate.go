@@ -122,13 +122,10 @@ func (pl *Quartermaster) keepsOn(c *cycle, node *v1.Node) bool {
 
 // keepsOnAll reports whether that is so for all of the nodes: the pod is not likely to get what is there.
 func (pl *Quartermaster) keepsOnAll(c *cycle, names sets.Set[string]) bool {
-	if len(c.kept) == 0 {
-		return false
-	}
 	for name := range names {
 		if node, err := pl.nodes.Get(name); err == nil && !pl.keepsOn(c, node) {
 			return false
 		}
 	}
-	return true
+	return len(c.kept) > 0
 }

@@ -3,10 +3,13 @@ package quartermaster
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 )
 
 // nominatedFor is what a pod's status says after preemption, and while it is being bound.
@@ -25,6 +28,20 @@ func TestNominatedByOthers(t *testing.T) {
 		require.Contains(t, result.reasons["n1"], "the only device that matches is held by another claim")
 		result = f.schedule(newPod("same", uses("c"), priority(10)))
 		require.Empty(t, result.phase, "%v", result.status)
+	})
+}
+
+// TestKeptForOthersEnds: their scheduler may not run. Who was kept from the device is told when it is not kept any more.
+func TestKeptForOthersEnds(t *testing.T) {
+	t.Parallel()
+	theirs := newPod("theirs", of("other"), uses("a"), priority(10), nominatedFor("n1"))
+	low := newPod("low", uses("b"), priority(9))
+	inCluster(t, plus(gpuNodes(1, "n1"), gpus("a", 1).Obj(), gpus("b", 1).Obj(), theirs, low), func(t *testing.T, f *fixture) {
+		f.sleep(low)
+		time.Sleep(preemption.KeptForOthers)
+		f.settle()
+		require.Equal(t, []string{"default/low"}, f.names())
+		require.True(t, f.fits(low))
 	})
 }
 
