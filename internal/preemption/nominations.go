@@ -125,6 +125,13 @@ func (n *Nominations) Of(pod types.UID) *Nomination {
 	return n.byPod[pod]
 }
 
+// areNone reports whether there are no nominations.
+func (n *Nominations) areNone() bool {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	return len(n.byPod) == 0
+}
+
 // Against returns the nominations whose devices a pod of some priority has to leave alone: those of other pods of the
 // same or a higher priority, as for all that kube-scheduler keeps for nominated pods; of other schedulers' pods only
 // those of a higher one.

@@ -31,6 +31,8 @@ type Planner struct {
 	Freed func(ledger.Freed)
 	// Await has claims deallocated for a pod as soon as nobody uses them.
 	Await func(pod types.UID, claims ...ledger.ClaimRef)
+
+	kept kept
 }
 
 // Plan returns what claims are to get on a site, nil if there are no devices for them.
@@ -104,8 +106,8 @@ func (p *Planner) PlanNominated(ctx context.Context, before *v1.Pod) {
 }
 
 // UsageFor returns what is in use in the eyes of a pod: of what is kept for others that are nominated, it may only
-// take what is kept for those of lower priority. It also returns the pools in which it may not take something.
-func (p *Planner) UsageFor(pod *v1.Pod) (usage ledger.View, kept map[inventory.PoolID]bool) {
+// take what is kept for those of lower priority. It also says in which pools it may not take something, nil if in none.
+func (p *Planner) UsageFor(pod *v1.Pod) (usage ledger.View, kept func(inventory.PoolID) bool) {
 	var against []ledger.Use
 	for _, nomination := range p.Against(pod, p.Holders.Priority(pod), time.Now()) {
 		if p.isInFlight(nomination.Pod) {
@@ -118,15 +120,13 @@ func (p *Planner) UsageFor(pod *v1.Pod) (usage ledger.View, kept map[inventory.P
 		}
 	}
 	if len(against) == 0 {
+		if p.areNone() {
+			p.kept.forget()
+		}
 		return p.Holders.Ledger, nil
 	}
-	kept = make(map[inventory.PoolID]bool)
-	for i := range against {
-		for result := range ledger.Used(against[i].Allocation) {
-			kept[ledger.PoolOf(result)] = true
-		}
-	}
-	return ledger.WhatIf(p.Holders.Ledger, nil, against), kept
+	view := p.kept.keeping(p.Holders.Ledger, against)
+	return view, view.keepsIn
 }
 
 // isInFlight reports whether an attempt to bind a pod is under way: what that has planned is in the ledger.

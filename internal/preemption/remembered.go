@@ -17,7 +17,8 @@ import (
 // remembered has, from one attempt to the next, the pools of which all that is in use is held by pods on nodes. In a
 // full cluster these are nearly all, and which pods they are need not be found out for each attempt anew.
 type remembered struct {
-	pools sync.Map // inventory.PoolKey to *heldPool
+	pools    sync.Map // inventory.PoolKey to *heldPool
+	verdicts sync.Map // name of a node to []*verdict
 	// added is how many were added.
 	added atomic.Int64
 }
@@ -27,12 +28,16 @@ const sweepAfter = 4096
 
 // heldPool is a pool of which all that is in use is held by pods on nodes, none of them for a PodGroup.
 type heldPool struct {
-	// usage and changes are what the ledger had then: as long as it has the same, so do pods.
+	// usage is what the ledger had, and changes the count of changes then: as long as these are the same, so are the
+	// pods.
 	usage   *ledger.PoolUsage
+	count   *atomic.Uint64
 	changes uint64
 	// claims hold what is in use, for pods of that priority at most.
 	claims  []types.UID
 	highest int32
+	// onlyOn is the node of all these pods, "" if they are on several.
+	onlyOn string
 
 	once    sync.Once
 	emptied *ledger.PoolUsage
@@ -54,7 +59,7 @@ func (h *Holders) heldPool(pool *inventory.NodePool) *heldPool {
 		return nil
 	}
 	held := known.(*heldPool)
-	if ledger.Of(h.Ledger, pool) != held.usage || h.Ledger.ConsumerChanges(pool.Key) != held.changes {
+	if ledger.Of(h.Ledger, pool) != held.usage || held.count.Load() != held.changes {
 		h.remembered.pools.CompareAndDelete(pool.Key, known)
 		return nil
 	}
@@ -73,6 +78,12 @@ func (h *Holders) remember(pool *inventory.NodePool, held *heldPool) {
 		}
 		return true
 	})
+	h.remembered.verdicts.Range(func(name, known any) bool {
+		if !slices.ContainsFunc(known.([]*verdict), func(v *verdict) bool { return v.isOf(h.Ledger) }) {
+			h.remembered.verdicts.Delete(name)
+		}
+		return true
+	})
 }
 
 // isSteady reports whether a claim is held by pods on nodes only, and by none of a PodGroup. Of such a claim the ledger
@@ -82,12 +93,15 @@ func isSteady(use ledger.Use, pods []*v1.Pod) bool {
 		!slices.ContainsFunc(pods, func(pod *v1.Pod) bool { return podgroup.NameOf(pod) != "" })
 }
 
-// highestOf returns the highest priority of some pods.
-func highestOf(highest int32, pods []*v1.Pod) int32 {
-	for _, pod := range pods {
-		highest = max(highest, corev1helpers.PodPriority(pod))
+// of takes note of the pods that hold what is in use of the pool.
+func (p *heldPool) of(pods []*v1.Pod) {
+	p.highest, p.onlyOn = corev1helpers.PodPriority(pods[0]), pods[0].Spec.NodeName
+	for _, pod := range pods[1:] {
+		p.highest = max(p.highest, corev1helpers.PodPriority(pod))
+		if pod.Spec.NodeName != p.onlyOn {
+			p.onlyOn = ""
+		}
 	}
-	return highest
 }
 
 // PodChanged has to be called with what the API server has of a pod: before and after an event, nil if there was no

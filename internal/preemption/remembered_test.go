@@ -15,9 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -30,15 +32,17 @@ type cluster struct {
 	pods    cache.Indexer
 	version int
 	pools   []*inventory.NodePool
-	// usual remembers what it found before.
+	node    *v1.Node
+	// usual remembers what it found before, and known is how many verdicts it knew.
 	usual *Holders
+	known int
 }
 
 const claimsInCluster, podsInCluster = 5, 6
 
 func newCluster(t *testing.T, seed int64) *cluster {
 	t.Helper()
-	c := &cluster{t: t, rng: rand.New(rand.NewSource(seed)), ledger: ledger.New(), pods: cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)}
+	c := &cluster{t: t, rng: rand.New(rand.NewSource(seed)), ledger: ledger.New(), pods: cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil), node: builder.Node("n1")}
 	for _, name := range []string{"n1", "n2"} {
 		id := inventory.PoolID{Driver: builder.Driver, Name: name}
 		c.pools = append(c.pools, &inventory.NodePool{ID: id, Key: unique.Make(id)})
@@ -115,9 +119,7 @@ func (c *cluster) changePod(name string) {
 		if c.rng.Intn(12) == 0 {
 			builder.InGroup("g")(after)
 		}
-		if c.rng.Intn(4) > 0 {
-			after.Spec.NodeName = "n1"
-		}
+		after.Spec.NodeName = []string{"", "n1", "n1", "n2"}[c.rng.Intn(4)]
 	case c.rng.Intn(3) > 0:
 		after = before.DeepCopy()
 		switch {
@@ -149,7 +151,30 @@ func (c *cluster) look(holders *Holders, priority int32, own ...types.UID) []str
 	for _, pod := range s.Elsewhere(c.pools, "n1") {
 		said = append(said, "elsewhere "+pod.Name)
 	}
+	if len(own) == 0 {
+		said = append(said, c.verdict(s).Message())
+	}
 	return said
+}
+
+// verdict is that about a pod that can do with two devices in use, on a node that
+// reaches one of them, or both.
+func (c *cluster) verdict(s *Standing) *fwk.Status {
+	s.question = question(unique.Make(strconv.Itoa(int(s.priority))))
+	site := allocator.Site{Node: c.node, Pools: c.pools[:1+c.version%3/2]}
+	if known := s.Known(site); known != nil {
+		c.known++
+		return known
+	}
+	count := func(view ledger.View) (n int) {
+		for _, pool := range site.Pools {
+			n += len(used(view, pool))
+		}
+		return n
+	}
+	reason := fmt.Sprintf("%d are in use in the eyes of priority %d", count(c.ledger), s.priority)
+	status, _ := s.Reject(site, reason, true, func(view ledger.View) (bool, bool) { return count(view) <= 2, true })
+	return status
 }
 
 func used(view ledger.View, pool *inventory.NodePool) (devices []string) {
@@ -163,7 +188,7 @@ func used(view ledger.View, pool *inventory.NodePool) (devices []string) {
 // TestRememberedAsFoundAnew: whatever happens, what is remembered is what one would find.
 func TestRememberedAsFoundAnew(t *testing.T) {
 	t.Parallel()
-	remembered := 0
+	remembered, known := 0, 0
 	for seed := range int64(80) {
 		c := newCluster(t, seed)
 		for step := range 80 {
@@ -179,7 +204,9 @@ func TestRememberedAsFoundAnew(t *testing.T) {
 				}
 			}
 		}
+		known += c.known
 	}
+	require.Greater(t, known, 100, "verdicts of which it was known")
 	require.Greater(t, remembered, 300, "pools of which anything is remembered")
 }
 

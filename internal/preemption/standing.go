@@ -2,7 +2,6 @@ package preemption
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"sync"
 
@@ -25,6 +24,8 @@ type Standing struct {
 	priority int32
 	// own are the pod's own claims.
 	own map[types.UID]bool
+	// question is what verdicts about nodes are remembered for; see Ask.
+	question question
 
 	mutex  sync.Mutex
 	claims map[types.UID]claimStanding
@@ -109,14 +110,20 @@ func (s *Standing) heldBelow(pool *inventory.NodePool) *heldPool {
 
 // of returns the standing of a claim.
 func (s *Standing) of(claim types.UID) claimStanding {
+	standing, _ := s.lookUp(claim)
+	return standing
+}
+
+// lookUp returns the standing of a claim, and whether that was found out just now.
+func (s *Standing) lookUp(claim types.UID) (standing claimStanding, fresh bool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	known, found := s.claims[claim]
+	standing, found := s.claims[claim]
 	if !found {
-		known = s.holders.standing(claim, s.priority)
-		s.claims[claim] = known
+		standing = s.holders.standing(claim, s.priority)
+		s.claims[claim] = standing
 	}
-	return known
+	return standing, !found
 }
 
 // In counts the claims that hold devices of some pools.
@@ -149,24 +156,32 @@ func (s *Standing) in(pool *inventory.NodePool) poolStanding {
 
 // find is in for a pool that was not looked at before. It is remembered, if it may be.
 func (s *Standing) find(pool *inventory.NodePool) (known poolStanding) {
-	held := &heldPool{changes: s.holders.Ledger.ConsumerChanges(pool.Key), highest: math.MinInt32}
-	held.usage = ledger.Of(s.usage, pool)
+	held := &heldPool{usage: ledger.Of(s.usage, pool)}
 	claims := claimsIn(held.usage)
-	steady := len(claims) > 0 && held.usage == ledger.Of(s.holders.Ledger, pool)
+	if len(claims) == 0 {
+		return known
+	}
+	held.count = s.holders.Ledger.ConsumerChanges(pool.Key)
+	held.changes = held.count.Load()
+	steady := held.usage == ledger.Of(s.holders.Ledger, pool)
+	var pods []*v1.Pod
 	for claim := range claims {
-		of := s.of(claim)
+		of, fresh := s.lookUp(claim)
 		switch of.standing {
 		case below:
 			known.below = append(known.below, claim)
+			pods = append(pods, of.pods...)
 		case ending:
 			known.Ending++
 		case lasting:
 		}
-		steady = steady && of.steady
-		held.highest = highestOf(held.highest, of.pods)
+		// What was found out earlier in the attempt may be older than the count of changes.
+		steady = steady && fresh && of.steady
 	}
 	known.Below = len(known.below)
-	if held.claims = known.below; steady {
+	if steady {
+		held.claims = known.below
+		held.of(pods)
 		s.holders.remember(pool, held)
 	}
 	return known
@@ -210,6 +225,9 @@ func (s *Standing) Elsewhere(pools []*inventory.NodePool, node string) []*v1.Pod
 	var pods []*v1.Pod
 	seen := make(map[types.UID]bool)
 	for _, pool := range pools {
+		if held := s.heldBelow(pool); held != nil && held.onlyOn == node {
+			continue // As in most pools.
+		}
 		for _, claim := range s.in(pool).below {
 			for _, pod := range s.of(claim).pods {
 				if !seen[pod.UID] && pod.Spec.NodeName != node {

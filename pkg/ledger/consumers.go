@@ -66,12 +66,13 @@ func (l *Ledger) reserve(r *record, consumers []resourceapi.ResourceClaimConsume
 }
 
 // ConsumerChanges counts, for a pool in use, how often the consumers changed of claims that hold devices of it. As long
-// as that and the PoolUsage are the same, the same consumers use the same devices.
-func (l *Ledger) ConsumerChanges(pool inventory.PoolKey) uint64 {
+// as that and the PoolUsage are the same, the same consumers use the same devices. It is only to be read.
+func (l *Ledger) ConsumerChanges(pool inventory.PoolKey) *atomic.Uint64 {
 	if count, found := l.changes.Load(pool); found {
-		return count.(*atomic.Uint64).Load()
+		return count.(*atomic.Uint64)
 	}
-	return 0
+	count, _ := l.changes.LoadOrStore(pool, &atomic.Uint64{})
+	return count.(*atomic.Uint64)
 }
 
 // ConsumerChanged has ConsumerChanges count something about a consumer that its claims do not show.
@@ -91,8 +92,7 @@ func (l *Ledger) countChange(allocation *resourceapi.AllocationResult) {
 		return
 	}
 	for _, id := range poolsOf(allocation) {
-		count, _ := l.changes.LoadOrStore(unique.Make(id), &atomic.Uint64{})
-		count.(*atomic.Uint64).Add(1)
+		l.ConsumerChanges(unique.Make(id)).Add(1)
 	}
 }
 

@@ -139,8 +139,8 @@ func TestConsumerChanges(t *testing.T) {
 		{"somebody else changes", func() { l.ConsumerChanged("b") }, false},
 	}
 	for _, step := range steps {
-		before := l.ConsumerChanges(key)
+		before := l.ConsumerChanges(key).Load()
 		step.do()
-		require.Equal(t, step.changes, before != l.ConsumerChanges(key), step.name)
+		require.Equal(t, step.changes, before != l.ConsumerChanges(key).Load(), step.name)
 	}
 }

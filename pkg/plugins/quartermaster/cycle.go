@@ -68,9 +68,9 @@ type cycle struct {
 	takes noderoom.Room
 
 	// usage is what is in use in the eyes of the pod: more than in the ledger if devices of some pools are kept
-	// for others.
+	// for others. kept says so of pools, nil if of none.
 	usage ledger.View
-	kept  map[inventory.PoolID]bool
+	kept  func(inventory.PoolID) bool
 
 	// steps are what the searches of Filter may take on all nodes together.
 	steps *allocator.Steps

@@ -137,6 +137,11 @@ func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, w *pre
 		return pl.filterWhatIf(ctx, c, w, task, node)
 	}
 	site := pl.nodeView(c, node)
+	if pl.mayPreempt(c.pod.Latest()) {
+		if status := pl.standing(c).Known(site); status != nil {
+			return status
+		}
+	}
 	look := task.Check
 	if c.scored {
 		look = task.Solve // For the alternatives; which devices it is to be then is decided by Reserve.
@@ -159,12 +164,12 @@ func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, w *pre
 			c.setRegrouping(node.Name, r)
 			return nil
 		}
-		reason := c.reason(outcome)
+		reason, full := c.reason(outcome)
 		if logger := klog.FromContext(ctx).V(5); logger.Enabled() {
 			logger.Info("No devices for a pod on a node", "node", klog.KObj(node), "explanation", outcome.Explain().String())
 		}
 		outcome.Release()
-		return pl.rejection(ctx, c, task, site, reason)
+		return pl.rejection(ctx, c, task, site, reason, full)
 	}
 	if c.scored {
 		c.mutex.Lock()
@@ -179,25 +184,27 @@ func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, w *pre
 // most nodes say the same.
 const reasonBudget = 50 * time.Millisecond
 
-// reason says why there are no devices on a node, or why that is not known.
-func (c *cycle) reason(outcome *allocator.Outcome) string {
-	switch {
-	case outcome.GaveUp:
-		return outcome.Reason() + moreSteps(outcome)
-	case outcome.InvalidPools:
-		return invalidPools + c.cause(outcome)
+// reason says why there are no devices on a node, or why that is not known. It is full if it says all that there is to
+// say: not for want of time or steps.
+func (c *cycle) reason(outcome *allocator.Outcome) (reason string, full bool) {
+	if outcome.GaveUp {
+		return outcome.Reason() + moreSteps(outcome), false
 	}
-	return cannotAllocate + c.cause(outcome)
+	reason, full = c.cause(outcome)
+	if outcome.InvalidPools {
+		return invalidPools + reason, full
+	}
+	return cannotAllocate + reason, full
 }
 
-// cause says why there are no devices on a node, unless the attempt has no time for that.
-func (c *cycle) cause(outcome *allocator.Outcome) string {
+// cause says why there are no devices on a node, in brief if the attempt has no more time for that.
+func (c *cycle) cause(outcome *allocator.Outcome) (cause string, full bool) {
 	if time.Duration(c.reasonTime.Load()) > reasonBudget {
-		return outcome.Brief()
+		return outcome.Brief(), false
 	}
 	start := time.Now()
 	defer func() { c.reasonTime.Add(int64(time.Since(start))) }()
-	return outcome.Reason()
+	return outcome.Reason(), true
 }
 
 // moreSteps says which argument of the plugin a search that gave up could do with.

@@ -117,7 +117,7 @@ func (s *shared) followNominated(pods cache.SharedIndexInformer) error {
 // keepsOn reports whether devices that a node reaches are kept for others. What is known of such a node without
 // that does not count.
 func (pl *Quartermaster) keepsOn(c *cycle, node *v1.Node) bool {
-	return len(c.kept) > 0 && slices.ContainsFunc(pl.state.Inventory.OnNode(node), func(pool *inventory.NodePool) bool { return c.kept[pool.ID] })
+	return c.kept != nil && slices.ContainsFunc(pl.state.Inventory.OnNode(node), func(pool *inventory.NodePool) bool { return c.kept(pool.ID) })
 }
 
 // keepsOnAll reports whether that is so for all of the nodes: the pod is not likely to get what is there.
@@ -127,5 +127,5 @@ func (pl *Quartermaster) keepsOnAll(c *cycle, names sets.Set[string]) bool {
 			return false
 		}
 	}
-	return len(c.kept) > 0
+	return c.kept != nil
 }

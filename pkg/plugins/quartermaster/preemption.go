@@ -2,7 +2,6 @@ package quartermaster
 
 import (
 	"context"
-	"fmt"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -54,6 +53,9 @@ func (pl *Quartermaster) standing(c *cycle) *preemption.Standing {
 			own = append(own, claim.Object.UID)
 		}
 		c.standing = preemption.NewStanding(pl.holders, c.usage, pl.holders.Priority(c.pod.Latest()), own...)
+		if plain := c.group == nil && c.dryRun == nil && c.task != nil && c.extended == nil && !c.scored && len(c.open()) == len(c.claims); plain {
+			c.standing.Ask(c.task, c.open()...)
+		}
 	})
 	return c.standing
 }
@@ -64,41 +66,27 @@ func (pl *Quartermaster) mayPreempt(pod *v1.Pod) bool {
 	return !never && pl.state.priorities.AnyBelow(pl.holders.Priority(pod))
 }
 
-// rejection is the status of a node that has no devices for the pod: Unschedulable if it would have them without
-// pods of lower priority, else UnschedulableAndUnresolvable, because no eviction helps.
-func (pl *Quartermaster) rejection(ctx context.Context, c *cycle, task *allocator.Task, site allocator.Site, reason string) *fwk.Status {
+// rejection is the status of a node that has no devices for the pod.
+func (pl *Quartermaster) rejection(ctx context.Context, c *cycle, task *allocator.Task, site allocator.Site, reason string, certain bool) *fwk.Status {
 	if !pl.mayPreempt(c.pod.Latest()) {
 		return unschedulable("%s", reason)
 	}
-	standing := pl.standing(c)
-	tally := standing.In(site.Pools)
-	if tally.Ending > 0 && pl.wouldFit(ctx, c, task, site, standing.WithoutEnding) {
+	status, awaitsRelease := pl.standing(c).Reject(site, reason, certain, func(usage ledger.View) (bool, bool) { return pl.wouldFit(ctx, c, task, site, usage) })
+	if awaitsRelease {
 		c.awaitsRelease.Store(true)
-		return unschedulable("%s; waiting for claims of pods that have ended to be deallocated", reason)
 	}
-	if tally.Below > 0 && pl.wouldFit(ctx, c, task, site, standing.WithoutBelow) {
-		return fwk.NewStatus(fwk.Unschedulable, fmt.Sprintf("%s; devices are held by %s of lower-priority pods", reason, claims(tally.Below)))
-	}
-	return unschedulable("%s", reason)
+	return status
 }
 
-// claims is a number of claims in words.
-func claims(n int) string {
-	if n == 1 {
-		return "1 claim"
-	}
-	return fmt.Sprintf("%d claims", n)
-}
-
-// wouldFit reports whether there would be devices if usage were what is in use. If that is not known, they may be.
-func (pl *Quartermaster) wouldFit(ctx context.Context, c *cycle, task *allocator.Task, site allocator.Site, usage ledger.View) bool {
+// wouldFit reports whether there would be devices if usage were what is in use, and whether that is known: if not, they may be.
+func (pl *Quartermaster) wouldFit(ctx context.Context, c *cycle, task *allocator.Task, site allocator.Site, usage ledger.View) (fits, certain bool) {
 	site.Usage = usage
 	outcome, err := task.Check(pl.dryRunContext(ctx, c), site)
 	if err != nil {
-		return false
+		return false, false
 	}
 	defer outcome.Release()
-	return outcome.Fits() || outcome.GaveUp
+	return outcome.Fits() || outcome.GaveUp, !outcome.GaveUp
 }
 
 // deviceHolders implements preemption.Devices.
@@ -124,5 +112,9 @@ func (d deviceHolders) Fits(ctx context.Context, cs fwk.CycleState, node *v1.Nod
 		return false
 	}
 	task, _ := c.taskOn(info)
-	return task == nil || d.pl.wouldFit(ctx, c, task, d.pl.nodeView(c, node), d.pl.standing(c).Without(gone))
+	if task == nil {
+		return true
+	}
+	fits, _ := d.pl.wouldFit(ctx, c, task, d.pl.nodeView(c, node), d.pl.standing(c).Without(gone))
+	return fits
 }
