@@ -30,6 +30,7 @@ type Standing struct {
 	mutex  sync.Mutex
 	claims map[types.UID]claimStanding
 	pools  map[inventory.PoolID]poolStanding
+	uses   map[types.UID][]ledger.Use // by pod
 }
 
 // claimStanding is the standing of a claim, and the pods that have to go for it if that is below.
@@ -65,6 +66,7 @@ func NewStanding(holders *Holders, usage ledger.View, priority int32, own ...typ
 	s := &Standing{
 		holders: holders, usage: usage, priority: priority, own: make(map[types.UID]bool),
 		claims: make(map[types.UID]claimStanding), pools: make(map[inventory.PoolID]poolStanding),
+		uses: make(map[types.UID][]ledger.Use),
 	}
 	for _, claim := range own {
 		s.own[claim] = true
@@ -201,10 +203,31 @@ func claimsIn(usage *ledger.PoolUsage) map[types.UID]bool {
 	return claims
 }
 
-// Without returns what is in use if some pods were gone. What is about to be deallocated is not.
+// Without returns what is in use if some pods of lower priority were gone. What is about to be deallocated is not.
 func (s *Standing) Without(gone map[types.UID]*v1.Pod) ledger.View {
-	released := slices.DeleteFunc(s.holders.Released(gone), func(use ledger.Use) bool { return s.own[use.Claim.UID] })
+	var released []ledger.Use
+	for _, pod := range gone {
+		for _, use := range s.usesOf(pod) {
+			seen := slices.ContainsFunc(released, func(other ledger.Use) bool { return other.Claim.UID == use.Claim.UID })
+			if of := s.of(use.Claim.UID); !seen && of.standing == below &&
+				!slices.ContainsFunc(of.pods, func(pod *v1.Pod) bool { return gone[pod.UID] == nil }) {
+				released = append(released, use)
+			}
+		}
+	}
 	return ledger.WhatIf(s.WithoutEnding, released, nil)
+}
+
+// usesOf returns what the claims of a pod hold.
+func (s *Standing) usesOf(pod *v1.Pod) []ledger.Use {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	uses, found := s.uses[pod.UID]
+	if !found {
+		uses = s.holders.UsesOf(pod)
+		s.uses[pod.UID] = uses
+	}
+	return uses
 }
 
 // Ending returns the claims that are about to be deallocated, as far as anybody has looked at their devices.

@@ -119,7 +119,7 @@ func (w *whatIf) Pool(id inventory.PoolID) *PoolUsage {
 	if change == nil {
 		return w.base.Pool(id)
 	}
-	return w.changed(id, change)
+	return w.changed(id, change, w.base.Pool)
 }
 
 // OfPool implements ByPool.
@@ -128,13 +128,13 @@ func (w *whatIf) OfPool(pool *inventory.NodePool) *PoolUsage {
 	if change == nil {
 		return Of(w.base, pool)
 	}
-	return w.changed(pool.ID, change)
+	return w.changed(pool.ID, change, func(inventory.PoolID) *PoolUsage { return Of(w.base, pool) })
 }
 
 // changed returns what is used of a pool in which something changes.
-func (w *whatIf) changed(id inventory.PoolID, change *poolChange) *PoolUsage {
+func (w *whatIf) changed(id inventory.PoolID, change *poolChange, base func(inventory.PoolID) *PoolUsage) *PoolUsage {
 	change.once.Do(func() {
-		change.usage = w.base.Pool(id)
+		change.usage = base(id)
 		for _, use := range change.gone {
 			change.usage = change.usage.change(id, use.Claim, use.Allocation, nil)
 		}
