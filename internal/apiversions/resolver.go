@@ -6,12 +6,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -259,3 +261,18 @@ func (f feed[T]) Replace(objects []any, _ string) error {
 
 // Resync implements cache.ReflectorStore.
 func (f feed[T]) Resync() error { return nil }
+
+// readInterval is how often WaitUntilRead looks.
+const readInterval = 20 * time.Millisecond
+
+// WaitUntilRead waits until all is known that Resolve needs, which is nothing unless claims are used in v1alpha2. The
+// error is that of the context.
+func (r *Resolver) WaitUntilRead(ctx context.Context) error {
+	err := wait.PollUntilContextCancel(ctx, readInterval, true, func(context.Context) (bool, error) {
+		return r.served.Version(claimResource) != V1alpha2 || len(r.unread()) == 0, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting until %s are read: %w", strings.Join(r.unread(), " and "), err)
+	}
+	return nil
+}

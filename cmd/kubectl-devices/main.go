@@ -1,0 +1,28 @@
+// kubectl devices shows the devices of a cluster: what there is, who holds it, why a pod waits, and what would fit.
+// See docs/kubectl-devices.md.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // all that a kubeconfig may ask for
+
+	"github.com/quartermaster-dra/quartermaster/internal/devicescmd"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	command := devicescmd.New(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
+	status, text := devicescmd.StatusOf(command.ExecuteContext(ctx))
+	if text != "" {
+		fmt.Fprintln(os.Stderr, "error: "+text)
+	}
+	stop()
+	os.Exit(status)
+}

@@ -1,0 +1,215 @@
+package whatif
+
+import (
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"strconv"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// Removal names what is not there in another world, by namespace/name or by name.
+type Removal struct {
+	// Claims are gone with what they hold.
+	Claims []string
+	// Pods are gone, and claims that nobody else uses are released.
+	Pods []string
+	// Nodes are gone with their pods.
+	Nodes []string
+}
+
+// With returns a world with more objects. One of a name that exists takes its place. It costs as much as there is
+// to change, unless there are taint rules: then as much as New.
+func (s *Snapshot) With(more Objects) *Snapshot {
+	if len(more.TaintRules) > 0 {
+		return New(s.objects().and(more), s.world.options)
+	}
+	after := *s
+	after.nodes = s.nodes.with(byKey[v1.Node](more.Nodes))
+	after.templates = s.templates.with(byKey(more.Templates))
+	after.extra = s.world.withSlices(s.extra, more.Slices)
+	after.missing = append(s.missing[:len(s.missing):len(s.missing)], more.Missing...)
+	if len(more.Classes) > 0 {
+		after.classes = s.classes.with(byKey(identified(more.Classes)))
+		solver := *s.solver
+		solver.Classes = (*classes)(&after)
+		after.solver = &solver
+	}
+	after.exchangeClaims(byKey(more.Claims))
+	after.exchangePods(byKey(more.Pods))
+	return &after
+}
+
+// Without returns a world without some objects. It fails for names of which there is nothing.
+func (s *Snapshot) Without(gone Removal) (*Snapshot, error) {
+	after := *s
+	pods := make(map[string]*v1.Pod)
+	for _, key := range gone.Pods {
+		if s.pods.get(key) == nil {
+			return nil, fmt.Errorf("there is no pod %s to do without; name it as namespace/name", key)
+		}
+		pods[key] = nil
+	}
+	nodes := make(map[string]*v1.Node)
+	for _, name := range gone.Nodes {
+		if s.nodes.get(name) == nil {
+			return nil, fmt.Errorf("there is no node %s to do without", name)
+		}
+		nodes[name] = nil
+	}
+	if len(nodes) > 0 {
+		for pod := range s.pods.all() {
+			if _, without := nodes[pod.Spec.NodeName]; without {
+				pods[Key(pod)] = nil
+			}
+		}
+	}
+	claims := make(map[string]*resourceapi.ResourceClaim)
+	for _, key := range gone.Claims {
+		if s.claims.get(key) == nil {
+			return nil, fmt.Errorf("there is no claim %s to do without; name it as namespace/name", key)
+		}
+		claims[key] = nil
+	}
+	after.nodes = s.nodes.with(nodes)
+	after.exchangePods(pods)
+	maps.Copy(claims, after.released(s, pods))
+	after.exchangeClaims(claims)
+	return &after, nil
+}
+
+// released returns the claims that nobody uses any more once some pods are gone: nil for those that go with a
+// pod, the others without their allocation.
+func (s *Snapshot) released(before *Snapshot, gone map[string]*v1.Pod) map[string]*resourceapi.ResourceClaim {
+	claims := make(map[string]*resourceapi.ResourceClaim)
+	for key := range gone {
+		pod := before.pods.get(key)
+		for _, claim := range before.usedBy(pod) {
+			if claim.Status.Allocation == nil || s.inUse(claim) {
+				continue
+			}
+			claims[Key(claim)] = nil
+			if !isOwnedBy(claim, pod) {
+				free := claim.DeepCopy()
+				free.Status = resourceapi.ResourceClaimStatus{}
+				claims[Key(claim)] = free
+			}
+		}
+	}
+	return claims
+}
+
+// inUse reports whether a claim is reserved for anybody who is there. Consumers of which nothing is known count.
+func (s *Snapshot) inUse(claim *resourceapi.ResourceClaim) bool {
+	for _, consumer := range claim.Status.ReservedFor {
+		if s.needs(claim.Namespace, &consumer) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Snapshot) needs(namespace string, consumer *resourceapi.ResourceClaimConsumerReference) bool {
+	switch {
+	case consumer.APIGroup == "" && consumer.Resource == "pods":
+		key := namespace + "/" + consumer.Name
+		if _, changed := s.pods.change[key]; !changed && s.pods.base[key] == nil {
+			return true
+		}
+		pod := s.pods.get(key)
+		return pod != nil && pod.UID == consumer.UID && !hasEnded(pod)
+	case consumer.Resource == "podgroups":
+		for pod := range s.pods.all() {
+			if pod.Namespace == namespace && groupOf(pod) == consumer.Name && !hasEnded(pod) {
+				return true
+			}
+		}
+		return false
+	}
+	return true
+}
+
+func groupOf(pod *v1.Pod) string {
+	if group := pod.Spec.SchedulingGroup; group != nil && group.PodGroupName != nil {
+		return *group.PodGroupName
+	}
+	return ""
+}
+
+// exchangePods puts pods into the place of others. What they take of their nodes changes with it.
+func (s *Snapshot) exchangePods(pods map[string]*v1.Pod) {
+	taken := maps.Clone(s.taken)
+	if taken == nil {
+		taken = make(map[string]room)
+	}
+	for key, pod := range pods {
+		if old := s.pods.get(key); old != nil && isOnNode(old) {
+			taken[old.Spec.NodeName] = taken[old.Spec.NodeName].minus(takenBy(old, nil))
+		}
+		if pod != nil && isOnNode(pod) {
+			taken[pod.Spec.NodeName] = taken[pod.Spec.NodeName].minus(takenBy(pod, nil).negated())
+		}
+	}
+	s.taken = taken
+	s.pods = s.pods.with(pods)
+}
+
+// exchangeClaims puts claims into the place of others. What is used of devices changes with it.
+func (s *Snapshot) exchangeClaims(claims map[string]*resourceapi.ResourceClaim) {
+	var gone, held []ledger.Use
+	for key, claim := range claims {
+		if old := s.claims.get(key); old != nil && old.Status.Allocation != nil {
+			gone = append(gone, useOf(old))
+		}
+		if claim != nil && claim.Status.Allocation != nil {
+			held = append(held, useOf(claim))
+		}
+	}
+	if len(gone)+len(held) > 0 {
+		s.usage = s.usage.with(gone, held)
+	}
+	s.claims = s.claims.with(claims)
+}
+
+// objects returns all that the snapshot is made of.
+func (s *Snapshot) objects() Objects {
+	all := Objects{
+		Nodes: s.Nodes(), Claims: s.Claims(), Classes: s.Classes(), Pods: s.Pods(), TaintRules: s.world.rules, Missing: s.missing,
+	}
+	for template := range s.templates.all() {
+		all.Templates = append(all.Templates, template)
+	}
+	for _, slice := range s.world.slices {
+		if !s.extra.has(poolOf(slice)) {
+			all.Slices = append(all.Slices, slice)
+		}
+	}
+	if s.extra != nil {
+		for _, slices := range s.extra.pools {
+			all.Slices = append(all.Slices, slices...)
+		}
+	}
+	return all
+}
+
+// identified gives classes a UID that have none, because they do not come from a server: what is remembered of
+// requests is told apart by it.
+func identified(all []*resourceapi.DeviceClass) []*resourceapi.DeviceClass {
+	result := make([]*resourceapi.DeviceClass, len(all))
+	for i, class := range all {
+		if class.UID == "" {
+			hash := fnv.New64a()
+			spec, _ := class.Spec.Marshal()
+			hash.Write(spec)
+			class = class.DeepCopy()
+			class.UID = types.UID("spec-" + strconv.FormatUint(hash.Sum64(), 16))
+		}
+		result[i] = class
+	}
+	return result
+}

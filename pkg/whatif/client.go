@@ -1,0 +1,166 @@
+package whatif
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/pager"
+
+	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+)
+
+// Source reads objects from an API server, with the rights that it has.
+type Source struct {
+	client kubernetes.Interface
+	// Namespace is where claims, templates and pods are read if those of all namespaces may not be.
+	Namespace string
+	// Progress, if set, is called after each kind of objects that was read.
+	Progress func(resource string, count int)
+}
+
+// Connect returns a source for the server of a configuration. It works with each version of the claim API that the
+// scheduler works with; goroutines may run until the context ends.
+func Connect(ctx context.Context, config *rest.Config) (*Source, error) {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for the cluster: %w", err)
+	}
+	untyped, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for the cluster: %w", err)
+	}
+	return &Source{client: apiversions.Connect(ctx, client, untyped)}, nil
+}
+
+// FromClient returns a source for a server that has resource.k8s.io/v1.
+func FromClient(client kubernetes.Interface) *Source { return &Source{client: client} }
+
+// Client returns the client that the source reads with. Its ResourceV1() works with whatever version the server has.
+func (s *Source) Client() kubernetes.Interface { return s.client }
+
+// Read reads all objects. What may not be read is in Objects.Missing; the error is that of the context.
+func (s *Source) Read(ctx context.Context) (Objects, error) {
+	var o Objects
+	core, api := s.client.CoreV1(), s.client.ResourceV1()
+	read(ctx, s, &o, "nodes", &o.Nodes, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		return core.Nodes().List(ctx, options)
+	})
+	read(ctx, s, &o, "resourceslices.resource.k8s.io", &o.Slices, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		return api.ResourceSlices().List(ctx, options)
+	})
+	read(ctx, s, &o, "deviceclasses.resource.k8s.io", &o.Classes, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		return api.DeviceClasses().List(ctx, options)
+	})
+	read(ctx, s, &o, "devicetaintrules.resource.k8s.io", &o.TaintRules, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		return api.DeviceTaintRules().List(ctx, options)
+	})
+	readNamespaced(ctx, s, &o, "resourceclaims.resource.k8s.io", &o.Claims, func(ctx context.Context, namespace string, options metav1.ListOptions) (runtime.Object, error) {
+		return api.ResourceClaims(namespace).List(ctx, options)
+	})
+	readNamespaced(ctx, s, &o, "resourceclaimtemplates.resource.k8s.io", &o.Templates, func(ctx context.Context, namespace string, options metav1.ListOptions) (runtime.Object, error) {
+		return api.ResourceClaimTemplates(namespace).List(ctx, options)
+	})
+	readNamespaced(ctx, s, &o, "pods", &o.Pods, func(ctx context.Context, namespace string, options metav1.ListOptions) (runtime.Object, error) {
+		return core.Pods(namespace).List(ctx, options)
+	})
+	if ctx.Err() != nil {
+		return Objects{}, fmt.Errorf("reading the objects of the cluster: %w", context.Cause(ctx))
+	}
+	s.resolve(ctx, &o)
+	return o, nil
+}
+
+// resolvePatience is how long to wait for what claims of v1alpha2 refer to.
+const resolvePatience = 10 * time.Second
+
+// resolve replaces claims that do not say what they ask for (v1alpha2) by those that do.
+func (s *Source) resolve(ctx context.Context, o *Objects) {
+	resolver := apiversions.ResolverOf(s.client)
+	if resolver == nil {
+		return
+	}
+	patience, cancel := context.WithTimeout(ctx, resolvePatience)
+	defer cancel()
+	if err := resolver.WaitUntilRead(patience); err != nil {
+		o.Missing = append(o.Missing, Missing{Resource: "parameters of claims", Why: err.Error()})
+	}
+	o.Claims = slices.Clone(o.Claims)
+	for i, claim := range o.Claims {
+		resolved, err := resolver.Resolve(claim)
+		if err != nil {
+			o.Missing = append(o.Missing, Missing{Resource: "what claim " + Key(claim) + " asks for", Why: err.Error()})
+			continue
+		}
+		o.Claims[i] = resolved
+	}
+}
+
+type list func(context.Context, metav1.ListOptions) (runtime.Object, error)
+
+// read reads the objects of one kind into a list.
+func read[T any](ctx context.Context, s *Source, o *Objects, resource string, into *[]*T, list list) {
+	if err := readPages(ctx, into, list); err != nil {
+		o.Missing = append(o.Missing, missing(resource, "", err))
+		return
+	}
+	if s.Progress != nil {
+		s.Progress(resource, len(*into))
+	}
+}
+
+// readNamespaced is read for what is in namespaces: of all of them, or else of that of the source.
+func readNamespaced[T any](ctx context.Context, s *Source, o *Objects, resource string, into *[]*T, list func(context.Context, string, metav1.ListOptions) (runtime.Object, error)) {
+	in := func(namespace string) error {
+		return readPages(ctx, into, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return list(ctx, namespace, options)
+		})
+	}
+	err := in(metav1.NamespaceAll)
+	if err != nil {
+		o.Missing = append(o.Missing, missing(resource, s.Namespace, err))
+		if !apierrors.IsForbidden(err) || s.Namespace == "" || in(s.Namespace) != nil {
+			*into = nil
+			return
+		}
+	}
+	if s.Progress != nil {
+		s.Progress(resource, len(*into))
+	}
+}
+
+func missing(resource, namespace string, err error) Missing {
+	why := err.Error()
+	if apierrors.IsForbidden(err) {
+		why = fmt.Sprintf("the right to list %s in all namespaces is missing", resource)
+		if namespace != "" {
+			why += fmt.Sprintf("; only those of namespace %s are known", namespace)
+		}
+	}
+	return Missing{Resource: resource, Why: why}
+}
+
+func readPages[T any](ctx context.Context, into *[]*T, list list) error {
+	*into = nil
+	return pager.New(pager.ListPageFunc(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		return list(ctx, options)
+	})).EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
+		one, is := object.(any).(*T)
+		if !is {
+			return fmt.Errorf("the server returned %T in a list of %T", object, *into)
+		}
+		if pod, is := object.(*v1.Pod); is {
+			pod.ManagedFields = nil
+		}
+		*into = append(*into, one)
+		return nil
+	})
+}

@@ -1,0 +1,45 @@
+package whatif
+
+import (
+	"hash/fnv"
+	"strconv"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/dynamic-resource-allocation/cel"
+	"k8s.io/dynamic-resource-allocation/structured"
+
+	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/recall"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
+)
+
+const (
+	// compiledExpressions is how many compiled expressions upstream's cache keeps. Programs keep the rest.
+	compiledExpressions = 10
+	// rememberedBytes bounds what is remembered of expressions.
+	rememberedBytes = 64 << 20
+)
+
+// newEvaluator returns an evaluator with a memory of its own: what a snapshot finds out ends with it.
+func newEvaluator(features structured.Features, languages []selector.Language) *selector.Evaluator {
+	evaluator := selector.NewEvaluator(cel.NewCache(compiledExpressions, cel.Features{
+		EnableConsumableCapacity: features.ConsumableCapacity, EnableListTypeAttributes: features.ListTypeAttributes,
+	}), append(languages[:len(languages):len(languages)], apiversions.NewLanguage(compiledExpressions))...)
+	evaluator.RememberIn(recall.New(rememberedBytes))
+	evaluator.RememberPrograms(new(selector.Programs))
+	evaluator.RememberLooks(selector.NewLooks(selector.DefaultLooks))
+	return evaluator
+}
+
+// shareIDs makes IDs for shares (KEP-5075). They look like UUIDs, and are for plans that nobody writes: all
+// that matters is that no two are the same.
+func shareIDs(seed uint64) func() types.UID {
+	var count atomic.Uint64
+	return func() types.UID {
+		hash := fnv.New64a()
+		hash.Write([]byte(strconv.FormatUint(seed, 16) + "/" + strconv.FormatUint(count.Add(1), 16)))
+		digits := strconv.FormatUint(hash.Sum64()|1<<63, 16)
+		return types.UID("00000000-0000-4000-" + digits[:4] + "-" + digits[4:])
+	}
+}

@@ -1,0 +1,191 @@
+package whatif
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+)
+
+// Explanation says for all nodes what keeps a pod from them.
+type Explanation struct {
+	// Pod is namespace/name.
+	Pod string `json:"pod"`
+	// Problem is why no node at all will do, "" if it depends on the node.
+	Problem string `json:"problem,omitempty"`
+	// Fits are the nodes that would do.
+	Fits []string `json:"fits,omitempty"`
+	// Groups are the other nodes by what is in the way, most nodes first.
+	Groups []Group `json:"groups,omitempty"`
+	// Nearest are the nodes that lack the least, see Near.
+	Nearest []Near `json:"nearest,omitempty"`
+	// Missing are kinds of objects that could not be read.
+	Missing []Missing `json:"missing,omitempty"`
+	// Unchecked is what the pod asks for that was not looked at.
+	Unchecked []string `json:"unchecked,omitempty"`
+}
+
+// Kind is what a node lacks.
+type Kind string
+
+const (
+	// Devices are what the node lacks.
+	Devices Kind = "Devices"
+	// Resources are what the node lacks: CPU, memory and so on.
+	Resources Kind = "Resources"
+	// Unwanted nodes do not want the pod, or the pod not them.
+	Unwanted Kind = "Unwanted"
+	// Undecided nodes are those on which the search gave up.
+	Undecided Kind = "Undecided"
+)
+
+// Group is some nodes with the same in the way.
+type Group struct {
+	Kind   Kind     `json:"kind"`
+	Reason string   `json:"reason"`
+	Nodes  []string `json:"nodes"`
+	// Example explains the devices of the first node in full, nil if they are not what is in the way.
+	Example *allocator.Explanation `json:"example,omitempty"`
+}
+
+// nearestAtMost is how many of the nearest nodes are named, and explainedAtMost of how many nodes it is found out
+// how near they are: explaining in full costs more than searching.
+const (
+	nearestAtMost   = 3
+	explainedAtMost = 500
+)
+
+// Explain says what keeps a pod from nodes. It looks at each node, and the error is that of the context.
+func (s *Snapshot) Explain(ctx context.Context, pod *v1.Pod) (*Explanation, error) {
+	pod = inNamespace(pod)
+	q := s.ask(pod)
+	e := &Explanation{Pod: Key(pod), Missing: s.missing, Unchecked: unchecked(pod)}
+	if q.problem != nil {
+		e.Problem = q.problem.Error()
+		return e, nil
+	}
+	byReason := make(map[string]int)
+	explained := 0
+	for i, node := range s.candidates() {
+		found, err := s.explainNode(ctx, q, i, node)
+		switch {
+		case err != nil:
+			return nil, err
+		case found == nil:
+			e.Fits = append(e.Fits, node.Name)
+			continue
+		}
+		at, known := byReason[found.reason]
+		if !known {
+			at = len(e.Groups)
+			byReason[found.reason] = at
+			e.Groups = append(e.Groups, Group{Kind: found.kind, Reason: found.reason})
+		}
+		group := &e.Groups[at]
+		group.Nodes = append(group.Nodes, node.Name)
+		if found.outcome == nil {
+			continue
+		}
+		if explained++; explained <= explainedAtMost || group.Example == nil {
+			full := found.outcome.Explain()
+			if group.Example == nil {
+				group.Example = full
+			}
+			e.Nearest = addNear(e.Nearest, full)
+		}
+		found.outcome.Release()
+	}
+	slices.Sort(e.Fits)
+	for i := range e.Groups {
+		slices.Sort(e.Groups[i].Nodes)
+	}
+	slices.SortStableFunc(e.Groups, func(a, b Group) int {
+		return cmp.Or(cmp.Compare(len(b.Nodes), len(a.Nodes)), cmp.Compare(a.Reason, b.Reason))
+	})
+	return e, nil
+}
+
+// ExplainNode says in full what keeps a pod from the devices of one node. It is nil if nothing does, or if it is
+// something else than devices: reason says what.
+func (s *Snapshot) ExplainNode(ctx context.Context, pod *v1.Pod, node *v1.Node) (full *allocator.Explanation, reason string, err error) {
+	q := s.ask(inNamespace(pod))
+	if q.problem != nil {
+		return nil, q.problem.Error(), nil
+	}
+	i, known := s.world.index[node.Name]
+	if !known {
+		i = -1
+	}
+	found, err := s.explainNode(ctx, q, i, node)
+	if found == nil || err != nil {
+		return nil, "", err
+	}
+	if found.outcome != nil {
+		full = found.outcome.Explain()
+		found.outcome.Release()
+	}
+	return full, found.reason, nil
+}
+
+// obstacle is what keeps a pod from a node.
+type obstacle struct {
+	kind   Kind
+	reason string
+	// outcome is that of the search for devices, nil if there was none.
+	outcome *allocator.Outcome
+}
+
+// explainNode returns what keeps the pod from a node, nil if nothing does.
+func (s *Snapshot) explainNode(ctx context.Context, q *question, i int, node *v1.Node) (*obstacle, error) {
+	if text := s.unwanted(q, node); text != "" {
+		return &obstacle{kind: Unwanted, reason: text}, nil
+	}
+	found, err := s.lackingDevices(ctx, q, node)
+	if found != nil || err != nil {
+		return found, err
+	}
+	if resource := s.freeOn(i, node).lacking(q.asked); resource != "" {
+		return &obstacle{kind: Resources, reason: fmt.Sprintf("too little %s is left", resource)}, nil
+	}
+	return nil, nil
+}
+
+func (s *Snapshot) lackingDevices(ctx context.Context, q *question, node *v1.Node) (*obstacle, error) {
+	task, err := q.taskOn(node)
+	if err != nil {
+		return &obstacle{kind: Devices, reason: err.Error()}, nil
+	}
+	if task == nil {
+		return nil, nil
+	}
+	site, _ := s.site(node)
+	outcome, err := task.Check(ctx, site)
+	switch {
+	case err != nil && (ctx.Err() != nil || errors.Is(err, allocator.ErrInterrupted)):
+		return nil, fmt.Errorf("looking for devices of node %s: %w", node.Name, err)
+	case err != nil:
+		return &obstacle{kind: Devices, reason: withoutDevice(err)}, nil
+	case outcome.Fits():
+		return nil, nil
+	case outcome.GaveUp:
+		return &obstacle{kind: Undecided, reason: outcome.Reason(), outcome: outcome}, nil
+	}
+	return &obstacle{kind: Devices, reason: outcome.Reason(), outcome: outcome}, nil
+}
+
+// withoutDevice is the text of an error that is the same for nodes whose devices have the same problem.
+func withoutDevice(err error) string {
+	var onDevice interface {
+		error
+		WithoutDevice() string
+	}
+	if errors.As(err, &onDevice) {
+		return onDevice.WithoutDevice()
+	}
+	return err.Error()
+}

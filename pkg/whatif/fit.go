@@ -1,0 +1,251 @@
+package whatif
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// Verdict is what came out of a question.
+type Verdict string
+
+const (
+	// Fits means that there is a plan for all pods.
+	Fits Verdict = "Fits"
+	// DoesNotFit means that there is none for one of them, one after the other as a scheduler goes.
+	DoesNotFit Verdict = "DoesNotFit"
+	// CannotTell means that there may be one: a search ran out of its budget, or objects are missing.
+	CannotTell Verdict = "CannotTell"
+)
+
+// Answer is what came out of Fit.
+type Answer struct {
+	Verdict Verdict
+	// Plans are those of the pods that have a place, in the order of the pods. Pods after the first one without a
+	// place were not tried.
+	Plans []Plan
+	// Unplaced is the first pod that has no place, nil if all have one. After.Explain says why.
+	Unplaced *v1.Pod
+	// Doubts say why it cannot be told, or what may be wrong with a "no".
+	Doubts []string
+	// Unchecked is what some of the pods ask for that was not looked at, such as ports and volumes.
+	Unchecked []string
+	// After is the world with the plans carried out.
+	After *Snapshot
+}
+
+// Plan is where a pod would go and what it would get.
+type Plan struct {
+	Pod  *v1.Pod
+	Node string
+	// Claims are those of the pod that would be allocated for it, with their allocation in status.
+	Claims []*resourceapi.ResourceClaim
+}
+
+// Fit asks whether there is room for pods, in their order: each has to live with what those before it got. A pod
+// that the snapshot has on a node counts there already; ask without it. The error is that of the context.
+func (s *Snapshot) Fit(ctx context.Context, pods ...*v1.Pod) (*Answer, error) {
+	answer := &Answer{Verdict: Fits, After: s}
+	for _, pod := range pods {
+		pod = inNamespace(pod)
+		answer.Unchecked = appendMissing(answer.Unchecked, unchecked(pod))
+		plan, after, doubts, err := answer.After.place(ctx, pod)
+		if err != nil {
+			return nil, err
+		}
+		if plan == nil {
+			answer.Unplaced, answer.Doubts, answer.Verdict = pod, doubts, DoesNotFit
+			if len(doubts) > 0 {
+				answer.Verdict = CannotTell
+			}
+			break
+		}
+		answer.Plans, answer.After = append(answer.Plans, *plan), after
+	}
+	for _, missing := range s.missing {
+		answer.Verdict = CannotTell
+		answer.Doubts = append(answer.Doubts, fmt.Sprintf("%s could not be read: %s", missing.Resource, missing.Why))
+	}
+	return answer, nil
+}
+
+func inNamespace(pod *v1.Pod) *v1.Pod {
+	if pod.Namespace != "" {
+		return pod
+	}
+	pod = pod.DeepCopy()
+	pod.Namespace = v1.NamespaceDefault
+	return pod
+}
+
+// place finds a node for a pod. Without a plan, the doubts say why there may be one after all.
+func (s *Snapshot) place(ctx context.Context, pod *v1.Pod) (*Plan, *Snapshot, []string, error) {
+	q := s.ask(pod)
+	if q.problem != nil {
+		return nil, nil, nil, nil
+	}
+	best := choice{}
+	undecided := 0
+	for i, node := range s.candidates() {
+		if !s.mayRun(q, i, node) {
+			continue
+		}
+		v, err := s.devices(ctx, q, i, node)
+		if err != nil {
+			return nil, nil, nil, fmt.Errorf("looking for devices for pod %s: %w", Key(pod), err)
+		}
+		if v == gaveUp {
+			undecided++
+		}
+		if v != suffices {
+			continue
+		}
+		if done, err := s.consider(ctx, q, i, node, &best); err != nil {
+			return nil, nil, nil, err
+		} else if done {
+			break
+		}
+	}
+	if best.node == nil {
+		return nil, nil, doubts(undecided), nil
+	}
+	plan, after, err := s.carryOut(ctx, q, best)
+	return plan, after, nil, err
+}
+
+func doubts(undecided int) []string {
+	if undecided == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("the search for devices gave up on %d nodes; a larger step budget may find some", undecided)}
+}
+
+// mayRun is whether a node may do for the pod, without looking at devices in use. What is known already is asked
+// first, because it costs nothing.
+func (s *Snapshot) mayRun(q *question, i int, node *v1.Node) bool {
+	if s.freeOn(i, node).lacking(q.asked) != "" {
+		return false
+	}
+	if i >= 0 && q.task != nil && s.world.places[i].node == node && s.extra == nil && len(s.usage.changed) == 0 {
+		if v := q.known(s, q.task).at(i); v == lacks {
+			return false
+		}
+	}
+	return s.unwanted(q, node) == ""
+}
+
+// choice is a node for a pod, and what the devices there are worth.
+type choice struct {
+	node    *v1.Node
+	place   int
+	outcome *allocator.Outcome
+	value   allocator.Value
+}
+
+// consider compares a node that has devices with the best one so far, and reports whether no other one need be
+// looked at.
+func (s *Snapshot) consider(ctx context.Context, q *question, i int, node *v1.Node, best *choice) (done bool, err error) {
+	objective := s.world.options.Objective
+	task, _ := q.taskOn(node)
+	if objective == nil || task == nil {
+		*best = choice{node: node, place: i}
+		return true, nil
+	}
+	rated, err := task.Rate(ctx, s.valued(q, i, node))
+	switch {
+	case err != nil && (ctx.Err() != nil || errors.Is(err, allocator.ErrInterrupted)):
+		return false, err
+	case err != nil || !rated.Fits():
+		return false, nil // Check said otherwise: the budget did not suffice for comparing.
+	}
+	if best.node == nil || rated.Value.Compare(best.value) < 0 {
+		*best = choice{node: node, place: i, value: rated.Value}
+	}
+	return false, nil
+}
+
+// valued is site for those who compare plans.
+func (s *Snapshot) valued(q *question, i int, node *v1.Node) allocator.Site {
+	site, _ := s.site(node)
+	if site.Objective = s.world.options.Objective; site.Objective != nil {
+		free := s.freeOn(i, node)
+		site.Free = allocator.Resources{MilliCPU: free.milliCPU, Memory: free.memory >> 20}
+		site.Asked = allocator.Resources{MilliCPU: q.asked.milliCPU, Memory: q.asked.memory >> 20}
+	}
+	return site
+}
+
+// carryOut returns the plan for a pod on a node, and the world in which it was carried out.
+func (s *Snapshot) carryOut(ctx context.Context, q *question, chosen choice) (*Plan, *Snapshot, error) {
+	task, claims := q.tasks(chosen.node)
+	pod := q.pod.DeepCopy()
+	pod.Spec.NodeName = chosen.node.Name
+	if pod.UID == "" {
+		pod.UID = types.UID("planned/" + Key(pod))
+	}
+	plan := &Plan{Pod: pod, Node: chosen.node.Name}
+	var results []resourceapi.AllocationResult
+	if task != nil {
+		outcome, err := task.Solve(ctx, s.valued(q, chosen.place, chosen.node))
+		if err != nil {
+			return nil, nil, fmt.Errorf("allocating devices of node %s for pod %s: %w", chosen.node.Name, Key(pod), err)
+		}
+		if !outcome.Fits() {
+			return nil, nil, fmt.Errorf("allocating devices of node %s for pod %s: the search found some when it was asked whether there are any, and not when it was asked which", chosen.node.Name, Key(pod))
+		}
+		results = outcome.Results
+	}
+	after := *s
+	change := make(map[string]*resourceapi.ResourceClaim)
+	for i, claim := range claims {
+		planned := claim.DeepCopy()
+		planned.Status.Allocation = &results[i]
+		plan.Claims = append(plan.Claims, planned)
+		change[Key(planned)] = planned
+	}
+	for i := range q.allocated {
+		claim := q.allocated[i].claim
+		if claim = claim.DeepCopy(); change[Key(claim)] == nil {
+			change[Key(claim)] = claim
+		}
+	}
+	for _, claim := range change {
+		reserve(claim, pod)
+	}
+	after.exchangeClaims(change)
+	after.exchangePods(map[string]*v1.Pod{Key(pod): pod})
+	return plan, &after, nil
+}
+
+// tasks returns what has to be allocated on a node, and for which claims.
+func (q *question) tasks(node *v1.Node) (*allocator.Task, []*resourceapi.ResourceClaim) {
+	if q.extended == nil {
+		return q.task, q.open
+	}
+	variant, err := q.extended.VariantOn(node.Name, q.offeredBy(node))
+	if err != nil {
+		return nil, nil
+	}
+	return variant.Task, variant.Claims
+}
+
+func reserve(claim *resourceapi.ResourceClaim, pod *v1.Pod) {
+	for _, consumer := range claim.Status.ReservedFor {
+		if consumer.UID == pod.UID {
+			return
+		}
+	}
+	claim.Status.ReservedFor = append(claim.Status.ReservedFor, resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: pod.Name, UID: pod.UID})
+}
+
+// useOf is what a claim holds.
+func useOf(claim *resourceapi.ResourceClaim) ledger.Use {
+	return ledger.Use{Claim: ledger.RefTo(claim), Allocation: claim.Status.Allocation, ReservedFor: claim.Status.ReservedFor}
+}

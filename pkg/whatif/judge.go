@@ -1,0 +1,173 @@
+package whatif
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	v1 "k8s.io/api/core/v1"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/klog/v2"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+)
+
+// candidates yields the nodes in the order in which they are tried, with their place in the world; those that the
+// world does not have come last and have place -1.
+func (s *Snapshot) candidates() iter.Seq2[int, *v1.Node] {
+	return func(yield func(int, *v1.Node) bool) {
+		for i := range s.world.places {
+			node := s.world.places[i].node
+			if len(s.nodes.change) > 0 {
+				if changed, is := s.nodes.change[node.Name]; is {
+					node = changed
+				}
+			}
+			if node != nil && !yield(i, node) {
+				return
+			}
+		}
+		if len(s.nodes.change) == 0 {
+			return
+		}
+		for node := range s.nodes.all() {
+			if _, known := s.world.index[node.Name]; !known && !yield(-1, node) {
+				return
+			}
+		}
+	}
+}
+
+// freeOn returns what is left of a node besides devices.
+func (s *Snapshot) freeOn(i int, node *v1.Node) room {
+	free := room{}
+	switch {
+	case i < 0:
+		free = roomOf(node.Status.Allocatable)
+	case s.world.places[i].node == node:
+		free = s.world.places[i].free
+	default: // Another node of the same name: the same pods are on it.
+		taken := roomOf(s.world.places[i].node.Status.Allocatable).minus(s.world.places[i].free)
+		free = roomOf(node.Status.Allocatable).minus(taken)
+	}
+	if taken, changed := s.taken[node.Name]; changed {
+		free = free.minus(taken)
+	}
+	return free
+}
+
+// besidesDevices returns why a node will not do whatever devices it has, "" if it may.
+func (s *Snapshot) besidesDevices(q *question, i int, node *v1.Node) string {
+	if resource := s.freeOn(i, node).lacking(q.asked); resource != "" {
+		return fmt.Sprintf("too little %s is left", resource)
+	}
+	return s.unwanted(q, node)
+}
+
+// unwanted returns why a node does not want the pod, or the pod not the node.
+func (s *Snapshot) unwanted(q *question, node *v1.Node) string {
+	tolerations := q.pod.Spec.Tolerations
+	if node.Spec.Unschedulable && !corev1helpers.TolerationsTolerateTaint(klog.Background(), tolerations, &unschedulableTaint, false) {
+		return "the node is cordoned (spec.unschedulable)"
+	}
+	if len(node.Spec.Taints) > 0 {
+		taint, untolerated := corev1helpers.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, tolerations, func(t *v1.Taint) bool {
+			return t.Effect == v1.TaintEffectNoSchedule || t.Effect == v1.TaintEffectNoExecute
+		}, false)
+		if untolerated {
+			return fmt.Sprintf("the node has taint %s, which the pod does not tolerate", taint.ToString())
+		}
+	}
+	if matches, err := q.affinity.Match(node); err != nil || !matches {
+		return "the node does not match the pod's node selector or affinity"
+	}
+	for i := range q.allocated {
+		if nodes := q.allocated[i].nodes; nodes != nil && !nodes.Match(node) {
+			return fmt.Sprintf("claim %s is allocated with devices that the node does not reach", q.allocated[i].claim.Name)
+		}
+	}
+	return ""
+}
+
+var unschedulableTaint = v1.Taint{Key: v1.TaintNodeUnschedulable, Effect: v1.TaintEffectNoSchedule}
+
+// taskOn returns what has to be allocated if the pod gets the node; nil if that is nothing.
+func (q *question) taskOn(node *v1.Node) (*allocator.Task, error) {
+	if q.extended == nil {
+		return q.task, nil
+	}
+	variant, err := q.extended.VariantOn(node.Name, q.offeredBy(node))
+	if err != nil {
+		return nil, err
+	}
+	return variant.Task, nil
+}
+
+// site is a node as the allocator sees it.
+func (s *Snapshot) site(node *v1.Node) (site allocator.Site, asBefore bool) {
+	pools, asBefore := s.poolsOn(node)
+	return allocator.Site{Node: node, Pools: pools, Usage: &s.usage}, asBefore
+}
+
+// devices judges the devices of a node. The error is that of the context.
+func (s *Snapshot) devices(ctx context.Context, q *question, i int, node *v1.Node) (verdict, error) {
+	task, err := q.taskOn(node)
+	if err != nil {
+		return lacks, nil
+	}
+	if task == nil {
+		return suffices, nil
+	}
+	site, asBefore := s.site(node)
+	if !asBefore || i < 0 {
+		return check(ctx, task, site)
+	}
+	known := q.known(s, task)
+	if v := known.at(i); v != unknown {
+		return v, nil
+	}
+	v, err := check(ctx, task, site)
+	if err == nil {
+		known.put(i, v)
+	}
+	return v, err
+}
+
+// known returns what is known of a task in the world.
+func (q *question) known(s *Snapshot, task *allocator.Task) findings {
+	known := q.keys[task]
+	if known == nil {
+		known = s.world.memory.of(string(task.AppendKey(nil)), len(s.world.places))
+		q.keys[task] = known
+	}
+	return known
+}
+
+func check(ctx context.Context, task *allocator.Task, site allocator.Site) (verdict, error) {
+	outcome, err := task.Check(ctx, site)
+	switch {
+	case err == nil && outcome.Fits():
+		return suffices, nil
+	case err == nil && outcome.GaveUp:
+		outcome.Release()
+		return gaveUp, nil
+	case err == nil:
+		outcome.Release()
+		return lacks, nil
+	case ctx.Err() != nil || errors.Is(err, allocator.ErrInterrupted):
+		return unknown, err
+	}
+	return lacks, nil // The error is that node's, see noDevices.
+}
+
+// offeredBy is what a node offers by device plugin of the resources for which devices stand.
+func (q *question) offeredBy(node *v1.Node) map[v1.ResourceName]int64 {
+	offered := make(map[v1.ResourceName]int64)
+	for _, resource := range q.backed {
+		if quantity, has := node.Status.Allocatable[resource.Name]; has {
+			offered[resource.Name] = quantity.Value()
+		}
+	}
+	return offered
+}

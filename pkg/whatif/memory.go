@@ -1,0 +1,51 @@
+package whatif
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/utils/lru"
+)
+
+// verdict is what is known about the devices of a node for a task.
+type verdict uint32
+
+const (
+	unknown verdict = iota
+	suffices
+	lacks
+	// gaveUp is the verdict of a search that ran out of its budget.
+	gaveUp
+)
+
+// rememberedTasks is how many different questions are remembered. Each takes four bytes for each node.
+const rememberedTasks = 256
+
+// memory has what was found out about the nodes of a world, for tasks by their key. The zero value is empty.
+type memory struct {
+	once  sync.Once
+	tasks *lru.Cache
+	mutex sync.Mutex
+}
+
+// findings are the verdicts about one task, by place of the node.
+type findings []atomic.Uint32
+
+// of returns the findings about a task for so many nodes.
+func (m *memory) of(key string, nodes int) findings {
+	m.once.Do(func() { m.tasks = lru.New(rememberedTasks) })
+	if known, found := m.tasks.Get(key); found {
+		return known.(findings)
+	}
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	if known, found := m.tasks.Get(key); found {
+		return known.(findings)
+	}
+	f := make(findings, nodes)
+	m.tasks.Add(key, f)
+	return f
+}
+
+func (f findings) at(i int) verdict     { return verdict(f[i].Load()) }
+func (f findings) put(i int, v verdict) { f[i].Store(uint32(v)) }

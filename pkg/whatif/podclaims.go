@@ -1,0 +1,149 @@
+package whatif
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+
+	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+)
+
+// question is a pod for which there is to be a node, with all that no node matters for.
+type question struct {
+	pod      *v1.Pod
+	affinity nodeaffinity.RequiredNodeAffinity
+
+	// allocated are the claims with an allocation, and open those without.
+	allocated []allocatedClaim
+	open      []*resourceapi.ResourceClaim
+	task      *allocator.Task
+	// extended is set if the pod asks for devices by extended resources: then the task depends on the node.
+	extended *extendedresource.Demand
+	backed   []extendedresource.Resource
+	asked    room
+	// problem is why no node will do, nil if some may.
+	problem error
+	keys    map[*allocator.Task]findings
+}
+
+// allocatedClaim is a claim that ties a pod to nodes.
+type allocatedClaim struct {
+	claim *resourceapi.ResourceClaim
+	nodes *nodeaffinity.NodeSelector // nil for all
+}
+
+// ask finds out what a pod needs.
+func (s *Snapshot) ask(pod *v1.Pod) *question {
+	q := &question{pod: pod, affinity: nodeaffinity.GetRequiredNodeAffinity(pod), keys: make(map[*allocator.Task]findings)}
+	resources := extendedresource.Of(pod, (*classes)(s))
+	backedBy := make(map[v1.ResourceName]bool)
+	for _, resource := range extendedresource.Backed(resources) {
+		q.backed = append(q.backed, resource)
+		backedBy[resource.Name] = true
+	}
+	q.asked = takenBy(pod, backedBy)
+	for i := range pod.Spec.ResourceClaims {
+		if q.problem = s.addClaim(q, &pod.Spec.ResourceClaims[i]); q.problem != nil {
+			return q
+		}
+	}
+	if len(q.backed) > 0 {
+		q.extended = extendedresource.NewDemand(pod, resources, nil)
+		q.extended.Prepare(q.open, s.solver.Prepare, func() bool { return true })
+		return q
+	}
+	if len(q.open) > 0 {
+		q.task = s.solver.Prepare(q.open)
+		q.problem = q.task.Err()
+	}
+	return q
+}
+
+// addClaim adds a claim of the pod.
+func (s *Snapshot) addClaim(q *question, reference *v1.PodResourceClaim) error {
+	claim, err := s.claimFor(q.pod, reference)
+	switch {
+	case err != nil || claim == nil:
+		return err
+	case claim.DeletionTimestamp != nil:
+		return fmt.Errorf("claim %s is being deleted; the pod has to wait until it is gone", claim.Name)
+	case claim.Status.Allocation == nil:
+		q.open = append(q.open, claim)
+		return nil
+	}
+	if !resourceclaim.IsReservedForPod(q.pod, claim, true) && len(claim.Status.ReservedFor) >= resourceapi.ResourceClaimReservedForMaxSize {
+		return fmt.Errorf("claim %s is reserved for %d consumers, and there cannot be more", claim.Name, len(claim.Status.ReservedFor))
+	}
+	a := allocatedClaim{claim: claim}
+	if selector := claim.Status.Allocation.NodeSelector; selector != nil {
+		if a.nodes, err = nodeaffinity.NewNodeSelector(selector); err != nil {
+			return fmt.Errorf("claim %s is allocated for nodes that nobody can tell: %w", claim.Name, err)
+		}
+	}
+	q.allocated = append(q.allocated, a)
+	return nil
+}
+
+// claimFor returns the claim of a pod: the one that exists, or the one that would be made from a template. It is
+// nil if the pod needs none.
+func (s *Snapshot) claimFor(pod *v1.Pod, reference *v1.PodResourceClaim) (*resourceapi.ResourceClaim, error) {
+	if name, _, err := resourceclaim.Name(pod, reference); err == nil {
+		if name == nil {
+			return nil, nil
+		}
+		if claim := s.claims.get(pod.Namespace + "/" + *name); claim != nil {
+			return claim, nil
+		}
+		if reference.ResourceClaimTemplateName == nil {
+			return nil, fmt.Errorf("claim %s does not exist in namespace %s; create it first", *name, pod.Namespace)
+		}
+	}
+	if reference.ResourceClaimTemplateName == nil {
+		return nil, fmt.Errorf("%s of pod %s names neither a claim nor a template", reference.Name, pod.Name)
+	}
+	template := s.templates.get(pod.Namespace + "/" + *reference.ResourceClaimTemplateName)
+	if template == nil {
+		return nil, fmt.Errorf("claim template %s does not exist in namespace %s; create it first", *reference.ResourceClaimTemplateName, pod.Namespace)
+	}
+	name := pod.Name + "-" + reference.Name
+	claim := &resourceapi.ResourceClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: pod.Namespace, Name: name, UID: types.UID("planned/" + pod.Namespace + "/" + name),
+			Labels: template.Spec.Labels, Annotations: template.Spec.Annotations,
+		},
+		Spec: template.Spec.Spec,
+	}
+	if pod.UID != "" {
+		claim.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(pod, v1.SchemeGroupVersion.WithKind("Pod"))}
+	}
+	return claim, nil
+}
+
+// usedBy returns the claims of a pod that exist.
+func (s *Snapshot) usedBy(pod *v1.Pod) []*resourceapi.ResourceClaim {
+	var used []*resourceapi.ResourceClaim
+	for i := range pod.Spec.ResourceClaims {
+		name, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i])
+		if err != nil || name == nil {
+			continue
+		}
+		if claim := s.claims.get(pod.Namespace + "/" + *name); claim != nil {
+			used = append(used, claim)
+		}
+	}
+	if status := pod.Status.ExtendedResourceClaimStatus; status != nil {
+		if claim := s.claims.get(pod.Namespace + "/" + status.ResourceClaimName); claim != nil {
+			used = append(used, claim)
+		}
+	}
+	return used
+}
+
+// ClaimsOf returns the claims of a pod that exist, that for extended resources included.
+func (s *Snapshot) ClaimsOf(pod *v1.Pod) []*resourceapi.ResourceClaim { return s.usedBy(pod) }

@@ -1,0 +1,80 @@
+package whatif
+
+import (
+	"maps"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/resource"
+)
+
+// room is what a node has for pods, or what pods take of it, besides devices.
+type room struct {
+	milliCPU, memory, pods int64
+	// others are hugepages, ephemeral storage and extended resources.
+	others map[v1.ResourceName]int64
+}
+
+func roomOf(list v1.ResourceList) room {
+	r := room{milliCPU: list.Cpu().MilliValue(), memory: list.Memory().Value(), pods: list.Pods().Value()}
+	for name, quantity := range list {
+		switch name {
+		case v1.ResourceCPU, v1.ResourceMemory, v1.ResourcePods:
+		default:
+			if r.others == nil {
+				r.others = make(map[v1.ResourceName]int64)
+			}
+			r.others[name] = quantity.Value()
+		}
+	}
+	return r
+}
+
+// takenBy is what a pod takes, without the resources for which devices stand.
+func takenBy(pod *v1.Pod, backed map[v1.ResourceName]bool) room {
+	requests := resource.PodRequests(pod, resource.PodResourcesOptions{})
+	r := roomOf(requests)
+	for name := range backed {
+		delete(r.others, name)
+	}
+	r.pods = 1
+	return r
+}
+
+// minus is the rest.
+func (r room) minus(taken room) room {
+	r.milliCPU, r.memory, r.pods = r.milliCPU-taken.milliCPU, r.memory-taken.memory, r.pods-taken.pods
+	if len(taken.others) > 0 {
+		others := maps.Clone(r.others)
+		if others == nil {
+			others = make(map[v1.ResourceName]int64, len(taken.others))
+		}
+		for name, amount := range taken.others {
+			others[name] -= amount
+		}
+		r.others = others
+	}
+	return r
+}
+
+// negated is what has to be subtracted to add r.
+func (r room) negated() room { return room{}.minus(r) }
+
+// lacking names the first resource of which there is too little for a pod, "" if it fits in. What a pod
+// does not ask for may be overcommitted, as kube-scheduler's NodeResourcesFit has it.
+func (r room) lacking(asked room) v1.ResourceName {
+	switch {
+	case asked.pods > r.pods:
+		return v1.ResourcePods
+	case asked.milliCPU > 0 && asked.milliCPU > r.milliCPU:
+		return v1.ResourceCPU
+	case asked.memory > 0 && asked.memory > r.memory:
+		return v1.ResourceMemory
+	}
+	first := v1.ResourceName("")
+	for name, amount := range asked.others {
+		if amount > 0 && amount > r.others[name] && (first == "" || name < first) {
+			first = name
+		}
+	}
+	return first
+}

@@ -1,0 +1,181 @@
+package whatif
+
+import (
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/dynamic-resource-allocation/structured"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
+)
+
+// Options say how a Snapshot looks for devices. The zero value is what the scheduler does.
+type Options struct {
+	// Seed decides which of several nodes is taken that are as good. With 0 it is the first one by name.
+	Seed uint64
+	// Objective is what nodes and devices are chosen by; nil means that the first node with the first
+	// devices is taken, which answers faster.
+	Objective *allocator.Objective
+	// Features are those of the API that are on; nil means all that the allocator supports.
+	Features *structured.Features
+	// StepBudget bounds the search on one node, see allocator.Solver.
+	StepBudget int
+	// Resolve finds out what claims ask for that do not say so themselves, see allocator.Solver. Languages
+	// are those of expressions of older servers.
+	Resolve   func(*resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error)
+	Languages []selector.Language
+}
+
+// Snapshot is a world to ask questions about. It is immutable and safe for concurrent use.
+type Snapshot struct {
+	world *world
+
+	nodes     layered[v1.Node]
+	claims    layered[resourceapi.ResourceClaim]
+	templates layered[resourceapi.ResourceClaimTemplate]
+	classes   layered[resourceapi.DeviceClass]
+	pods      layered[v1.Pod]
+	missing   []Missing
+
+	usage usage
+	// extra has the pools with slices that the world does not have, all of their slices; nil if there are none.
+	extra *extra
+	// taken is what more is taken on nodes than in the world.
+	taken  map[string]room
+	solver *allocator.Solver
+}
+
+// New makes a snapshot of objects. It takes as long as the cluster is large; all other questions do not.
+func New(objects Objects, options Options) *Snapshot {
+	features := allocator.Supported
+	if options.Features != nil {
+		features = *options.Features
+	}
+	s := &Snapshot{
+		nodes:     newLayered(byKey(objects.Nodes)),
+		claims:    newLayered(byKey(objects.Claims)),
+		templates: newLayered(byKey(objects.Templates)),
+		classes:   newLayered(byKey(identified(objects.Classes))),
+		pods:      newLayered(byKey(objects.Pods)),
+		missing:   objects.Missing,
+	}
+	s.world = newWorld(objects, options, features, s)
+	s.usage = usage{ledger: s.world.ledger}
+	s.solver = &allocator.Solver{
+		Features: features, Evaluator: newEvaluator(features, options.Languages), StepBudget: options.StepBudget, KeepShared: true, RefuseOfNode: true,
+		Resolve: options.Resolve, NewShareID: shareIDs(options.Seed),
+	}
+	s.solver.Classes = (*classes)(s)
+	return s
+}
+
+// Nodes returns the nodes by name.
+func (s *Snapshot) Nodes() []*v1.Node { return slices.Collect(s.nodes.all()) }
+
+// Node returns a node, nil if there is none.
+func (s *Snapshot) Node(name string) *v1.Node { return s.nodes.get(name) }
+
+// Pods returns the pods by namespace and name.
+func (s *Snapshot) Pods() []*v1.Pod { return slices.Collect(s.pods.all()) }
+
+// Pod returns a pod, nil if there is none.
+func (s *Snapshot) Pod(namespace, name string) *v1.Pod { return s.pods.get(namespace + "/" + name) }
+
+// Claims returns the claims by namespace and name.
+func (s *Snapshot) Claims() []*resourceapi.ResourceClaim { return slices.Collect(s.claims.all()) }
+
+// Claim returns a claim, nil if there is none.
+func (s *Snapshot) Claim(namespace, name string) *resourceapi.ResourceClaim {
+	return s.claims.get(namespace + "/" + name)
+}
+
+// Classes returns the device classes by name.
+func (s *Snapshot) Classes() []*resourceapi.DeviceClass { return slices.Collect(s.classes.all()) }
+
+// Missing are the kinds of objects that could not be read.
+func (s *Snapshot) Missing() []Missing { return s.missing }
+
+// Usage returns what is used of pools.
+func (s *Snapshot) Usage() ledger.View { return &s.usage }
+
+// Evaluator evaluates expressions over the snapshot's pools.
+func (s *Snapshot) Evaluator() *selector.Evaluator { return s.solver.Evaluator }
+
+// Pools returns all pools with all their devices, wherever these are, by driver and name.
+func (s *Snapshot) Pools() []*inventory.NodePool {
+	var all []*inventory.NodePool
+	for _, id := range s.world.poolIDs {
+		if s.extra.has(id) {
+			continue
+		}
+		if pool := s.world.store.Pool(id); pool != nil {
+			all = append(all, pool.Everywhere())
+		}
+	}
+	if s.extra != nil {
+		for id := range s.extra.pools {
+			if pool := s.extra.store.Pool(id); pool != nil {
+				all = append(all, pool.Everywhere())
+			}
+		}
+		slices.SortFunc(all, func(a, b *inventory.NodePool) int { return a.ID.Compare(b.ID) })
+	}
+	return all
+}
+
+// PoolsOn returns the pools that a node sees, in the order in which their devices are tried. Only the
+// devices in Reachable are for the node.
+func (s *Snapshot) PoolsOn(node *v1.Node) []*inventory.NodePool {
+	pools, _ := s.poolsOn(node)
+	return pools
+}
+
+// Pool returns a pool with all its devices, nil if there is none.
+func (s *Snapshot) Pool(id inventory.PoolID) *inventory.NodePool {
+	store := s.world.store
+	if s.extra.has(id) {
+		store = s.extra.store
+	}
+	if pool := store.Pool(id); pool != nil {
+		return pool.Everywhere()
+	}
+	return nil
+}
+
+// classes makes a Snapshot a lister of its classes.
+type classes Snapshot
+
+// List implements structured.DeviceClassLister.
+func (c *classes) List() ([]*resourceapi.DeviceClass, error) { return (*Snapshot)(c).Classes(), nil }
+
+// Get implements structured.DeviceClassLister.
+func (c *classes) Get(name string) (*resourceapi.DeviceClass, error) {
+	if class := c.classes.get(name); class != nil {
+		return class, nil
+	}
+	return nil, notFound("deviceclasses", name)
+}
+
+// GetDeviceClass implements the scheduler framework's DeviceClassResolver: the class that stands for an
+// extended resource, by its name or by its extendedResourceName. Of several the youngest one counts, and of
+// those as old the first by name (KEP-5004).
+func (c *classes) GetDeviceClass(resource v1.ResourceName) *resourceapi.DeviceClass {
+	if name, implicit := strings.CutPrefix(string(resource), resourceapi.ResourceDeviceClassPrefix); implicit {
+		return c.classes.get(name)
+	}
+	var found *resourceapi.DeviceClass
+	for class := range c.classes.all() {
+		if name := class.Spec.ExtendedResourceName; name == nil || *name != string(resource) {
+			continue
+		}
+		if found == nil || found.CreationTimestamp.Before(&class.CreationTimestamp) {
+			found = class
+		}
+	}
+	return found
+}

@@ -1,0 +1,113 @@
+package whatif
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+)
+
+// Victims returns pods of lower priority whose end would make room for a pod on a node, none that is not needed, and
+// whether there are such pods. The more important ones are spared first, as preemption does it; PodDisruptionBudgets
+// are not looked at. Pods on other nodes are among them if they hold devices that the node reaches.
+func (s *Snapshot) Victims(ctx context.Context, pod *v1.Pod, node string) ([]*v1.Pod, bool, error) {
+	pod = inNamespace(pod)
+	if policy := pod.Spec.PreemptionPolicy; policy != nil && *policy == v1.PreemptNever {
+		return nil, false, nil
+	}
+	lower := s.lowerOn(pod, node)
+	gone := make(map[string]bool, len(lower))
+	for _, candidate := range lower {
+		gone[Key(candidate)] = true
+	}
+	if fits, err := s.fitsWithout(ctx, pod, node, gone); err != nil || !fits {
+		return nil, false, err
+	}
+	// The most important one is spared first.
+	slices.SortStableFunc(lower, func(a, b *v1.Pod) int {
+		return cmp.Or(cmp.Compare(priority(b), priority(a)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(Key(a), Key(b)))
+	})
+	var victims []*v1.Pod
+	for _, candidate := range lower {
+		delete(gone, Key(candidate))
+		fits, err := s.fitsWithout(ctx, pod, node, gone)
+		if err != nil {
+			return nil, false, err
+		}
+		if !fits {
+			gone[Key(candidate)] = true
+			victims = append(victims, candidate)
+		}
+	}
+	return victims, true, nil
+}
+
+// lowerOn returns the pods of lower priority on a node, and those with devices in pools that the node sees.
+func (s *Snapshot) lowerOn(pod *v1.Pod, node string) []*v1.Pod {
+	seen := make(map[*resourceapi.ResourceClaim]bool)
+	if n := s.nodes.get(node); n != nil {
+		for _, pool := range s.PoolsOn(n) {
+			for _, use := range s.usage.OfPool(pool).All() {
+				for _, holder := range use.Holders {
+					seen[s.claims.get(holder.Namespace+"/"+holder.Name)] = true
+				}
+				for _, share := range use.Shares {
+					seen[s.claims.get(share.Holder.Namespace+"/"+share.Holder.Name)] = true
+				}
+			}
+		}
+	}
+	var lower []*v1.Pod
+	for other := range s.pods.all() {
+		if !isOnNode(other) || priority(other) >= priority(pod) {
+			continue
+		}
+		if other.Spec.NodeName == node || slices.ContainsFunc(s.usedBy(other), func(c *resourceapi.ResourceClaim) bool { return seen[c] }) {
+			lower = append(lower, other)
+		}
+	}
+	return lower
+}
+
+func (s *Snapshot) fitsWithout(ctx context.Context, pod *v1.Pod, node string, gone map[string]bool) (bool, error) {
+	removal := Removal{}
+	for key := range gone {
+		removal.Pods = append(removal.Pods, key)
+	}
+	slices.Sort(removal.Pods)
+	world, err := s.Without(removal)
+	if err != nil {
+		return false, err
+	}
+	return world.FitsOn(ctx, pod, node)
+}
+
+// FitsOn reports whether a pod would fit on one node.
+func (s *Snapshot) FitsOn(ctx context.Context, pod *v1.Pod, node string) (bool, error) {
+	n := s.nodes.get(node)
+	if n == nil {
+		return false, nil
+	}
+	q := s.ask(inNamespace(pod))
+	if q.problem != nil {
+		return false, nil
+	}
+	i, known := s.world.index[node]
+	if !known {
+		i = -1
+	}
+	if !s.mayRun(q, i, n) {
+		return false, nil
+	}
+	v, err := s.devices(ctx, q, i, n)
+	return v == suffices, err
+}
+
+func priority(pod *v1.Pod) int32 {
+	if pod.Spec.Priority == nil {
+		return 0
+	}
+	return *pod.Spec.Priority
+}

@@ -1,0 +1,148 @@
+package whatif
+
+import (
+	"cmp"
+	"encoding/binary"
+	"hash/fnv"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/dynamic-resource-allocation/structured"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// world is what all snapshots have in common that were derived from one. It only changes by what is
+// remembered.
+type world struct {
+	options  Options
+	features structured.Features
+
+	store   *inventory.Store
+	poolIDs []inventory.PoolID // sorted
+	slices  []*resourceapi.ResourceSlice
+	rules   []*resourceapi.DeviceTaintRule
+	byPool  func() map[inventory.PoolID][]*resourceapi.ResourceSlice
+
+	ledger *ledger.Ledger
+	// users are the claims by UID of the pods and groups for which they are reserved.
+	users map[types.UID][]*resourceapi.ResourceClaim
+
+	// places are the nodes in the order in which they are tried, and index says where a node is.
+	places []place
+	index  map[string]int
+	memory memory
+}
+
+// place is a node of the world.
+type place struct {
+	node *v1.Node
+	// free is what its pods leave.
+	free room
+	// pools are those that it sees, once somebody has asked.
+	pools atomic.Pointer[[]*inventory.NodePool]
+}
+
+func newWorld(objects Objects, options Options, features structured.Features, s *Snapshot) *world {
+	w := &world{
+		options: options, features: features, slices: objects.Slices, rules: objects.TaintRules,
+		ledger: ledger.New(), users: make(map[types.UID][]*resourceapi.ResourceClaim), index: make(map[string]int),
+	}
+	w.store = newStore(objects.Slices, objects.TaintRules, features)
+	w.byPool = sync.OnceValue(w.slicesByPool)
+	for id := range poolsOf(objects.Slices) {
+		w.poolIDs = append(w.poolIDs, id)
+	}
+	slices.SortFunc(w.poolIDs, inventory.PoolID.Compare)
+	for claim := range s.claims.all() {
+		w.ledger.Refresh(Key(claim), func() *resourceapi.ResourceClaim { return claim })
+		for _, consumer := range claim.Status.ReservedFor {
+			w.users[consumer.UID] = append(w.users[consumer.UID], claim)
+		}
+	}
+	w.addPlaces(s)
+	return w
+}
+
+func newStore(published []*resourceapi.ResourceSlice, rules []*resourceapi.DeviceTaintRule, features structured.Features) *inventory.Store {
+	store := inventory.FromSlices(published, allocator.InventoryOptions(features))
+	for _, rule := range rules {
+		store.RefreshTaintRule(rule.Name, func() *resourceapi.DeviceTaintRule { return rule })
+	}
+	return store
+}
+
+// addPlaces orders the nodes by the seed, and counts what is free on them.
+func (w *world) addPlaces(s *Snapshot) {
+	taken := make(map[string][]*v1.Pod)
+	for pod := range s.pods.all() {
+		if isOnNode(pod) {
+			taken[pod.Spec.NodeName] = append(taken[pod.Spec.NodeName], pod)
+		}
+	}
+	nodes := s.Nodes()
+	sortBySeed(nodes, w.options.Seed)
+	w.places = make([]place, len(nodes))
+	for i, node := range nodes {
+		free := roomOf(node.Status.Allocatable)
+		for _, pod := range taken[node.Name] {
+			free = free.minus(takenBy(pod, nil))
+		}
+		w.places[i].node, w.places[i].free, w.index[node.Name] = node, free, i
+	}
+}
+
+// isOnNode reports whether a pod takes something of its node.
+func isOnNode(pod *v1.Pod) bool {
+	return pod.Spec.NodeName != "" && !hasEnded(pod)
+}
+
+func hasEnded(pod *v1.Pod) bool {
+	return pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
+}
+
+// sortBySeed puts nodes, which are sorted by name, into an order that depends on nothing but the seed and
+// their names.
+func sortBySeed(nodes []*v1.Node, seed uint64) {
+	if seed == 0 {
+		return
+	}
+	slices.SortStableFunc(nodes, func(a, b *v1.Node) int { return cmp.Compare(rank(a.Name, seed), rank(b.Name, seed)) })
+}
+
+func rank(name string, seed uint64) uint64 {
+	hash := fnv.New64a()
+	hash.Write(binary.LittleEndian.AppendUint64(nil, seed))
+	hash.Write([]byte(name))
+	return hash.Sum64()
+}
+
+func (w *world) slicesByPool() map[inventory.PoolID][]*resourceapi.ResourceSlice {
+	return poolsOf(w.slices)
+}
+
+func poolsOf(published []*resourceapi.ResourceSlice) map[inventory.PoolID][]*resourceapi.ResourceSlice {
+	byPool := make(map[inventory.PoolID][]*resourceapi.ResourceSlice)
+	for _, slice := range published {
+		id := inventory.PoolID{Driver: slice.Spec.Driver, Name: slice.Spec.Pool.Name}
+		byPool[id] = append(byPool[id], slice)
+	}
+	return byPool
+}
+
+// poolsAt returns the pools that a node of the world sees.
+func (w *world) poolsAt(i int) []*inventory.NodePool {
+	p := &w.places[i]
+	if known := p.pools.Load(); known != nil {
+		return *known
+	}
+	pools := w.store.OnNode(p.node)
+	p.pools.Store(&pools)
+	return pools
+}
