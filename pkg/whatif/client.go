@@ -109,6 +109,9 @@ type list func(context.Context, metav1.ListOptions) (runtime.Object, error)
 // read reads the objects of one kind into a list.
 func read[T any](ctx context.Context, s *Source, o *Objects, resource string, into *[]*T, list list) {
 	if err := readPages(ctx, into, list); err != nil {
+		if apierrors.IsNotFound(err) {
+			return // The server does not have the resource: there are no objects.
+		}
 		o.Missing = append(o.Missing, missing(resource, "", err))
 		return
 	}

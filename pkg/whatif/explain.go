@@ -149,7 +149,7 @@ func (s *Snapshot) explainNode(ctx context.Context, q *question, i int, node *v1
 	if found != nil || err != nil {
 		return found, err
 	}
-	if resource := s.freeOn(i, node).lacking(q.asked); resource != "" {
+	if resource := s.freeOn(i, node).lacking(q.askedOf(node)); resource != "" {
 		return &obstacle{kind: Resources, reason: fmt.Sprintf("too little %s is left", resource)}, nil
 	}
 	return nil, nil

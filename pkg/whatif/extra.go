@@ -1,6 +1,7 @@
 package whatif
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -39,6 +40,7 @@ func (w *world) withSlices(before *extra, added []*resourceapi.ResourceSlice) *e
 		if !isKnown {
 			known = w.byPool()[id]
 		}
+		more = named(more, len(known))
 		all := slices.DeleteFunc(slices.Clone(known), func(old *resourceapi.ResourceSlice) bool {
 			return slices.ContainsFunc(more, func(s *resourceapi.ResourceSlice) bool { return s.Name == old.Name })
 		})
@@ -49,6 +51,20 @@ func (w *world) withSlices(before *extra, added []*resourceapi.ResourceSlice) *e
 		published = append(published, of...)
 	}
 	return &extra{store: newStore(published, w.rules, w.features), pools: pools}
+}
+
+// named gives slices of a pool a name that have none, because they do not come from a server: without one, they would
+// be taken for the same slice. The names begin with a number.
+func named(all []*resourceapi.ResourceSlice, first int) []*resourceapi.ResourceSlice {
+	result := slices.Clone(all)
+	for i, slice := range all {
+		if slice.Name == "" {
+			slice = slice.DeepCopy()
+			slice.Name = fmt.Sprintf("unnamed slice %d of pool %s", first+i, poolOf(slice))
+			result[i] = slice
+		}
+	}
+	return result
 }
 
 // poolsOn returns the pools that a node sees, and whether these are those of the world for this node, with

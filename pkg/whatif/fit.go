@@ -130,7 +130,7 @@ func doubts(undecided int) []string {
 // mayRun is whether a node may do for the pod, without looking at devices in use. What is known already is asked
 // first, because it costs nothing.
 func (s *Snapshot) mayRun(q *question, i int, node *v1.Node) bool {
-	if s.freeOn(i, node).lacking(q.asked) != "" {
+	if s.freeOn(i, node).lacking(q.askedOf(node)) != "" {
 		return false
 	}
 	if i >= 0 && q.task != nil && s.world.places[i].node == node && s.extra == nil && len(s.usage.changed) == 0 {

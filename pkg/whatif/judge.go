@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
@@ -14,29 +16,50 @@ import (
 )
 
 // candidates yields the nodes in the order in which they are tried, with their place in the world; those that the
-// world does not have come last and have place -1.
+// world does not have are at place -1. The same nodes have the same order, however the snapshot came to them.
 func (s *Snapshot) candidates() iter.Seq2[int, *v1.Node] {
 	return func(yield func(int, *v1.Node) bool) {
+		added := s.addedNodes()
 		for i := range s.world.places {
-			node := s.world.places[i].node
-			if len(s.nodes.change) > 0 {
-				if changed, is := s.nodes.change[node.Name]; is {
-					node = changed
+			for len(added) > 0 && s.world.before(added[0], s.world.places[i].node) {
+				if !yield(-1, added[0]) {
+					return
 				}
+				added = added[1:]
 			}
-			if node != nil && !yield(i, node) {
+			if node := s.nodeAt(i); node != nil && !yield(i, node) {
 				return
 			}
 		}
-		if len(s.nodes.change) == 0 {
-			return
-		}
-		for node := range s.nodes.all() {
-			if _, known := s.world.index[node.Name]; !known && !yield(-1, node) {
+		for _, node := range added {
+			if !yield(-1, node) {
 				return
 			}
 		}
 	}
+}
+
+// nodeAt returns the node that is at a place of the world, nil if it is gone.
+func (s *Snapshot) nodeAt(i int) *v1.Node {
+	node := s.world.places[i].node
+	if len(s.nodes.change) > 0 {
+		if changed, is := s.nodes.change[node.Name]; is {
+			return changed
+		}
+	}
+	return node
+}
+
+// addedNodes are those that the world does not have, in the order in which they are tried.
+func (s *Snapshot) addedNodes() []*v1.Node {
+	var added []*v1.Node
+	for name, node := range s.nodes.change {
+		if _, known := s.world.index[name]; !known && node != nil {
+			added = append(added, node)
+		}
+	}
+	slices.SortFunc(added, s.world.order)
+	return added
 }
 
 // freeOn returns what is left of a node besides devices.
@@ -55,14 +78,6 @@ func (s *Snapshot) freeOn(i int, node *v1.Node) room {
 		free = free.minus(taken)
 	}
 	return free
-}
-
-// besidesDevices returns why a node will not do whatever devices it has, "" if it may.
-func (s *Snapshot) besidesDevices(q *question, i int, node *v1.Node) string {
-	if resource := s.freeOn(i, node).lacking(q.asked); resource != "" {
-		return fmt.Sprintf("too little %s is left", resource)
-	}
-	return s.unwanted(q, node)
 }
 
 // unwanted returns why a node does not want the pod, or the pod not the node.
@@ -161,8 +176,28 @@ func check(ctx context.Context, task *allocator.Task, site allocator.Site) (verd
 	return lacks, nil // The error is that node's, see noDevices.
 }
 
+// askedOf is what the pod takes of a node besides devices.
+func (q *question) askedOf(node *v1.Node) room {
+	offered := q.offeredBy(node)
+	if len(offered) == 0 {
+		return q.asked
+	}
+	asked := q.asked
+	asked.others = maps.Clone(q.asked.others)
+	if asked.others == nil {
+		asked.others = make(map[v1.ResourceName]int64)
+	}
+	for name := range offered {
+		asked.others[name] = q.requests.others[name]
+	}
+	return asked
+}
+
 // offeredBy is what a node offers by device plugin of the resources for which devices stand.
 func (q *question) offeredBy(node *v1.Node) map[v1.ResourceName]int64 {
+	if len(q.backed) == 0 {
+		return nil
+	}
 	offered := make(map[v1.ResourceName]int64)
 	for _, resource := range q.backed {
 		if quantity, has := node.Status.Allocatable[resource.Name]; has {

@@ -26,7 +26,9 @@ type question struct {
 	// extended is set if the pod asks for devices by extended resources: then the task depends on the node.
 	extended *extendedresource.Demand
 	backed   []extendedresource.Resource
-	asked    room
+	// asked is what the pod takes of a node besides devices, without resources for which devices stand. These are in
+	// requests for nodes that offer them by device plugin.
+	asked, requests room
 	// problem is why no node will do, nil if some may.
 	problem error
 	keys    map[*allocator.Task]findings
@@ -47,7 +49,7 @@ func (s *Snapshot) ask(pod *v1.Pod) *question {
 		q.backed = append(q.backed, resource)
 		backedBy[resource.Name] = true
 	}
-	q.asked = takenBy(pod, backedBy)
+	q.asked, q.requests = takenBy(pod, backedBy), takenBy(pod, nil)
 	for i := range pod.Spec.ResourceClaims {
 		if q.problem = s.addClaim(q, &pod.Spec.ResourceClaims[i]); q.problem != nil {
 			return q

@@ -51,12 +51,12 @@ type place struct {
 
 func newWorld(objects Objects, options Options, features structured.Features, s *Snapshot) *world {
 	w := &world{
-		options: options, features: features, slices: objects.Slices, rules: objects.TaintRules,
+		options: options, features: features, slices: named(objects.Slices, 0), rules: objects.TaintRules,
 		ledger: ledger.New(), users: make(map[types.UID][]*resourceapi.ResourceClaim), index: make(map[string]int),
 	}
-	w.store = newStore(objects.Slices, objects.TaintRules, features)
+	w.store = newStore(w.slices, w.rules, features)
 	w.byPool = sync.OnceValue(w.slicesByPool)
-	for id := range poolsOf(objects.Slices) {
+	for id := range poolsOf(w.slices) {
 		w.poolIDs = append(w.poolIDs, id)
 	}
 	slices.SortFunc(w.poolIDs, inventory.PoolID.Compare)
@@ -87,7 +87,7 @@ func (w *world) addPlaces(s *Snapshot) {
 		}
 	}
 	nodes := s.Nodes()
-	sortBySeed(nodes, w.options.Seed)
+	slices.SortFunc(nodes, w.order)
 	w.places = make([]place, len(nodes))
 	for i, node := range nodes {
 		free := roomOf(node.Status.Allocatable)
@@ -107,14 +107,16 @@ func hasEnded(pod *v1.Pod) bool {
 	return pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
 }
 
-// sortBySeed puts nodes, which are sorted by name, into an order that depends on nothing but the seed and
-// their names.
-func sortBySeed(nodes []*v1.Node, seed uint64) {
-	if seed == 0 {
-		return
+// order is that in which nodes are tried: by name, or with a seed in one that depends on nothing but the seed and the
+// names.
+func (w *world) order(a, b *v1.Node) int {
+	if seed := w.options.Seed; seed != 0 {
+		return cmp.Or(cmp.Compare(rank(a.Name, seed), rank(b.Name, seed)), cmp.Compare(a.Name, b.Name))
 	}
-	slices.SortStableFunc(nodes, func(a, b *v1.Node) int { return cmp.Compare(rank(a.Name, seed), rank(b.Name, seed)) })
+	return cmp.Compare(a.Name, b.Name)
 }
+
+func (w *world) before(a, b *v1.Node) bool { return w.order(a, b) < 0 }
 
 func rank(name string, seed uint64) uint64 {
 	hash := fnv.New64a()
