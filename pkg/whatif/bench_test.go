@@ -45,6 +45,9 @@ var questions = []struct {
 	{"never asked before, fits", func(i int) (*v1.Pod, *resourceapi.ResourceClaim) {
 		return asking(i, 2, fmt.Sprintf("device.attributes['gpu.example.com'].numa < %d", 10+i))
 	}},
+	{"never asked before, fits nowhere", func(i int) (*v1.Pod, *resourceapi.ResourceClaim) {
+		return asking(i, 9, fmt.Sprintf("device.attributes['gpu.example.com'].numa < %d", 10+i))
+	}},
 }
 
 func asking(i int, gpus int64, expression string) (*v1.Pod, *resourceapi.ResourceClaim) {
