@@ -156,7 +156,7 @@ func (s *Snapshot) explainNode(ctx context.Context, q *question, i int, node *v1
 }
 
 func (s *Snapshot) lackingDevices(ctx context.Context, q *question, node *v1.Node) (*obstacle, error) {
-	task, err := q.taskOn(node)
+	task, _, err := q.taskOn(node)
 	if err != nil {
 		return &obstacle{kind: Devices, reason: err.Error()}, nil
 	}

@@ -153,7 +153,7 @@ type choice struct {
 // looked at.
 func (s *Snapshot) consider(ctx context.Context, q *question, i int, node *v1.Node, best *choice) (done bool, err error) {
 	objective := s.world.options.Objective
-	task, _ := q.taskOn(node)
+	task, _, _ := q.taskOn(node)
 	if objective == nil || task == nil {
 		*best = choice{node: node, place: i}
 		return true, nil
@@ -184,7 +184,10 @@ func (s *Snapshot) valued(q *question, i int, node *v1.Node) allocator.Site {
 
 // carryOut returns the plan for a pod on a node, and the world in which it was carried out.
 func (s *Snapshot) carryOut(ctx context.Context, q *question, chosen choice) (*Plan, *Snapshot, error) {
-	task, claims := q.tasks(chosen.node)
+	task, claims, err := q.taskOn(chosen.node)
+	if err != nil {
+		return nil, nil, fmt.Errorf("allocating devices of node %s for pod %s: %w", chosen.node.Name, Key(q.pod), err)
+	}
 	pod := q.pod.DeepCopy()
 	pod.Spec.NodeName = chosen.node.Name
 	if pod.UID == "" {
@@ -222,18 +225,6 @@ func (s *Snapshot) carryOut(ctx context.Context, q *question, chosen choice) (*P
 	after.exchangeClaims(change)
 	after.exchangePods(map[string]*v1.Pod{Key(pod): pod})
 	return plan, &after, nil
-}
-
-// tasks returns what has to be allocated on a node, and for which claims.
-func (q *question) tasks(node *v1.Node) (*allocator.Task, []*resourceapi.ResourceClaim) {
-	if q.extended == nil {
-		return q.task, q.open
-	}
-	variant, err := q.extended.VariantOn(node.Name, q.offeredBy(node))
-	if err != nil {
-		return nil, nil
-	}
-	return variant.Task, variant.Claims
 }
 
 func reserve(claim *resourceapi.ResourceClaim, pod *v1.Pod) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 
@@ -107,16 +108,16 @@ func (s *Snapshot) unwanted(q *question, node *v1.Node) string {
 
 var unschedulableTaint = v1.Taint{Key: v1.TaintNodeUnschedulable, Effect: v1.TaintEffectNoSchedule}
 
-// taskOn returns what has to be allocated if the pod gets the node; nil if that is nothing.
-func (q *question) taskOn(node *v1.Node) (*allocator.Task, error) {
+// taskOn returns what has to be allocated if the pod gets the node, and for which claims; nil if that is nothing.
+func (q *question) taskOn(node *v1.Node) (*allocator.Task, []*resourceapi.ResourceClaim, error) {
 	if q.extended == nil {
-		return q.task, nil
+		return q.task, q.open, nil
 	}
 	variant, err := q.extended.VariantOn(node.Name, q.offeredBy(node))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return variant.Task, nil
+	return variant.Task, variant.Claims, nil
 }
 
 // site is a node as the allocator sees it.
@@ -127,7 +128,7 @@ func (s *Snapshot) site(node *v1.Node) (site allocator.Site, asBefore bool) {
 
 // devices judges the devices of a node. The error is that of the context.
 func (s *Snapshot) devices(ctx context.Context, q *question, i int, node *v1.Node) (verdict, error) {
-	task, err := q.taskOn(node)
+	task, claims, err := q.taskOn(node)
 	if err != nil {
 		return lacks, nil
 	}
@@ -136,17 +137,25 @@ func (s *Snapshot) devices(ctx context.Context, q *question, i int, node *v1.Nod
 	}
 	site, asBefore := s.site(node)
 	if !asBefore || i < 0 {
-		return check(ctx, task, site)
+		return s.look(ctx, task, claims, site, i, asBefore)
 	}
 	known := q.known(s, task)
 	if v := known.at(i); v != unknown {
 		return v, nil
 	}
-	v, err := check(ctx, task, site)
+	v, err := s.look(ctx, task, claims, site, i, asBefore)
 	if err == nil {
 		known.put(i, v)
 	}
 	return v, err
+}
+
+// look judges the devices of a node of which nothing is known.
+func (s *Snapshot) look(ctx context.Context, task *allocator.Task, claims []*resourceapi.ResourceClaim, site allocator.Site, i int, asBefore bool) (verdict, error) {
+	if s.mostAt(i, site.Pools, asBefore) < leastOf(claims) {
+		return lacks, nil
+	}
+	return check(ctx, task, site)
 }
 
 // known returns what is known of a task in the world.

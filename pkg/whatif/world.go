@@ -47,6 +47,8 @@ type place struct {
 	free room
 	// pools are those that it sees, once somebody has asked.
 	pools atomic.Pointer[[]*inventory.NodePool]
+	// most is for Snapshot.mostAt.
+	most atomic.Int32
 }
 
 func newWorld(objects Objects, options Options, features structured.Features, s *Snapshot) *world {

@@ -1,0 +1,77 @@
+package whatif
+
+import (
+	"math"
+
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+)
+
+// Most questions that have to be answered with "no" are asked of nodes that are full. That can be seen without looking
+// at what is asked for: there are fewer devices that nobody has than the claims ask for.
+
+// unbounded is mostOf for devices that several requests can have.
+const unbounded = math.MaxInt32 - 1
+
+// mostOf returns how many devices of pools claims could get at most, whatever they ask for.
+func (s *Snapshot) mostOf(pools []*inventory.NodePool) int32 {
+	most := 0
+	for _, pool := range pools {
+		if pool.State != inventory.Complete {
+			continue
+		}
+		if pool.Reachable.Intersects(pool.Shareable) {
+			return unbounded
+		}
+		most += pool.Reachable.LenWithout(s.usage.OfPool(pool).Held(pool), 0)
+	}
+	return int32(most)
+}
+
+// mostAt is mostOf for the pools of a node, which are those of the world and used as there if asBefore. It is
+// remembered, one more than it is.
+func (s *Snapshot) mostAt(i int, pools []*inventory.NodePool, asBefore bool) int32 {
+	if !asBefore || i < 0 {
+		return s.mostOf(pools)
+	}
+	known := &s.world.places[i].most
+	if most := known.Load(); most > 0 {
+		return most - 1
+	}
+	most := s.mostOf(pools)
+	known.Store(most + 1)
+	return most
+}
+
+// leastOf returns how many devices claims need at least that nobody has.
+func leastOf(claims []*resourceapi.ResourceClaim) int32 {
+	least := int64(0)
+	for _, claim := range claims {
+		for i := range claim.Spec.Devices.Requests {
+			least += leastFor(&claim.Spec.Devices.Requests[i])
+		}
+	}
+	return int32(min(least, unbounded-1))
+}
+
+func leastFor(request *resourceapi.DeviceRequest) int64 {
+	if exact := request.Exactly; exact != nil {
+		if exact.AdminAccess != nil && *exact.AdminAccess || exact.AllocationMode == resourceapi.DeviceAllocationModeAll {
+			return 0
+		}
+		return max(0, exact.Count)
+	}
+	least := int64(math.MaxInt32)
+	for i := range request.FirstAvailable {
+		alternative := &request.FirstAvailable[i]
+		if alternative.AllocationMode == resourceapi.DeviceAllocationModeAll {
+			return 0
+		}
+		least = min(least, max(0, alternative.Count))
+	}
+	if len(request.FirstAvailable) == 0 {
+		return 0
+	}
+	return least
+}
