@@ -38,6 +38,24 @@ type (
 	LackingRequest = report.LackingRequest
 )
 
+// Blame says what kind of thing keeps claims from devices on a node: coarser than a Reason, for those who count.
+type Blame = report.Blame
+
+const (
+	// BlameUnknown means that nobody has asked for the Reason.
+	BlameUnknown = report.BlameUnknown
+	// BlameSearch is that of searches that gave up.
+	BlameSearch = report.BlameSearch
+	// BlameClaims means that there may be devices once other claims release what they have.
+	BlameClaims = report.BlameClaims
+	// BlameCombination means that each request could have devices, but not all of them together.
+	BlameCombination = report.BlameCombination
+	// BlamePools means that there are none, but that pools of the node are incomplete or invalid.
+	BlamePools = report.BlamePools
+	// BlameDevices means that there are none, whatever other claims do.
+	BlameDevices = report.BlameDevices
+)
+
 // Cause is what keeps a request from a device that matches its class and selectors. If there
 // are several, the first in the order below counts: those that last come before those that
 // end when other claims release their devices.

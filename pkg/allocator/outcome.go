@@ -35,6 +35,7 @@ type Outcome struct {
 
 	found  bool
 	search *search.Search // for Reason, until Release
+	blame  Blame          // as of Reason
 }
 
 // Release gives the memory of a search that found nothing back, so that the next one
@@ -69,7 +70,17 @@ func (o *Outcome) Reason() string {
 	if o.search == nil {
 		return ""
 	}
-	return explain.Reason(o.search)
+	reason, blame := explain.Reason(o.search)
+	o.blame = blame
+	return reason
+}
+
+// Blame says what kind of thing is to blame, as far as that is known: Reason finds it out.
+func (o *Outcome) Blame() Blame {
+	if o.GaveUp {
+		return BlameSearch
+	}
+	return o.blame
 }
 
 // Brief is Reason for callers that cannot wait for more: it names the claims, and not

@@ -76,6 +76,9 @@ func (t *Task) Classes() iter.Seq[string] { return (*task.Task)(t).Classes() }
 // plans are chosen by.
 type Site = search.NodeView
 
+// ClassMissing is what Err wraps if a device class does not exist.
+type ClassMissing = task.ClassMissing
+
 // ErrInterrupted marks the error of a search whose context ended.
 var ErrInterrupted = search.ErrInterrupted
 

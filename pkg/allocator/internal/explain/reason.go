@@ -5,19 +5,35 @@ import (
 	"strings"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/report"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/words"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
 // Reason says in one line why a search found nothing: which claim and request, and the
-// cause.
-func Reason(facts Facts) string {
+// cause. It also says what kind of cause that is.
+func Reason(facts Facts) (string, report.Blame) {
 	q := inquiry{facts}
 	if q.GaveUp() {
-		return q.gaveUp()
+		return q.gaveUp(), report.BlameSearch
 	}
-	return q.why().text + q.poolTrouble()
+	why, trouble := q.why(), q.poolTrouble()
+	return why.text + trouble, blame(why, trouble)
+}
+
+// blame says what kind of thing is to blame. Pools that are left out are only if it would not do that other claims
+// release what they have.
+func blame(why finding, poolTrouble string) report.Blame {
+	switch {
+	case why.combined:
+		return report.BlameCombination
+	case !why.lasting:
+		return report.BlameClaims
+	case poolTrouble != "":
+		return report.BlamePools
+	}
+	return report.BlameDevices
 }
 
 // finding says what is wrong. The zero value stands for nothing.
@@ -25,6 +41,8 @@ type finding struct {
 	text string
 	// lasting is set if it does not end when other claims release what they have.
 	lasting bool
+	// combined is set if there are enough devices for each request, but not in combination.
+	combined bool
 	// detail has the numbers of the moment, for an Explanation. It may be nil.
 	detail func() string
 }
@@ -45,7 +63,9 @@ func (q inquiry) why() finding {
 	case together.text != "":
 		return together
 	}
-	return q.combined()
+	found := q.combined()
+	found.combined = true
+	return found
 }
 
 // firstShortage is about the first request that cannot be satisfied even if it is

@@ -124,7 +124,7 @@ func (t *Task) resolve(r *Request) error {
 	class, err := t.settings.Classes.Get(r.ClassName)
 	if err != nil {
 		if apierrors.IsNotFound(err) {
-			return fmt.Errorf("device class %s does not exist", r.ClassName)
+			return &ClassMissing{r.ClassName}
 		}
 		return fmt.Errorf("device class %s cannot be read: %w", r.ClassName, err)
 	}
@@ -141,6 +141,11 @@ func (t *Task) resolve(r *Request) error {
 	r.Wanted = selector.NewSet(class, r.Claim.API, r.Reference(), r.Selectors)
 	return nil
 }
+
+// ClassMissing is the error of a request for devices of a class that does not exist.
+type ClassMissing struct{ Class string }
+
+func (e *ClassMissing) Error() string { return "device class " + e.Class + " does not exist" }
 
 // sameTolerations and sameCapacity are cheap for the usual case that there are none.
 func sameTolerations(a, b []resourceapi.DeviceToleration) bool {
