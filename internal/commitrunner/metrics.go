@@ -1,11 +1,13 @@
 package commitrunner
 
 import (
+	"errors"
 	"time"
 
 	k8smetrics "k8s.io/component-base/metrics"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimlog"
+	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
 )
 
 const metricsSubsystem = "quartermaster"
@@ -59,4 +61,12 @@ func observe(stage string, begin time.Time) { observeWait(stage, time.Since(begi
 
 func observeWait(stage string, duration time.Duration) {
 	waits.WithLabelValues(stage).Observe(duration.Seconds())
+}
+
+// CauseOf is why a pod waits whose claims could not be committed.
+func CauseOf(err error) waitcause.Cause {
+	if errors.Is(err, ErrConflict) {
+		return waitcause.Conflict
+	}
+	return waitcause.CommitFailed
 }

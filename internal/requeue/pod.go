@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
@@ -17,6 +18,9 @@ import (
 // later sets missed if the plugin has not rejected the pod (yet), and if it does so
 // after all, then Waker.Reject says that the pod is to be tried again.
 type Pod struct {
+	// Causes are why it waits for devices, as far as its latest attempt has found out.
+	Causes waitcause.Causes
+
 	pod *v1.Pod
 
 	mutex    sync.Mutex
@@ -55,6 +59,7 @@ func (p *Pod) begin(pod *v1.Pod) {
 	p.stopTimer()
 	p.leaveVerdicts()
 	p.pod, p.rejected, p.counted, p.missed, p.active = pod, false, false, false, false
+	p.Causes.Clear()
 	p.begun++
 	p.decided, p.missing, p.task, p.extended = false, nil, nil, extendedWant{}
 	p.anySlice, p.sliceChanged = false, false
@@ -142,6 +147,7 @@ func (p *Pod) reject(now time.Time) (again bool) {
 		p.attempts++
 	}
 	p.rejected = true
+	p.Causes.NoteOther()
 	again, p.missed = p.missed, false
 	return again
 }

@@ -5,7 +5,10 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
 )
 
 // Pods has the pods that this plugin was asked about and that are not bound:
@@ -19,6 +22,8 @@ import (
 type Pods struct {
 	mutex sync.Mutex
 	pods  map[types.UID]*Pod
+	// lacking are pods that are kept out of the queue because a claim does not exist.
+	lacking sets.Set[types.UID]
 	// exists reports whether a pod is known to wait for a node.
 	exists func(*v1.Pod) bool
 }
@@ -27,7 +32,8 @@ type Pods struct {
 // of all pods that are deleted, or are going to be.
 func FollowPods(pods cache.SharedIndexInformer, ended func(types.UID)) (*Pods, error) {
 	w := &Pods{
-		pods: make(map[types.UID]*Pod),
+		pods:    make(map[types.UID]*Pod),
+		lacking: sets.New[types.UID](),
 		exists: func(pod *v1.Pod) bool {
 			obj, _, _ := pods.GetIndexer().GetByKey(pod.Namespace + "/" + pod.Name)
 			known, _ := obj.(*v1.Pod)
@@ -82,9 +88,36 @@ func (w *Pods) Forget(pod types.UID) {
 	w.mutex.Lock()
 	entry := w.pods[pod]
 	delete(w.pods, pod)
+	w.lacking.Delete(pod)
 	w.mutex.Unlock()
 	if entry != nil {
 		entry.stop()
+	}
+}
+
+// Lacks notes whether the pod is kept out of the queue because a claim of it does not exist.
+func (w *Pods) Lacks(pod *v1.Pod, claim bool) {
+	w.mutex.Lock()
+	if claim {
+		w.lacking.Insert(pod.UID)
+	} else {
+		w.lacking.Delete(pod.UID)
+	}
+	w.mutex.Unlock()
+	if claim && !w.exists(pod) {
+		w.Forget(pod.UID) // As in Begin.
+	}
+}
+
+// Count counts the pods that wait for devices, by the cause that counts.
+func (w *Pods) Count(counts *waitcause.Counts) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	counts[waitcause.ClaimMissing] += len(w.lacking)
+	for uid, entry := range w.pods {
+		if cause, waits := entry.Causes.First(); waits && !w.lacking.Has(uid) {
+			counts[cause]++
+		}
 	}
 }
 

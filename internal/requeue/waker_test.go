@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
@@ -37,7 +38,7 @@ func (a *activator) names() []string {
 // wakers makes a waker that counts, in a registry that knows all pods.
 func wakers() (*Pods, *Waker, *activator) {
 	a := &activator{}
-	pods := &Pods{pods: make(map[types.UID]*Pod), exists: func(*v1.Pod) bool { return true }}
+	pods := &Pods{pods: make(map[types.UID]*Pod), lacking: sets.New[types.UID](), exists: func(*v1.Pod) bool { return true }}
 	return pods, NewWaker(klog.Background(), a.activate), a
 }
 

@@ -17,8 +17,8 @@ type Cause uint8
 const (
 	// Conflict: what it was to get was allocated to another claim before. It is tried again.
 	Conflict Cause = iota
-	// NotWritten: its claims could not be written, or nobody knows whether they were. It is tried again.
-	NotWritten
+	// CommitFailed: its claims could not be written, or its devices did not get ready. It is tried again.
+	CommitFailed
 	// Committing: it has a node, and waits for its claims to be written or for its devices to get ready (KEP-5007).
 	Committing
 	// Undecided: it is not known of a node whether it would do, because the search gave up or an expression is still
@@ -55,7 +55,7 @@ const (
 )
 
 var names = [count]string{
-	Conflict: "conflict", NotWritten: "not_written", Committing: "committing", Undecided: "undecided", Releasing: "releasing",
+	Conflict: "conflict", CommitFailed: "commit_failed", Committing: "committing", Undecided: "undecided", Releasing: "releasing",
 	LowerPriority: "held_by_lower_priority", Held: "held", Combination: "combination", PoolUnusable: "pool_unusable",
 	SelectorFails: "selector_fails", NoDevices: "no_devices", ClaimElsewhere: "claim_elsewhere", ClaimInUse: "claim_in_use",
 	ClassMissing: "class_missing", RequestInvalid: "request_invalid", ClaimMissing: "claim_missing", Other: "other",
@@ -94,28 +94,37 @@ func (c *Causes) Ended(cause Cause) { c.set.And(^uint32(1 << cause)) }
 // NoteOther adds Other if there is no cause: the pod was rejected, and nobody has said why.
 func (c *Causes) NoteOther() { c.set.CompareAndSwap(0, 1<<Other) }
 
+// NoteBlame notes the cause on a node where nothing was found, unless nobody has looked what it is.
+func (c *Causes) NoteBlame(blame allocator.Blame) {
+	switch blame {
+	case allocator.BlameSearch:
+		c.Note(Undecided)
+	case allocator.BlameClaims:
+		c.Note(Held)
+	case allocator.BlameCombination:
+		c.Note(Combination)
+	case allocator.BlamePools:
+		c.Note(PoolUnusable)
+	case allocator.BlameDevices:
+		c.Note(NoDevices)
+	case allocator.BlameUnknown:
+	}
+}
+
+// NoteStanding notes whether a node would do as soon as claims are deallocated, or without pods of lower priority.
+func (c *Causes) NoteStanding(releasing, lowerPriority bool) {
+	if releasing {
+		c.Note(Releasing)
+	}
+	if lowerPriority {
+		c.Note(LowerPriority)
+	}
+}
+
 // First returns the cause that counts, if there is any.
 func (c *Causes) First() (cause Cause, waits bool) {
 	set := c.set.Load()
 	return Cause(bits.TrailingZeros32(set)), set != 0
-}
-
-// OfOutcome is the cause on a node where nothing was found, false if nobody has looked what it is.
-func OfOutcome(blame allocator.Blame) (cause Cause, known bool) {
-	switch blame {
-	case allocator.BlameSearch:
-		return Undecided, true
-	case allocator.BlameClaims:
-		return Held, true
-	case allocator.BlameCombination:
-		return Combination, true
-	case allocator.BlamePools:
-		return PoolUnusable, true
-	case allocator.BlameDevices:
-		return NoDevices, true
-	case allocator.BlameUnknown:
-	}
-	return 0, false
 }
 
 // OfTask is the cause if claims cannot be understood.

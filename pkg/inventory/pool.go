@@ -80,6 +80,22 @@ type Pool struct {
 // Key stands for the pool's ID.
 func (p *Pool) Key() PoolKey { return p.key }
 
+// Node returns the only node that has anything of the pool; "" if there may be several.
+func (p *Pool) Node() string {
+	if p.members != nil {
+		if all := p.members.tally(); all.local < all.count {
+			return ""
+		}
+	}
+	slices := p.built().slices
+	for _, slice := range slices {
+		if slice.localTo() != slices[0].localTo() {
+			return ""
+		}
+	}
+	return slices[0].localTo()
+}
+
 // IsPublished reports whether the driver has published as many slices of the newest
 // generation as it wanted to. Whether these can be used, Everywhere knows. It may be asked of
 // the pools of a Store, and costs little.

@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"iter"
 	"slices"
 	"sync"
 	"unique"
@@ -157,6 +158,13 @@ func (s *Store) inScope(rules ...*resourceapi.DeviceTaintRule) (ids []PoolID) {
 
 // Pool returns the current version of a pool, or nil if it has no slices.
 func (s *Store) Pool(id PoolID) *Pool { return s.pool(unique.Make(id)) }
+
+// All yields the current versions of all pools, in no order.
+func (s *Store) All() iter.Seq[*Pool] {
+	return func(yield func(*Pool) bool) {
+		s.pools.Range(func(_, pool any) bool { return yield(pool.(*Pool)) })
+	}
+}
 
 func (s *Store) pool(key PoolKey) *Pool {
 	pool, found := s.pools.Load(key)

@@ -13,6 +13,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
+	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
 )
 
 // extendedResources returns the extended resources in the requests of a pod's containers. It is
@@ -82,6 +83,7 @@ func (pl *Quartermaster) prepareExtended(c *cycle) *fwk.Status {
 	c.pod.WantsExtended(full.Claim, c.leftOver != nil || len(c.extended.Obsolete()) > 0)
 	if full.Task != nil {
 		if err := full.Task.Err(); err != nil {
+			c.pod.Causes.Note(waitcause.OfTask(err))
 			return unschedulable("%v", err)
 		}
 		pl.prepareScore(c, full.Task)

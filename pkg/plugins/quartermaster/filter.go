@@ -16,6 +16,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claimname"
 	"github.com/quartermaster-dra/quartermaster/internal/nodecache"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
+	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
@@ -80,6 +81,7 @@ func (c *cycle) filterAllocated(node *v1.Node) *fwk.Status {
 		if claim.decided() == nil || claim.broken == nil && claim.usableOn(node) {
 			continue
 		}
+		c.pod.Causes.Note(waitcause.ClaimElsewhere)
 		if !claim.IsAllocated() {
 			status = unschedulable(notOnNode+"claim %s is being allocated on other nodes for the pod's group", claimname.Of(claim.Object))
 			continue
@@ -139,6 +141,7 @@ func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, w *pre
 	site := pl.nodeView(c, node)
 	if pl.mayPreempt(c.pod.Latest()) {
 		if status := pl.standing(c).Known(site); status != nil {
+			c.pod.Causes.Note(waitcause.LowerPriority)
 			return status
 		}
 	}
@@ -151,6 +154,7 @@ func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, w *pre
 	case isFilterTimeout(ctx, err):
 		return pl.timedOut(ctx, c, node)
 	case err != nil:
+		c.pod.Causes.Note(waitcause.OfSearch(err))
 		if errors.Is(err, selector.ErrPending) {
 			c.undecided.Store(true)
 		}
@@ -165,6 +169,7 @@ func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, w *pre
 			return nil
 		}
 		reason, full := c.reason(outcome)
+		c.pod.Causes.NoteBlame(outcome.Blame())
 		if logger := klog.FromContext(ctx).V(5); logger.Enabled() {
 			logger.Info("No devices for a pod on a node", "node", klog.KObj(node), "explanation", outcome.Explain().String())
 		}

@@ -5,6 +5,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 )
 
 // PreBindPreFlight tells the scheduler whether there is anything to write.
@@ -40,6 +42,7 @@ func (pl *Quartermaster) PreBind(ctx context.Context, cs fwk.CycleState, pod *v1
 		return nil
 	}
 	if err := c.attempt.Commit(ctx, node, func(ctx context.Context) error { return pl.recordExtended(ctx, c, pod) }); err != nil {
+		c.pod.Causes.Note(commitrunner.CauseOf(err))
 		return failed(err)
 	}
 	return nil

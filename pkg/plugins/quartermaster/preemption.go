@@ -72,6 +72,7 @@ func (pl *Quartermaster) rejection(ctx context.Context, c *cycle, task *allocato
 		return unschedulable("%s", reason)
 	}
 	status, awaitsRelease := pl.standing(c).Reject(site, reason, certain, func(usage ledger.View) (bool, bool) { return pl.wouldFit(ctx, c, task, site, usage) })
+	c.pod.Causes.NoteStanding(awaitsRelease, status.Code() == fwk.Unschedulable)
 	if awaitsRelease {
 		c.awaitsRelease.Store(true)
 	}

@@ -15,7 +15,9 @@ func (pl *Quartermaster) PreEnqueue(ctx context.Context, pod *v1.Pod) *fwk.Statu
 	if entry := pl.waiting.Get(pod.UID); entry != nil {
 		entry.Queue() // First, so that a claim which is made from now on is not missed.
 	}
-	if err := pl.claims.Check(pod); err != nil {
+	err := pl.claims.Check(pod)
+	pl.waiting.Lacks(pod, err != nil)
+	if err != nil {
 		pl.gate.Add(pod)
 		// What is kept for a pod whose claim is gone is of no use to it. The queue is locked here.
 		if freed := pl.state.nominations.Drop(pod.UID); freed != nil {

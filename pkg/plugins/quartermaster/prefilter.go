@@ -17,6 +17,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/nodeallocatable"
 	"github.com/quartermaster-dra/quartermaster/internal/noderoom"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
+	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
@@ -65,6 +66,7 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 	}
 	claims, err := pl.claims.Of(pod)
 	if err != nil {
+		c.pod.Causes.Note(waitcause.ClaimMissing)
 		return nil, unschedulable("%v", err)
 	}
 	if len(claims) == 0 && !extendedresource.AnyBacked(extended) {
@@ -78,6 +80,7 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 	pl.planner.PlanNominated(selector.WithBudget(ctx, c.evaluation), pod)
 	c.usage, c.kept = pl.planner.UsageFor(pod)
 	if pl.commits.IsReleasing(pod.UID) {
+		c.pod.Causes.Note(waitcause.ClaimInUse)
 		return nil, unschedulable("what an earlier attempt wrote into the pod's claims could not be undone yet; " +
 			"waiting for the API server to accept that")
 	}
@@ -88,6 +91,7 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 	for _, claim := range claims {
 		podClaim, status := pl.checkClaim(pod, claim, group)
 		if status != nil {
+			c.pod.Causes.Note(waitcause.ClaimInUse)
 			if pl.features.EnableDRANodeAllocatableResources {
 				c.pod.HelpedByAnySlice() // See package nodeallocatable.
 			}
@@ -175,6 +179,7 @@ func (pl *Quartermaster) prepare(c *cycle) *fwk.Status {
 	c.task = pl.solver.Prepare(claims)
 	c.pod.Wants(claims, c.task)
 	if err := c.task.Err(); err != nil {
+		c.pod.Causes.Note(waitcause.OfTask(err))
 		return unschedulable("%v", err)
 	}
 	pl.prepareScore(c, c.task)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
+	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
 )
 
 // Reserve puts the plan for the chosen node into the ledger, so that no other pod
@@ -95,6 +96,7 @@ func (pl *Quartermaster) begin(c *cycle, pod *v1.Pod) {
 		claims[i] = &podClaim.Claim
 	}
 	c.attempt = pl.commits.Begin(pod, claims...)
+	c.pod.Causes.Only(waitcause.Committing)
 }
 
 // plan returns the devices for the task on the chosen node: those that it was scored
@@ -116,6 +118,7 @@ func (pl *Quartermaster) plan(ctx context.Context, c *cycle, nodeName string) ([
 	case err != nil:
 		return nil, failed(fmt.Errorf("look for devices on node %s: %w", nodeName, err))
 	case !outcome.Fits():
+		c.pod.Causes.Note(waitcause.Conflict)
 		return nil, failed(errors.New("the devices on node " + nodeName + " changed since it was chosen: " + outcome.Reason()))
 	}
 	if c.objective != nil {

@@ -5,6 +5,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
 )
 
 // Unreserve undoes Reserve and PreBind, in reverse order. An allocation that this
@@ -30,4 +32,5 @@ func (pl *Quartermaster) Unreserve(ctx context.Context, cs fwk.CycleState, _ *v1
 		pl.forgetForGroup(group, c)
 	}
 	c.leaveExtended()
+	c.pod.Causes.Ended(waitcause.Committing)
 }

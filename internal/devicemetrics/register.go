@@ -1,0 +1,58 @@
+// Package devicemetrics has the metrics of what is known: how many devices there are in which state, what is free on
+// nodes, who waits for what. They are found out when somebody asks for the metrics, from what the scheduler keeps anyway;
+// no attempt to schedule a pod waits for that.
+package devicemetrics
+
+import (
+	"k8s.io/component-base/metrics/legacyregistry"
+
+	k8smetrics "k8s.io/component-base/metrics"
+
+	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
+	"github.com/quartermaster-dra/quartermaster/internal/requeue"
+)
+
+const metricsSubsystem = "quartermaster"
+
+// Scheduler is what metrics tell of one scheduler. A process usually has one.
+type Scheduler struct {
+	State *clusterstate.State
+	// Guarded reports whether a guard is in place.
+	Guarded func() bool
+	// Waiting are the pods that wait, by profile.
+	Waiting []*requeue.Pods
+}
+
+// Register makes the metrics known to the process. all returns its schedulers, whenever metrics are asked for.
+func Register(all func() []Scheduler) {
+	legacyregistry.RawMustRegister(
+		k8smetrics.NewGaugeFunc(&k8smetrics.GaugeOpts{
+			Subsystem: metricsSubsystem, Name: "allocations_in_flight", StabilityLevel: k8smetrics.ALPHA,
+			Help: "Allocations that were planned (Reserve), and of which the API server has not confirmed yet that they were written or rolled back.",
+		}, func() float64 { return inFlight(all()) }),
+		k8smetrics.NewGaugeFunc(&k8smetrics.GaugeOpts{
+			Subsystem: metricsSubsystem, Name: "guard_in_place", StabilityLevel: k8smetrics.ALPHA,
+			Help: "1 if a guard decides about all allocations, so that no claim settles beside other schedulers; else 0.",
+		}, func() float64 { return guarded(all()) }),
+	)
+	legacyregistry.CustomMustRegister(newCollector(all))
+}
+
+// inFlight counts the allocations in flight.
+func inFlight(all []Scheduler) float64 {
+	n := 0
+	for _, s := range all {
+		n += s.State.Ledger.InFlightCount()
+	}
+	return float64(n)
+}
+
+// guarded is 1 if all schedulers have a guard in place.
+func guarded(all []Scheduler) float64 {
+	for _, s := range all {
+		if !s.Guarded() {
+			return 0
+		}
+	}
+	return 1
+}
