@@ -26,14 +26,14 @@ func BenchmarkScrape(b *testing.B) {
 	b.Run("first", func(b *testing.B) {
 		for range b.N {
 			b.StopTimer()
-			c := newCollector(filled().all)
+			c := registered(filled())
 			b.StartTimer()
 			collect(c)
 		}
 	})
 	b.Run("changed", func(b *testing.B) {
 		w := filled()
-		c := newCollector(w.all)
+		c := registered(w)
 		collect(c)
 		for next := held; b.Loop(); {
 			b.StopTimer()
@@ -46,12 +46,19 @@ func BenchmarkScrape(b *testing.B) {
 		}
 	})
 	b.Run("unchanged", func(b *testing.B) {
-		c := newCollector(filled().all)
+		c := registered(filled())
 		collect(c)
 		for b.Loop() {
 			collect(c)
 		}
 	})
+}
+
+// registered returns a collector that can be asked.
+func registered(w *world) *collector {
+	c := newCollector(w.all)
+	k8smetrics.NewKubeRegistry().CustomMustRegister(c)
+	return c
 }
 
 // take has a claim hold a device.

@@ -1,0 +1,55 @@
+package requeue
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
+)
+
+// TestCount: each pod that waits counts once, and none that is bound or gone.
+func TestCount(t *testing.T) {
+	t.Parallel()
+	pods, waker, _ := wakers()
+	named := func(name string) *v1.Pod {
+		return builder.Pod(name, func(pod *v1.Pod) { pod.UID = types.UID(name) })
+	}
+	counts := func() map[string]int {
+		var all waitcause.Counts
+		pods.Count(&all)
+		result := make(map[string]int)
+		for cause, n := range all {
+			if n > 0 {
+				result[waitcause.Cause(cause).String()] = n
+			}
+		}
+		return result
+	}
+	pods.Begin(named("tried"))
+	held := pods.Begin(named("held"))
+	held.Causes.Note(waitcause.NoDevices)
+	held.Causes.Note(waitcause.Held)
+	waker.Reject(held)
+	waker.Reject(pods.Begin(named("rejected")))
+	pods.Lacks(named("never-tried"), true)
+	require.Equal(t, map[string]int{"held": 1, "other": 1, "claim_missing": 1}, counts())
+
+	pods.Lacks(named("held"), true)
+	require.Equal(t, map[string]int{"other": 1, "claim_missing": 2}, counts(), "a claim of it is gone")
+	pods.Lacks(named("held"), false)
+	require.Equal(t, map[string]int{"held": 1, "other": 1, "claim_missing": 1}, counts())
+
+	pods.Begin(named("held"))
+	require.Equal(t, map[string]int{"other": 1, "claim_missing": 1}, counts(), "what it was is over when it is tried again")
+
+	pods.Forget("rejected")
+	pods.Forget("never-tried")
+	require.Empty(t, counts())
+	pods.exists = func(*v1.Pod) bool { return false }
+	pods.Lacks(named("gone"), true)
+	require.Empty(t, counts(), "nobody else would forget it")
+}
