@@ -68,7 +68,8 @@ func TestWaitCauses(t *testing.T) {
 			pod:     high("p", uses("c")), want: "held_by_lower_priority",
 		},
 		"releasing": {
-			objects: plus(gpuNodes(1, "n1"), held(gpus("a", 1).Obj(), "n1", []string{"gpu-0"}, "gone"), low("b", "n1"), gpus("c", 1).Obj()),
+			objects: plus(gpuNodes(2, "n1"), held(gpus("a", 1).Obj(), "n1", []string{"gpu-0"}, "gone"),
+				held(gpus("b", 1).Obj(), "n1", []string{"gpu-1"}, "b"), low("b", "n1", uses("b")), gpus("c", 1).Obj()),
 			pod:     high("p", uses("c")), want: "releasing",
 		},
 	}
