@@ -101,6 +101,7 @@ test-unit: ## run the tests that need no API server, with the race detector
 	@GO='$(GO)' hack/test-unit -p $(TEST_PARALLEL) -timeout $(UNIT_TIMEOUT) -- $(INTEGRATION_PACKAGES) $(SEQUENTIAL_PACKAGES)
 	@$(GO) test -timeout $(UNIT_TIMEOUT) $(SEQUENTIAL_PACKAGES)
 	@$(GO) -C test/perf test -timeout $(UNIT_TIMEOUT) $(PERF_UNIT_PACKAGES)
+	@$(GO) -C test/monitoring test -timeout $(UNIT_TIMEOUT) ./...
 
 .PHONY: test-differential
 test-differential: ## compare the allocator with upstream's on SCENARIOS random scenarios
@@ -201,6 +202,7 @@ verify-modules:
 	@$(GO) mod tidy -diff
 	@$(GO) -C tools/kwok mod tidy -diff
 	@$(GO) -C test/perf mod tidy -diff
+	@$(GO) -C test/monitoring mod tidy -diff
 	@hack/verify-replaces go.mod test/perf/go.mod
 
 .PHONY: verify-vet
@@ -208,6 +210,7 @@ verify-vet:
 	@echo "verify: go vet (minutes, if nothing is cached)"
 	@hack/with-progress $(GO) vet -v ./...
 	@hack/with-progress $(GO) -C test/perf vet -v ./...
+	@hack/with-progress $(GO) -C test/monitoring vet -v ./...
 
 .PHONY: verify-staticcheck
 verify-staticcheck:

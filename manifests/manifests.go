@@ -33,6 +33,8 @@ const (
 	GuardRestricted = "guard-restricted"
 	// GuardInScheduler is Secondary with the guard in the scheduler.
 	GuardInScheduler = "guard-in-scheduler"
+	// Monitoring is an addition to Secondary and ReplaceDefault, for clusters with the Prometheus operator.
+	Monitoring = "monitoring"
 )
 
 // What the manifests create, for callers that look it up in a cluster.
@@ -46,7 +48,7 @@ const (
 	ConfigKey = "scheduler-config.yaml"
 )
 
-//go:embed base secondary replace-default alpha-api guard guard-cert-manager guard-restricted guard-in-scheduler
+//go:embed base secondary replace-default alpha-api guard guard-cert-manager guard-restricted guard-in-scheduler monitoring
 var folders embed.FS
 
 // Overlays returns the names of all overlays that run Quartermaster.
@@ -55,7 +57,7 @@ func Overlays() []string { return []string{Secondary, ReplaceDefault} }
 // Render builds one overlay, as `kubectl kustomize manifests/<overlay>` does. It
 // needs neither files nor a cluster.
 func Render(overlay string) ([]*unstructured.Unstructured, error) {
-	if known := append(Overlays(), AlphaAPI, Guard, GuardCertManager, GuardRestricted, GuardInScheduler); !slices.Contains(known, overlay) {
+	if known := append(Overlays(), AlphaAPI, Guard, GuardCertManager, GuardRestricted, GuardInScheduler, Monitoring); !slices.Contains(known, overlay) {
 		return nil, fmt.Errorf("render manifests: there is no overlay %q; use one of %s", overlay, strings.Join(known, ", "))
 	}
 	inMemory, err := copyToMemory(folders)

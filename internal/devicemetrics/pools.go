@@ -105,7 +105,7 @@ type counts map[inventory.PoolKey]*poolCount
 func (c counts) next(state *clusterstate.State) counts {
 	next := make(counts, len(c))
 	for pool := range state.Inventory.All() {
-		usage := state.Ledger.Pool(pool.ID)
+		usage := state.Ledger.OfKey(pool.Key())
 		known := c[pool.Key()]
 		if known == nil || known.pool != weak.Make(pool) || known.usage != weak.Make(usage) {
 			known = countPool(pool, usage)

@@ -102,6 +102,9 @@ func New() *Ledger {
 // Pool implements View.
 func (l *Ledger) Pool(id inventory.PoolID) *PoolUsage { return l.pool(unique.Make(id)) }
 
+// OfKey is Pool for those who have the key.
+func (l *Ledger) OfKey(key inventory.PoolKey) *PoolUsage { return l.pool(key) }
+
 func (l *Ledger) pool(key inventory.PoolKey) *PoolUsage {
 	usage, found := l.pools.Load(key)
 	if !found {

@@ -70,7 +70,7 @@ func TestWaitCauses(t *testing.T) {
 		"releasing": {
 			objects: plus(gpuNodes(2, "n1"), held(gpus("a", 1).Obj(), "n1", []string{"gpu-0"}, "gone"),
 				held(gpus("b", 1).Obj(), "n1", []string{"gpu-1"}, "b"), low("b", "n1", uses("b")), gpus("c", 1).Obj()),
-			pod:     high("p", uses("c")), want: "releasing",
+			pod: high("p", uses("c")), want: "releasing",
 		},
 	}
 	for name, test := range tests {
