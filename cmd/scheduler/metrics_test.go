@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
@@ -75,7 +76,11 @@ func setUpForMetrics(t *testing.T) {
 	o.Authentication.SkipInClusterLookup = true
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
-	_, _, err = setup(ctx, o, []app.Option{app.WithPlugin(quartermaster.Name, quartermaster.New)})
+	completed, _, err := setup(ctx, o, []app.Option{app.WithPlugin(quartermaster.Name, quartermaster.New)})
+	require.NoError(t, err)
+	election := completed.LeaderElection // Its metrics are registered when it begins.
+	election.Callbacks = leaderelection.LeaderCallbacks{OnStartedLeading: func(context.Context) {}, OnStoppedLeading: func() {}}
+	_, err = leaderelection.NewLeaderElector(*election)
 	require.NoError(t, err)
 }
 
