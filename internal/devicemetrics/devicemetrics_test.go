@@ -168,9 +168,9 @@ func TestAllocatedByClass(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	claim := builder.Claim("c", builder.Request("a", "gpu"), builder.FirstAvailable("b", builder.Request("x", "big"), builder.Request("y", "small"))).
-		Allocated("n1", "d0", "d1", "d2", "d3", "d4", "d5")
+		Allocated("n1", "d0", "d1", "d2", "d3", "d4", "d5", "d7")
 	results := claim.Status.Allocation.Devices.Results
-	for i, request := range []string{"a", "a", "b/y", "b", "b/z", "a"} {
+	for i, request := range []string{"a", "a", "b/y", "b", "b/z", "a", "b-y"} {
 		results[i].Request = request
 	}
 	results[5].AdminAccess = ptr.To(true)
