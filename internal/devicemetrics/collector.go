@@ -11,7 +11,7 @@ import (
 )
 
 // newDesc describes a gauge.
-func newDesc(opts k8smetrics.GaugeOpts, labels ...string) *k8smetrics.Desc {
+func newDesc(opts *k8smetrics.GaugeOpts, labels ...string) *k8smetrics.Desc {
 	return k8smetrics.NewDesc(k8smetrics.BuildFQName("", opts.Subsystem, opts.Name), opts.Help, labels, nil, k8smetrics.ALPHA, "")
 }
 
@@ -31,27 +31,27 @@ type collector struct {
 func newCollector(all func() []Scheduler) *collector {
 	return &collector{
 		all: all,
-		devices: newDesc(k8smetrics.GaugeOpts{
+		devices: newDesc(&k8smetrics.GaugeOpts{
 			Subsystem: metricsSubsystem, Name: "devices",
 			Help: "Devices in ResourceSlices, by driver (50 at most, the rest is other), by pool_kind (node: all slices of the pool are for one node; shared), and by state, of which the first that applies counts: unusable (the pool is incomplete or invalid), allocated (to a claim, or about to be), shared (allocated several times, something may be left), tainted (NoSchedule or NoExecute), exhausted (too little is left of the counters that it consumes), free. Partitions of one device count each.",
 		}, "driver", "pool_kind", "state"),
-		pools: newDesc(k8smetrics.GaugeOpts{
+		pools: newDesc(&k8smetrics.GaugeOpts{
 			Subsystem: metricsSubsystem, Name: "pools",
 			Help: "Resource pools by driver, pool_kind and state: complete, incomplete (the driver is updating it, or a feature is off), invalid. Nothing is allocated from the latter two.",
 		}, "driver", "pool_kind", "state"),
-		room: newDesc(k8smetrics.GaugeOpts{
+		room: newDesc(&k8smetrics.GaugeOpts{
 			Subsystem: metricsSubsystem, Name: "node_free_devices",
 			Help: "Free devices in pools of single nodes, by how many devices of the driver are free on their node (free_on_node: 1, 2-3, 4-7, 8-15, 16+). Many of them on nodes with few are fragmentation: a request for more than that fits none of these nodes. Partitions count each, though not all of them may be had together. Classes, selectors, CPU and memory are not looked at.",
 		}, "driver", "free_on_node"),
-		most: newDesc(k8smetrics.GaugeOpts{
+		most: newDesc(&k8smetrics.GaugeOpts{
 			Subsystem: metricsSubsystem, Name: "node_free_devices_max",
 			Help: "The greatest number of devices of a driver that are free on one node, in pools of single nodes: no request for more fits at the moment. Partitions count each, though not all of them may be had together.",
 		}, "driver"),
-		classes: newDesc(k8smetrics.GaugeOpts{
+		classes: newDesc(&k8smetrics.GaugeOpts{
 			Subsystem: metricsSubsystem, Name: "allocated_devices",
 			Help: "Devices that claims are allocated, and shares of such, by the class of the request (50 at most, the rest is other). Admin access does not count. What is free is not known by class: a device can be of several.",
 		}, "device_class"),
-		waiting: newDesc(k8smetrics.GaugeOpts{
+		waiting: newDesc(&k8smetrics.GaugeOpts{
 			Subsystem: metricsSubsystem, Name: "waiting_pods",
 			Help: "Pods that this plugin has rejected in their latest attempt, on at least one node, or that are kept out of the queue because a claim does not exist, or whose claims are being written; by cause. A pod with several causes counts for that which is nearest to an end. It may wait for something else as well.",
 		}, "cause"),
