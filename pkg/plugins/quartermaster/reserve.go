@@ -11,6 +11,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
+	"github.com/quartermaster-dra/quartermaster/internal/nodescore"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
 )
@@ -110,7 +111,7 @@ func (pl *Quartermaster) plan(ctx context.Context, c *cycle, nodeName string) ([
 		return nil, failed(fmt.Errorf("look for devices on node %s: %w", nodeName, err))
 	}
 	site := pl.valuedView(c, node)
-	site.CountWhole = klog.FromContext(ctx).V(4).Enabled() // Only c.tell wants to know.
+	site.CountWhole = klog.FromContext(ctx).V(4).Enabled() // Only nodescore.Choice.Tell wants to know.
 	outcome, err := c.task.Solve(pl.searchContext(ctx, c), site)
 	switch {
 	case isFilterTimeout(ctx, err):
@@ -122,7 +123,9 @@ func (pl *Quartermaster) plan(ctx context.Context, c *cycle, nodeName string) ([
 		return nil, failed(errors.New("the devices on node " + nodeName + " changed since it was chosen: " + outcome.Reason()))
 	}
 	if c.objective != nil {
-		c.tell(klog.FromContext(ctx), nodeName, outcome)
+		nodescore.Choice{
+			Node: nodeName, Outcome: outcome, Strategy: string(c.strategy), DemandVersion: c.objective.Demand.Version, Ranking: c.ranking,
+		}.Tell(klog.FromContext(ctx))
 	}
 	return outcome.Results, nil
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/nodecache"
@@ -129,27 +128,4 @@ func (pl *Quartermaster) scoreValues(c *cycle, scores fwk.NodeScoreList) {
 		at[nodes[i].Name].Score = score
 	}
 	c.ranking = nodes
-}
-
-// tell says which node and devices were chosen, and what for, to people who want to know.
-func (c *cycle) tell(logger klog.Logger, node string, outcome *allocator.Outcome) {
-	logger = logger.V(4)
-	if !logger.Enabled() {
-		return
-	}
-	var devices []string
-	for i := range outcome.Results {
-		for _, result := range outcome.Results[i].Devices.Results {
-			devices = append(devices, result.Driver+"/"+result.Pool+"/"+result.Device)
-		}
-	}
-	details := []any{
-		"node", klog.KRef("", node), "devices", devices, "strategy", string(c.strategy), "demandVersion", c.objective.Demand.Version,
-		"value", outcome.Value.String(), "firstSolution", outcome.FirstFit.String(), "compared", outcome.Compared,
-		"keptWhole", outcome.Whole, "firstSolutionKeepsWhole", outcome.FirstFitWhole, "nodesScored", len(c.ranking),
-	}
-	if other := slices.IndexFunc(c.ranking, func(n nodescore.Node) bool { return n.Name != node }); other >= 0 {
-		details = append(details, "runnerUp", klog.KRef("", c.ranking[other].Name), "runnerUpValue", c.ranking[other].Value.String())
-	}
-	logger.Info("Chose devices", details...)
 }

@@ -1,0 +1,69 @@
+// Package batch tells kube-scheduler which pods are alike as far as devices are concerned, so that it can
+// try the nodes that were found for one of them first for the next (opportunistic batching).
+package batch
+
+import (
+	"crypto/sha256"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+)
+
+// Signer signs pods with the content of their claims.
+type Signer struct {
+	// Key is the one of the signatures.
+	Key string
+	// ClaimsOf returns the claims of a pod, or why they are not all there.
+	ClaimsOf func(*v1.Pod) ([]*resourceapi.ResourceClaim, error)
+	// OfController reports whether a controller of a driver may have to allocate one of the claims.
+	OfController func([]*resourceapi.ResourceClaim) bool
+}
+
+// Sign returns the signature of a pod whose claims were made from templates. Pods with the same one ask for
+// the same.
+//
+// A pod whose claims are missing or allocated is not signed, nor is one that names
+// claims which others may use as well: for these, other nodes are good than for the
+// pod before. Pods without claims are of no concern here.
+func (s Signer) Sign(pod *v1.Pod) ([]fwk.SignFragment, *fwk.Status) {
+	if len(pod.Spec.ResourceClaims) == 0 {
+		return nil, nil
+	}
+	for i := range pod.Spec.ResourceClaims {
+		if pod.Spec.ResourceClaims[i].ResourceClaimTemplateName == nil {
+			return nil, notSigned("claim %s may be used by other pods", pod.Spec.ResourceClaims[i].Name)
+		}
+	}
+	claims, err := s.ClaimsOf(pod)
+	if err != nil {
+		return nil, notSigned("%v", err)
+	}
+	if s.OfController(claims) {
+		return nil, notSigned("a controller may have to allocate a claim")
+	}
+	content := sha256.New()
+	for _, claim := range claims {
+		if claim.Status.Allocation != nil {
+			return nil, notSigned("claim %s is allocated", klog.KObj(claim))
+		}
+		if !metav1.IsControlledBy(claim, pod) { // It was made for a PodGroup.
+			return nil, notSigned("claim %s may be used by other pods", klog.KObj(claim))
+		}
+		spec, err := claim.Spec.Marshal()
+		if err != nil {
+			return nil, fwk.AsStatus(fmt.Errorf("sign claim %s: %w", klog.KObj(claim), err))
+		}
+		fmt.Fprintf(content, "%d:", len(spec))
+		content.Write(spec)
+	}
+	return []fwk.SignFragment{{Key: s.Key, Value: content.Sum(nil)}}, nil
+}
+
+// notSigned is the status of a pod that cannot be batched.
+func notSigned(format string, args ...any) *fwk.Status {
+	return fwk.NewStatus(fwk.Unschedulable, "the pod is not batched: "+fmt.Sprintf(format, args...))
+}
