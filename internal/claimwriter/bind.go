@@ -62,7 +62,7 @@ func (w *Writer) Bind(ctx context.Context, claim *resourceapi.ResourceClaim, all
 		return nil, errors.New("bind claim: asked to bind no claim at all; this is a bug in the caller")
 	}
 	b := binding{writer: w, seen: claim.Status.Allocation, allocation: allocation, consumer: consumer}
-	op := &operation{claim: claim, asked: b.describe(), decide: b.decide, binds: true}
+	op := &operation{claim: claim, asked: b.describe(), decide: b.decide, allocation: allocation, binds: true}
 	if consumer.Resource == "" || consumer.Name == "" || consumer.UID == "" {
 		return nil, fmt.Errorf("claim %s: asked to %s, but resource, name and UID of the consumer have to be set; this is a bug in the caller", op.key(), op.asked)
 	}

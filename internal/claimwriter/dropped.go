@@ -37,6 +37,7 @@ func (w *Writer) rollBack(ctx context.Context, b *binding, err error) error {
 	if b.partial == nil {
 		return err
 	}
+	ctx = Because(ctx, Cause{Why: "because the API server has not stored all of it"})
 	if _, undo := w.Release(ctx, b.partial, b.consumer.UID); undo != nil {
 		return errors.Join(err, fmt.Errorf("and it could not be rolled back: %w", undo))
 	}

@@ -85,13 +85,15 @@ type failureLog struct {
 	// version, the write may yet arrive; once it shows another one, the write
 	// has either taken effect or has become impossible.
 	pendingBase string
+	// unanswered is set once nobody knows whether a write has arrived.
+	unanswered bool
 }
 
 // addWrite records the failure of a write that was based on the resourceVersion.
 func (f *failureLog) addWrite(err error, base string) failureKind {
 	kind := f.addRead(err)
 	if kind == transient {
-		f.pendingBase = base
+		f.pendingBase, f.unanswered = base, true
 	}
 	return kind
 }

@@ -52,6 +52,8 @@ type Writer struct {
 	mayWrite func() error
 	// allocated is called when an allocation was stored, with whether a guard was asked about it.
 	allocated func(asked bool)
+	// changed is called when the server has confirmed a change of an allocation, nil if by nobody.
+	changed func(context.Context, Change)
 	// busy makes calls for one claim UID wait for each other.
 	busy ClaimLocks
 }
@@ -121,6 +123,8 @@ type operation struct {
 	// write that brings the claim nearer to the goal, or a refusal if the goal
 	// cannot be reached from that state, or neither if the goal is reached.
 	decide func(current *resourceapi.ResourceClaim) (write, *refusal)
+	// allocation is the one that it stores, nil if it stores none.
+	allocation *resourceapi.AllocationResult
 	// binds is set if this is Bind; all other operations take something away. deletes is set
 	// if this is Remove.
 	binds, deletes bool
@@ -215,14 +219,20 @@ func (w *Writer) carryOut(ctx context.Context, op *operation, base *resourceapi.
 		if err := w.permitted(ctx, &failures); err != nil {
 			return nil, err
 		}
+		before := current
 		updated, err := next(ctx)
 		if err == nil {
+			w.told(ctx, before, updated)
 			current, trusted = updated, true
 			accepted++
 			continue
 		}
 		accepted = 0
-		if current, err = w.recover(ctx, &failures, current, err); err != nil {
+		current, err = w.recover(ctx, &failures, before, err)
+		if failures.unanswered {
+			w.toldLate(ctx, op, before, current, err)
+		}
+		if err != nil {
 			return nil, err
 		}
 		trusted = true
