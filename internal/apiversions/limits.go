@@ -57,3 +57,15 @@ func (v Version) consumerLimit(claim *resourceapi.ResourceClaim) int {
 		return resourceapi.ResourceClaimReservedForMaxSize
 	}
 }
+
+// ClaimVersion returns a function that tells the apiVersion of claims on the server behind a client set, for
+// references that others are to follow. That changes if the server does; one that has none is taken for one with v1.
+func ClaimVersion(client kubernetes.Interface) func() string {
+	served := Of(client)
+	return func() string {
+		if served == nil || served.Version(claimResource) == None {
+			return V1.groupVersion()
+		}
+		return served.Version(claimResource).groupVersion()
+	}
+}

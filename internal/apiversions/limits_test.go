@@ -24,11 +24,14 @@ func TestConsumerLimit(t *testing.T) {
 	s := startServer(t, map[Version][]string{V1alpha3: without(ruleResource)})
 	client, _ := s.connect()
 	require.NoError(t, Of(client).ask(t.Context(), 0))
-	limit := ConsumerLimit(client)
+	limit, version := ConsumerLimit(client), ClaimVersion(client)
 	require.Equal(t, 32, limit(shared))
+	require.Equal(t, "resource.k8s.io/v1alpha3", version())
 	s.upgrade(map[Version][]string{V1: allResources})
 	require.NoError(t, Of(client).ask(t.Context(), 0))
 	require.Equal(t, 256, limit(shared), "the server is another one now")
+	require.Equal(t, "resource.k8s.io/v1", version())
+	require.Equal(t, "resource.k8s.io/v1", ClaimVersion(fake.NewClientset())())
 }
 
 func TestNoClaims(t *testing.T) {

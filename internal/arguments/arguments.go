@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
+	"github.com/quartermaster-dra/quartermaster/internal/claimevents"
 	"github.com/quartermaster-dra/quartermaster/internal/recall"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
@@ -133,6 +134,10 @@ type QuartermasterArgs struct {
 	// do not break up groups that share them. No pod waits for that. The default is
 	// resource.kubernetes.io/pcieRoot and resource.kubernetes.io/numaNode; an empty list is none.
 	Closeness *[]resourceapi.FullyQualifiedName `json:"closeness,omitempty"`
+	// ClaimEventsPerSecond is how many events there may be in the long run about claims that were allocated
+	// or released; in the short run, ten times as many. If profiles differ, the largest counts for all together.
+	// It is at most 100; 0 means that the profile makes none. The default is 10.
+	ClaimEventsPerSecond *int32 `json:"claimEventsPerSecond,omitempty"`
 }
 
 // Parse reads the arguments and sets defaults. Fields that do not exist are errors,
@@ -193,6 +198,9 @@ func (a *QuartermasterArgs) setDefaults(features feature.Features) {
 	if a.Closeness == nil {
 		a.Closeness = ptr.To(slices.Clone(allocator.DefaultCloseness))
 	}
+	if a.ClaimEventsPerSecond == nil {
+		a.ClaimEventsPerSecond = ptr.To[int32](claimevents.DefaultPerSecond)
+	}
 	if a.FilterTimeout == nil && features.EnableDRASchedulerFilterTimeout {
 		a.FilterTimeout = &metav1.Duration{Duration: configv1.DynamicResourcesFilterTimeoutDefault}
 	}
@@ -225,6 +233,10 @@ func (a *QuartermasterArgs) validate() error {
 	if size := a.CacheSize.Value(); size < minCacheSize || size > maxCacheSize {
 		return fmt.Errorf("arguments of plugin %s: cacheSize is %s; it has to be at least %s and at most %s", Name, a.CacheSize,
 			resource.NewQuantity(minCacheSize, resource.BinarySI), resource.NewQuantity(maxCacheSize, resource.BinarySI))
+	}
+	if n := *a.ClaimEventsPerSecond; n < 0 || n > claimevents.MaxPerSecond {
+		return fmt.Errorf("arguments of plugin %s: claimEventsPerSecond is %d; it has to be at most %d, and 0 means no events",
+			Name, n, claimevents.MaxPerSecond)
 	}
 	return a.validatePlacement()
 }
@@ -292,6 +304,9 @@ func (a *QuartermasterArgs) DeepCopyObject() runtime.Object {
 		if *steps != nil {
 			*steps = ptr.To(**steps)
 		}
+	}
+	if c.ClaimEventsPerSecond != nil {
+		c.ClaimEventsPerSecond = ptr.To(*c.ClaimEventsPerSecond)
 	}
 	if c.CacheSize != nil {
 		own := c.CacheSize.DeepCopy()

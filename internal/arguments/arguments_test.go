@@ -42,6 +42,9 @@ func TestParseArgs(t *testing.T) {
 		"negative steps":      {args: raw("stepBudget: -1"), want: "stepBudget is -1; it has to be at least 1000"},
 		"fewer for all nodes": {args: raw("attemptStepBudget: 99999"), want: "attemptStepBudget is 99999; it has to be at least stepBudget, which is 100000"},
 		"no number":           {args: raw("stepBudget: many"), want: "arguments of plugin Quartermaster are not understood"},
+		"no claim events":     {args: raw("claimEventsPerSecond: 0")},
+		"negative events":     {args: raw("claimEventsPerSecond: -1"), want: "claimEventsPerSecond is -1; it has to be at most 100, and 0 means no events"},
+		"many claim events":   {args: raw("claimEventsPerSecond: 101"), want: "claimEventsPerSecond is 101; it has to be at most 100"},
 		"cache size":          {args: raw("cacheSize: 1Mi")},
 		"cache too small":     {args: raw("cacheSize: 1M"), want: "cacheSize is 1M; it has to be at least 1Mi and at most 1Pi"},
 		"cache of no size":    {args: raw("cacheSize: 0"), want: "cacheSize is 0; it has to be at least 1Mi"},
@@ -87,6 +90,7 @@ func TestDefaultArgs(t *testing.T) {
 	require.Equal(t, "64Mi", args.CacheSize.String())
 	require.EqualValues(t, 100_000, *args.StepBudget)
 	require.EqualValues(t, 2_000_000, *args.AttemptStepBudget)
+	require.EqualValues(t, 10, *args.ClaimEventsPerSecond)
 	args, err = Parse(&runtime.Unknown{Raw: []byte("settleTime: 0s\nstepBudget: 9223372036854775807")}, allTimeouts)
 	require.NoError(t, err)
 	require.EqualValues(t, math.MaxInt64, *args.AttemptStepBudget, "as many as there can be")
@@ -95,14 +99,15 @@ func TestDefaultArgs(t *testing.T) {
 
 func TestArgsAreCopied(t *testing.T) {
 	t.Parallel()
-	args := &QuartermasterArgs{TypeMeta: metav1.TypeMeta{Kind: ArgsKind}, SettleTime: &metav1.Duration{Duration: time.Second}, StepBudget: ptr.To[int64](1), AttemptStepBudget: ptr.To[int64](2)}
+	args := &QuartermasterArgs{TypeMeta: metav1.TypeMeta{Kind: ArgsKind}, SettleTime: &metav1.Duration{Duration: time.Second}, StepBudget: ptr.To[int64](1), AttemptStepBudget: ptr.To[int64](2), ClaimEventsPerSecond: ptr.To[int32](3)}
 	other := args.DeepCopyObject().(*QuartermasterArgs)
 	other.Kind, other.SettleTime.Duration = "changed", 0
-	*other.StepBudget, *other.AttemptStepBudget = 0, 0
+	*other.StepBudget, *other.AttemptStepBudget, *other.ClaimEventsPerSecond = 0, 0, 0
 	require.Equal(t, ArgsKind, args.Kind)
 	require.Equal(t, time.Second, args.SettleTime.Duration)
 	require.EqualValues(t, 1, *args.StepBudget)
 	require.EqualValues(t, 2, *args.AttemptStepBudget)
+	require.EqualValues(t, 3, *args.ClaimEventsPerSecond)
 }
 
 // allTimeouts are the features with which both timeouts can be set.

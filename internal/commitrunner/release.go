@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 
+	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
 )
 
@@ -23,14 +24,16 @@ type release struct {
 	state commit.Claim
 	// claim is a copy, whose is what was in flight.
 	claim Claim
-	// written is the allocation that goes, if one does.
+	// written is the allocation that goes, if one does, and why is what for.
 	written *resourceapi.AllocationResult
+	why     string
 }
 
 // newRelease moves the duty to undo what was done for a claim to a release, so that it is
 // done once.
 func (a *Attempt) newRelease(claim *Claim, state commit.Claim) *release {
-	r := &release{Runner: a.Runner, pod: a.pod, state: state, claim: *claim, written: claim.allocation()}
+	r := &release{Runner: a.Runner, pod: a.pod, state: state, claim: *claim, written: claim.allocation(),
+		why: "because pod " + a.pod.Name + " was not bound"}
 	claim.flight = flight{}
 	return r
 }
@@ -127,6 +130,7 @@ func (r *release) ask(ctx context.Context) (commit.ClaimEvent, error) {
 // carryOut asks the server to release the claim, or for what was written.
 func (r *release) carryOut(ctx context.Context, action commit.ActionKind) (err error) {
 	claim, consumer := r.claim.Object, r.claim.Consumer(r.pod).UID
+	ctx = claimwriter.Because(ctx, claimwriter.Cause{Pod: r.pod, Why: r.why})
 	switch action {
 	case commit.DeleteClaim:
 		if r.claim.Origin == ToMake {

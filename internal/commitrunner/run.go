@@ -151,11 +151,13 @@ func (r *run) tellConflict(ctx context.Context) error {
 // yield releases a claim that has lost. If that does not succeed, Abort goes on until it does.
 func (r *run) yield(ctx context.Context, position int) error {
 	claim := r.claims[position]
-	err := r.newRelease(claim, r.state.Claims[position]).try(ctx)
+	to := r.lost[slices.IndexFunc(r.lost, func(l lostClaim) bool { return l.Claim == claim })].to
+	release := r.newRelease(claim, r.state.Claims[position])
+	release.why = "because of a conflict: " + to.String()
+	err := release.try(ctx)
 	if err == nil {
 		return nil
 	}
-	to := r.lost[slices.IndexFunc(r.lost, func(l lostClaim) bool { return l.Claim == claim })].to
 	return fmt.Errorf("%w: %s; releasing it: %w", ErrConflict, to, err)
 }
 

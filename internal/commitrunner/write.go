@@ -22,6 +22,7 @@ func (r *run) write(ctx context.Context, claim *Claim) error {
 		}
 	}
 	before, consumer := r.upToDate(claim), claim.Consumer(r.pod)
+	ctx = claimwriter.Because(ctx, claimwriter.Cause{Pod: r.pod, Node: r.node, Why: "for " + nameOf(consumer)})
 	written, err := r.Writer.Bind(ctx, before, claim.Plan(), consumer)
 	if err != nil {
 		if marks.Denied(err) {
@@ -61,6 +62,14 @@ func (r *Runner) upToDate(claim *Claim) *resourceapi.ResourceClaim {
 		return seen
 	}
 	return latest
+}
+
+// nameOf is what people call a consumer.
+func nameOf(consumer resourceapi.ResourceClaimConsumerReference) string {
+	if consumer.Resource == "pods" {
+		return "pod " + consumer.Name
+	}
+	return consumer.Resource + " " + consumer.Name
 }
 
 // explainBind adds what will happen next.

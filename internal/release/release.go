@@ -131,6 +131,17 @@ func (r *Release) Awaited(claim types.UID) bool {
 	return r.claims[claim] != nil
 }
 
+// cause is why a claim is released.
+func (r *Release) cause(claim types.UID) claimwriter.Cause {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	why := "because nobody uses it any more, and a pod that preempts others waits for its devices"
+	if found := r.claims[claim]; found != nil && found.preemptors.Len() == 1 {
+		why += " (UID " + string(sets.List(found.preemptors)[0]) + ")"
+	}
+	return claimwriter.Cause{Why: why}
+}
+
 // PodChanged is told of pods that were deleted or replaced, or are done, after the informer's store has
 // been updated. It returns at once.
 func (r *Release) PodChanged(pod *v1.Pod) {

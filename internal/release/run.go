@@ -77,7 +77,7 @@ func (r *Release) release(ctx context.Context, claim *resourceapi.ResourceClaim)
 	for _, consumer := range claim.Status.ReservedFor {
 		gone = append(gone, consumer.UID)
 	}
-	left, cleared, err := r.writer.ReleaseAbandoned(ctx, claim, gone)
+	left, cleared, err := r.writer.ReleaseAbandoned(claimwriter.Because(ctx, r.cause(claim.UID)), claim, gone)
 	if cleared {
 		released.Inc()
 	}

@@ -47,8 +47,10 @@ type world struct {
 	before map[string][]func() error
 	// observed are the claims that were observed, groups the PodGroups that are gone; what others do is group.
 	observed []*resourceapi.ResourceClaim
-	groups   []string
-	group    Usage
+	// told is why allocations went that this scheduler has removed.
+	told   []string
+	groups []string
+	group  Usage
 	// remembered is what the scheduler's manager of claims has, if that is not what the informer has.
 	remembered atomic.Pointer[resourceapi.ResourceClaim]
 	// The informers' stores.
@@ -64,7 +66,11 @@ func inWorld(t *testing.T, claim *resourceapi.ResourceClaim, pods []*v1.Pod, tes
 			claimStore: cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil), podStore: cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil),
 		}
 		w.client.PrependReactor("*", "*", w.react)
-		w.Release = New(claimwriter.New(w.client),
+		w.Release = New(claimwriter.New(w.client, claimwriter.WithChanges(func(_ context.Context, change claimwriter.Change) {
+			w.mutex.Lock()
+			defer w.mutex.Unlock()
+			w.told = append(w.told, change.Cause.Why)
+		})),
 			&podclaims.Claims{Stored: w.claimStore, Tracked: manager{remembered: &w.remembered}, Pods: w.podStore},
 			func(_ context.Context, claim *resourceapi.ResourceClaim) {
 				w.mutex.Lock()

@@ -28,7 +28,10 @@ func TestBindingWaitsForConditions(t *testing.T) {
 		require.Equal(t, []string{"p"}, consumerNames(claim), "nobody else can deallocate it")
 		require.Zero(t, f.pl.state.Ledger.InFlightCount(), "it is written")
 		require.Equal(t, []string{"gpu-0"}, f.inUse("n1"))
-		require.Equal(t, []string{"Normal BindingConditionsPending devices on node n1 are not ready: device gpu.example.com/n1/gpu-0 lacks attached"}, f.events())
+		require.Equal(t, []string{
+			"Normal DevicesAllocated Allocated gpu.example.com/n1/gpu-0 on node n1 for pod p",
+			"Normal BindingConditionsPending devices on node n1 are not ready: device gpu.example.com/n1/gpu-0 lacks attached",
+		}, f.events())
 
 		f.changeClaim("c", report("unrelated"))
 		p.stillWaits("another condition is true")

@@ -10,6 +10,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
@@ -170,6 +171,7 @@ func (pl *Quartermaster) removeLeftOver(ctx context.Context, c *cycle, pod *v1.P
 	if err != nil || bound {
 		return false, err
 	}
+	ctx = claimwriter.Because(ctx, claimwriter.Cause{Pod: pod, Why: "because pod " + pod.Name + ", for whose extended resources it was made, fits no node with it"})
 	for _, claim := range claims {
 		if pl.takeover.FoundReserved(claim, pod.UID, pod) {
 			return false, nil

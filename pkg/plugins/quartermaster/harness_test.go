@@ -225,7 +225,7 @@ func (f *fixture) leave(objects ...runtime.Object) {
 }
 
 // newProfile makes another plugin in the same scheduler, as for a second profile.
-func newProfile(f *fixture, profile string) *Quartermaster {
+func newProfile(f *fixture, profile string, args ...runtime.Object) *Quartermaster {
 	handle, err := frameworkruntime.NewFramework(f.ctx, nil, &config.KubeSchedulerProfile{SchedulerName: profile},
 		frameworkruntime.WithClientSet(f.client),
 		frameworkruntime.WithInformerFactory(f.factory),
@@ -234,7 +234,7 @@ func newProfile(f *fixture, profile string) *Quartermaster {
 		frameworkruntime.WithPodActivator(&f.activator),
 	)
 	require.NoError(f.t, err)
-	plugin, err := New(f.ctx, nil, handle)
+	plugin, err := New(f.ctx, append(args, nil)[0], handle)
 	require.NoError(f.t, err)
 	return plugin.(*Quartermaster)
 }

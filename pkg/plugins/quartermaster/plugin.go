@@ -166,7 +166,7 @@ func newPlugin(ctx context.Context, args *QuartermasterArgs, features feature.Fe
 	}
 	pl.writer = claimwriter.New(client, claimwriter.WithTimestamp(supported.DeviceBindingAndStatus),
 		claimwriter.WithConsumerLimit(pl.consumerLimit), claimwriter.WithPermission(func() error { return state.Lease.Leads() }),
-		claimwriter.WithStored(state.guard.Stored))
+		claimwriter.WithStored(state.guard.Stored), pl.withClaimEvents())
 	pl.takeover = takeover.New(args.TakeoverPause.Duration, state.LeadsSince, func(pods map[string]*v1.Pod) {
 		handle.Activate(klog.FromContext(ctx), pods)
 	})

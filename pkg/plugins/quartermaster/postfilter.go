@@ -5,12 +5,12 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 )
 
@@ -54,7 +54,7 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 		if pl.takeover.FoundReserved(podClaim.Object, pod.UID, pod) {
 			return nil, fwk.NewStatus(fwk.Success, pl.takeover.Message("claim "+klog.KObj(podClaim.Object).String()))
 		}
-		if err := pl.free(ctx, podClaim.Object, pod.UID); err != nil {
+		if err := pl.free(ctx, podClaim, pod, pod.UID); err != nil {
 			return nil, failed(err)
 		}
 		if podClaim.broken != nil {
@@ -85,8 +85,13 @@ func (pl *Quartermaster) lookEverywhere(ctx context.Context, c *cycle, pod *v1.P
 	pl.handle.Activate(klog.FromContext(ctx), map[string]*v1.Pod{pod.Namespace + "/" + pod.Name: pod})
 }
 
-// free deallocates a claim that nobody but the consumer may use.
-func (pl *Quartermaster) free(ctx context.Context, claim *resourceapi.ResourceClaim, consumer types.UID) error {
+// free deallocates a claim that nobody but the consumer may use, for the sake of a pod.
+func (pl *Quartermaster) free(ctx context.Context, podClaim *podClaim, pod *v1.Pod, consumer types.UID) error {
+	claim, why := podClaim.Object, "because pod "+pod.Name+" fits no node where that can be used, and nobody else uses it"
+	if podClaim.broken != nil {
+		why = "because pod " + pod.Name + " cannot use that: " + podClaim.broken.Error()
+	}
+	ctx = claimwriter.Because(ctx, claimwriter.Cause{Pod: pod, Why: why})
 	freed, err := pl.writer.Deallocate(ctx, claim, consumer)
 	if err != nil {
 		return fmt.Errorf("free the devices of claim %s, which fit no node: %w", klog.KObj(claim), err)

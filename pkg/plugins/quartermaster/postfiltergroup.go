@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 )
@@ -87,7 +88,7 @@ func (pl *Quartermaster) freeForMembers(ctx context.Context, group *groupCycle, 
 				continue
 			}
 			done.Insert(podClaim.Object.UID)
-			if err := pl.free(ctx, podClaim.Object, pod.UID); err != nil {
+			if err := pl.free(ctx, podClaim, pod, pod.UID); err != nil {
 				return freed, stuck, err
 			}
 			freed = append(freed, klog.KObj(podClaim.Object).String())
@@ -134,7 +135,7 @@ func (pl *Quartermaster) freeOfGroup(ctx context.Context, group *groupCycle, inf
 				pl.takeover.FoundReserved(podClaim.Object, podGroup.UID, pod) {
 				continue
 			}
-			if err := pl.free(ctx, podClaim.Object, podGroup.UID); err != nil {
+			if err := pl.free(ctx, podClaim, pod, podGroup.UID); err != nil {
 				return nil, err
 			}
 			return []string{klog.KObj(podClaim.Object).String()}, nil
@@ -145,7 +146,8 @@ func (pl *Quartermaster) freeOfGroup(ctx context.Context, group *groupCycle, inf
 		if pl.groups.InUse(claim.UID) || pl.takeover.LeavesAlone(claim.UID, podGroup.UID, info.GetUnscheduledPods()[0]) {
 			continue
 		}
-		returned, err := pl.writer.Release(ctx, claim, podGroup.UID)
+		cause := claimwriter.Cause{Why: "because PodGroup " + podGroup.Name + " does not fit with it"}
+		returned, err := pl.writer.Release(claimwriter.Because(ctx, cause), claim, podGroup.UID)
 		if err != nil {
 			return freed, fmt.Errorf("release claim %s of a PodGroup that does not fit: %w", klog.KObj(claim), err)
 		}

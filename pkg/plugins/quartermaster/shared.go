@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/quartermaster-dra/quartermaster/internal/arguments"
+	"github.com/quartermaster-dra/quartermaster/internal/claimevents"
 	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
 	"github.com/quartermaster-dra/quartermaster/internal/contenders"
 	"github.com/quartermaster-dra/quartermaster/internal/demand"
@@ -47,6 +48,9 @@ type shared struct {
 
 	// groups has the claims of PodGroups that are in use, nil if there can be none (gate DRAWorkloadResourceClaims).
 	groups *podgroup.Claims
+
+	// claimEvents is the limit for events about claims.
+	claimEvents *claimevents.Limit
 
 	// offers is nil without extended resources.
 	offers *extendedresource.Offers
@@ -91,7 +95,7 @@ func sharedBy(handle fwk.Handle, gates feature.Features) (*shared, error) {
 		return nil, err
 	}
 	state := &shared{State: known, guard: presence.New(handle.ClientSet()), demand: demand.New(clock.RealClock{}),
-		nominations: preemption.NewNominations(), priorities: preemption.NewPriorities()}
+		nominations: preemption.NewNominations(), priorities: preemption.NewPriorities(), claimEvents: claimevents.NewLimit()}
 	if gates.EnableDRAWorkloadResourceClaims {
 		state.groups = podgroup.NewClaims()
 	}
