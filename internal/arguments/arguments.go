@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	tracingapi "k8s.io/component-base/tracing/api/v1"
 	configv1 "k8s.io/kube-scheduler/config/v1"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 	"k8s.io/utils/ptr"
@@ -138,6 +140,10 @@ type QuartermasterArgs struct {
 	// or released; in the short run, ten times as many. If profiles differ, the largest counts for all together.
 	// It is at most 100; 0 means that the profile makes none. The default is 10.
 	ClaimEventsPerSecond *int32 `json:"claimEventsPerSecond,omitempty"`
+	// Tracing says where spans of attempts to schedule pods with devices are sent to, and for how many attempts of
+	// a million there are any: with endpoint and samplingRatePerMillion, as for other components of
+	// Kubernetes. Without a rate there are none, which is the default.
+	Tracing *tracingapi.TracingConfiguration `json:"tracing,omitempty"`
 }
 
 // Parse reads the arguments and sets defaults. Fields that do not exist are errors,
@@ -238,6 +244,9 @@ func (a *QuartermasterArgs) validate() error {
 		return fmt.Errorf("arguments of plugin %s: claimEventsPerSecond is %d; it has to be at most %d, and 0 means no events",
 			Name, n, claimevents.MaxPerSecond)
 	}
+	if errs := tracingapi.ValidateTracingConfiguration(a.Tracing, nil, field.NewPath("tracing")); len(errs) > 0 {
+		return fmt.Errorf("arguments of plugin %s: %w", Name, errs.ToAggregate())
+	}
 	return a.validatePlacement()
 }
 
@@ -312,6 +321,7 @@ func (a *QuartermasterArgs) DeepCopyObject() runtime.Object {
 		own := c.CacheSize.DeepCopy()
 		c.CacheSize = &own
 	}
+	c.Tracing = c.Tracing.DeepCopy()
 	c.ClassStrategies = maps.Clone(c.ClassStrategies)
 	if c.Closeness != nil {
 		c.Closeness = ptr.To(slices.Clone(*c.Closeness))

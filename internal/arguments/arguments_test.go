@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	tracingapi "k8s.io/component-base/tracing/api/v1"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 	"k8s.io/utils/ptr"
@@ -45,6 +46,10 @@ func TestParseArgs(t *testing.T) {
 		"no claim events":     {args: raw("claimEventsPerSecond: 0")},
 		"negative events":     {args: raw("claimEventsPerSecond: -1"), want: "claimEventsPerSecond is -1; it has to be at most 100, and 0 means no events"},
 		"many claim events":   {args: raw("claimEventsPerSecond: 101"), want: "claimEventsPerSecond is 101; it has to be at most 100"},
+		"tracing":             {args: raw("tracing: {endpoint: \"collector:4317\", samplingRatePerMillion: 1000}")},
+		"tracing, no rate":    {args: raw("tracing: {}")},
+		"tracing too much":    {args: raw("tracing: {samplingRatePerMillion: 1000001}"), want: "tracing.samplingRatePerMillion: Invalid value: 1000001"},
+		"tracing elsewhere":   {args: raw("tracing: {endpoint: \"https://collector\"}"), want: "tracing.endpoint: Invalid value"},
 		"cache size":          {args: raw("cacheSize: 1Mi")},
 		"cache too small":     {args: raw("cacheSize: 1M"), want: "cacheSize is 1M; it has to be at least 1Mi and at most 1Pi"},
 		"cache of no size":    {args: raw("cacheSize: 0"), want: "cacheSize is 0; it has to be at least 1Mi"},
@@ -100,7 +105,10 @@ func TestDefaultArgs(t *testing.T) {
 func TestArgsAreCopied(t *testing.T) {
 	t.Parallel()
 	args := &QuartermasterArgs{TypeMeta: metav1.TypeMeta{Kind: ArgsKind}, SettleTime: &metav1.Duration{Duration: time.Second}, StepBudget: ptr.To[int64](1), AttemptStepBudget: ptr.To[int64](2), ClaimEventsPerSecond: ptr.To[int32](3)}
+	args.Tracing = &tracingapi.TracingConfiguration{Endpoint: ptr.To("here")}
 	other := args.DeepCopyObject().(*QuartermasterArgs)
+	*other.Tracing.Endpoint = "there"
+	require.Equal(t, "here", *args.Tracing.Endpoint)
 	other.Kind, other.SettleTime.Duration = "changed", 0
 	*other.StepBudget, *other.AttemptStepBudget, *other.ClaimEventsPerSecond = 0, 0, 0
 	require.Equal(t, ArgsKind, args.Kind)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
+	"github.com/quartermaster-dra/quartermaster/internal/spans"
 )
 
 // run goes on with an attempt from one call of the scheduler to the next. What internal/commit
@@ -43,6 +44,29 @@ func (r *run) run(ctx context.Context, event commit.Event) error {
 // do carries out an action. If there is an error, it says why the event is none of those
 // that were to be hoped for.
 func (r *run) do(ctx context.Context, action commit.Action) (commit.Event, error) {
+	if !takesTime(action.Kind) {
+		return r.carryOut(ctx, action)
+	}
+	ctx, span := spans.Start(ctx, action.Kind.String())
+	if span.Recorded() && isOfClaim(action.Kind) {
+		span.Set("claim", klog.KObj(r.claims[action.Claim].Object).String())
+	}
+	event, err := r.carryOut(ctx, action)
+	span.End(err)
+	return event, err
+}
+
+// takesTime reports whether an action is more than to take note of something here.
+func takesTime(kind commit.ActionKind) bool {
+	return kind != commit.EndInFlight && kind != commit.StayInGroup && kind != commit.TellConflict
+}
+
+// isOfClaim reports whether an action that takes time is about one claim.
+func isOfClaim(kind commit.ActionKind) bool {
+	return kind == commit.WriteClaim || kind == commit.YieldClaim || kind == commit.ReleaseClaim || kind == commit.LeaveGroup
+}
+
+func (r *run) carryOut(ctx context.Context, action commit.Action) (commit.Event, error) {
 	switch action.Kind {
 	case commit.AwaitOthers:
 		return then(commit.Settled, r.settlePlan(ctx))

@@ -19,6 +19,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
+	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
@@ -226,6 +227,11 @@ func (f *fixture) leave(objects ...runtime.Object) {
 
 // newProfile makes another plugin in the same scheduler, as for a second profile.
 func newProfile(f *fixture, profile string, args ...runtime.Object) *Quartermaster {
+	return makePlugin(f, profile, append(args, nil)[0]).(*Quartermaster)
+}
+
+// makePlugin makes the plugin of a profile.
+func makePlugin(f *fixture, profile string, args runtime.Object) fwk.Plugin {
 	handle, err := frameworkruntime.NewFramework(f.ctx, nil, &config.KubeSchedulerProfile{SchedulerName: profile},
 		frameworkruntime.WithClientSet(f.client),
 		frameworkruntime.WithInformerFactory(f.factory),
@@ -234,7 +240,7 @@ func newProfile(f *fixture, profile string, args ...runtime.Object) *Quartermast
 		frameworkruntime.WithPodActivator(&f.activator),
 	)
 	require.NoError(f.t, err)
-	plugin, err := New(f.ctx, append(args, nil)[0], handle)
+	plugin, err := New(f.ctx, args, handle)
 	require.NoError(f.t, err)
-	return plugin.(*Quartermaster)
+	return plugin
 }

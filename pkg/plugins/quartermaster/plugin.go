@@ -31,7 +31,9 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/release"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
+	"github.com/quartermaster-dra/quartermaster/internal/spans"
 	"github.com/quartermaster-dra/quartermaster/internal/takeover"
+	"github.com/quartermaster-dra/quartermaster/internal/traced"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
@@ -124,10 +126,14 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 	if pl.preemption, err = preemption.New(ctx, Name, handle, features, deviceHolders{pl}, pl.holders.Gives); err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", Name, err)
 	}
+	tracer, err := spans.NewTracer(ctx, args.Tracing)
+	if err != nil {
+		return nil, fmt.Errorf("plugin %s: %w", Name, err)
+	}
 	if err := pl.follow(ctx); err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", Name, err)
 	}
-	return pl, nil
+	return traced.Around(pl, tracer, handle.ProfileName()), nil
 }
 
 // newPlugin makes a plugin that does not hear of anything yet.

@@ -1,0 +1,130 @@
+package traced
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+	fwk "k8s.io/kube-scheduler/framework"
+)
+
+// maxMessage is how many bytes of a status message a span has.
+const maxMessage = 1024
+
+// attempt is one attempt to schedule a pod. Its root span lasts from PreFilter to what comes last.
+type attempt struct {
+	tracer trace.Tracer
+	root   trace.Span
+
+	mutex sync.Mutex
+	// filters and scores are the calls for single nodes for which there is no span yet.
+	filters, scores calls
+	// seen is when the last extension point has ended.
+	seen  time.Time
+	ended bool
+}
+
+// Clone implements fwk.StateData: dry runs count for the attempt that they belong to.
+func (a *attempt) Clone() fwk.StateData { return a }
+
+// calls are calls for nodes, at the same time or one after the other.
+type calls struct {
+	first, last time.Time
+	// busy is how long they took together.
+	busy            time.Duration
+	count, rejected int
+}
+
+func (c *calls) add(begin, end time.Time, status *fwk.Status) {
+	if c.count == 0 || begin.Before(c.first) {
+		c.first = begin
+	}
+	if end.After(c.last) {
+		c.last = end
+	}
+	c.busy += end.Sub(begin)
+	c.count++
+	if !status.IsSuccess() {
+		c.rejected++
+	}
+}
+
+// filtered notes a call of Filter, and scored one of Score.
+func (a *attempt) filtered(begin time.Time, status *fwk.Status) {
+	end := time.Now()
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	a.filters.add(begin, end, status)
+}
+
+func (a *attempt) scored(begin time.Time, status *fwk.Status) {
+	end := time.Now()
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	a.scores.add(begin, end, status)
+}
+
+// flush makes spans of the calls for nodes so far, below a parent.
+func (a *attempt) flush(filter string, parent trace.Span) {
+	a.mutex.Lock()
+	filters, scores := a.filters, a.scores
+	a.filters, a.scores = calls{}, calls{}
+	a.mutex.Unlock()
+	a.span(filter, parent, filters)
+	a.span("Score", parent, scores)
+}
+
+func (a *attempt) span(name string, parent trace.Span, c calls) {
+	if c.count == 0 {
+		return
+	}
+	_, span := a.tracer.Start(trace.ContextWithSpan(context.Background(), parent), name, trace.WithTimestamp(c.first), trace.WithAttributes(
+		attribute.Int("nodes", c.count), attribute.Int("rejected", c.rejected), attribute.Float64("busy_seconds", c.busy.Seconds())))
+	span.End(trace.WithTimestamp(c.last))
+}
+
+// start begins the span of an extension point, after those of the calls for nodes that came before.
+func (a *attempt) start(ctx context.Context, name string) (context.Context, trace.Span) {
+	a.flush("Filter", a.root)
+	return a.tracer.Start(trace.ContextWithSpan(ctx, a.root), name)
+}
+
+// done ends the span of an extension point.
+func (a *attempt) done(span trace.Span, status *fwk.Status) {
+	endSpan(span, status)
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	a.seen = time.Now()
+}
+
+// end ends the attempt, once: as of the time when it was last heard of.
+func (a *attempt) end(outcome string, status *fwk.Status) {
+	a.mutex.Lock()
+	ended, at := a.ended, a.seen
+	a.ended = true
+	if a.filters.last.After(at) {
+		at = a.filters.last
+	}
+	a.mutex.Unlock()
+	if ended {
+		return
+	}
+	a.flush("Filter", a.root)
+	a.root.SetAttributes(attribute.String("outcome", outcome))
+	endSpan(a.root, status, trace.WithTimestamp(at))
+}
+
+// endSpan ends a span with a status: it has failed if something went wrong, and not if a pod or node was rejected.
+func endSpan(span trace.Span, status *fwk.Status, options ...trace.SpanEndOption) {
+	if span.IsRecording() && !status.IsSuccess() {
+		message := status.Message()
+		span.SetAttributes(attribute.String("status", status.Code().String()), attribute.String("message", message[:min(len(message), maxMessage)]))
+		if status.Code() == fwk.Error {
+			span.SetStatus(codes.Error, "")
+		}
+	}
+	span.End(options...)
+}

@@ -1,0 +1,195 @@
+// Package traced puts spans around the extension points of a plugin: one for each attempt to schedule a pod that needs
+// devices, and below it one for each extension point. Filter and Score, which are called for each node, have one
+// span for all nodes.
+//
+// A plugin that is not traced is not wrapped, so this costs nothing then. Of one that is traced, attempts that
+// are not sampled cost a look into the CycleState at each call.
+package traced
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+	v1 "k8s.io/api/core/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/utils/lru"
+)
+
+// Plugin is a plugin at the extension points that ours has.
+type Plugin interface {
+	fwk.PreEnqueuePlugin
+	fwk.PreFilterPlugin
+	fwk.FilterPlugin
+	fwk.PostFilterPlugin
+	fwk.PodGroupPostFilterPlugin
+	fwk.PreScorePlugin
+	fwk.ScorePlugin
+	fwk.ReservePlugin
+	fwk.PreBindPlugin
+	fwk.PostBindPlugin
+	fwk.EnqueueExtensions
+	fwk.SignPlugin
+}
+
+// maxOpen is how many attempts can be open at the same time. Those that end in a way of which the plugin is not
+// told (another plugin fails) stay open until the next attempt of the pod, or until there are so many.
+const maxOpen = 1024
+
+// Around returns the plugin with spans around its calls; without a tracer it is the plugin itself.
+func Around(plugin Plugin, tracer trace.Tracer, profile string) fwk.Plugin {
+	if tracer == nil {
+		return plugin
+	}
+	return &traced{
+		Plugin: plugin, tracer: tracer, profile: profile, key: fwk.StateKey(plugin.Name() + ".Trace"),
+		open: lru.NewWithEvictionFunc(maxOpen, func(_ lru.Key, value any) { value.(*attempt).end(outcomeOpen, nil) }),
+	}
+}
+
+// traced is a plugin with spans. What it does not override is not traced: calls that are made for each pod in the
+// queue (PreEnqueue, SignPod), or that do nothing but look at what is known.
+type traced struct {
+	Plugin
+	tracer  trace.Tracer
+	profile string
+	key     fwk.StateKey
+	// open has the attempts that have not ended, by the UID of the pod.
+	open *lru.Cache
+}
+
+// The outcomes of attempts.
+const (
+	outcomeBound      = "bound"
+	outcomeUnreserved = "unreserved"
+	outcomeUnfit      = "no node"
+	outcomeFailed     = "failed"
+	// outcomeOpen: the plugin was not told how the attempt has ended.
+	outcomeOpen = "not told"
+)
+
+// of returns the attempt of a cycle, nil if it is not recorded.
+func (t *traced) of(cs fwk.CycleState) *attempt {
+	data, err := cs.Read(t.key)
+	if err != nil {
+		return nil
+	}
+	a, _ := data.(*attempt)
+	return a
+}
+
+// begin begins an attempt; nil if it is not to be recorded. Dry runs for a group are below what they are made for.
+func (t *traced) begin(ctx context.Context, pod *v1.Pod, nodes int) *attempt {
+	_, root := t.tracer.Start(ctx, "Schedule")
+	if !root.IsRecording() {
+		return nil
+	}
+	root.SetAttributes(
+		attribute.String("k8s.namespace.name", pod.Namespace), attribute.String("k8s.pod.name", pod.Name), attribute.String("k8s.pod.uid", string(pod.UID)),
+		attribute.String("scheduler", t.profile), attribute.Int("claims", len(pod.Spec.ResourceClaims)), attribute.Int("nodes", nodes))
+	return &attempt{tracer: t.tracer, root: root}
+}
+
+// end ends an attempt.
+func (t *traced) end(a *attempt, pod *v1.Pod, outcome string, status *fwk.Status) {
+	a.end(outcome, status)
+	if known, has := t.open.Get(pod.UID); has && known == a {
+		t.open.Remove(pod.UID)
+	}
+}
+
+// PreFilter implements fwk.PreFilterPlugin. Pods that the plugin has nothing to do with leave no trace.
+func (t *traced) PreFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+	a := t.begin(ctx, pod, len(nodes))
+	if a == nil {
+		return t.Plugin.PreFilter(ctx, cs, pod, nodes)
+	}
+	ctx, span := a.start(ctx, "PreFilter")
+	result, status := t.Plugin.PreFilter(ctx, cs, pod, nodes)
+	if status.IsSkip() {
+		return result, status // A span that is not ended is not sent.
+	}
+	if result != nil && !result.AllNodes() {
+		span.SetAttributes(attribute.Int("nodes", result.NodeNames.Len()))
+	}
+	a.done(span, status)
+	cs.Write(t.key, a)
+	if before, has := t.open.Get(pod.UID); has {
+		before.(*attempt).end(outcomeOpen, nil)
+	}
+	t.open.Add(pod.UID, a)
+	if !status.IsSuccess() && !status.IsRejected() {
+		t.end(a, pod, outcomeFailed, status) // PostFilter is for pods that were rejected.
+	}
+	return result, status
+}
+
+// Filter implements fwk.FilterPlugin.
+func (t *traced) Filter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, node fwk.NodeInfo) *fwk.Status {
+	a := t.of(cs)
+	if a == nil {
+		return t.Plugin.Filter(ctx, cs, pod, node)
+	}
+	begin := time.Now()
+	status := t.Plugin.Filter(ctx, cs, pod, node)
+	a.filtered(begin, status)
+	return status
+}
+
+// PostFilter implements fwk.PostFilterPlugin.
+func (t *traced) PostFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, statuses fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
+	a := t.of(cs)
+	if a == nil {
+		return t.Plugin.PostFilter(ctx, cs, pod, statuses)
+	}
+	ctx, span := a.start(ctx, "PostFilter")
+	result, status := t.Plugin.PostFilter(ctx, cs, pod, statuses)
+	a.flush("Filter again", span) // Dry runs of preemption, and nodes that were left out.
+	if result != nil && result.NominatingInfo != nil && result.NominatedNodeName != "" {
+		span.SetAttributes(attribute.String("nominated", result.NominatedNodeName))
+	}
+	a.done(span, status)
+	t.end(a, pod, outcomeUnfit, status)
+	return result, status
+}
+
+// PreScore implements fwk.PreScorePlugin.
+func (t *traced) PreScore(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) *fwk.Status {
+	a := t.of(cs)
+	if a == nil {
+		return t.Plugin.PreScore(ctx, cs, pod, nodes)
+	}
+	ctx, span := a.start(ctx, "PreScore")
+	span.SetAttributes(attribute.Int("nodes", len(nodes)))
+	status := t.Plugin.PreScore(ctx, cs, pod, nodes)
+	a.done(span, status)
+	return status
+}
+
+// Score implements fwk.ScorePlugin.
+func (t *traced) Score(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, node fwk.NodeInfo) (int64, *fwk.Status) {
+	a := t.of(cs)
+	if a == nil {
+		return t.Plugin.Score(ctx, cs, pod, node)
+	}
+	begin := time.Now()
+	score, status := t.Plugin.Score(ctx, cs, pod, node)
+	a.scored(begin, status)
+	return score, status
+}
+
+// ScoreExtensions implements fwk.ScorePlugin.
+func (t *traced) ScoreExtensions() fwk.ScoreExtensions { return t }
+
+// NormalizeScore implements fwk.ScoreExtensions.
+func (t *traced) NormalizeScore(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, scores fwk.NodeScoreList) *fwk.Status {
+	a := t.of(cs)
+	if a == nil {
+		return t.Plugin.ScoreExtensions().NormalizeScore(ctx, cs, pod, scores)
+	}
+	ctx, span := a.start(ctx, "NormalizeScore")
+	status := t.Plugin.ScoreExtensions().NormalizeScore(ctx, cs, pod, scores)
+	a.done(span, status)
+	return status
+}
