@@ -66,10 +66,14 @@ func (r *Runner) upToDate(claim *Claim) *resourceapi.ResourceClaim {
 
 // nameOf is what people call a consumer.
 func nameOf(consumer resourceapi.ResourceClaimConsumerReference) string {
-	if consumer.Resource == "pods" {
+	switch consumer.Resource {
+	case "pods":
 		return "pod " + consumer.Name
+	case "podgroups":
+		return "PodGroup " + consumer.Name
+	default:
+		return consumer.Resource + " " + consumer.Name
 	}
-	return consumer.Resource + " " + consumer.Name
 }
 
 // explainBind adds what will happen next.

@@ -94,6 +94,8 @@ func TestLeftOverOfAGangThatDoesNotFit(t *testing.T) {
 		require.Contains(t, failures[""], "pod p for extended resources")
 		g.settle()
 		require.Empty(t, g.claimsFor(pod.UID))
+		require.Equal(t, []string{"Normal DevicesReleased Released gpu.example.com/n2/gpu-0, gpu.example.com/n2/gpu-1 on node n2 " +
+			"because pod p, for whose extended resources it was made, fits no node with it"}, g.events())
 		g.schedule(moved)
 		require.Equal(t, []string{"n1"}, g.nodes)
 	})

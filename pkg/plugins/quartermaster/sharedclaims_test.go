@@ -103,6 +103,10 @@ func TestLastOneGivesTheGroupsClaimBack(t *testing.T) {
 		require.Empty(t, g.claim("shared").Status.ReservedFor)
 		require.True(t, g.pl.groups.Empty())
 		require.Zero(t, g.pl.state.Ledger.InFlightCount())
+		require.Equal(t, []string{
+			"Normal DevicesAllocated Allocated gpu.example.com/n1/gpu-0 on node n1 for PodGroup gang",
+			"Normal DevicesReleased Released gpu.example.com/n1/gpu-0 on node n1 because pod p2 was not bound",
+		}, g.events(), "told once, for all")
 
 		g.settle()
 		g.schedule(pods...)
