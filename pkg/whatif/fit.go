@@ -54,7 +54,7 @@ type Plan struct {
 func (s *Snapshot) Fit(ctx context.Context, pods ...*v1.Pod) (*Answer, error) {
 	answer := &Answer{Verdict: Fits, After: s}
 	for _, pod := range pods {
-		pod = inNamespace(pod)
+		pod = defaultedPod(pod)
 		answer.Unchecked = appendMissing(answer.Unchecked, unchecked(pod))
 		plan, after, doubts, err := answer.After.place(ctx, pod)
 		if err != nil {
@@ -74,15 +74,6 @@ func (s *Snapshot) Fit(ctx context.Context, pods ...*v1.Pod) (*Answer, error) {
 		answer.Doubts = append(answer.Doubts, fmt.Sprintf("%s could not be read: %s", missing.Resource, missing.Why))
 	}
 	return answer, nil
-}
-
-func inNamespace(pod *v1.Pod) *v1.Pod {
-	if pod.Namespace != "" {
-		return pod
-	}
-	pod = pod.DeepCopy()
-	pod.Namespace = v1.NamespaceDefault
-	return pod
 }
 
 // place finds a node for a pod. Without a plan, the doubts say why there may be one after all.

@@ -76,7 +76,7 @@ func (s *Snapshot) addClaim(q *question, reference *v1.PodResourceClaim) error {
 	case claim.DeletionTimestamp != nil:
 		return fmt.Errorf("claim %s is being deleted; the pod has to wait until it is gone", claim.Name)
 	case claim.Status.Allocation == nil:
-		q.open = append(q.open, claim)
+		q.open = append(q.open, defaultedClaim(claim))
 		return nil
 	}
 	if !resourceclaim.IsReservedForPod(q.pod, claim, true) && len(claim.Status.ReservedFor) >= resourceapi.ResourceClaimReservedForMaxSize {

@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
@@ -176,4 +177,29 @@ func TestClassReplaced(t *testing.T) {
 	class.UID, class.ResourceVersion = "", ""
 	s = s.With(whatif.Objects{Classes: []*resourceapi.DeviceClass{class}})
 	assert.Equal(t, whatif.DoesNotFit, fit(t, s, user("a", "one")).Verdict)
+}
+
+// Objects from a file have no defaults.
+func TestDefaults(t *testing.T) {
+	o := cluster(1, 3)
+	for name, request := range map[string]resourceapi.DeviceRequest{
+		"exactly":   {Name: "gpu", Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: builder.Driver}},
+		"available": {Name: "gpu", FirstAvailable: []resourceapi.DeviceSubRequest{{Name: "sub", DeviceClassName: builder.Driver}}},
+	} {
+		o.Templates = append(o.Templates, &resourceapi.ResourceClaimTemplate{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"},
+			Spec:       resourceapi.ResourceClaimTemplateSpec{Spec: resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: []resourceapi.DeviceRequest{request}}}},
+		})
+	}
+	s := whatif.New(o, whatif.Options{})
+	a, b := user("a", "exactly"), user("b", "available")
+	a.Namespace, b.Namespace = "", ""
+	answer := fit(t, s, a, b)
+	require.Equal(t, whatif.Fits, answer.Verdict)
+	assert.Len(t, answer.Plans[0].Claims[0].Status.Allocation.Devices.Results, 1)
+
+	limited := user("c", "exactly", builder.Container("main"))
+	limited.Spec.Containers[0].Resources.Limits = builder.Resources("cpu", "9")
+	assert.Equal(t, whatif.DoesNotFit, fit(t, s, limited).Verdict)
+	assert.Empty(t, limited.Spec.Containers[0].Resources.Requests, "the pod is the caller's")
 }
