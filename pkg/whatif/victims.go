@@ -81,28 +81,11 @@ func (s *Snapshot) fitsWithout(ctx context.Context, pod *v1.Pod, node string, go
 	if err != nil {
 		return false, err
 	}
-	return world.FitsOn(ctx, pod, node)
-}
-
-// FitsOn reports whether a pod would fit on one node.
-func (s *Snapshot) FitsOn(ctx context.Context, pod *v1.Pod, node string) (bool, error) {
-	n := s.nodes.get(node)
-	if n == nil {
-		return false, nil
+	answer, err := world.FitOn(ctx, pod, node)
+	if err != nil {
+		return false, err
 	}
-	q := s.ask(defaultedPod(pod))
-	if q.problem != nil {
-		return false, nil
-	}
-	i, known := s.world.index[node]
-	if !known {
-		i = -1
-	}
-	if !s.mayRun(q, i, n) {
-		return false, nil
-	}
-	v, err := s.devices(ctx, q, i, n)
-	return v == suffices, err
+	return answer.Verdict == Fits, nil
 }
 
 func priority(pod *v1.Pod) int32 {

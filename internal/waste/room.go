@@ -1,0 +1,119 @@
+package waste
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
+)
+
+// Shape is what claims ask for.
+type Shape struct {
+	// Name says where the shape is from: a class, or the first claim or template that has it.
+	Name string `json:"name"`
+	// Seen is how many claims have it.
+	Seen int `json:"seen"`
+	// More is how many more of it fit now, each with nothing else: no CPU, no affinity.
+	More int `json:"more"`
+	// Nodes is on how many nodes there is room for at least one.
+	Nodes int `json:"nodes"`
+
+	namespace string
+	spec      resourceapi.ResourceClaimSpec
+}
+
+// Classes are shapes of one device of each class.
+func Classes(s *whatif.Snapshot) []Shape {
+	var all []Shape
+	for _, class := range s.Classes() {
+		request := resourceapi.DeviceRequest{Name: "device", Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: class.Name}}
+		all = append(all, Shape{
+			Name: class.Name, namespace: metav1.NamespaceDefault,
+			spec: resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: []resourceapi.DeviceRequest{request}}},
+		})
+	}
+	return all
+}
+
+// Seen are the shapes of the claims that there are, those that most claims have first, and so many at most.
+func Seen(s *whatif.Snapshot, most int) []Shape {
+	bySpec := make(map[string]*Shape)
+	for _, claim := range s.Claims() {
+		key, err := claim.Spec.Marshal()
+		if err != nil || len(claim.Spec.Devices.Requests) == 0 {
+			continue
+		}
+		shape := bySpec[string(key)]
+		if shape == nil {
+			shape = &Shape{Name: whatif.Key(claim), namespace: claim.Namespace, spec: claim.Spec}
+			bySpec[string(key)] = shape
+		}
+		shape.Seen++
+	}
+	var all []Shape
+	for _, shape := range bySpec {
+		all = append(all, *shape)
+	}
+	slices.SortFunc(all, func(a, b Shape) int { return cmp.Or(cmp.Compare(b.Seen, a.Seen), cmp.Compare(a.Name, b.Name)) })
+	return all[:min(len(all), most)]
+}
+
+// Count finds out how many more of a shape fit. On each node as many are placed as there is room for. The error is
+// that of the context.
+func (shape *Shape) Count(ctx context.Context, s *whatif.Snapshot) error {
+	shape.More, shape.Nodes = 0, 0
+	world := s
+	for _, node := range s.Nodes() {
+		local := onlyLocal(s.PoolsOn(node))
+		here, on := world, 0
+		for {
+			pod, claim := shape.one(shape.More)
+			answer, err := here.With(whatif.Objects{Claims: []*resourceapi.ResourceClaim{claim}}).FitOn(ctx, pod, node.Name)
+			if err != nil {
+				return fmt.Errorf("count what fits on node %s: %w", node.Name, err)
+			}
+			if answer.Verdict != whatif.Fits {
+				break
+			}
+			here, on, shape.More = answer.After, on+1, shape.More+1
+		}
+		if on > 0 {
+			shape.Nodes++
+		}
+		if !local {
+			world = here // What others reach as well is gone for them.
+		}
+	}
+	return nil
+}
+
+// onlyLocal reports whether no other node reaches the devices of pools.
+func onlyLocal(pools []*inventory.NodePool) bool {
+	for _, pool := range pools {
+		for i := range pool.Devices {
+			if pool.Devices[i].Slice.Spec.NodeName == nil {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// one is a pod with a claim of the shape, and nothing else.
+func (shape *Shape) one(number int) (*v1.Pod, *resourceapi.ResourceClaim) {
+	name := fmt.Sprintf("counted-%d", number)
+	meta := metav1.ObjectMeta{Namespace: shape.namespace, Name: name}
+	claim := &resourceapi.ResourceClaim{ObjectMeta: meta, Spec: shape.spec}
+	claim.UID = types.UID("counted/" + name)
+	reference := v1.PodResourceClaim{Name: "claim", ResourceClaimName: &name}
+	tolerations := []v1.Toleration{{Operator: v1.TolerationOpExists}}
+	return &v1.Pod{ObjectMeta: meta, Spec: v1.PodSpec{ResourceClaims: []v1.PodResourceClaim{reference}, Tolerations: tolerations}}, claim
+}
