@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -116,4 +117,38 @@ func (shape *Shape) one(number int) (*v1.Pod, *resourceapi.ResourceClaim) {
 	reference := v1.PodResourceClaim{Name: "claim", ResourceClaimName: &name}
 	tolerations := []v1.Toleration{{Operator: v1.TolerationOpExists}}
 	return &v1.Pod{ObjectMeta: meta, Spec: v1.PodSpec{ResourceClaims: []v1.PodResourceClaim{reference}, Tolerations: tolerations}}, claim
+}
+
+// Asks says what the shape asks for, in a few words.
+func (shape *Shape) Asks() string {
+	var texts []string
+	for i := range shape.spec.Devices.Requests {
+		request := &shape.spec.Devices.Requests[i]
+		if exact := request.Exactly; exact != nil {
+			texts = append(texts, asks(exact.AllocationMode, exact.Count, exact.DeviceClassName))
+			continue
+		}
+		var alternatives []string
+		for j := range request.FirstAvailable {
+			sub := &request.FirstAvailable[j]
+			alternatives = append(alternatives, asks(sub.AllocationMode, sub.Count, sub.DeviceClassName))
+		}
+		texts = append(texts, strings.Join(alternatives, " or "))
+	}
+	for i := range shape.spec.Devices.Constraints {
+		switch c := &shape.spec.Devices.Constraints[i]; {
+		case c.MatchAttribute != nil:
+			texts = append(texts, "same "+string(*c.MatchAttribute))
+		case c.DistinctAttribute != nil:
+			texts = append(texts, "different "+string(*c.DistinctAttribute))
+		}
+	}
+	return strings.Join(texts, ", ")
+}
+
+func asks(mode resourceapi.DeviceAllocationMode, count int64, class string) string {
+	if mode == resourceapi.DeviceAllocationModeAll {
+		return "all " + class
+	}
+	return fmt.Sprintf("%d %s", max(1, count), class)
 }
