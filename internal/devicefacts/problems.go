@@ -1,0 +1,177 @@
+package devicefacts
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// Problems is what should not be.
+type Problems struct {
+	// Unused claims have an allocation, and nobody is known for whom they are reserved.
+	Unused []Claim `json:"unused,omitempty"`
+	// Twice are devices with more than one holder that has them for itself, with one beside shares, or with a share
+	// that there is twice.
+	Twice []Contested `json:"twice,omitempty"`
+	// Overdrawn are counters and capacities of which more is used than there is.
+	Overdrawn []Overdraft `json:"overdrawn,omitempty"`
+	// Unpublished are devices that claims have, and that are not published (any more).
+	Unpublished []Contested `json:"unpublished,omitempty"`
+	// Pools are those that are not complete.
+	Pools []Pool `json:"pools,omitempty"`
+}
+
+// Len is how many there are.
+func (p *Problems) Len() int {
+	return len(p.Unused) + len(p.Twice) + len(p.Overdrawn) + len(p.Unpublished) + len(p.Pools)
+}
+
+// Contested is a device with those who hold it.
+type Contested struct {
+	DeviceID `json:",inline"`
+	Holders  []Holder `json:"holders"`
+	// PoolState says that the pool is not complete, which may be why the device is not published.
+	PoolState string `json:"poolState,omitempty"`
+}
+
+// Overdraft is something of which more is used than there is, with the claims that use it.
+type Overdraft struct {
+	Driver string `json:"driver"`
+	Pool   string `json:"pool"`
+	// Device is set for capacities.
+	Device string   `json:"device,omitempty"`
+	Room   Room     `json:"room"`
+	Claims []string `json:"claims"`
+}
+
+// Problems looks for what should not be. Of what could not be read, nothing is said to be wrong.
+func (f *Facts) Problems() Problems {
+	var p Problems
+	for i := range f.claims {
+		if f.claims[i].Unused {
+			p.Unused = append(p.Unused, f.claims[i])
+		}
+	}
+	known := make(map[inventory.PoolID]*inventory.NodePool)
+	for _, pool := range f.snapshot.Pools() {
+		known[pool.ID] = pool
+		if pool.State != inventory.Complete {
+			s := summing{facts: f, byPlace: make(map[[3]string]*Summary)}
+			s.add(pool, "")
+			p.Pools = append(p.Pools, s.pools[0])
+		}
+		p.Overdrawn = append(p.Overdrawn, f.overdrawn(pool)...)
+	}
+	for id := range f.heldPools() {
+		p.addHeld(f, id, known[id])
+	}
+	byID := func(a, b Contested) int { return a.compare(b.DeviceID) }
+	slices.SortFunc(p.Twice, byID)
+	slices.SortFunc(p.Unpublished, byID)
+	return p
+}
+
+func (id DeviceID) compare(other DeviceID) int {
+	return cmp.Or(cmp.Compare(id.Driver, other.Driver), cmp.Compare(id.Pool, other.Pool), naturally(id.Device, other.Device))
+}
+
+// heldPools are the pools of which anything is held.
+func (f *Facts) heldPools() map[inventory.PoolID]bool {
+	pools := make(map[inventory.PoolID]bool)
+	for i := range f.claims {
+		for _, held := range f.claims[i].Devices {
+			pools[held.pool()] = true
+		}
+	}
+	return pools
+}
+
+func (p *Problems) addHeld(f *Facts, id inventory.PoolID, pool *inventory.NodePool) {
+	for name, use := range f.snapshot.Usage().Pool(id).All() {
+		c := Contested{DeviceID: DeviceID{id.Driver, id.Name, name}}
+		twice := isTwice(use)
+		unpublished := !f.DevicesUnknown() && (pool == nil || pool.Device(name) == nil)
+		if !twice && !unpublished {
+			continue
+		}
+		c.Holders = f.holders(c.DeviceID, use)
+		if twice {
+			p.Twice = append(p.Twice, c)
+		}
+		if unpublished {
+			if pool != nil && pool.State != inventory.Complete {
+				c.PoolState = pool.State.String()
+			}
+			p.Unpublished = append(p.Unpublished, c)
+		}
+	}
+}
+
+func isTwice(use ledger.DeviceUsage) bool {
+	if len(use.Holders) > 1 || len(use.Holders) == 1 && len(use.Shares) > 0 {
+		return true
+	}
+	for i := range use.Shares {
+		for j := range i {
+			if use.Shares[i].ID == use.Shares[j].ID {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// overdrawn returns the counters and capacities of a pool of which more is used than there is.
+func (f *Facts) overdrawn(pool *inventory.NodePool) []Overdraft {
+	usage := f.usage(pool)
+	if usage.Len() == 0 {
+		return nil
+	}
+	var found []Overdraft
+	for i := range pool.Shareable.All() {
+		device := &pool.Devices[i]
+		use := usage.Device(device.Name)
+		if len(use.Shares) == 0 {
+			continue
+		}
+		for _, room := range capacities(device, ledger.DeviceUsage{Shares: use.Shares}) {
+			if room.left.IsNegative() {
+				found = append(found, Overdraft{pool.ID.Driver, pool.ID.Name, device.Name, room, claimsOf(use, nil)})
+			}
+		}
+	}
+	remaining := usage.Remaining(pool)
+	if !remaining.Overdrawn {
+		return found
+	}
+	for number, left := range remaining.Amounts {
+		if !left.IsNegative() {
+			continue
+		}
+		var claims []string
+		set, _ := slices.BinarySearch(pool.Counters.Sets, pool.Counters.SetOf(number))
+		for _, i := range pool.Drawing(set) {
+			claims = claimsOf(usage.Device(pool.Devices[i].Name), claims)
+		}
+		found = append(found, Overdraft{pool.ID.Driver, pool.ID.Name, "", counterRoom(pool, remaining.Amounts, number), claims})
+	}
+	return found
+}
+
+// claimsOf adds who uses a device to a list of claims, each once.
+func claimsOf(use ledger.DeviceUsage, claims []string) []string {
+	add := func(ref ledger.ClaimRef) {
+		if key := ref.String(); !slices.Contains(claims, key) {
+			claims = append(claims, key)
+		}
+	}
+	for _, ref := range use.Holders {
+		add(ref)
+	}
+	for i := range use.Shares {
+		add(use.Shares[i].Holder)
+	}
+	return claims
+}
