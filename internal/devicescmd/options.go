@@ -4,11 +4,17 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/ptr"
 
+	"github.com/quartermaster-dra/quartermaster/internal/devicefacts"
+	"github.com/quartermaster-dra/quartermaster/internal/devicescmd/screen"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
@@ -20,24 +26,71 @@ type options struct {
 	output string
 	// from is a dump that is looked at instead of a cluster.
 	from string
+	// everywhere is kubectl's --all-namespaces.
+	everywhere bool
+
+	// screen is what results are printed on.
+	screen screen.Screen
+	now    func() time.Time
+	// connect returns where objects are read from a cluster.
+	connect func(context.Context, *options) (*whatif.Source, error)
 }
 
 func newOptions(streams genericiooptions.IOStreams) *options {
-	return &options{IOStreams: streams, config: genericclioptions.NewConfigFlags(true)}
+	return &options{
+		IOStreams: streams, config: genericclioptions.NewConfigFlags(true), screen: screen.Of(streams.Out),
+		now: time.Now, connect: connectByConfig,
+	}
 }
 
 func (o *options) addFlags(flags *pflag.FlagSet) {
 	o.config.AddFlags(flags)
 	flags.StringVarP(&o.output, "output", "o", "", "Output format: wide, json or yaml; a table if empty")
 	flags.StringVar(&o.from, "from", "", "Look at a file that kubectl devices dump has written, not at a cluster")
+	flags.BoolVarP(&o.everywhere, "all-namespaces", "A", false,
+		"Show claims and pods of all namespaces. That is so unless --namespace says otherwise")
+}
+
+// outputs are the values of --output.
+var outputs = []string{"", "wide", "json", "yaml"}
+
+// validate refuses what no command understands.
+func (o *options) validate() error {
+	if !slices.Contains(outputs, o.output) {
+		return fmt.Errorf("output format %q is not known; it can be %s", o.output, strings.Join(outputs[1:], ", "))
+	}
+	return nil
+}
+
+// wide reports whether tables have all columns and rows.
+func (o *options) wide() bool { return o.output == "wide" }
+
+// onlyNamespace is the namespace whose claims and pods are shown, "" for all.
+func (o *options) onlyNamespace() string {
+	if o.everywhere {
+		return ""
+	}
+	return ptr.Deref(o.config.Namespace, "")
+}
+
+// namespace is where names without one are looked for, as kubectl does it.
+func (o *options) namespace() string {
+	if namespace, _, err := o.config.ToRawKubeConfigLoader().Namespace(); err == nil && namespace != "" {
+		return namespace
+	}
+	return "default"
 }
 
 // source returns where objects are read from the cluster.
-func (o *options) source(ctx context.Context) (*whatif.Source, error) {
+func (o *options) source(ctx context.Context) (*whatif.Source, error) { return o.connect(ctx, o) }
+
+func connectByConfig(ctx context.Context, o *options) (*whatif.Source, error) {
 	config, err := o.config.ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig: %w; set KUBECONFIG or --kubeconfig, or give a dump with --from", err)
 	}
+	// Lists of large clusters have many pages.
+	config.QPS, config.Burst = 50, 100
 	source, err := whatif.Connect(ctx, config)
 	if err != nil {
 		return nil, err
@@ -55,6 +108,10 @@ func (o *options) objects(ctx context.Context) (whatif.Objects, error) {
 		if err != nil {
 			return whatif.Objects{}, err
 		}
+		progress := screen.NewProgress(o.ErrOut)
+		defer progress.Clear()
+		progress.Step("Reading from the cluster …")
+		source.Progress = func(resource string, count int) { progress.Step("Reading: %d %s …", count, resource) }
 		return source.Read(ctx)
 	}
 	file, err := os.Open(o.from)
@@ -72,4 +129,16 @@ func (o *options) snapshot(ctx context.Context) (*whatif.Snapshot, error) {
 		return nil, err
 	}
 	return whatif.New(objects, whatif.Options{}), nil
+}
+
+// facts are what there is to see, once it was said what could not be read.
+func (o *options) facts(ctx context.Context) (*devicefacts.Facts, error) {
+	snapshot, err := o.snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.sayMissing(snapshot.Missing()); err != nil {
+		return nil, err
+	}
+	return devicefacts.Of(snapshot), nil
 }

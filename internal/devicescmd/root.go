@@ -7,18 +7,36 @@ import (
 
 // New returns the command kubectl devices with all its commands.
 func New(streams genericiooptions.IOStreams) *cobra.Command {
-	o := newOptions(streams)
+	return newRoot(newOptions(streams))
+}
+
+func newRoot(o *options) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-devices",
 		Short: "Look at the devices of a cluster: what there is, who holds it, why a pod waits, and what would fit",
 		Long: `Look at the devices of a cluster (resource.k8s.io): what there is, who holds it, why a pod waits, and what
-would fit. It only reads, with your own rights, and works with any scheduler.`,
+would fit. It only reads, with your own rights, and works with any scheduler.
+
+Without a command: per driver and node, how many devices there are, and how many of them are free, allocated,
+shared and tainted; pools that are incomplete or invalid, and why. Nodes that look the same are summed up.
+Devices are those of the whole cluster; --namespace limits which claims and pods are shown.`,
+		Example: `  # What is there, and what is free?
+  kubectl devices
+
+  # One line for each device that matches an expression and is free
+  kubectl devices list --free --selector 'device.driver == "gpu.example.com"'
+
+  # Who holds what, and what should not be?
+  kubectl devices holders`,
 		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl devices"},
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		DisableAutoGenTag: true,
+		PersistentPreRunE: func(*cobra.Command, []string) error { return o.validate() },
 	}
 	o.addFlags(root.PersistentFlags())
+	o.completeFlags(root)
+	addOverview(o, root)
 	for _, command := range commands {
 		root.AddCommand(command(o))
 	}
@@ -26,4 +44,9 @@ would fit. It only reads, with your own rights, and works with any scheduler.`,
 }
 
 // commands are the commands in the order in which help has them.
-var commands = []func(*options) *cobra.Command{}
+var commands = []func(*options) *cobra.Command{
+	newList,
+	newHolders,
+	newWatch,
+	newDump,
+}

@@ -1,0 +1,289 @@
+package devicescmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/devicefacts"
+	"github.com/quartermaster-dra/quartermaster/internal/devicescmd/screen"
+	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
+)
+
+// listing says which devices are listed, and how.
+type listing struct {
+	node, class, selector string
+	free                  bool
+	attributes            []string
+	limit                 int
+}
+
+// rowsOnTerminal is how many devices are listed on a terminal unless --limit says otherwise.
+const rowsOnTerminal = 200
+
+// deviceList is what -o json prints of devices.
+type deviceList struct {
+	metav1.TypeMeta `json:",inline"`
+	Items           []devicefacts.Device `json:"items"`
+	Missing         []whatif.Missing     `json:"missing,omitempty"`
+}
+
+func newList(o *options) *cobra.Command {
+	var l listing
+	command := &cobra.Command{
+		Use:   "list",
+		Short: "One line for each device: what it is, who holds it, how much is left",
+		Long: `One line for each device: its state, who holds it (claim and pod), and how much is left of what can be shared.
+
+States: Allocated (a claim has it for itself), Shared (claims have shares of it), Tainted (nothing without a
+toleration gets it), Unavailable (its pool is incomplete or invalid, or others have used up its counters), Free.`,
+		Example: `  # Free devices of a class on a node
+  kubectl devices list --class gpu.example.com --node node-1 --free
+
+  # With attributes as columns; names without a domain are the driver's own
+  kubectl devices list --attributes model,numa
+
+  # Devices that match a CEL expression, as in a DeviceClass
+  kubectl devices list --selector 'device.capacity["gpu.example.com"].memory.isGreaterThan(quantity("40Gi"))'`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if !command.Flags().Changed("limit") && o.screen.Terminal && o.output == "" {
+				l.limit = rowsOnTerminal
+			}
+			return o.list(command.Context(), &l)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&l.node, "node", "", "Only devices that are for this node")
+	flags.StringVar(&l.class, "class", "", "Only devices in this DeviceClass")
+	flags.StringVarP(&l.selector, "selector", "l", "", "Only devices for which this CEL expression is true")
+	flags.BoolVar(&l.free, "free", false, "Only devices that are free, or of which a share is")
+	flags.StringSliceVar(&l.attributes, "attributes", nil, "Attributes or capacities to show, with or without their domain")
+	flags.IntVar(&l.limit, "limit", 0, fmt.Sprintf("Show at most so many devices; 0 shows all (default %d on a terminal)", rowsOnTerminal))
+	o.completes(command, "node", o.nodeNames)
+	o.completes(command, "class", o.classNames)
+	o.completes(command, "attributes", o.attributeNames)
+	return command
+}
+
+func (o *options) list(ctx context.Context, l *listing) error {
+	facts, err := o.facts(ctx)
+	if err != nil {
+		return err
+	}
+	devices, err := l.selected(ctx, facts)
+	if err != nil {
+		return err
+	}
+	for i := range devices {
+		devices[i].Holders = o.shown(devices[i].Holders)
+	}
+	if done, err := o.structured(deviceList{kindOf("DeviceList"), devices, facts.Snapshot().Missing()}); done {
+		return err
+	}
+	if len(devices) == 0 {
+		fmt.Fprintln(o.ErrOut, "No devices found.")
+		return nil
+	}
+	total := len(devices)
+	if l.limit > 0 && total > l.limit {
+		devices = devices[:l.limit]
+	}
+	if err := o.printDevices(devices, l.attributes); err != nil {
+		return err
+	}
+	if total > len(devices) {
+		fmt.Fprintf(o.ErrOut, "%d of %s; --limit 0 shows all, and --node, --class, --selector or --free those that matter.\n", len(devices), plural(total, "device"))
+	}
+	return nil
+}
+
+// shown are the holders in namespaces that are shown; of others it is said that there are some.
+func (o *options) shown(holders []devicefacts.Holder) []devicefacts.Holder {
+	only := o.onlyNamespace()
+	if only == "" {
+		return holders
+	}
+	var shown []devicefacts.Holder
+	for _, holder := range holders {
+		if namespace, _, _ := strings.Cut(holder.Claim, "/"); namespace == only {
+			shown = append(shown, holder)
+		}
+	}
+	return shown
+}
+
+// selected returns the devices that are asked for.
+func (l *listing) selected(ctx context.Context, facts *devicefacts.Facts) ([]devicefacts.Device, error) {
+	if err := checkNode(facts, l.node); err != nil {
+		return nil, err
+	}
+	var class *resourceapi.DeviceClass
+	if l.class != "" {
+		classes := facts.Snapshot().Classes()
+		i := slices.IndexFunc(classes, func(c *resourceapi.DeviceClass) bool { return c.Name == l.class })
+		if i < 0 {
+			return nil, fmt.Errorf("there is no DeviceClass %s, or it cannot be read", l.class)
+		}
+		class = classes[i]
+	}
+	devices, failed, err := facts.Select(ctx, devicefacts.Selection{Node: l.node, Class: class, Expression: l.selector})
+	switch {
+	case err != nil:
+		return nil, err
+	case len(devices) == 0 && failed != nil:
+		return nil, fmt.Errorf("the expression cannot be evaluated: %w", failed)
+	}
+	if l.free {
+		devices = slices.DeleteFunc(devices, func(d devicefacts.Device) bool { return !d.HasRoom() })
+	}
+	if err := l.checkAttributes(devices); err != nil {
+		return nil, err
+	}
+	return devices, nil
+}
+
+// checkAttributes fails for attributes that no device has: they are misspelled.
+func (l *listing) checkAttributes(devices []devicefacts.Device) error {
+	for _, name := range l.attributes {
+		if len(devices) > 0 && !slices.ContainsFunc(devices, func(d devicefacts.Device) bool { return attribute(&d, name) != "" }) {
+			return errors.New("none of the devices has an attribute or a capacity " + name)
+		}
+	}
+	return nil
+}
+
+// printDevices prints a line for each device.
+func (o *options) printDevices(devices []devicefacts.Device, attributes []string) error {
+	table := screen.Table{Columns: []screen.Column{
+		{Name: "DRIVER", Shrinks: true}, {Name: "DEVICE", Shrinks: true}, {Name: "NODE", Shrinks: true}, {Name: "STATE"}, {Name: "CLAIM", Shrinks: true},
+		{Name: "POD", Shrinks: true}, {Name: "LEFT", Shrinks: true}, {Name: "AGE"},
+	}}
+	for _, name := range attributes {
+		table.Columns = append(table.Columns, screen.Column{Name: strings.ToUpper(unqualified(name)), Shrinks: true})
+	}
+	if o.wide() {
+		table.Columns = append(table.Columns, screen.Column{Name: "TAINTS"}, screen.Column{Name: "WHY"})
+	}
+	drivers, nodes := columnsNeeded(devices)
+	for i := range devices {
+		table.Row(o.deviceRow(&devices[i], attributes, drivers || o.wide(), nodes || o.wide())...)
+	}
+	return table.Write(o.Out, o.screen)
+}
+
+// columnsNeeded says whether there are several drivers, and pools that are not called as their node is.
+func columnsNeeded(devices []devicefacts.Device) (drivers, nodes bool) {
+	for i := range devices {
+		drivers = drivers || devices[i].Driver != devices[0].Driver
+		nodes = nodes || devices[i].Place.String() != devices[i].Pool
+	}
+	return drivers, nodes
+}
+
+func (o *options) deviceRow(d *devicefacts.Device, attributes []string, driver, node bool) []screen.Cell {
+	row := screen.Text("", d.Pool+"/"+d.DeviceID.Device, "", "", strings.Join(claims(d.Holders), ","), strings.Join(pods(d.Holders), ","), "", "")
+	if driver {
+		row[0].Text = d.Driver
+	}
+	if node {
+		row[2].Text = d.Place.String()
+	}
+	row[3] = screen.Cell{Text: stateInWords(d), Style: stateStyles[d.State]}
+	var left []string
+	for i := range d.Rooms {
+		if len(left) == 0 || o.wide() {
+			left = append(left, roomInWords(&d.Rooms[i]))
+		}
+	}
+	row[6].Text = strings.Join(left, ", ")
+	if len(d.Holders) > 0 {
+		row[7].Text = o.age(d.Holders[0].Since)
+	}
+	for _, name := range attributes {
+		row = append(row, screen.Cell{Text: attribute(d, name)})
+	}
+	if o.wide() {
+		row = append(row, screen.Text(taints(d.Taints), d.Why)...)
+	}
+	return row
+}
+
+var stateStyles = map[devicefacts.State]screen.Style{
+	devicefacts.Free: screen.Good, devicefacts.Allocated: screen.Used, devicefacts.Shared: screen.Partly,
+	devicefacts.Tainted: screen.Warn, devicefacts.Unavailable: screen.Bad,
+}
+
+// stateInWords is the state, and that a device which somebody holds is tainted as well.
+func stateInWords(d *devicefacts.Device) string {
+	if len(d.Taints) > 0 && d.State != devicefacts.Tainted {
+		return string(d.State) + ",tainted"
+	}
+	return string(d.State)
+}
+
+func claims(holders []devicefacts.Holder) []string {
+	var names []string
+	for i := range holders {
+		name := holders[i].Claim
+		if holders[i].AdminAccess {
+			name += "(admin)"
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// pods are those that use what holders have. They are in the namespace of their claim.
+func pods(holders []devicefacts.Holder) []string {
+	var names []string
+	for i := range holders {
+		for j := range holders[i].Consumers {
+			if name := holders[i].Consumers[j].Name; !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+func taints(list []resourceapi.DeviceTaint) string {
+	var texts []string
+	for i := range list {
+		text := list[i].Key
+		if list[i].Value != "" {
+			text += "=" + list[i].Value
+		}
+		texts = append(texts, text+":"+string(list[i].Effect))
+	}
+	return strings.Join(texts, ",")
+}
+
+// attribute is the value of an attribute, or else of a capacity, "" if there is none. A name without domain is the
+// driver's own, or else that of any domain.
+func attribute(d *devicefacts.Device, name string) string {
+	for _, key := range []string{name, d.Driver + "/" + name, strings.TrimPrefix(name, d.Driver+"/")} {
+		if value, found := d.Attributes[resourceapi.QualifiedName(key)]; found {
+			return devicefacts.AttributeText(value)
+		}
+		if value, found := d.Capacities[resourceapi.QualifiedName(key)]; found {
+			return value.String()
+		}
+	}
+	if !strings.Contains(name, "/") {
+		for key, value := range d.Attributes {
+			if unqualified(string(key)) == name {
+				return devicefacts.AttributeText(value)
+			}
+		}
+	}
+	return ""
+}
+
+func unqualified(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }

@@ -1,0 +1,273 @@
+package devicescmd
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/devicefacts"
+	"github.com/quartermaster-dra/quartermaster/internal/devicescmd/screen"
+	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
+)
+
+// overviewOutput is what -o json prints of the overview.
+type overviewOutput struct {
+	metav1.TypeMeta      `json:",inline"`
+	devicefacts.Overview `json:",inline"`
+	Problems             devicefacts.Problems `json:"problems"`
+	Missing              []whatif.Missing     `json:"missing,omitempty"`
+}
+
+// addOverview makes the overview what the root command does.
+func addOverview(o *options, root *cobra.Command) {
+	var node string
+	root.Args = cobra.NoArgs
+	root.Flags().StringVar(&node, "node", "", "Show only what this node has or reaches")
+	o.completes(root, "node", o.nodeNames)
+	root.RunE = func(command *cobra.Command, _ []string) error { return o.overview(command.Context(), node) }
+}
+
+func (o *options) overview(ctx context.Context, node string) error {
+	facts, err := o.facts(ctx)
+	if err != nil {
+		return err
+	}
+	if err := checkNode(facts, node); err != nil {
+		return err
+	}
+	overview, problems := facts.Overview(node), facts.Problems()
+	if done, err := o.structured(overviewOutput{kindOf("Overview"), overview, problems, facts.Snapshot().Missing()}); done {
+		return err
+	}
+	if len(overview.Drivers) == 0 {
+		if !facts.DevicesUnknown() {
+			o.say("No devices: no driver has published a ResourceSlice%s.", onNode(node))
+		}
+		return o.hintProblems(&problems)
+	}
+	bars := false
+	for i := range overview.Drivers {
+		driver := &overview.Drivers[i]
+		var own []devicefacts.Summary
+		for _, summary := range overview.Summaries {
+			if summary.Driver == driver.Name {
+				own = append(own, summary)
+				bars = bars || len(summary.Units) > 0
+			}
+		}
+		if i > 0 {
+			o.say("")
+		}
+		if err := o.printDriver(driver, own, len(overview.Drivers), node != "" || o.wide()); err != nil {
+			return err
+		}
+	}
+	if bars {
+		o.say("\n%s", o.screen.Paint(screen.Faint, screen.Legend))
+	}
+	o.printPools(overview.Pools)
+	return o.hintProblems(&problems)
+}
+
+func onNode(node string) string {
+	if node == "" {
+		return ""
+	}
+	return " for node " + node
+}
+
+// checkNode fails for nodes that do not exist, if nodes are known.
+func checkNode(facts *devicefacts.Facts, node string) error {
+	if node == "" || facts.Snapshot().Node(node) != nil {
+		return nil
+	}
+	for _, missing := range facts.Snapshot().Missing() {
+		if missing.Resource == "nodes" {
+			return fmt.Errorf("what node %s has is not known without the right to list nodes", node)
+		}
+	}
+	return fmt.Errorf("there is no node %s", node)
+}
+
+// printDriver prints a line that sums up, and a line for each node or for each group of nodes that look the same.
+func (o *options) printDriver(driver *devicefacts.Driver, summaries []devicefacts.Summary, drivers int, each bool) error {
+	o.heading("%s: %s", driver.Name, inWords(driver))
+	table := screen.Table{Indent: 2, Columns: []screen.Column{
+		{Name: "NODE", Shrinks: true}, {Name: "FREE", Right: true}, {Name: "ALLOCATED", Right: true}, {Name: "SHARED", Right: true},
+		{Name: "TAINTED", Right: true}, {Name: "N/A", Right: true}, {Name: "USE"}, {Name: "LEFT", Shrinks: !o.wide()},
+	}}
+	rows, more := rowsOf(summaries, drivers, each)
+	for i := range rows {
+		row := &rows[i]
+		c := row.Counts
+		bar := screen.Bar(cells(row.Units), o.barWidth(), o.screen)
+		if row.varying {
+			bar = screen.Cell{}
+		}
+		table.Row(screen.Cell{Text: row.label()}, screen.Cell{Text: fmt.Sprintf("%d of %d", c.Free, c.Devices), Style: freeStyle(c)},
+			count(c.Allocated, screen.Used), count(c.Shared, screen.Partly), count(c.Tainted, screen.Warn), count(c.Unavailable, screen.Bad),
+			bar, screen.Cell{Text: o.left(row)})
+	}
+	if err := table.Write(o.Out, o.screen); err != nil {
+		return err
+	}
+	if more > 0 {
+		o.say("  … and %s in other states; -o wide shows each", plural(more, "place"))
+	}
+	return nil
+}
+
+func (o *options) barWidth() int {
+	if o.wide() {
+		return 32
+	}
+	return 16
+}
+
+// inWords is what there is of a driver, in one line.
+func inWords(d *devicefacts.Driver) string {
+	text := plural(d.Devices, "device")
+	if d.Nodes > 0 {
+		text += " on " + plural(d.Nodes, "node")
+	} else {
+		text += " in " + plural(d.Pools, "pool")
+	}
+	parts := []string{fmt.Sprintf("%d free", d.Free)}
+	for _, part := range []struct {
+		count int
+		word  string
+	}{{d.Allocated, "allocated"}, {d.Shared, "shared"}, {d.Tainted, "tainted"}, {d.Unavailable, "not available"}} {
+		if part.count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.count, part.word))
+		}
+	}
+	return text + ", " + strings.Join(parts, ", ")
+}
+
+func count(n int, style screen.Style) screen.Cell {
+	if n == 0 {
+		return screen.Cell{}
+	}
+	return screen.Cell{Text: fmt.Sprint(n), Style: style}
+}
+
+func freeStyle(c devicefacts.Counts) screen.Style {
+	if c.Free > 0 {
+		return screen.Good
+	}
+	return screen.Plain
+}
+
+// cells are the units of a bar.
+func cells(units []devicefacts.Unit) []screen.Fill {
+	fills := make([]screen.Fill, len(units))
+	for i := range units {
+		fills[i] = fill(&units[i])
+	}
+	return fills
+}
+
+func fill(u *devicefacts.Unit) screen.Fill {
+	switch u.State {
+	case devicefacts.Allocated:
+		return screen.Full
+	case devicefacts.Shared:
+		if u.Used >= 1 {
+			return screen.Full
+		}
+		return screen.Part
+	case devicefacts.Tainted:
+		return screen.Tainted
+	case devicefacts.Unavailable:
+		return screen.Lost
+	}
+	return screen.Empty
+}
+
+// left says what is left of shares and partitions: of what least is left, unless there is room for all of it.
+func (o *options) left(row *row) string {
+	var texts []string
+	var least *devicefacts.Room
+	for i := range row.Rooms {
+		room := &row.Rooms[i]
+		if least == nil || room.Used() > least.Used() {
+			least = room
+		}
+		texts = append(texts, roomInWords(room))
+	}
+	if least == nil || row.varying {
+		return ""
+	}
+	if o.wide() {
+		return strings.Join(texts, ", ")
+	}
+	return roomInWords(least)
+}
+
+func roomInWords(r *devicefacts.Room) string {
+	name := r.Name
+	if i := strings.LastIndexByte(name, '/'); i >= 0 {
+		name = name[i+1:]
+	}
+	return fmt.Sprintf("%s %s of %s", name, r.Left.String(), r.Published.String())
+}
+
+// poolsShown is how many pools are named that are not complete.
+const poolsShown = 5
+
+// printPools prints the pools that are not complete, and why.
+func (o *options) printPools(pools []devicefacts.Pool) {
+	shown, more := 0, 0
+	for i := range pools {
+		pool := &pools[i]
+		if pool.State == completeState {
+			continue
+		}
+		if shown == poolsShown && !o.wide() {
+			more++
+			continue
+		}
+		if shown == 0 {
+			o.say("")
+			o.heading("Pools of which nothing can be allocated:")
+		}
+		shown++
+		o.say("  %s/%s is %s: %s", pool.Driver, pool.Name, o.screen.Paint(screen.Bad, pool.State), pool.Reason)
+	}
+	if more > 0 {
+		o.say("  … and %s; -o wide shows each", plural(more, "more pool"))
+	}
+}
+
+const completeState = "complete"
+
+// hintProblems says that something is wrong that another command shows.
+func (o *options) hintProblems(p *devicefacts.Problems) error {
+	var found []string
+	if n := len(p.Twice); n > 0 {
+		found = append(found, plural(n, "device")+" held twice")
+	}
+	if n := len(p.Overdrawn); n > 0 {
+		found = append(found, overdrafts(n))
+	}
+	if n := len(p.Unpublished); n > 0 {
+		found = append(found, plural(n, "device")+" allocated that "+are(n)+" not published")
+	}
+	if n := len(p.Unused); n > 0 {
+		found = append(found, plural(n, "claim")+" allocated that no pod uses")
+	}
+	if len(found) > 0 {
+		o.say("\n%s %s.\nkubectl devices holders says which.", o.screen.Paint(screen.Warn, "To look at:"), strings.Join(found, ", "))
+	}
+	return nil
+}
+
+func overdrafts(n int) string {
+	if n == 1 {
+		return "1 counter or capacity overdrawn"
+	}
+	return fmt.Sprintf("%d counters or capacities overdrawn", n)
+}

@@ -1,0 +1,55 @@
+// Package screen is how results look: tables, bars and colours, for terminals and for files.
+package screen
+
+import (
+	"io"
+	"os"
+
+	"golang.org/x/term"
+)
+
+// Screen is what is printed on.
+type Screen struct {
+	// Width is how many columns there are; 0 for files, in which nothing is shortened.
+	Width int
+	// Color is set on terminals, unless NO_COLOR is (https://no-color.org).
+	Color bool
+	// Terminal is set if somebody looks at it.
+	Terminal bool
+}
+
+// Of finds out what a writer writes to.
+func Of(w io.Writer) Screen {
+	file, is := w.(*os.File)
+	if !is || !term.IsTerminal(int(file.Fd())) {
+		return Screen{}
+	}
+	s := Screen{Terminal: true, Color: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
+	if width, _, err := term.GetSize(int(file.Fd())); err == nil {
+		s.Width = width
+	}
+	return s
+}
+
+// Style is a colour.
+type Style string
+
+// Styles by what they are for.
+const (
+	Plain  Style = ""
+	Header Style = "1"
+	Good   Style = "32"
+	Used   Style = "34"
+	Partly Style = "36"
+	Warn   Style = "33"
+	Bad    Style = "31"
+	Faint  Style = "2"
+)
+
+// Paint colours a text.
+func (s Screen) Paint(style Style, text string) string {
+	if !s.Color || style == Plain || text == "" {
+		return text
+	}
+	return "\x1b[" + string(style) + "m" + text + "\x1b[0m"
+}

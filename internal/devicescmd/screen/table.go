@@ -1,0 +1,162 @@
+package screen
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// Column is a column of a table.
+type Column struct {
+	Name string
+	// Right columns are numbers.
+	Right bool
+	// Shrinks is set for columns that are shortened, with "…" in the middle, if a terminal is too narrow.
+	Shrinks bool
+	// Keep is set for columns that are there also if all of their cells are empty.
+	Keep bool
+}
+
+// Cell is a text in a colour.
+type Cell struct {
+	Text  string
+	Style Style
+	// Painted is the text with colours of its own, "" if there are none.
+	Painted string
+}
+
+// Text makes plain cells.
+func Text(texts ...string) []Cell {
+	cells := make([]Cell, len(texts))
+	for i, text := range texts {
+		cells[i].Text = text
+	}
+	return cells
+}
+
+// Table is a table. Columns in which all cells are empty are left out.
+type Table struct {
+	Columns []Column
+	// Indent is how far it is to the right.
+	Indent int
+	rows   [][]Cell
+}
+
+// Row appends a row.
+func (t *Table) Row(cells ...Cell) { t.rows = append(t.rows, cells) }
+
+// Len is how many rows there are.
+func (t *Table) Len() int { return len(t.rows) }
+
+const gap = 2
+
+// minimum is how narrow a column may get.
+const minimum = 8
+
+// Write prints the table, with its header.
+func (t *Table) Write(w io.Writer, s Screen) error {
+	widths := t.widths()
+	t.shrink(widths, s.Width)
+	header := make([]Cell, len(t.Columns))
+	for i := range t.Columns {
+		header[i] = Cell{Text: t.Columns[i].Name, Style: Header}
+	}
+	var text strings.Builder
+	t.line(&text, header, widths, s)
+	for _, row := range t.rows {
+		t.line(&text, row, widths, s)
+	}
+	if _, err := io.WriteString(w, text.String()); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	return nil
+}
+
+// widths returns how wide each column wants to be; 0 for those that are left out.
+func (t *Table) widths() []int {
+	widths := make([]int, len(t.Columns))
+	for _, row := range t.rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell.Text))
+		}
+	}
+	for i := range t.Columns {
+		if widths[i] > 0 || t.Columns[i].Keep {
+			widths[i] = max(widths[i], utf8.RuneCountInString(t.Columns[i].Name))
+		}
+	}
+	return widths
+}
+
+// shrink takes what is too much from the widest column that shrinks, again and again.
+func (t *Table) shrink(widths []int, available int) {
+	if available == 0 {
+		return
+	}
+	total := t.Indent - gap
+	for _, width := range widths {
+		if width > 0 {
+			total += width + gap
+		}
+	}
+	for ; total > available; total-- {
+		widest := -1
+		for i := range t.Columns {
+			if t.Columns[i].Shrinks && widths[i] > minimum && (widest < 0 || widths[i] > widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			return
+		}
+		widths[widest]--
+	}
+}
+
+func (t *Table) line(text *strings.Builder, row []Cell, widths []int, s Screen) {
+	line := strings.Repeat(" ", t.Indent)
+	var painted strings.Builder
+	painted.WriteString(line)
+	pending := 0 // Spaces that are only needed if something follows.
+	first := true
+	for i, cell := range row {
+		if widths[i] == 0 {
+			continue
+		}
+		if !first {
+			pending += gap
+		}
+		first = false
+		short := Shorten(cell.Text, widths[i])
+		fill := widths[i] - utf8.RuneCountInString(short)
+		if t.Columns[i].Right {
+			pending += fill
+		}
+		if short != "" {
+			painted.WriteString(strings.Repeat(" ", pending))
+			pending = 0
+			if cell.Painted != "" && s.Color && short == cell.Text {
+				painted.WriteString(cell.Painted)
+			} else {
+				painted.WriteString(s.Paint(cell.Style, short))
+			}
+		}
+		if !t.Columns[i].Right {
+			pending += fill
+		}
+	}
+	text.WriteString(strings.TrimRight(painted.String(), " "))
+	text.WriteByte('\n')
+}
+
+// Shorten leaves out the middle of a text that is too long: names often differ at the end.
+func Shorten(text string, width int) string {
+	runes := []rune(text)
+	if len(runes) <= width || width < 3 {
+		return text
+	}
+	tail := (width - 1) / 2
+	head := width - 1 - tail
+	return string(runes[:head]) + "…" + string(runes[len(runes)-tail:])
+}

@@ -1,0 +1,4 @@
+package whatif
+
+// Slim returns copies of the objects as a dump has them.
+func Slim(objects Objects) Objects { return slim(objects) }
