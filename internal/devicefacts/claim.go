@@ -18,7 +18,7 @@ type Claim struct {
 	Allocated bool `json:"allocated"`
 	// Since is when it was allocated. Servers before Kubernetes 1.33 do not say so.
 	Since    *metav1.Time `json:"since,omitempty"`
-	Created  metav1.Time  `json:"created"`
+	Created  metav1.Time  `json:"created,omitzero"`
 	Deleting bool         `json:"deleting,omitempty"`
 	Devices  []Held       `json:"devices,omitempty"`
 	// Consumers are those of status.reservedFor.
@@ -86,8 +86,7 @@ func (f *Facts) claim(claim *resourceapi.ResourceClaim) Claim {
 			ShareID: result.ShareID, Consumed: result.ConsumedCapacity,
 		}
 		if !f.unknown[slicesResource] {
-			pool := f.snapshot.Pool(held.pool())
-			held.Unpublished = pool == nil || pool.Device(held.Device) == nil
+			held.Unpublished = !isPublished(f.snapshot.Pool(held.pool()), held.Device)
 		}
 		c.Devices = append(c.Devices, held)
 	}

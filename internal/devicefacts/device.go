@@ -118,6 +118,11 @@ func (r *Room) Used() float64 {
 	return 1 - r.left.Float()/r.published.Float()
 }
 
+// InUse is how much of it is used.
+func (r *Room) InUse() resource.Quantity {
+	return r.published.Minus(r.left).Quantity(r.Published.Format)
+}
+
 func (r *Room) plus(other *Room) {
 	r.published, r.left = r.published.Plus(other.published), r.left.Plus(other.left)
 	r.Published, r.Left = r.published.Quantity(r.Published.Format), r.left.Quantity(r.Published.Format)

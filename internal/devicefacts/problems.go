@@ -70,11 +70,17 @@ func (f *Facts) Problems() Problems {
 	byID := func(a, b Contested) int { return a.compare(b.DeviceID) }
 	slices.SortFunc(p.Twice, byID)
 	slices.SortFunc(p.Unpublished, byID)
+	slices.SortStableFunc(p.Pools, byName)
 	return p
 }
 
 func (id DeviceID) compare(other DeviceID) int {
-	return cmp.Or(cmp.Compare(id.Driver, other.Driver), cmp.Compare(id.Pool, other.Pool), naturally(id.Device, other.Device))
+	return cmp.Or(cmp.Compare(id.Driver, other.Driver), naturally(id.Pool, other.Pool), naturally(id.Device, other.Device))
+}
+
+// ByPool orders devices by driver and pool, as people order names.
+func ByPool(a, b Device) int {
+	return cmp.Or(cmp.Compare(a.Driver, b.Driver), naturally(a.Pool, b.Pool))
 }
 
 // heldPools are the pools of which anything is held.
@@ -92,7 +98,7 @@ func (p *Problems) addHeld(f *Facts, id inventory.PoolID, pool *inventory.NodePo
 	for name, use := range f.snapshot.Usage().Pool(id).All() {
 		c := Contested{DeviceID: DeviceID{id.Driver, id.Name, name}}
 		twice := isTwice(use)
-		unpublished := !f.DevicesUnknown() && (pool == nil || pool.Device(name) == nil)
+		unpublished := !f.DevicesUnknown() && !isPublished(pool, name)
 		if !twice && !unpublished {
 			continue
 		}
@@ -107,6 +113,21 @@ func (p *Problems) addHeld(f *Facts, id inventory.PoolID, pool *inventory.NodePo
 			p.Unpublished = append(p.Unpublished, c)
 		}
 	}
+}
+
+// isPublished reports whether a pool has a device. One that is not complete has no index of its devices.
+func isPublished(pool *inventory.NodePool, name string) bool {
+	return pool != nil && position(pool, name) >= 0
+}
+
+func position(pool *inventory.NodePool, name string) int {
+	if i, found := pool.Position(name); found {
+		return i
+	}
+	if pool.State == inventory.Complete {
+		return -1
+	}
+	return slices.IndexFunc(pool.Devices, func(d inventory.Device) bool { return d.Name == name })
 }
 
 func isTwice(use ledger.DeviceUsage) bool {

@@ -92,7 +92,7 @@ func (f *Facts) Find(name string) []Device {
 }
 
 func (f *Facts) named(pool *inventory.NodePool, name string) []Device {
-	if i, found := pool.Position(name); found {
+	if i := position(pool, name); i >= 0 {
 		return []Device{f.device(pool, i)}
 	}
 	return nil

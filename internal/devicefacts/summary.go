@@ -110,6 +110,7 @@ func (f *Facts) Overview(node string) Overview {
 	for _, pool := range pools {
 		s.add(pool, node)
 	}
+	slices.SortStableFunc(s.pools, byName)
 	o := Overview{Pools: s.pools}
 	for _, summary := range s.byPlace {
 		o.Summaries = append(o.Summaries, *summary)
@@ -119,6 +120,10 @@ func (f *Facts) Overview(node string) Overview {
 	})
 	o.Drivers = drivers(o.Summaries, o.Pools)
 	return o
+}
+
+func byName(a, b Pool) int {
+	return cmp.Or(cmp.Compare(a.Driver, b.Driver), naturally(a.Name, b.Name))
 }
 
 func drivers(summaries []Summary, pools []Pool) []Driver {

@@ -145,7 +145,9 @@ func (o *options) allHolders(facts *devicefacts.Facts) error {
 	problems := facts.Problems()
 	only := o.onlyNamespace()
 	keep := func(c *devicefacts.Claim) bool { return only == "" || c.Namespace == only }
-	problems.Unused = slices.DeleteFunc(problems.Unused, func(c devicefacts.Claim) bool { return !keep(&c) })
+	if only != "" {
+		problems = inOneNamespace(problems, only)
+	}
 	held := slices.DeleteFunc(facts.Claims(), func(c devicefacts.Claim) bool { return !c.Allocated || !keep(&c) })
 	if done, err := o.structured(holdersOutput{TypeMeta: kindOf("Holders"), Problems: &problems, Claims: held, Missing: facts.Snapshot().Missing()}); done {
 		return err
@@ -161,6 +163,20 @@ func (o *options) allHolders(facts *devicefacts.Facts) error {
 		return o.printClaims(held)
 	}
 	return o.printNamespaces(held)
+}
+
+// inOneNamespace returns the problems that claims of a namespace have, and those of pools.
+func inOneNamespace(p devicefacts.Problems, namespace string) devicefacts.Problems {
+	elsewhere := func(claim string) bool { return !strings.HasPrefix(claim, namespace+"/") }
+	others := func(c devicefacts.Contested) bool {
+		return !slices.ContainsFunc(c.Holders, func(h devicefacts.Holder) bool { return !elsewhere(h.Claim) })
+	}
+	p.Unused = slices.DeleteFunc(p.Unused, func(c devicefacts.Claim) bool { return c.Namespace != namespace })
+	p.Twice, p.Unpublished = slices.DeleteFunc(p.Twice, others), slices.DeleteFunc(p.Unpublished, others)
+	p.Overdrawn = slices.DeleteFunc(p.Overdrawn, func(d devicefacts.Overdraft) bool {
+		return !slices.ContainsFunc(d.Claims, func(c string) bool { return !elsewhere(c) })
+	})
+	return p
 }
 
 func inNamespace(namespace string) string {
@@ -212,13 +228,11 @@ func (o *options) printNamespaces(held []devicefacts.Claim) error {
 }
 
 // namespacesShown is how many namespaces are named, those first that hold most.
-const namespacesShown = 15
+const namespacesShown = 10
 
 // printClaims prints a line for each claim.
 func (o *options) printClaims(held []devicefacts.Claim) error {
-	table := screen.Table{Columns: []screen.Column{
-		{Name: "CLAIM", Shrinks: true}, {Name: "DEVICES", Shrinks: true}, {Name: "RESERVED FOR", Shrinks: true}, {Name: "AGE"},
-	}}
+	table := screen.Table{Columns: []screen.Column{{Name: "CLAIM"}, {Name: "DEVICES"}, {Name: "RESERVED FOR"}, {Name: "AGE"}}}
 	for i := range held {
 		var devices, users []string
 		for j := range held[i].Devices {

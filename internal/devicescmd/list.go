@@ -81,6 +81,7 @@ func (o *options) list(ctx context.Context, l *listing) error {
 	if err != nil {
 		return err
 	}
+	slices.SortStableFunc(devices, devicefacts.ByPool)
 	for i := range devices {
 		devices[i].Holders = o.shown(devices[i].Holders)
 	}
@@ -159,52 +160,58 @@ func (l *listing) checkAttributes(devices []devicefacts.Device) error {
 	return nil
 }
 
-// printDevices prints a line for each device.
+// printDevices prints a line for each device, under a line for its driver if there are several.
 func (o *options) printDevices(devices []devicefacts.Device, attributes []string) error {
-	table := screen.Table{Columns: []screen.Column{
-		{Name: "DRIVER", Shrinks: true}, {Name: "DEVICE", Shrinks: true}, {Name: "NODE", Shrinks: true}, {Name: "STATE"}, {Name: "CLAIM", Shrinks: true},
-		{Name: "POD", Shrinks: true}, {Name: "LEFT", Shrinks: true}, {Name: "AGE"},
+	for start := 0; start < len(devices); {
+		end := start
+		for end < len(devices) && devices[end].Driver == devices[start].Driver {
+			end++
+		}
+		indent := 0
+		if end-start < len(devices) {
+			if indent = 2; start > 0 {
+				o.say("")
+			}
+			o.heading("%s:", devices[start].Driver)
+		}
+		table := o.deviceTable(attributes)
+		table.Indent = indent
+		nodes := o.wide() || slices.ContainsFunc(devices[start:end], func(d devicefacts.Device) bool { return d.Place.String() != d.Pool })
+		for i := start; i < end; i++ {
+			table.Row(o.deviceRow(&devices[i], attributes, nodes)...)
+		}
+		if err := table.Write(o.Out, o.screen); err != nil {
+			return err
+		}
+		start = end
+	}
+	return nil
+}
+
+func (o *options) deviceTable(attributes []string) *screen.Table {
+	shrinks := !o.wide()
+	table := &screen.Table{Columns: []screen.Column{
+		{Name: "DEVICE", Shrinks: shrinks, Last: true}, {Name: "NODE", Shrinks: shrinks}, {Name: "STATE"}, {Name: "CLAIM", Shrinks: shrinks},
+		{Name: "POD", Shrinks: shrinks}, {Name: "AGE"}, {Name: "LEFT", Shrinks: shrinks},
 	}}
 	for _, name := range attributes {
-		table.Columns = append(table.Columns, screen.Column{Name: strings.ToUpper(unqualified(name)), Shrinks: true})
+		table.Columns = append(table.Columns, screen.Column{Name: strings.ToUpper(unqualified(name)), Shrinks: shrinks})
 	}
 	if o.wide() {
 		table.Columns = append(table.Columns, screen.Column{Name: "TAINTS"}, screen.Column{Name: "WHY"})
 	}
-	drivers, nodes := columnsNeeded(devices)
-	for i := range devices {
-		table.Row(o.deviceRow(&devices[i], attributes, drivers || o.wide(), nodes || o.wide())...)
-	}
-	return table.Write(o.Out, o.screen)
+	return table
 }
 
-// columnsNeeded says whether there are several drivers, and pools that are not called as their node is.
-func columnsNeeded(devices []devicefacts.Device) (drivers, nodes bool) {
-	for i := range devices {
-		drivers = drivers || devices[i].Driver != devices[0].Driver
-		nodes = nodes || devices[i].Place.String() != devices[i].Pool
-	}
-	return drivers, nodes
-}
-
-func (o *options) deviceRow(d *devicefacts.Device, attributes []string, driver, node bool) []screen.Cell {
-	row := screen.Text("", d.Pool+"/"+d.DeviceID.Device, "", "", strings.Join(claims(d.Holders), ","), strings.Join(pods(d.Holders), ","), "", "")
-	if driver {
-		row[0].Text = d.Driver
-	}
+func (o *options) deviceRow(d *devicefacts.Device, attributes []string, node bool) []screen.Cell {
+	row := screen.Text(d.Pool+"/"+d.DeviceID.Device, "", "", o.first(o.claims(d.Holders)), o.first(pods(d.Holders)), "", "")
 	if node {
-		row[2].Text = d.Place.String()
+		row[1].Text = d.Place.String()
 	}
-	row[3] = screen.Cell{Text: stateInWords(d), Style: stateStyles[d.State]}
-	var left []string
-	for i := range d.Rooms {
-		if len(left) == 0 || o.wide() {
-			left = append(left, roomInWords(&d.Rooms[i]))
-		}
-	}
-	row[6].Text = strings.Join(left, ", ")
+	row[2] = screen.Cell{Text: stateInWords(d), Style: stateStyles[d.State]}
+	row[6].Text = o.roomOf(d)
 	if len(d.Holders) > 0 {
-		row[7].Text = o.age(d.Holders[0].Since)
+		row[5].Text = o.age(d.Holders[0].Since)
 	}
 	for _, name := range attributes {
 		row = append(row, screen.Cell{Text: attribute(d, name)})
@@ -228,10 +235,34 @@ func stateInWords(d *devicefacts.Device) string {
 	return string(d.State)
 }
 
-func claims(holders []devicefacts.Holder) []string {
+// roomOf says what is left for shares of a device, or of the counters that it draws from.
+func (o *options) roomOf(d *devicefacts.Device) string {
+	var texts []string
+	for i := range d.Rooms {
+		if !o.wide() {
+			return unqualified(d.Rooms[i].Name) + " " + d.Rooms[i].Left.String()
+		}
+		texts = append(texts, roomInWords(&d.Rooms[i]))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// first names the first of several, or all if there is room.
+func (o *options) first(names []string) string {
+	if len(names) > 1 && !o.wide() {
+		return fmt.Sprintf("%s +%d", names[0], len(names)-1)
+	}
+	return strings.Join(names, ",")
+}
+
+// claims names those who hold a device, without a namespace if only one is shown.
+func (o *options) claims(holders []devicefacts.Holder) []string {
 	var names []string
 	for i := range holders {
 		name := holders[i].Claim
+		if only := o.onlyNamespace(); only != "" {
+			name = strings.TrimPrefix(name, only+"/")
+		}
 		if holders[i].AdminAccess {
 			name += "(admin)"
 		}

@@ -19,8 +19,13 @@ func (o *options) sayMissing(missing []whatif.Missing) error {
 		if optional(m) {
 			continue
 		}
-		fmt.Fprintf(o.ErrOut, "warning: %s: %s%s\n", m.Resource, m.Why, consequence(m.Resource))
-		rights = rights || strings.Contains(m.Why, "right to")
+		why := m.Why
+		if !strings.HasPrefix(why, "the right to ") {
+			why = m.Resource + ": " + why
+		} else {
+			rights = true
+		}
+		fmt.Fprintf(o.ErrOut, "warning: %s%s\n", why, consequence(m.Resource))
 		for _, resource := range essential {
 			if m.Resource == resource && !strings.Contains(m.Why, "; only those of") {
 				known--
@@ -51,7 +56,7 @@ func consequence(resource string) string {
 	case "devicetaintrules.resource.k8s.io":
 		return "; only taints are known that drivers publish"
 	case "pods":
-		return "; where the users of claims run is not known, and not who of them is gone"
+		return "; where those run who use claims of others is not known, and not who is gone"
 	case "nodes":
 		return "; it is not known which nodes there are"
 	case "deviceclasses.resource.k8s.io":

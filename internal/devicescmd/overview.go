@@ -96,7 +96,7 @@ func checkNode(facts *devicefacts.Facts, node string) error {
 func (o *options) printDriver(driver *devicefacts.Driver, summaries []devicefacts.Summary, drivers int, each bool) error {
 	o.heading("%s: %s", driver.Name, inWords(driver))
 	table := screen.Table{Indent: 2, Columns: []screen.Column{
-		{Name: "NODE", Shrinks: true}, {Name: "FREE", Right: true}, {Name: "ALLOCATED", Right: true}, {Name: "SHARED", Right: true},
+		{Name: "NODE", Shrinks: !o.wide()}, {Name: "FREE", Right: true}, {Name: "ALLOCATED", Right: true}, {Name: "SHARED", Right: true},
 		{Name: "TAINTED", Right: true}, {Name: "N/A", Right: true}, {Name: "USE"}, {Name: "LEFT", Shrinks: !o.wide()},
 	}}
 	rows, more := rowsOf(summaries, drivers, each)
@@ -260,7 +260,10 @@ func (o *options) hintProblems(p *devicefacts.Problems) error {
 		found = append(found, plural(n, "claim")+" allocated that no pod uses")
 	}
 	if len(found) > 0 {
-		o.say("\n%s %s.\nkubectl devices holders says which.", o.screen.Paint(screen.Warn, "To look at:"), strings.Join(found, ", "))
+		o.say("\n%s (kubectl devices holders says which):", o.screen.Paint(screen.Warn, "To look at"))
+		for _, text := range found {
+			o.say("  %s", text)
+		}
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // problemsShown is how many of each kind are named, unless the output is wide.
-const problemsShown = 10
+const problemsShown = 5
 
 // printProblems prints what should not be, with a blank line after it.
 func (o *options) printProblems(p *devicefacts.Problems) error {
@@ -25,7 +25,8 @@ func (o *options) printProblems(p *devicefacts.Problems) error {
 			of += "/" + d.Device
 		}
 		what := d.Room.Kind + " " + joinedBy("/", d.Room.Set, d.Room.Name)
-		return fmt.Sprintf("%s of %s: %s of %s left; used by %s", what, of, d.Room.Left.String(), d.Room.Published.String(), few(d.Claims))
+		used := d.Room.InUse()
+		return fmt.Sprintf("%s of %s: %s of %s in use, by %s", what, of, used.String(), d.Room.Published.String(), few(d.Claims))
 	})
 	section(o, "Allocated, but not published:", p.Unpublished, func(c devicefacts.Contested) string {
 		text := fmt.Sprintf("%s, held by %s", c.DeviceID, strings.Join(holdersInWords(c.Holders), " and "))

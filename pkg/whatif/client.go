@@ -127,10 +127,13 @@ func readNamespaced[T any](ctx context.Context, s *Source, o *Objects, resource 
 			return list(ctx, namespace, options)
 		})
 	}
-	err := in(metav1.NamespaceAll)
-	if err != nil {
-		o.Missing = append(o.Missing, missing(resource, s.Namespace, err))
-		if !apierrors.IsForbidden(err) || s.Namespace == "" || in(s.Namespace) != nil {
+	if err := in(metav1.NamespaceAll); err != nil {
+		namespace := ""
+		if apierrors.IsForbidden(err) && s.Namespace != "" && in(s.Namespace) == nil {
+			namespace = s.Namespace
+		}
+		o.Missing = append(o.Missing, missing(resource, namespace, err))
+		if namespace == "" {
 			*into = nil
 			return
 		}

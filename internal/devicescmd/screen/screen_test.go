@@ -28,7 +28,7 @@ func TestTable(t *testing.T) {
 	require.Equal(t, ""+
 		"  NAME         N  END\n"+
 		"  a-nam…long   3\n"+
-		"  b           12  x\n", written(t, table, screen.Screen{Width: 21}))
+		"  b           12  x\n", written(t, table, screen.Screen{Width: 10}), "it does not get narrower")
 	require.Equal(t, 2, strings.Count(strings.Split(written(t, table, screen.Screen{Color: true}), "\n")[0], "\x1b[0m")-1, "three headers are painted")
 }
 

@@ -14,6 +14,8 @@ type Column struct {
 	Right bool
 	// Shrinks is set for columns that are shortened, with "…" in the middle, if a terminal is too narrow.
 	Shrinks bool
+	// Last is set for columns that only shrink when the others cannot any more.
+	Last bool
 	// Keep is set for columns that are there also if all of their cells are empty.
 	Keep bool
 }
@@ -52,7 +54,7 @@ func (t *Table) Len() int { return len(t.rows) }
 const gap = 2
 
 // minimum is how narrow a column may get.
-const minimum = 8
+const minimum = 10
 
 // Write prints the table, with its header.
 func (t *Table) Write(w io.Writer, s Screen) error {
@@ -101,17 +103,27 @@ func (t *Table) shrink(widths []int, available int) {
 		}
 	}
 	for ; total > available; total-- {
-		widest := -1
-		for i := range t.Columns {
-			if t.Columns[i].Shrinks && widths[i] > minimum && (widest < 0 || widths[i] > widths[widest]) {
-				widest = i
-			}
+		widest := t.widest(widths, false)
+		if widest < 0 {
+			widest = t.widest(widths, true)
 		}
 		if widest < 0 {
 			return
 		}
 		widths[widest]--
 	}
+}
+
+// widest returns the widest column that can shrink, of those that are the last to do so or of the others; -1 if none
+// can.
+func (t *Table) widest(widths []int, last bool) int {
+	widest := -1
+	for i := range t.Columns {
+		if c := &t.Columns[i]; c.Shrinks && c.Last == last && widths[i] > minimum && (widest < 0 || widths[i] > widths[widest]) {
+			widest = i
+		}
+	}
+	return widest
 }
 
 func (t *Table) line(text *strings.Builder, row []Cell, widths []int, s Screen) {
