@@ -47,6 +47,8 @@ Devices are those of the whole cluster; --namespace limits which claims and pods
 var commands = []func(*options) *cobra.Command{
 	newList,
 	newHolders,
+	newExplain,
+	newFit,
 	newWatch,
 	newDump,
 }

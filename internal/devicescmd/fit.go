@@ -1,0 +1,220 @@
+package devicescmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
+)
+
+// fitting are the flags of fit.
+type fitting struct {
+	file, with string
+	without    []string
+	replicas   int
+}
+
+// fitOutput is what -o json prints of fit.
+type fitOutput struct {
+	metav1.TypeMeta `json:",inline"`
+	Verdict         whatif.Verdict      `json:"verdict"`
+	Asked           int                 `json:"asked"`
+	Plans           []planOutput        `json:"plans,omitempty"`
+	Unplaced        string              `json:"unplaced,omitempty"`
+	Explanation     *whatif.Explanation `json:"explanation,omitempty"`
+	Doubts          []string            `json:"doubts,omitempty"`
+	Unchecked       []string            `json:"unchecked,omitempty"`
+}
+
+// planOutput is where a pod would go.
+type planOutput struct {
+	Pod     string   `json:"pod"`
+	Node    string   `json:"node"`
+	Devices []string `json:"devices,omitempty"`
+}
+
+func newFit(o *options) *cobra.Command {
+	f := &fitting{}
+	command := &cobra.Command{
+		Use:   "fit -f FILE",
+		Short: "Would it fit, where, and how many of it",
+		Long: `Whether pods would fit, where they would go, and how many of them there is room for. They are tried one after
+the other, as a scheduler does it. Nothing is created.
+
+The file has pods, or Deployments, ReplicaSets, StatefulSets and Jobs with as many pods as they say, and may
+have claims, templates and classes that they use. Devices, CPU, memory and other resources of nodes, taints,
+node selectors and node affinity are looked at; what else a pod asks for is said on standard error.
+
+Exit status: 0 if all fit, 1 if not, 2 if that cannot be told: because of missing rights, or a search that gave up.`,
+		Example: `  # Would it fit now?
+  kubectl devices fit -f job.yaml
+
+  # How many of it, if a node more were bought, and without a pod?
+  kubectl devices fit -f pod.yaml --replicas 100 --with node.yaml --without pod/old`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error { return o.fit(command.Context(), f) },
+	}
+	command.Flags().StringVarP(&f.file, "filename", "f", "", "File with the pods, in YAML or JSON; - is standard input")
+	command.Flags().IntVar(&f.replicas, "replicas", 0, "So many of each pod, whatever the file says")
+	command.Flags().StringArrayVar(&f.without, "without", nil, "As if a claim, a pod or a node were gone: claim/NAME, pod/NAME, node/NAME; may be repeated")
+	command.Flags().StringVar(&f.with, "with", "", "As if the objects of a file were there: nodes and ResourceSlices that you think of buying")
+	return command
+}
+
+func (o *options) fit(ctx context.Context, f *fitting) error {
+	if f.file == "" {
+		return errors.New("say which pods are meant: give their file with -f, or - for standard input")
+	}
+	asked, err := o.readManifest(f.file)
+	if err != nil {
+		return err
+	}
+	pods := asked.pods(f.replicas)
+	if len(pods) == 0 {
+		return fmt.Errorf("%s has no pods, and nothing that makes pods", f.file)
+	}
+	s, err := o.world(ctx, f)
+	if err != nil {
+		return err
+	}
+	s = s.With(asked.Objects)
+	answer, err := s.Fit(ctx, pods...)
+	if err != nil {
+		return err
+	}
+	out, err := fitOutputOf(ctx, answer, len(pods))
+	if err != nil {
+		return err
+	}
+	if done, err := o.structured(out); err != nil {
+		return err
+	} else if !done {
+		o.printFit(out)
+	}
+	switch answer.Verdict {
+	case whatif.DoesNotFit:
+		return statusError{ExitNo}
+	case whatif.CannotTell:
+		return statusError{ExitCannotTell}
+	}
+	return nil
+}
+
+// world is the cluster as it would be.
+func (o *options) world(ctx context.Context, f *fitting) (*whatif.Snapshot, error) {
+	s, err := o.snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.sayMissing(s.Missing()); err != nil {
+		return nil, err
+	}
+	if f.with != "" {
+		more, err := o.readManifest(f.with)
+		if err != nil {
+			return nil, err
+		}
+		s = s.With(more.Objects)
+	}
+	gone, err := o.removal(f.without)
+	if err != nil {
+		return nil, err
+	}
+	return s.Without(gone)
+}
+
+func fitOutputOf(ctx context.Context, answer *whatif.Answer, asked int) (*fitOutput, error) {
+	out := &fitOutput{
+		TypeMeta: kindOf("Fit"), Verdict: answer.Verdict, Asked: asked, Doubts: answer.Doubts, Unchecked: answer.Unchecked,
+	}
+	for i := range answer.Plans {
+		plan := &answer.Plans[i]
+		p := planOutput{Pod: whatif.Key(plan.Pod), Node: plan.Node}
+		for _, claim := range plan.Claims {
+			p.Devices = append(p.Devices, devicesOf(claim)...)
+		}
+		out.Plans = append(out.Plans, p)
+	}
+	if answer.Unplaced == nil {
+		return out, nil
+	}
+	out.Unplaced = whatif.Key(answer.Unplaced)
+	var err error
+	out.Explanation, err = answer.After.Explain(ctx, answer.Unplaced)
+	return out, err
+}
+
+// plansAtMost is how many plans are printed one by one, unless all are asked for with -o wide.
+const plansAtMost = 10
+
+func (o *options) printFit(out *fitOutput) {
+	for _, what := range out.Unchecked {
+		fmt.Fprintf(o.ErrOut, "note: not looked at: %s\n", what)
+	}
+	switch {
+	case out.Verdict == whatif.Fits && out.Asked == 1:
+		o.say("It fits.")
+	case out.Unplaced == "":
+		o.say("All %d pods fit.", out.Asked)
+	default:
+		o.say("%d of %s fit.", len(out.Plans), plural(out.Asked, "pod"))
+	}
+	if out.Verdict == whatif.CannotTell {
+		for _, doubt := range out.Doubts {
+			o.wrapped("  ", "This may be wrong: "+doubt)
+		}
+	}
+	o.printPlans(out)
+	if out.Explanation == nil {
+		return
+	}
+	o.say("")
+	o.say("Pod %s does not.", out.Unplaced)
+	if out.Explanation.Problem != "" {
+		o.wrapped("  ", "No node will do: "+out.Explanation.Problem)
+		return
+	}
+	o.printGroups(out.Explanation)
+	for i := range out.Explanation.Nearest {
+		near := &out.Explanation.Nearest[i]
+		o.wrapped("  ", fmt.Sprintf("Nearest: %s lacks %s", near.Node, strings.Join(near.Lacking, "; ")))
+	}
+}
+
+// printPlans prints where pods would go: one by one if they are few, else by node.
+func (o *options) printPlans(out *fitOutput) {
+	if len(out.Plans) <= plansAtMost || o.wide() {
+		for i := range out.Plans {
+			p := &out.Plans[i]
+			o.say("  %s on %s", p.Pod, p.Node)
+			if len(p.Devices) > 0 {
+				o.wrapped("    ", strings.Join(p.Devices, ", "))
+			}
+		}
+		return
+	}
+	byNode := make(map[string]int)
+	for i := range out.Plans {
+		byNode[out.Plans[i].Node]++
+	}
+	byNumber := make(map[int][]string)
+	for node, n := range byNode {
+		byNumber[n] = append(byNumber[n], node)
+	}
+	var numbers []int
+	for n := range byNumber {
+		numbers = append(numbers, n)
+	}
+	slices.Sort(numbers)
+	for _, n := range slices.Backward(numbers) {
+		nodes := byNumber[n]
+		slices.Sort(nodes)
+		o.say("  %s on each of %s: %s", plural(n, "pod"), plural(len(nodes), "node"), few(nodes))
+	}
+}
