@@ -49,6 +49,7 @@ var commands = []func(*options) *cobra.Command{
 	newHolders,
 	newExplain,
 	newFit,
+	newWaste,
 	newWatch,
 	newDump,
 }

@@ -117,7 +117,7 @@ func ofConstraints(claim *allocator.ExplainedClaim) (devices int, lacking []stri
 		if c.PossibleValue != "" {
 			where = fmt.Sprintf("with %s = %s", c.Attribute, c.PossibleValue)
 		}
-		devices, lacking = short, []string{fmt.Sprintf("%s %s for requests %s", more(short), where, strings.Join(c.Requests, ", "))}
+		devices, lacking = short, []string{fmt.Sprintf("%s %s for %s", more(short), where, requests(c.Requests))}
 	}
 	return devices, lacking, true
 }
@@ -127,4 +127,11 @@ func more(devices int) string {
 		return "one more free device"
 	}
 	return fmt.Sprintf("%d more free devices", devices)
+}
+
+func requests(names []string) string {
+	if len(names) == 1 {
+		return "request " + names[0]
+	}
+	return "requests " + strings.Join(names, ", ")
 }

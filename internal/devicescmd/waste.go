@@ -1,0 +1,150 @@
+package devicescmd
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/devicescmd/screen"
+	"github.com/quartermaster-dra/quartermaster/internal/waste"
+	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
+)
+
+// shapesAtMost is how many shapes of claims are counted, unless all are asked for with -o wide.
+const shapesAtMost = 10
+
+// wasteOutput is what -o json prints of waste.
+type wasteOutput struct {
+	metav1.TypeMeta `json:",inline"`
+	Classes         []waste.Shape    `json:"classes,omitempty"`
+	Shapes          []waste.Shape    `json:"shapes,omitempty"`
+	Pod             string           `json:"pod,omitempty"`
+	Advice          *waste.Advice    `json:"advice,omitempty"`
+	Missing         []whatif.Missing `json:"missing,omitempty"`
+}
+
+func newWaste(o *options) *cobra.Command {
+	file := ""
+	command := &cobra.Command{
+		Use:   "waste",
+		Short: "Fragmentation: how many more claims fit now, and which pods would have to move for one that does not",
+		Long: `Fragmentation: how many more single devices of each class fit now, and how many more claims of each shape that
+there are claims of. CPU, memory, taints of nodes and affinity are not looked at for that.
+
+With -f, a pod: the fewest pods that would have to move to make room for it, where it would go then, and where
+they would. It is advice: nothing is moved. Tried are up to 3 pods of one node, whatever their priority and their
+PodDisruptionBudgets.
+
+Exit status with -f: 0 if there is room or would be, 1 if not.`,
+		Example: `  # What fits?
+  kubectl devices waste
+
+  # Which pods would have to move for this one?
+  kubectl devices waste -f pod.yaml`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			s, err := o.snapshot(command.Context())
+			if err != nil {
+				return err
+			}
+			if err := o.sayMissing(s.Missing()); err != nil {
+				return err
+			}
+			if file != "" {
+				return o.rearrange(command.Context(), s, file)
+			}
+			return o.waste(command.Context(), s)
+		},
+	}
+	command.Flags().StringVarP(&file, "filename", "f", "", "File with a pod to make room for, in YAML or JSON; - is standard input")
+	return command
+}
+
+func (o *options) waste(ctx context.Context, s *whatif.Snapshot) error {
+	most := shapesAtMost
+	if o.output != "" {
+		most = len(s.Claims())
+	}
+	out := wasteOutput{TypeMeta: kindOf("Waste"), Classes: waste.Classes(s), Shapes: waste.Seen(s, most), Missing: s.Missing()}
+	for _, shapes := range [][]waste.Shape{out.Classes, out.Shapes} {
+		for i := range shapes {
+			if err := shapes[i].Count(ctx, s); err != nil {
+				return err
+			}
+		}
+	}
+	if done, err := o.structured(out); done {
+		return err
+	}
+	o.heading("How many more single devices fit, by class:")
+	if err := o.printShapes("CLASS", out.Classes, false); err != nil || len(out.Shapes) == 0 {
+		return err
+	}
+	o.say("")
+	o.heading("How many more claims fit, like those that there are:")
+	return o.printShapes("LIKE", out.Shapes, true)
+}
+
+func (o *options) printShapes(title string, shapes []waste.Shape, seen bool) error {
+	table := screen.Table{Indent: 2, Columns: []screen.Column{
+		{Name: title, Shrinks: true}, {Name: "SEEN", Right: true}, {Name: "FIT", Right: true}, {Name: "NODES", Right: true}, {Name: "ASKS FOR", Shrinks: true},
+	}}
+	for i := range shapes {
+		shape := &shapes[i]
+		row := screen.Text(shape.Name, "", fmt.Sprint(shape.More), fmt.Sprint(shape.Nodes), "")
+		if seen {
+			row[1].Text, row[4].Text = fmt.Sprint(shape.Seen), shape.Asks()
+		}
+		table.Row(row...)
+	}
+	return table.Write(o.Out, o.screen)
+}
+
+// rearrange says which pods would have to move to make room for another one.
+func (o *options) rearrange(ctx context.Context, s *whatif.Snapshot, file string) error {
+	asked, err := o.readManifest(file)
+	if err != nil {
+		return err
+	}
+	pods := asked.pods(1)
+	if len(pods) != 1 {
+		return fmt.Errorf("%s has %s, and there has to be one that room is to be made for", file, plural(len(pods), "pod"))
+	}
+	advice, err := waste.Room(ctx, s.With(asked.Objects), pods[0])
+	if err != nil {
+		return err
+	}
+	out := wasteOutput{TypeMeta: kindOf("Waste"), Pod: whatif.Key(pods[0]), Advice: advice, Missing: s.Missing()}
+	if done, err := o.structured(out); err != nil {
+		return err
+	} else if !done {
+		o.printAdvice(&out)
+	}
+	if !advice.Fits && advice.Node == "" {
+		return statusError{ExitNo}
+	}
+	return nil
+}
+
+func (o *options) printAdvice(out *wasteOutput) {
+	advice := out.Advice
+	switch {
+	case advice.Fits:
+		o.say("Pod %s fits on %s now.", out.Pod, advice.Node)
+	case advice.Node == "" && advice.Fewest:
+		o.say("Pod %s does not fit, and moving up to %d pods of one node does not help.", out.Pod, waste.MovesAtMost)
+	case advice.Node == "":
+		o.say("Pod %s does not fit, and no moves were found that help; there was too much to try.", out.Pod)
+	default:
+		o.say("Pod %s would fit on %s if %s moved:", out.Pod, advice.Node, plural(len(advice.Moves), "pod"))
+		var moves []string
+		for _, move := range advice.Moves {
+			moves = append(moves, fmt.Sprintf("  %s from %s to %s", move.Pod, move.From, move.To))
+		}
+		o.say("%s", strings.Join(moves, "\n"))
+		o.say("Fewer would not do.")
+	}
+}
