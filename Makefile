@@ -11,7 +11,7 @@ IMAGE ?= ghcr.io/quartermaster-dra/quartermaster:dev
 # Packages whose tests embed the API server. They run one after the other and
 # without the race detector: each starts a control plane, and kube-apiserver with
 # race detection takes many minutes to compile. All others are unit tests.
-INTEGRATION_PACKAGES := ./test/controlplane/... ./internal/playground ./cmd/playground ./test/manifests ./test/catalogue ./test/integration/... ./test/rbac ./test/hostile ./test/harness ./test/restarts ./test/groups ./test/preemption ./test/beside ./test/guard ./test/faults ./test/placement ./test/soak ./test/compat/...
+INTEGRATION_PACKAGES := ./test/controlplane/... ./internal/playground ./cmd/playground ./test/manifests ./test/catalogue ./test/integration/... ./test/rbac ./test/hostile ./test/harness ./test/restarts ./test/groups ./test/preemption ./test/beside ./test/guard ./test/faults ./test/placement ./test/soak ./test/kubectldevices ./test/compat/...
 # Packages with benchmarks.
 BENCH_PACKAGES := ./pkg/allocator
 # How long and how often bench-allocator runs each benchmark. It reports medians.
@@ -83,7 +83,7 @@ help: ## list the targets (the default)
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: bin/scheduler bin/guard bin/playground bin/kwok ## build bin/scheduler, bin/guard, bin/playground and the node simulator bin/kwok
+build: bin/scheduler bin/guard bin/playground bin/kubectl-devices bin/kubectl_complete-devices bin/kwok ## build bin/scheduler, bin/guard, bin/playground, the kubectl plugin bin/kubectl-devices and the node simulator bin/kwok
 
 .PHONY: demo
 demo: build ## schedule pods with every kind of claim on a real API server, and check the result
@@ -240,10 +240,14 @@ bin/.version: FORCE | bin
 .PHONY: FORCE
 FORCE:
 
-bin/scheduler bin/guard bin/playground: bin/%: $(SOURCES) go.mod go.sum bin/.version | bin
+bin/scheduler bin/guard bin/playground bin/kubectl-devices: bin/%: $(SOURCES) go.mod go.sum bin/.version | bin
 	@echo "build: $@ $(VERSION) (minutes, if nothing is cached)"
 	@$(GO_BUILD) -v -ldflags '$(LDFLAGS)' -o $@ ./cmd/$*
 	@touch $@
+
+# What kubectl runs to complete the arguments of the plugin.
+bin/kubectl_complete-devices: cmd/kubectl-devices/kubectl_complete-devices | bin
+	@cp $< $@
 
 # Kubernetes' own binaries, for tests.
 bin/kube-scheduler bin/kubectl: bin/%: go.mod go.sum | bin
