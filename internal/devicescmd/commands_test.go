@@ -96,6 +96,25 @@ func TestMissingRights(t *testing.T) {
 	require.Equal(t, ExitCannotTell, status)
 }
 
+// TestUnreachable: one error, not one for each kind of objects.
+func TestUnreachable(t *testing.T) {
+	kubeconfig := filepath.Join(t.TempDir(), "config")
+	require.NoError(t, os.WriteFile(kubeconfig, []byte(`{"apiVersion":"v1","kind":"Config","current-context":"c",
+		"clusters":[{"name":"c","cluster":{"server":"http://127.0.0.1:1"}}],"contexts":[{"name":"c","context":{"cluster":"c"}}]}`), 0o600))
+	o, out, errOut := testOptions(t)
+	root := newRoot(o)
+	root.SetArgs([]string{"list", "--kubeconfig", kubeconfig})
+	require.ErrorContains(t, root.ExecuteContext(t.Context()), "the cluster cannot be read: ")
+	require.Empty(t, out.String()+errOut.String())
+
+	client := fake.NewClientset()
+	client.PrependReactor("list", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		return action.GetResource().Group == "resource.k8s.io", nil, apierrors.NewGenericServerResponse(404, "list", action.GetResource().GroupResource(), "", "", 0, true)
+	})
+	_, _, err := ask(t, client)
+	require.ErrorContains(t, err, "the cluster has no resource.k8s.io API")
+}
+
 // TestPodsUnknown: nobody is said to be gone who just cannot be seen.
 func TestPodsUnknown(t *testing.T) {
 	out, _, err := ask(t, server(broken(), "", "pods"), "holders")

@@ -32,16 +32,34 @@ func (r *row) label() string {
 	return name
 }
 
-const (
-	// rowsAtMost is how many rows the overview has, apart from those of drivers that each have at least fewRows.
-	rowsAtMost = 24
-	fewRows    = 4
-)
+// rowsAtMost is how many rows the overview has, unless each of many drivers needs one.
+const rowsAtMost = 24
+
+// rowLimit says how many rows each driver gets. What one does not need, the others get.
+func rowLimit(byDriver [][]devicefacts.Summary) int {
+	needs := make([]int, len(byDriver))
+	for i, summaries := range byDriver {
+		if needs[i] = len(summaries); needs[i] > 1 {
+			needs[i] = len(grouped(summaries, looks))
+		}
+	}
+	// All get as many as there can be if all get as many.
+	level := 2
+	for ; level < rowsAtMost; level++ {
+		rows := 0
+		for _, need := range needs {
+			rows += min(need, level+1)
+		}
+		if rows > rowsAtMost {
+			break
+		}
+	}
+	return level
+}
 
 // rowsOf returns a row for each summary, or if these are too many, one for each group that looks the same, and how
 // many are left out.
-func rowsOf(summaries []devicefacts.Summary, drivers int, each bool) (rows []row, more int) {
-	limit := max(rowsAtMost/drivers, fewRows)
+func rowsOf(summaries []devicefacts.Summary, limit int, each bool) (rows []row, more int) {
 	if each || len(summaries) <= limit {
 		for _, summary := range summaries {
 			rows = append(rows, row{Summary: summary, alike: 1})

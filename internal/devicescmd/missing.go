@@ -13,12 +13,12 @@ var essential = []string{"resourceslices.resource.k8s.io", "resourceclaims.resou
 
 // sayMissing says on stderr what could not be read, and what follows from it. It fails if there is nothing to see.
 func (o *options) sayMissing(missing []whatif.Missing) error {
+	if why := unreachable(missing); why != "" {
+		return errors.New(why)
+	}
 	known := len(essential)
 	var rights bool
 	for _, m := range missing {
-		if optional(m) {
-			continue
-		}
 		why := m.Why
 		if !strings.HasPrefix(why, "the right to ") {
 			why = m.Resource + ": " + why
@@ -41,10 +41,27 @@ func (o *options) sayMissing(missing []whatif.Missing) error {
 	return nil
 }
 
-// optional reports whether something is missing that most servers do not have.
-func optional(m whatif.Missing) bool {
-	return m.Resource == "devicetaintrules.resource.k8s.io" && strings.Contains(m.Why, "could not find the requested resource")
+// unreachable says why nothing at all can be read, for other reasons than rights; "" if anything can.
+func unreachable(missing []whatif.Missing) string {
+	why := make(map[string]string)
+	for _, m := range missing {
+		if strings.HasPrefix(m.Why, "the right to ") {
+			return ""
+		}
+		why[m.Resource] = m.Why
+	}
+	claims := why["resourceclaims.resource.k8s.io"]
+	switch {
+	case strings.Contains(claims, notServed):
+		return "the cluster has no resource.k8s.io API, which is on by default since Kubernetes 1.34: " + claims
+	case claims == "" || why["resourceslices.resource.k8s.io"] == "":
+		return ""
+	}
+	return "the cluster cannot be read: " + claims
 }
+
+// notServed is what API servers say of resources that they do not have.
+const notServed = "could not find the requested resource"
 
 // consequence says what may be wrong without a resource.
 func consequence(resource string) string {

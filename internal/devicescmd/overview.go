@@ -48,20 +48,21 @@ func (o *options) overview(ctx context.Context, node string) error {
 		}
 		return o.hintProblems(&problems)
 	}
-	bars := false
+	byDriver, bars := make([][]devicefacts.Summary, len(overview.Drivers)), false
 	for i := range overview.Drivers {
-		driver := &overview.Drivers[i]
-		var own []devicefacts.Summary
 		for _, summary := range overview.Summaries {
-			if summary.Driver == driver.Name {
-				own = append(own, summary)
+			if summary.Driver == overview.Drivers[i].Name {
+				byDriver[i] = append(byDriver[i], summary)
 				bars = bars || len(summary.Units) > 0
 			}
 		}
+	}
+	limit := rowLimit(byDriver)
+	for i := range overview.Drivers {
 		if i > 0 {
 			o.say("")
 		}
-		if err := o.printDriver(driver, own, len(overview.Drivers), node != "" || o.wide()); err != nil {
+		if err := o.printDriver(&overview.Drivers[i], byDriver[i], limit, node != "" || o.wide()); err != nil {
 			return err
 		}
 	}
@@ -93,13 +94,13 @@ func checkNode(facts *devicefacts.Facts, node string) error {
 }
 
 // printDriver prints a line that sums up, and a line for each node or for each group of nodes that look the same.
-func (o *options) printDriver(driver *devicefacts.Driver, summaries []devicefacts.Summary, drivers int, each bool) error {
+func (o *options) printDriver(driver *devicefacts.Driver, summaries []devicefacts.Summary, limit int, each bool) error {
 	o.heading("%s: %s", driver.Name, inWords(driver))
 	table := screen.Table{Indent: 2, Columns: []screen.Column{
 		{Name: "NODE", Shrinks: !o.wide()}, {Name: "FREE", Right: true}, {Name: "ALLOCATED", Right: true}, {Name: "SHARED", Right: true},
 		{Name: "TAINTED", Right: true}, {Name: "N/A", Right: true}, {Name: "USE"}, {Name: "LEFT", Shrinks: !o.wide()},
 	}}
-	rows, more := rowsOf(summaries, drivers, each)
+	rows, more := rowsOf(summaries, limit, each)
 	for i := range rows {
 		row := &rows[i]
 		c := row.Counts

@@ -67,6 +67,11 @@ func (o *options) watch(ctx context.Context) error {
 	}
 	factory := informers.NewSharedInformerFactoryWithOptions(source.Client(), 0, informers.WithNamespace(namespace))
 	informer := factory.Resource().V1().ResourceClaims().Informer()
+	if err := informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
+		fmt.Fprintf(o.ErrOut, "warning: watch claims: %v; trying again\n", err)
+	}); err != nil {
+		return fmt.Errorf("watch claims: %w", err)
+	}
 	w := &watching{o: o}
 	if _, err := informer.AddEventHandler(w.handler()); err != nil {
 		return fmt.Errorf("watch claims: %w", err)

@@ -32,6 +32,12 @@ func TestTable(t *testing.T) {
 	require.Equal(t, 2, strings.Count(strings.Split(written(t, table, screen.Screen{Color: true}), "\n")[0], "\x1b[0m")-1, "three headers are painted")
 }
 
+func TestNothingControlsTheTerminal(t *testing.T) {
+	table := &screen.Table{Columns: []screen.Column{{Name: "MODEL"}}}
+	table.Row(screen.Text("A100\x1b[2J\n\u009bx")...)
+	require.Equal(t, "MODEL\nA100?[2J??x\n", written(t, table, screen.Screen{}))
+}
+
 func TestBar(t *testing.T) {
 	cells := func(s string) []screen.Fill { return []screen.Fill(s) }
 	bar := func(s string, width int) string { return screen.Bar(cells(s), width, screen.Screen{}).Text }

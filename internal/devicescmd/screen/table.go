@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -45,8 +46,20 @@ type Table struct {
 	rows   [][]Cell
 }
 
-// Row appends a row.
-func (t *Table) Row(cells ...Cell) { t.rows = append(t.rows, cells) }
+// Row appends a row. Attributes of devices may have any text: what controls a terminal is not printed.
+func (t *Table) Row(cells ...Cell) {
+	for i := range cells {
+		cells[i].Text = strings.Map(printable, cells[i].Text)
+	}
+	t.rows = append(t.rows, cells)
+}
+
+func printable(r rune) rune {
+	if unicode.IsControl(r) {
+		return '?'
+	}
+	return r
+}
 
 // Len is how many rows there are.
 func (t *Table) Len() int { return len(t.rows) }
