@@ -42,6 +42,7 @@ func TestInDemo(t *testing.T) {
 			t.Run("holders", demo.holders)
 			t.Run("dump", demo.dump)
 			t.Run("little rights", demo.littleRights)
+			t.Run("plugin", demo.plugin)
 			t.Run("watch", demo.watch)
 		},
 	}, io.Discard)
