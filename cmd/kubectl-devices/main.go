@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/go-logr/logr"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // all that a kubeconfig may ask for
 	"k8s.io/klog/v2"
@@ -23,7 +22,6 @@ func main() {
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	klog.SetLogger(logr.Discard()) // What matters to users is said by the commands.
 	command := devicescmd.New(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
 	status, text := devicescmd.StatusOf(command.ExecuteContext(ctx))
 	if text != "" {
