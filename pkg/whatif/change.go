@@ -40,7 +40,7 @@ func (s *Snapshot) With(more Objects) *Snapshot {
 		solver.Classes = (*classes)(&after)
 		after.solver = &solver
 	}
-	after.exchangeClaims(byKey(more.Claims))
+	after.exchangeClaims(byKey(storedClaims(more.Claims)))
 	after.exchangePods(byKey(more.Pods))
 	return &after
 }

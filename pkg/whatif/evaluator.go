@@ -37,9 +37,13 @@ func newEvaluator(features structured.Features, languages []selector.Language) *
 func shareIDs(seed uint64) func() types.UID {
 	var count atomic.Uint64
 	return func() types.UID {
-		hash := fnv.New64a()
-		hash.Write([]byte(strconv.FormatUint(seed, 16) + "/" + strconv.FormatUint(count.Add(1), 16)))
-		digits := strconv.FormatUint(hash.Sum64()|1<<63, 16)
-		return types.UID("00000000-0000-4000-" + digits[:4] + "-" + digits[4:])
+		return shareID(strconv.FormatUint(seed, 16) + "/" + strconv.FormatUint(count.Add(1), 16))
 	}
+}
+
+func shareID(of string) types.UID {
+	hash := fnv.New64a()
+	hash.Write([]byte(of))
+	digits := strconv.FormatUint(hash.Sum64()|1<<63, 16)
+	return types.UID("00000000-0000-4000-" + digits[:4] + "-" + digits[4:])
 }

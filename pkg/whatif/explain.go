@@ -62,7 +62,7 @@ const (
 
 // Explain says what keeps a pod from nodes. It looks at each node, and the error is that of the context.
 func (s *Snapshot) Explain(ctx context.Context, pod *v1.Pod) (*Explanation, error) {
-	pod = defaultedPod(pod)
+	pod = stored(pod)
 	q := s.ask(pod)
 	e := &Explanation{Pod: Key(pod), Missing: s.missing, Unchecked: unchecked(pod)}
 	if q.problem != nil {
@@ -113,7 +113,7 @@ func (s *Snapshot) Explain(ctx context.Context, pod *v1.Pod) (*Explanation, erro
 // ExplainNode says in full what keeps a pod from the devices of one node. It is nil if nothing does, or if it is
 // something else than devices: reason says what.
 func (s *Snapshot) ExplainNode(ctx context.Context, pod *v1.Pod, node *v1.Node) (full *allocator.Explanation, reason string, err error) {
-	q := s.ask(defaultedPod(pod))
+	q := s.ask(stored(pod))
 	if q.problem != nil {
 		return nil, q.problem.Error(), nil
 	}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -54,7 +56,7 @@ type Plan struct {
 func (s *Snapshot) Fit(ctx context.Context, pods ...*v1.Pod) (*Answer, error) {
 	answer := &Answer{Verdict: Fits, After: s}
 	for _, pod := range pods {
-		pod = defaultedPod(pod)
+		pod = stored(pod)
 		answer.Unchecked = appendMissing(answer.Unchecked, unchecked(pod))
 		plan, after, doubts, err := answer.After.place(ctx, pod)
 		if err != nil {
@@ -181,9 +183,6 @@ func (s *Snapshot) carryOut(ctx context.Context, q *question, chosen choice) (*P
 	}
 	pod := q.pod.DeepCopy()
 	pod.Spec.NodeName = chosen.node.Name
-	if pod.UID == "" {
-		pod.UID = types.UID("planned/" + Key(pod))
-	}
 	plan := &Plan{Pod: pod, Node: chosen.node.Name}
 	var results []resourceapi.AllocationResult
 	if task != nil {
@@ -201,6 +200,10 @@ func (s *Snapshot) carryOut(ctx context.Context, q *question, chosen choice) (*P
 	for i, claim := range claims {
 		planned := claim.DeepCopy()
 		planned.Status.Allocation = &results[i]
+		if extendedresource.OwnerOf(planned) != "" {
+			planned.UID = types.UID("planned/" + Key(planned))
+		}
+		s.nameShares(planned)
 		plan.Claims = append(plan.Claims, planned)
 		change[Key(planned)] = planned
 	}
@@ -213,9 +216,33 @@ func (s *Snapshot) carryOut(ctx context.Context, q *question, chosen choice) (*P
 	for _, claim := range change {
 		reserve(claim, pod)
 	}
+	noteClaims(pod, q.made, plan.Claims)
 	after.exchangeClaims(change)
 	after.exchangePods(map[string]*v1.Pod{Key(pod): pod})
 	return plan, &after, nil
+}
+
+// nameShares gives shares (KEP-5075) IDs that depend on nothing but the seed and the claim.
+func (s *Snapshot) nameShares(claim *resourceapi.ResourceClaim) {
+	results := claim.Status.Allocation.Devices.Results
+	for i := range results {
+		if results[i].ShareID != nil {
+			id := shareID(fmt.Sprintf("%x/%s/%d", s.world.options.Seed, Key(claim), i))
+			results[i].ShareID = &id
+		}
+	}
+}
+
+// noteClaims tells in the status of a pod which claims were made for it, as the API has it.
+func noteClaims(pod *v1.Pod, made []v1.PodResourceClaimStatus, allocated []*resourceapi.ResourceClaim) {
+	pod.Status.ResourceClaimStatuses = append(slices.DeleteFunc(pod.Status.ResourceClaimStatuses, func(before v1.PodResourceClaimStatus) bool {
+		return slices.ContainsFunc(made, func(m v1.PodResourceClaimStatus) bool { return m.Name == before.Name })
+	}), made...)
+	for _, claim := range allocated {
+		if extendedresource.OwnerOf(claim) != "" {
+			pod.Status.ExtendedResourceClaimStatus = &v1.PodExtendedResourceClaimStatus{ResourceClaimName: claim.Name}
+		}
+	}
 }
 
 func reserve(claim *resourceapi.ResourceClaim, pod *v1.Pod) {

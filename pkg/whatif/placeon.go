@@ -8,7 +8,7 @@ import (
 
 // FitOn is Fit for one pod on one node.
 func (s *Snapshot) FitOn(ctx context.Context, pod *v1.Pod, node string) (*Answer, error) {
-	pod = defaultedPod(pod)
+	pod = stored(pod)
 	answer := &Answer{Verdict: DoesNotFit, Unplaced: pod, After: s, Unchecked: unchecked(pod)}
 	n := s.nodes.get(node)
 	if n == nil {

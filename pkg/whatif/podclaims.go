@@ -22,7 +22,9 @@ type question struct {
 	// allocated are the claims with an allocation, and open those without.
 	allocated []allocatedClaim
 	open      []*resourceapi.ResourceClaim
-	task      *allocator.Task
+	// made says which claims were made from the pod's templates, or would be.
+	made []v1.PodResourceClaimStatus
+	task *allocator.Task
 	// extended is set if the pod asks for devices by extended resources: then the task depends on the node.
 	extended *extendedresource.Demand
 	backed   []extendedresource.Resource
@@ -50,8 +52,9 @@ func (s *Snapshot) ask(pod *v1.Pod) *question {
 		backedBy[resource.Name] = true
 	}
 	q.asked, q.requests = takenBy(pod, backedBy), takenBy(pod, nil)
+	seen := make(map[string]bool)
 	for i := range pod.Spec.ResourceClaims {
-		if q.problem = s.addClaim(q, &pod.Spec.ResourceClaims[i]); q.problem != nil {
+		if q.problem = s.addClaim(q, &pod.Spec.ResourceClaims[i], seen); q.problem != nil {
 			return q
 		}
 	}
@@ -67,12 +70,20 @@ func (s *Snapshot) ask(pod *v1.Pod) *question {
 	return q
 }
 
-// addClaim adds a claim of the pod.
-func (s *Snapshot) addClaim(q *question, reference *v1.PodResourceClaim) error {
+// addClaim adds a claim of the pod, unless it was seen already: a pod may refer to one twice.
+func (s *Snapshot) addClaim(q *question, reference *v1.PodResourceClaim, seen map[string]bool) error {
 	claim, err := s.claimFor(q.pod, reference)
-	switch {
-	case err != nil || claim == nil:
+	if err != nil || claim == nil {
 		return err
+	}
+	if reference.ResourceClaimTemplateName != nil {
+		q.made = append(q.made, v1.PodResourceClaimStatus{Name: reference.Name, ResourceClaimName: &claim.Name})
+	}
+	if seen[claim.Name] {
+		return nil
+	}
+	seen[claim.Name] = true
+	switch {
 	case claim.DeletionTimestamp != nil:
 		return fmt.Errorf("claim %s is being deleted; the pod has to wait until it is gone", claim.Name)
 	case claim.Status.Allocation == nil:
@@ -95,11 +106,16 @@ func (s *Snapshot) addClaim(q *question, reference *v1.PodResourceClaim) error {
 // claimFor returns the claim of a pod: the one that exists, or the one that would be made from a template. It is
 // nil if the pod needs none.
 func (s *Snapshot) claimFor(pod *v1.Pod, reference *v1.PodResourceClaim) (*resourceapi.ResourceClaim, error) {
-	if name, _, err := resourceclaim.Name(pod, reference); err == nil {
+	if name, mustCheckOwner, err := resourceclaim.Name(pod, reference); err == nil {
 		if name == nil {
 			return nil, nil
 		}
 		if claim := s.claims.get(pod.Namespace + "/" + *name); claim != nil {
+			if mustCheckOwner {
+				if err := resourceclaim.IsForPod(pod, claim, true); err != nil {
+					return nil, fmt.Errorf("claim %s cannot be used: %w", *name, err)
+				}
+			}
 			return claim, nil
 		}
 		if reference.ResourceClaimTemplateName == nil {
@@ -113,7 +129,7 @@ func (s *Snapshot) claimFor(pod *v1.Pod, reference *v1.PodResourceClaim) (*resou
 	if template == nil {
 		return nil, fmt.Errorf("claim template %s does not exist in namespace %s; create it first", *reference.ResourceClaimTemplateName, pod.Namespace)
 	}
-	name := pod.Name + "-" + reference.Name
+	name := s.unusedClaimName(pod.Namespace, pod.Name+"-"+reference.Name)
 	claim := &resourceapi.ResourceClaim{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: pod.Namespace, Name: name, UID: types.UID("planned/" + pod.Namespace + "/" + name),
@@ -125,6 +141,16 @@ func (s *Snapshot) claimFor(pod *v1.Pod, reference *v1.PodResourceClaim) (*resou
 		claim.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(pod, v1.SchemeGroupVersion.WithKind("Pod"))}
 	}
 	return claim, nil
+}
+
+// unusedClaimName returns a name that no claim has, as the API server generates one. The pod's other references cannot
+// come to the same: there are no dots in their names.
+func (s *Snapshot) unusedClaimName(namespace, name string) string {
+	unused := name
+	for i := 2; s.claims.get(namespace+"/"+unused) != nil; i++ {
+		unused = fmt.Sprintf("%s.%d", name, i)
+	}
+	return unused
 }
 
 // usedBy returns the claims of a pod that exist.

@@ -58,7 +58,7 @@ func New(objects Objects, options Options) *Snapshot {
 	}
 	s := &Snapshot{
 		nodes:     newLayered(byKey(objects.Nodes)),
-		claims:    newLayered(byKey(objects.Claims)),
+		claims:    newLayered(byKey(storedClaims(objects.Claims))),
 		templates: newLayered(byKey(objects.Templates)),
 		classes:   newLayered(byKey(identified(objects.Classes))),
 		pods:      newLayered(byKey(objects.Pods)),

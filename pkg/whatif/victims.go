@@ -13,7 +13,7 @@ import (
 // whether there are such pods. The more important ones are spared first, as preemption does it; PodDisruptionBudgets
 // are not looked at. Pods on other nodes are among them if they hold devices that the node reaches.
 func (s *Snapshot) Victims(ctx context.Context, pod *v1.Pod, node string) ([]*v1.Pod, bool, error) {
-	pod = defaultedPod(pod)
+	pod = stored(pod)
 	if policy := pod.Spec.PreemptionPolicy; policy != nil && *policy == v1.PreemptNever {
 		return nil, false, nil
 	}

@@ -1,0 +1,114 @@
+package whatif_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
+)
+
+// A claim that would be made from a template takes the place of no other claim: the API server generates names.
+func TestPlannedClaimsHaveNamesOfTheirOwn(t *testing.T) {
+	o := cluster(1, 1)
+	holding(&o, "a-gpu", "node-0000", "gpu-0")
+	s := whatif.New(o, whatif.Options{})
+	answer := fit(t, s, user("a", "one"))
+	require.Equal(t, whatif.DoesNotFit, answer.Verdict)
+
+	two := whatif.New(func() whatif.Objects { o := cluster(1, 2); holding(&o, "a-gpu", "node-0000", "gpu-0"); return o }(), whatif.Options{})
+	from := func(name, reference string) *v1.Pod {
+		return user(name, "one", func(p *v1.Pod) { p.Spec.ResourceClaims[0].Name = reference })
+	}
+	answer = fit(t, two, from("a", "gpu"), from("b", "gpu"))
+	assert.Equal(t, whatif.DoesNotFit, answer.Verdict)
+	assert.Len(t, answer.Plans, 1)
+
+	answer = fit(t, whatif.New(cluster(1, 2), whatif.Options{}), from("a", "b-c"), from("a-b", "c"), from("x", "y"))
+	assert.Equal(t, whatif.DoesNotFit, answer.Verdict)
+	assert.Len(t, answer.Plans, 2)
+}
+
+// A claim that a pod refers to twice is allocated once.
+func TestClaimReferredToTwice(t *testing.T) {
+	o := cluster(1, 1)
+	o.Claims = append(o.Claims, builder.Claim("c", builder.Request("gpu", builder.Driver)).Obj())
+	pod := builder.Pod("a", builder.Using(builder.Uses("c")...))
+	second := pod.Spec.ResourceClaims[0]
+	second.Name = "second"
+	pod.Spec.ResourceClaims = append(pod.Spec.ResourceClaims, second)
+	assert.Equal(t, whatif.Fits, fit(t, whatif.New(o, whatif.Options{}), pod).Verdict)
+}
+
+// Claims from a file have no UID, and are not taken for each other.
+func TestClaimsWithoutUID(t *testing.T) {
+	o := cluster(1, 0)
+	o.Slices[0] = builder.NodeSlice("node-0000", builder.Device("gpu-0").Shared().Capacity("memory", "10Gi")).Obj()
+	share := func(name string) *resourceapi.ResourceClaim {
+		claim := builder.Claim(name, builder.Request("gpu", builder.Driver).Capacity("memory", "5Gi")).Obj()
+		claim.UID = ""
+		return claim
+	}
+	s := whatif.New(o, whatif.Options{}).With(whatif.Objects{Claims: []*resourceapi.ResourceClaim{share("a"), share("b"), share("c"), share("d")}})
+	answer := fit(t, s, builder.Pod("a", builder.Using(builder.Uses("a")...)), builder.Pod("b", builder.Using(builder.Uses("b")...)))
+	require.Equal(t, whatif.Fits, answer.Verdict)
+	without, err := answer.After.Without(whatif.Removal{Pods: []string{"default/a"}})
+	require.NoError(t, err)
+	answer = fit(t, without, builder.Pod("c", builder.Using(builder.Uses("c")...)), builder.Pod("d", builder.Using(builder.Uses("d")...)))
+	assert.Len(t, answer.Plans, 1)
+}
+
+// What a planned pod got is free when it is gone.
+func TestWithoutPlannedPod(t *testing.T) {
+	o := cluster(1, 1)
+	o.Classes[0].Spec.ExtendedResourceName = ptr.To("example.com/gpu")
+	for name, pod := range map[string]*v1.Pod{
+		"template":          user("a", "one"),
+		"template, no UID":  user("a", "one", func(p *v1.Pod) { p.UID = "" }),
+		"extended resource": builder.Pod("a", builder.Container("main", "example.com/gpu", "1")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer := fit(t, whatif.New(o, whatif.Options{}), pod)
+			require.Equal(t, whatif.Fits, answer.Verdict)
+			require.Equal(t, whatif.DoesNotFit, fit(t, answer.After, user("b", "one")).Verdict)
+			without, err := answer.After.Without(whatif.Removal{Pods: []string{"default/a"}})
+			require.NoError(t, err)
+			assert.Equal(t, whatif.Fits, fit(t, without, user("b", "one")).Verdict)
+			assert.Empty(t, without.Claims())
+		})
+	}
+}
+
+// The claim of another pod is not for this one.
+func TestClaimOfAnotherPod(t *testing.T) {
+	o := cluster(1, 1)
+	claim := builder.Claim("other-gpu", builder.Request("gpu", builder.Driver)).Obj()
+	claim.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "other", UID: "other", Controller: ptr.To(true)}}
+	o.Claims = append(o.Claims, claim)
+	pod := user("a", "one", func(p *v1.Pod) {
+		p.Status.ResourceClaimStatuses = []v1.PodResourceClaimStatus{{Name: p.Spec.ResourceClaims[0].Name, ResourceClaimName: ptr.To("other-gpu")}}
+	})
+	assert.Equal(t, whatif.DoesNotFit, fit(t, whatif.New(o, whatif.Options{}), pod).Verdict)
+}
+
+// Replicas whose long names begin alike, from a file without UIDs, have claims of their own.
+func TestExtendedResourceLongNames(t *testing.T) {
+	o := cluster(1, 1)
+	o.Classes[0].Spec.ExtendedResourceName = ptr.To("example.com/gpu")
+	long := "a-very-long-name-that-many-pods-of-this-deployment-have-in-common-"
+	asks := func(name string) *v1.Pod {
+		return builder.Pod(long+name, builder.Container("main", "example.com/gpu", "1"), func(p *v1.Pod) { p.UID = "" })
+	}
+	o2 := cluster(1, 2)
+	o2.Classes = o.Classes
+	answer := fit(t, whatif.New(o2, whatif.Options{}), asks("1"), asks("2"), asks("3"))
+	assert.Len(t, answer.Plans, 2)
+	assert.NotEqual(t, types.UID(""), answer.Plans[0].Pod.UID)
+}
