@@ -196,19 +196,21 @@ func (q *question) askedOf(node *v1.Node) room {
 	if asked.others == nil {
 		asked.others = make(map[v1.ResourceName]int64)
 	}
-	for name := range offered {
-		asked.others[name] = q.requests.others[name]
+	for name, amount := range offered {
+		if amount > 0 { // Else it is for devices, as NodeResourcesFit leaves it to them.
+			asked.others[name] = q.requests.others[name]
+		}
 	}
 	return asked
 }
 
-// offeredBy is what a node offers by device plugin of the resources for which devices stand.
+// offeredBy is what a node offers by device plugin of the pod's extended resources, if devices stand for any of these.
 func (q *question) offeredBy(node *v1.Node) map[v1.ResourceName]int64 {
-	if len(q.backed) == 0 {
+	if q.extended == nil {
 		return nil
 	}
 	offered := make(map[v1.ResourceName]int64)
-	for _, resource := range q.backed {
+	for _, resource := range q.extended.Resources() {
 		if quantity, has := node.Status.Allocatable[resource.Name]; has {
 			offered[resource.Name] = quantity.Value()
 		}

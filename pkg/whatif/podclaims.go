@@ -27,7 +27,6 @@ type question struct {
 	task *allocator.Task
 	// extended is set if the pod asks for devices by extended resources: then the task depends on the node.
 	extended *extendedresource.Demand
-	backed   []extendedresource.Resource
 	// asked is what the pod takes of a node besides devices, without resources for which devices stand. These are in
 	// requests for nodes that offer them by device plugin.
 	asked, requests room
@@ -48,7 +47,6 @@ func (s *Snapshot) ask(pod *v1.Pod) *question {
 	resources := extendedresource.Of(pod, (*classes)(s))
 	backedBy := make(map[v1.ResourceName]bool)
 	for _, resource := range extendedresource.Backed(resources) {
-		q.backed = append(q.backed, resource)
 		backedBy[resource.Name] = true
 	}
 	q.asked, q.requests = takenBy(pod, backedBy), takenBy(pod, nil)
@@ -58,7 +56,7 @@ func (s *Snapshot) ask(pod *v1.Pod) *question {
 			return q
 		}
 	}
-	if len(q.backed) > 0 {
+	if len(backedBy) > 0 {
 		q.extended = extendedresource.NewDemand(pod, resources, nil)
 		q.extended.Prepare(q.open, s.solver.Prepare, func() bool { return true })
 		return q

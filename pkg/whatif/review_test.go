@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -34,6 +35,28 @@ func TestPlannedClaimsHaveNamesOfTheirOwn(t *testing.T) {
 	answer = fit(t, whatif.New(cluster(1, 2), whatif.Options{}), from("a", "b-c"), from("a-b", "c"), from("x", "y"))
 	assert.Equal(t, whatif.DoesNotFit, answer.Verdict)
 	assert.Len(t, answer.Plans, 2)
+}
+
+// A resource that a device plugin offers is asked for along with one for which devices stand.
+func TestExtendedResourceWithOther(t *testing.T) {
+	o := cluster(1, 1)
+	o.Classes[0].Spec.ExtendedResourceName = ptr.To("example.com/gpu")
+	o.Nodes[0].Status.Allocatable["example.com/nic"] = resource.MustParse("1")
+	pod := builder.Pod("a", builder.Container("main", "example.com/gpu", "1", "example.com/nic", "1"))
+	assert.Equal(t, whatif.Fits, fit(t, whatif.New(o, whatif.Options{}), pod).Verdict)
+	delete(o.Nodes[0].Status.Allocatable, "example.com/nic")
+	assert.Equal(t, whatif.DoesNotFit, fit(t, whatif.New(o, whatif.Options{}), pod).Verdict)
+}
+
+// A node that offers none of a resource any more, as after its device plugin has gone, is one for devices.
+func TestExtendedResourceZero(t *testing.T) {
+	o := cluster(1, 1)
+	o.Classes[0].Spec.ExtendedResourceName = ptr.To("example.com/gpu")
+	o.Nodes[0].Status.Allocatable["example.com/gpu"] = resource.MustParse("0")
+	pod := builder.Pod("a", builder.Container("main", "example.com/gpu", "1"))
+	answer := fit(t, whatif.New(o, whatif.Options{}), pod)
+	require.Equal(t, whatif.Fits, answer.Verdict)
+	assert.Len(t, answer.Plans[0].Claims, 1)
 }
 
 // A claim that a pod refers to twice is allocated once.
