@@ -35,7 +35,7 @@ func (s *Snapshot) With(more Objects) *Snapshot {
 	after.extra = s.world.withSlices(s.extra, more.Slices)
 	after.missing = append(s.missing[:len(s.missing):len(s.missing)], more.Missing...)
 	if len(more.Classes) > 0 {
-		after.classes = s.classes.with(byKey(identified(more.Classes)))
+		after.classes = s.classes.with(byKey(identified(more.Classes, true)))
 		solver := *s.solver
 		solver.Classes = (*classes)(&after)
 		after.solver = &solver
@@ -198,11 +198,12 @@ func (s *Snapshot) objects() Objects {
 }
 
 // identified gives classes a UID that have none, because they do not come from a server: what is remembered of
-// requests is told apart by it.
-func identified(all []*resourceapi.DeviceClass) []*resourceapi.DeviceClass {
+// requests is told apart by it. Those that are put into a world where much is remembered already get one in any case:
+// a class that was edited still has the UID and version of the one before.
+func identified(all []*resourceapi.DeviceClass, anew bool) []*resourceapi.DeviceClass {
 	result := make([]*resourceapi.DeviceClass, len(all))
 	for i, class := range all {
-		if class.UID == "" {
+		if class.UID == "" || anew {
 			hash := fnv.New64a()
 			spec, _ := class.Spec.Marshal()
 			hash.Write(spec)

@@ -59,6 +59,21 @@ func TestExtendedResourceZero(t *testing.T) {
 	assert.Len(t, answer.Plans[0].Claims, 1)
 }
 
+// A class that was edited and given back has the UID and version of the one before.
+func TestClassEdited(t *testing.T) {
+	o := cluster(1, 1)
+	o.Classes[0].UID, o.Classes[0].ResourceVersion = "u", "7"
+	s := whatif.New(o, whatif.Options{})
+	require.Equal(t, whatif.Fits, fit(t, s, user("a", "one")).Verdict)
+	edited := o.Classes[0].DeepCopy()
+	edited.Spec.Selectors[0].CEL.Expression = "device.driver == 'another.example.com'"
+	with := s.With(whatif.Objects{Classes: []*resourceapi.DeviceClass{edited}})
+	assert.Equal(t, whatif.DoesNotFit, fit(t, with, user("a", "one")).Verdict)
+	assert.Equal(t, whatif.Fits, fit(t, s, user("a", "one")).Verdict)
+	back := with.With(whatif.Objects{Classes: o.Classes})
+	assert.Equal(t, whatif.Fits, fit(t, back, user("a", "one")).Verdict)
+}
+
 // A claim that a pod refers to twice is allocated once.
 func TestClaimReferredToTwice(t *testing.T) {
 	o := cluster(1, 1)

@@ -60,7 +60,7 @@ func New(objects Objects, options Options) *Snapshot {
 		nodes:     newLayered(byKey(objects.Nodes)),
 		claims:    newLayered(byKey(storedClaims(objects.Claims))),
 		templates: newLayered(byKey(objects.Templates)),
-		classes:   newLayered(byKey(identified(objects.Classes))),
+		classes:   newLayered(byKey(identified(objects.Classes, false))),
 		pods:      newLayered(byKey(objects.Pods)),
 		missing:   objects.Missing,
 	}
