@@ -68,7 +68,7 @@ func (s *Snapshot) freeOn(i int, node *v1.Node) room {
 	free := room{}
 	switch {
 	case i < 0:
-		free = roomOf(node.Status.Allocatable)
+		free = roomOf(node.Status.Allocatable).minus(s.world.elsewhere[node.Name])
 	case s.world.places[i].node == node:
 		free = s.world.places[i].free
 	default: // Another node of the same name: the same pods are on it.

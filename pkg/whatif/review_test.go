@@ -85,6 +85,21 @@ func TestClaimReferredToTwice(t *testing.T) {
 	assert.Equal(t, whatif.Fits, fit(t, whatif.New(o, whatif.Options{}), pod).Verdict)
 }
 
+// Pods that are on a node of which nothing was known count once it is there.
+func TestNodeComesBack(t *testing.T) {
+	o := cluster(1, 1)
+	nodes := o.Nodes
+	o.Nodes = nil
+	o.Pods = append(o.Pods, builder.Pod("there", builder.Container("main", "cpu", "7"), func(p *v1.Pod) { p.Spec.NodeName = nodes[0].Name }))
+	more := whatif.Objects{Nodes: nodes}
+	with := whatif.New(o, whatif.Options{}).With(more)
+	pod := user("a", "one", builder.Container("main", "cpu", "2"))
+	assert.Equal(t, whatif.DoesNotFit, fit(t, with, pod).Verdict)
+	without, err := with.Without(whatif.Removal{Pods: []string{"default/there"}})
+	require.NoError(t, err)
+	assert.Equal(t, whatif.Fits, fit(t, without, pod).Verdict)
+}
+
 // Claims from a file have no UID, and are not taken for each other.
 func TestClaimsWithoutUID(t *testing.T) {
 	o := cluster(1, 0)

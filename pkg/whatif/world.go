@@ -36,6 +36,8 @@ type world struct {
 
 	// places are the nodes in the order in which they are tried, and index says where a node is.
 	places []place
+	// elsewhere is what pods take of nodes that the world does not have.
+	elsewhere map[string]room
 	index  map[string]int
 	memory memory
 }
@@ -97,6 +99,15 @@ func (w *world) addPlaces(s *Snapshot) {
 			free = free.minus(takenBy(pod, nil))
 		}
 		w.places[i].node, w.places[i].free, w.index[node.Name] = node, free, i
+		delete(taken, node.Name)
+	}
+	w.elsewhere = make(map[string]room, len(taken))
+	for name, pods := range taken {
+		sum := room{}
+		for _, pod := range pods {
+			sum = sum.minus(takenBy(pod, nil).negated())
+		}
+		w.elsewhere[name] = sum
 	}
 }
 
