@@ -51,12 +51,16 @@ type Plan struct {
 	Claims []*resourceapi.ResourceClaim
 }
 
-// Fit asks whether there is room for pods, in their order: each has to live with what those before it got. A pod
-// that the snapshot has on a node counts there already; ask without it. The error is that of the context.
+// Fit asks whether there is room for pods, in their order: each has to live with what those before it got. One with
+// spec.nodeName has to go there, as kube-scheduler's plugin NodeName has it. A pod that the snapshot has on a node counts
+// there already, so that asking for it fails: ask without it. Otherwise the error is that of the context.
 func (s *Snapshot) Fit(ctx context.Context, pods ...*v1.Pod) (*Answer, error) {
 	answer := &Answer{Verdict: Fits, After: s}
 	for _, pod := range pods {
 		pod = stored(pod)
+		if known := answer.After.pods.get(Key(pod)); known != nil && isOnNode(known) {
+			return nil, fmt.Errorf("pod %s is on node %s already; ask a snapshot without it, or for a pod of another name", Key(pod), known.Spec.NodeName)
+		}
 		answer.Unchecked = appendMissing(answer.Unchecked, unchecked(pod))
 		plan, after, doubts, err := answer.After.place(ctx, pod)
 		if err != nil {

@@ -83,6 +83,9 @@ func (s *Snapshot) freeOn(i int, node *v1.Node) room {
 
 // unwanted returns why a node does not want the pod, or the pod not the node.
 func (s *Snapshot) unwanted(q *question, node *v1.Node) string {
+	if name := q.pod.Spec.NodeName; name != "" && name != node.Name {
+		return fmt.Sprintf("the pod is for node %s (spec.nodeName)", name)
+	}
 	tolerations := q.pod.Spec.Tolerations
 	if node.Spec.Unschedulable && !corev1helpers.TolerationsTolerateTaint(klog.Background(), tolerations, &unschedulableTaint, false) {
 		return "the node is cordoned (spec.unschedulable)"

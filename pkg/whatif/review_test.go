@@ -139,6 +139,24 @@ func TestWithoutPlannedPod(t *testing.T) {
 	}
 }
 
+// A pod with spec.nodeName goes there or nowhere.
+func TestNodeName(t *testing.T) {
+	s := whatif.New(cluster(2, 1), whatif.Options{})
+	at := func(name string) func(*v1.Pod) { return func(p *v1.Pod) { p.Spec.NodeName = name } }
+	answer := fit(t, s, user("a", "one", at("node-0001")))
+	require.Equal(t, whatif.Fits, answer.Verdict)
+	assert.Equal(t, "node-0001", answer.Plans[0].Node)
+	assert.Equal(t, whatif.DoesNotFit, fit(t, s, user("a", "one", at("node-7"))).Verdict)
+}
+
+// A pod that is asked for twice is no two pods.
+func TestSamePodTwice(t *testing.T) {
+	s := whatif.New(cluster(1, 2), whatif.Options{})
+	pod := user("a", "one")
+	_, err := s.Fit(t.Context(), pod, pod, pod)
+	require.ErrorContains(t, err, "default/a")
+}
+
 // The claim of another pod is not for this one.
 func TestClaimOfAnotherPod(t *testing.T) {
 	o := cluster(1, 1)

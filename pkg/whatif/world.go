@@ -38,8 +38,8 @@ type world struct {
 	places []place
 	// elsewhere is what pods take of nodes that the world does not have.
 	elsewhere map[string]room
-	index  map[string]int
-	memory memory
+	index     map[string]int
+	memory    memory
 }
 
 // place is a node of the world.
