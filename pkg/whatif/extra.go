@@ -35,16 +35,25 @@ func (w *world) withSlices(before *extra, added []*resourceapi.ResourceSlice) *e
 	if before != nil {
 		maps.Copy(pools, before.pools)
 	}
-	for id, more := range poolsOf(added) {
+	poolBefore := before.poolByName(w.poolByName())
+	added = named(added, func(name string) bool { _, known := poolBefore(name); return known })
+	touched := make(map[inventory.PoolID]bool)
+	replaced := make(map[string]bool, len(added))
+	for _, slice := range added {
+		touched[poolOf(slice)], replaced[slice.Name] = true, true
+		if id, known := poolBefore(slice.Name); known {
+			touched[id] = true // It may have been of another pool.
+		}
+	}
+	for id := range touched {
 		known, isKnown := pools[id]
 		if !isKnown {
 			known = w.byPool()[id]
 		}
-		more = named(more, len(known))
-		all := slices.DeleteFunc(slices.Clone(known), func(old *resourceapi.ResourceSlice) bool {
-			return slices.ContainsFunc(more, func(s *resourceapi.ResourceSlice) bool { return s.Name == old.Name })
-		})
-		pools[id] = append(all, more...)
+		pools[id] = slices.DeleteFunc(slices.Clone(known), func(old *resourceapi.ResourceSlice) bool { return replaced[old.Name] })
+	}
+	for _, slice := range added {
+		pools[poolOf(slice)] = append(pools[poolOf(slice)], slice)
 	}
 	var published []*resourceapi.ResourceSlice
 	for _, of := range pools {
@@ -53,16 +62,46 @@ func (w *world) withSlices(before *extra, added []*resourceapi.ResourceSlice) *e
 	return &extra{store: newStore(published, w.rules, w.features), pools: pools}
 }
 
-// named gives slices of a pool a name that have none, because they do not come from a server: without one, they would
-// be taken for the same slice. The names begin with a number.
-func named(all []*resourceapi.ResourceSlice, first int) []*resourceapi.ResourceSlice {
-	result := slices.Clone(all)
-	for i, slice := range all {
-		if slice.Name == "" {
-			slice = slice.DeepCopy()
-			slice.Name = fmt.Sprintf("unnamed slice %d of pool %s", first+i, poolOf(slice))
-			result[i] = slice
+// poolByName finds the pool of a slice, given where the slices of the world are.
+func (e *extra) poolByName(ofWorld map[string]inventory.PoolID) func(name string) (inventory.PoolID, bool) {
+	own := make(map[string]inventory.PoolID)
+	if e != nil {
+		for id, all := range e.pools {
+			for _, slice := range all {
+				own[slice.Name] = id
+			}
 		}
+	}
+	return func(name string) (inventory.PoolID, bool) {
+		if id, known := own[name]; known {
+			return id, true
+		}
+		id, known := ofWorld[name]
+		return id, known && !e.has(id)
+	}
+}
+
+// named gives slices a name that have none, because they do not come from a server: without one, they would be taken
+// for the same slice. Names that others have are left out.
+func named(all []*resourceapi.ResourceSlice, known func(name string) bool) []*resourceapi.ResourceSlice {
+	if !slices.ContainsFunc(all, func(s *resourceapi.ResourceSlice) bool { return s.Name == "" }) {
+		return all
+	}
+	own := make(map[string]bool, len(all))
+	for _, slice := range all {
+		own[slice.Name] = true
+	}
+	result, number := slices.Clone(all), 0
+	for i, slice := range all {
+		if slice.Name != "" {
+			continue
+		}
+		slice = slice.DeepCopy()
+		for slice.Name == "" || own[slice.Name] || known(slice.Name) {
+			slice.Name = fmt.Sprintf("unnamed slice %d of pool %s", number, poolOf(slice))
+			number++
+		}
+		own[slice.Name], result[i] = true, slice
 	}
 	return result
 }

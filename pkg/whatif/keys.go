@@ -1,6 +1,8 @@
 package whatif
 
 import (
+	"slices"
+
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,6 +52,15 @@ func (o Objects) and(more Objects) Objects {
 		Pods:       append(o.Pods[:len(o.Pods):len(o.Pods)], more.Pods...),
 		Missing:    append(o.Missing[:len(o.Missing):len(o.Missing)], more.Missing...),
 	}
+}
+
+// lastOfName leaves out objects after which there is another one of the same name, except those without a name.
+func lastOfName[T any, P object[T]](all []*T) []*T {
+	last := byKey[T, P](all)
+	return slices.DeleteFunc(slices.Clone(all), func(one *T) bool {
+		key := Key(P(one))
+		return key != "" && last[key] != one
+	})
 }
 
 // latest returns both lists, without those of the first that the second one has by the same name.

@@ -157,6 +157,31 @@ func TestSamePodTwice(t *testing.T) {
 	require.ErrorContains(t, err, "default/a")
 }
 
+// What a slice of the same name was before is gone, even if it was of another pool.
+func TestSliceOfAnotherPool(t *testing.T) {
+	o := cluster(2, 1)
+	moved := o.Slices[0].DeepCopy()
+	moved.Spec.Pool.Name, moved.Spec.NodeName = "other", ptr.To("node-0001")
+	s := whatif.New(o, whatif.Options{}).With(whatif.Objects{Slices: []*resourceapi.ResourceSlice{moved}})
+	answer := fit(t, s, user("a", "one"), user("b", "one"), user("c", "one"))
+	assert.Equal(t, []string{"node-0001", "node-0001"}, nodesOf(answer))
+}
+
+// Slices without a name replace no others without one.
+func TestMoreSlicesWithoutNames(t *testing.T) {
+	o := cluster(3, 0)
+	o.Slices = nil
+	part := func(node, device string, parts int64) *resourceapi.ResourceSlice {
+		slice := builder.Slice("").InPool(node, 1, parts).OnNode(node).Devices(builder.Device(device)).Obj()
+		slice.Name = ""
+		return slice
+	}
+	o.Slices = []*resourceapi.ResourceSlice{part("node-0000", "x", 1), part("node-0001", "x", 2)}
+	s := whatif.New(o, whatif.Options{}).With(whatif.Objects{Slices: []*resourceapi.ResourceSlice{part("node-0001", "y", 2)}})
+	answer := fit(t, s, user("a", "one"), user("b", "one"), user("c", "one"))
+	assert.Equal(t, whatif.Fits, answer.Verdict)
+}
+
 // The claim of another pod is not for this one.
 func TestClaimOfAnotherPod(t *testing.T) {
 	o := cluster(1, 1)
@@ -182,4 +207,16 @@ func TestExtendedResourceLongNames(t *testing.T) {
 	answer := fit(t, whatif.New(o2, whatif.Options{}), asks("1"), asks("2"), asks("3"))
 	assert.Len(t, answer.Plans, 2)
 	assert.NotEqual(t, types.UID(""), answer.Plans[0].Pod.UID)
+}
+
+// Of slices with one name only the last one counts, also after others were added to its pool.
+func TestSliceTwice(t *testing.T) {
+	o := cluster(1, 1)
+	second := o.Slices[0].DeepCopy()
+	second.Spec.Devices[0].Name, second.Spec.Pool.ResourceSliceCount = "other", 2
+	o.Slices = append(o.Slices, second)
+	third := second.DeepCopy()
+	third.Name, third.Spec.Devices[0].Name = "third", "third"
+	s := whatif.New(o, whatif.Options{}).With(whatif.Objects{Slices: []*resourceapi.ResourceSlice{third}})
+	assert.Len(t, fit(t, s, user("a", "one"), user("b", "one"), user("c", "one")).Plans, 2)
 }

@@ -29,6 +29,8 @@ type world struct {
 	slices  []*resourceapi.ResourceSlice
 	rules   []*resourceapi.DeviceTaintRule
 	byPool  func() map[inventory.PoolID][]*resourceapi.ResourceSlice
+	// poolByName has the pools of slices by name.
+	poolByName func() map[string]inventory.PoolID
 
 	ledger *ledger.Ledger
 	// users are the claims by UID of the pods and groups for which they are reserved.
@@ -55,11 +57,18 @@ type place struct {
 
 func newWorld(objects Objects, options Options, features structured.Features, s *Snapshot) *world {
 	w := &world{
-		options: options, features: features, slices: named(objects.Slices, 0), rules: objects.TaintRules,
+		options: options, features: features, slices: named(lastOfName(objects.Slices), func(string) bool { return false }), rules: objects.TaintRules,
 		ledger: ledger.New(), users: make(map[types.UID][]*resourceapi.ResourceClaim), index: make(map[string]int),
 	}
 	w.store = newStore(w.slices, w.rules, features)
 	w.byPool = sync.OnceValue(w.slicesByPool)
+	w.poolByName = sync.OnceValue(func() map[string]inventory.PoolID {
+		pools := make(map[string]inventory.PoolID, len(w.slices))
+		for _, slice := range w.slices {
+			pools[slice.Name] = poolOf(slice)
+		}
+		return pools
+	})
 	for id := range poolsOf(w.slices) {
 		w.poolIDs = append(w.poolIDs, id)
 	}
