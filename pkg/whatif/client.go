@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
@@ -128,15 +129,14 @@ func readNamespaced[T any](ctx context.Context, s *Source, o *Objects, resource 
 		})
 	}
 	if err := in(metav1.NamespaceAll); err != nil {
-		namespace := ""
-		if apierrors.IsForbidden(err) && s.Namespace != "" && in(s.Namespace) == nil {
-			namespace = s.Namespace
+		if apierrors.IsNotFound(err) {
+			return // As for read.
 		}
-		o.Missing = append(o.Missing, missing(resource, namespace, err))
-		if namespace == "" {
-			*into = nil
+		if !apierrors.IsForbidden(err) || s.Namespace == "" || in(s.Namespace) != nil {
+			o.Missing = append(o.Missing, missing(resource, "", err))
 			return
 		}
+		o.Missing = append(o.Missing, missing(resource, s.Namespace, err))
 	}
 	if s.Progress != nil {
 		s.Progress(resource, len(*into))
@@ -154,11 +154,26 @@ func missing(resource, namespace string, err error) Missing {
 	return Missing{Resource: resource, Why: why}
 }
 
+// readPages reads a list page by page, or at once if it expires meanwhile. Of one that fails nothing is left.
 func readPages[T any](ctx context.Context, into *[]*T, list list) error {
 	*into = nil
-	return pager.New(pager.ListPageFunc(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-		return list(ctx, options)
-	})).EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
+	err := pager.New(pager.ListPageFunc(list)).EachListItem(ctx, metav1.ListOptions{}, appendTo(into))
+	if apierrors.IsResourceExpired(err) {
+		*into = nil
+		var all runtime.Object
+		if all, err = list(ctx, metav1.ListOptions{}); err == nil {
+			err = meta.EachListItem(all, appendTo(into))
+		}
+	}
+	if err != nil {
+		*into = nil
+	}
+	return err
+}
+
+// appendTo returns a function that adds an object to a list.
+func appendTo[T any](into *[]*T) func(runtime.Object) error {
+	return func(object runtime.Object) error {
 		one, is := object.(any).(*T)
 		if !is {
 			return fmt.Errorf("the server returned %T in a list of %T", object, *into)
@@ -168,5 +183,5 @@ func readPages[T any](ctx context.Context, into *[]*T, list list) error {
 		}
 		*into = append(*into, one)
 		return nil
-	})
+	}
 }

@@ -1,0 +1,63 @@
+package whatif_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
+)
+
+// A list that expires between two pages is read again as a whole; one that fails there is not taken for all.
+func TestPagesExpire(t *testing.T) {
+	for name, test := range map[string]struct {
+		err     error
+		missing int
+		nodes   int
+	}{
+		"expired": {apierrors.NewResourceExpired("too old"), 0, 3},
+		"failed":  {apierrors.NewInternalError(fmt.Errorf("oh")), 1, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := served(someCluster())
+			calls := 0
+			client.PrependReactor("list", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				calls++
+				switch options := action.(clienttesting.ListActionImpl).ListOptions; {
+				case options.Continue != "":
+					return true, nil, test.err
+				case options.Limit == 0:
+					return false, nil, nil
+				}
+				list := &v1.NodeList{Items: []v1.Node{*node("node-0000")}}
+				list.Continue = "next"
+				return true, list, nil
+			})
+			o, err := whatif.FromClient(client).Read(t.Context())
+			require.NoError(t, err)
+			assert.Len(t, o.Missing, test.missing)
+			assert.Len(t, o.Nodes, test.nodes)
+		})
+	}
+}
+
+// It is not said that those of a namespace are known if these may not be read either.
+func TestNoRightAtAll(t *testing.T) {
+	client := served(someCluster())
+	client.PrependReactor("list", "resourceclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "resourceclaims"}, "", nil)
+	})
+	source := whatif.FromClient(client)
+	source.Namespace = "default"
+	o, err := source.Read(t.Context())
+	require.NoError(t, err)
+	require.Len(t, o.Missing, 1)
+	assert.NotContains(t, o.Missing[0].Why, "are known")
+}
