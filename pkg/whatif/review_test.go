@@ -1,6 +1,8 @@
 package whatif_test
 
 import (
+	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -192,6 +194,113 @@ func TestClaimOfAnotherPod(t *testing.T) {
 		p.Status.ResourceClaimStatuses = []v1.PodResourceClaimStatus{{Name: p.Spec.ResourceClaims[0].Name, ResourceClaimName: ptr.To("other-gpu")}}
 	})
 	assert.Equal(t, whatif.DoesNotFit, fit(t, whatif.New(o, whatif.Options{}), pod).Verdict)
+}
+
+// Nothing that is missing in a dump that was edited makes anything panic.
+func TestMalformed(t *testing.T) {
+	for _, text := range []string{
+		"nodes: [null]", "pods: [null]", "slices: [null]", "claims: [null]", "classes: [null]", "templates: [null]", "taintRules: [null]",
+		"nodes: [{}]", "pods: [{}]", "slices: [{}]", "claims: [{}]", "classes: [{}]", "templates: [{}]", "taintRules: [{}]",
+		"pods: [{spec: {nodeName: n1, resourceClaims: [{}]}}]",
+		"claims: [{metadata: {name: c, namespace: default}, spec: {devices: {requests: [{name: r}]}}, status: {reservedFor: [{}]}}]",
+		"claims: [{metadata: {name: c, namespace: default}, status: {allocation: {}}}]",
+		"claims: [{metadata: {name: c, namespace: default}, status: {allocation: {devices: {results: [{}]}}}}]",
+		"claims: [{metadata: {name: c, namespace: default}, status: {allocation: {nodeSelector: {}}}}]",
+		"claims: [{metadata: {name: c, namespace: default}, status: {allocation: {nodeSelector: {nodeSelectorTerms: [{}]}}}}]",
+		"claims: [{metadata: {name: c, namespace: default}, spec: {devices: {requests: [{name: r, exactly: {}}]}}}]",
+		"claims: [{metadata: {name: c, namespace: default}, spec: {devices: {requests: [{name: r, firstAvailable: [{}]}], constraints: [{}]}}}]",
+		"claims: [{metadata: {name: c, namespace: default}, spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu.example.com, allocationMode: ExactCount, count: -3, selectors: [{}]}}]}}}]",
+		"claims: [{metadata: {name: c, namespace: default}, spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu.example.com, allocationMode: ExactCount, count: 9223372036854775807}}]}}}]",
+		"classes: [{metadata: {name: gpu.example.com}, spec: {selectors: [{}]}}]",
+		"slices: [{metadata: {name: s}, spec: {driver: gpu.example.com, nodeName: n1, pool: {name: p}, devices: [{}, {}, {name: a, attributes: {b: {}}, consumesCounters: [{}]}], sharedCounters: [{}]}}]",
+		"slices: [{metadata: {name: s}, spec: {driver: gpu.example.com, nodeName: n1, pool: {name: p, resourceSliceCount: 1}, devices: [{name: a, attributes: {b: {}}, capacity: {c: {}}, taints: [{}]}]}}]",
+		"slices: [{metadata: {name: s}, spec: {driver: gpu.example.com, nodeSelector: {}, pool: {name: p, resourceSliceCount: 1}, devices: [{name: a}]}}]",
+		"slices: [{metadata: {name: s}, spec: {driver: gpu.example.com, perDeviceNodeSelection: true, pool: {name: p, resourceSliceCount: 1}, devices: [{name: a}, {name: b, nodeSelector: {}}]}}]",
+		"taintRules: [{metadata: {name: t}, spec: {deviceSelector: {}}}]",
+		"nodes: [{metadata: {name: n1}, spec: {taints: [{}]}}]",
+	} {
+		t.Run(text, func(t *testing.T) {
+			o, err := whatif.ReadDump(bytes.NewBufferString("kind: DevicesDump\napiVersion: quartermaster-dra.io/v1alpha1\n" + text))
+			if strings.Contains(text, "null") {
+				require.ErrorContains(t, err, "entry 0 of ")
+				return
+			}
+			require.NoError(t, err)
+			require.NotPanics(t, func() { askAll(t, o) })
+		})
+	}
+}
+
+// askAll asks everything of a world and of ones derived from it.
+func askAll(t *testing.T, o whatif.Objects) {
+	t.Helper()
+	good := cluster(1, 1)
+	for _, s := range []*whatif.Snapshot{whatif.New(o, whatif.Options{}), whatif.New(good, whatif.Options{}).With(o), whatif.New(o, whatif.Options{}).With(good)} {
+		for _, pod := range []*v1.Pod{user("a", "one"), builder.Pod("a", builder.Using(builder.Uses("c")...), func(p *v1.Pod) { p.Spec.Priority = ptr.To(int32(5)) }), {}} {
+			answer, err := s.Fit(t.Context(), pod)
+			require.NoError(t, err)
+			_, err = answer.After.Explain(t.Context(), pod)
+			require.NoError(t, err)
+			_, _, err = s.Victims(t.Context(), pod, "n1")
+			require.NoError(t, err)
+		}
+		for _, claim := range s.Claims() {
+			_, err := s.Without(whatif.Removal{Claims: []string{whatif.Key(claim)}})
+			require.NoError(t, err)
+		}
+		for _, pod := range s.Pods() {
+			_, err := s.Without(whatif.Removal{Pods: []string{whatif.Key(pod)}})
+			require.NoError(t, err)
+		}
+		s.Pools()
+		require.NoError(t, whatif.WriteDump(&bytes.Buffer{}, o))
+	}
+}
+
+// What is only in status or annotations and does not matter for devices is not in a dump, and what matters is.
+func TestDumpSecrets(t *testing.T) {
+	o := someCluster()
+	const secret = "very secret"
+	for _, object := range []metav1.Object{o.Nodes[0], o.Slices[0], o.Claims[0], o.Templates[0], o.Classes[0], o.Pods[0]} {
+		object.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": secret})
+	}
+	o.Templates[0].Spec.Annotations = map[string]string{"x": secret}
+	opaque := func() resourceapi.DeviceConfiguration {
+		return builder.Opaque(builder.Driver, `{"token": "`+secret+`"}`)
+	}
+	o.Claims[0].Spec.Devices.Config = []resourceapi.DeviceClaimConfiguration{{DeviceConfiguration: opaque()}}
+	o.Claims[0].Status.Allocation.Devices.Config = []resourceapi.DeviceAllocationConfiguration{{DeviceConfiguration: opaque()}}
+	o.Templates[0].Spec.Spec.Devices.Config = []resourceapi.DeviceClaimConfiguration{{DeviceConfiguration: opaque()}}
+	o.Classes[0].Spec.Config = []resourceapi.DeviceClassConfiguration{{DeviceConfiguration: opaque()}}
+	o.Claims[0].Status.Devices = []resourceapi.AllocatedDeviceStatus{{Driver: builder.Driver, Pool: "node-0000", Device: "gpu-0", Data: &opaqueData}}
+	o.Pods[0].Spec.Volumes = []v1.Volume{{Name: "v", VolumeSource: v1.VolumeSource{CSI: &v1.CSIVolumeSource{Driver: "d", VolumeAttributes: map[string]string{"x": secret}}}}}
+	o.Pods[0].Spec.HostAliases = []v1.HostAlias{{Hostnames: []string{secret}}}
+	o.Nodes[0].Status.DeclaredFeatures = []string{"Some"}
+	var file bytes.Buffer
+	require.NoError(t, whatif.WriteDump(&file, o))
+	read, err := whatif.ReadDump(bytes.NewReader(file.Bytes()))
+	require.NoError(t, err)
+	assert.NotContains(t, unzipped(t, file.Bytes()), secret)
+	assert.Equal(t, []string{"Some"}, read.Nodes[0].Status.DeclaredFeatures)
+	assert.Contains(t, string(o.Claims[0].Spec.Devices.Config[0].Opaque.Parameters.Raw), secret, "the original is as it was")
+	sameWorld(t, read)
+}
+
+// A pod that was resized takes what the kubelet says, as long as that is more.
+func TestResized(t *testing.T) {
+	o := cluster(1, 1)
+	o.Pods = append(o.Pods, builder.Pod("there", builder.Container("main", "cpu", "1"), func(p *v1.Pod) {
+		p.Spec.NodeName = "node-0000"
+		p.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "main", AllocatedResources: builder.Resources("cpu", "7"),
+			Resources: &v1.ResourceRequirements{Requests: builder.Resources("cpu", "7")}}}
+	}))
+	pod := user("a", "one", builder.Container("main", "cpu", "2"))
+	assert.Equal(t, whatif.DoesNotFit, fit(t, whatif.New(o, whatif.Options{}), pod).Verdict)
+	var file bytes.Buffer
+	require.NoError(t, whatif.WriteDump(&file, o))
+	read, err := whatif.ReadDump(&file)
+	require.NoError(t, err)
+	assert.Equal(t, whatif.DoesNotFit, fit(t, whatif.New(read, whatif.Options{}), pod).Verdict)
 }
 
 // Replicas whose long names begin alike, from a file without UIDs, have claims of their own.

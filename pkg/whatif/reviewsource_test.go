@@ -1,7 +1,10 @@
 package whatif_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"fmt"
+	"io"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -14,6 +17,17 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
+
+var opaqueData = runtime.RawExtension{Raw: []byte(`{"password": "very secret"}`)}
+
+func unzipped(t *testing.T, data []byte) string {
+	t.Helper()
+	reader, err := gzip.NewReader(bytes.NewReader(data))
+	require.NoError(t, err)
+	all, err := io.ReadAll(reader)
+	require.NoError(t, err)
+	return string(all)
+}
 
 // A list that expires between two pages is read again as a whole; one that fails there is not taken for all.
 func TestPagesExpire(t *testing.T) {

@@ -31,7 +31,7 @@ func roomOf(list v1.ResourceList) room {
 
 // takenBy is what a pod takes, without the resources for which devices stand.
 func takenBy(pod *v1.Pod, backed map[v1.ResourceName]bool) room {
-	requests := resource.PodRequests(pod, resource.PodResourcesOptions{})
+	requests := resource.PodRequests(pod, resource.PodResourcesOptions{UseStatusResources: true})
 	r := roomOf(requests)
 	for name := range backed {
 		delete(r.others, name)

@@ -91,7 +91,7 @@ func TestDump(t *testing.T) {
 	for text, want := range map[string]string{
 		"kind: Pod":                        `it is kind "Pod"`,
 		"\x1f\x8bno":                       "unpack it",
-		"{":                                "neither JSON nor YAML",
+		"{":                                "cannot be understood as JSON or YAML",
 		"kind: DevicesDump\napiVersion: x": `of "x"`,
 	} {
 		_, err := whatif.ReadDump(bytes.NewBufferString(text))

@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// unpackedAtMost bounds what a dump may unpack to: one of 10,000 nodes takes 300 MB.
-const unpackedAtMost = 4 << 30
+// unpackedAtMost bounds a dump, and what it may unpack to: one of 10,000 nodes takes 300 MB.
+const unpackedAtMost = 1 << 30
 
 // unpacked returns what was gzipped, and all else as it is.
 func unpacked(data []byte) ([]byte, error) {
@@ -19,9 +19,21 @@ func unpacked(data []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("unpack it: %w", err)
 	}
-	all, err := io.ReadAll(io.LimitReader(reader, unpackedAtMost))
+	all, err := bounded(reader)
 	if err != nil {
 		return nil, fmt.Errorf("unpack it: %w", err)
+	}
+	return all, nil
+}
+
+// bounded reads all, unless that is too much.
+func bounded(r io.Reader) ([]byte, error) {
+	all, err := io.ReadAll(io.LimitReader(r, unpackedAtMost+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("it ends before its time: %w", err)
+	case len(all) > unpackedAtMost:
+		return nil, fmt.Errorf("there is more than %d MiB, and no dump is that large; is it one?", unpackedAtMost>>20)
 	}
 	return all, nil
 }
