@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -14,7 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
 
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
@@ -74,4 +77,24 @@ func TestNoRightAtAll(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, o.Missing, 1)
 	assert.NotContains(t, o.Missing[0].Why, "are known")
+}
+
+// Victims are found fast, however many could be.
+func TestManyVictims(t *testing.T) {
+	const holders = 2000
+	o := cluster(1, 0)
+	o.Slices[0] = builder.Slice("net").OnAllNodes().Devices(builder.NumberedDevices("gpu", holders)...).Obj()
+	o.Slices[0].Spec.Pool.Name = "node-0000"
+	for i := range holders {
+		holding(&o, fmt.Sprintf("h-%d", i), "node-0000", fmt.Sprintf("gpu-%d", i))
+	}
+	o.Nodes[0].Status.Allocatable["pods"] = builder.Resources("pods", "9999")["pods"]
+	s := whatif.New(o, whatif.Options{})
+	start := time.Now()
+	victims, found, err := s.Victims(t.Context(), user("a", "two", func(p *v1.Pod) { p.Spec.Priority = ptr.To(int32(9)) }), "node-0000")
+	require.NoError(t, err)
+	require.True(t, found)
+	assert.Len(t, victims, 2)
+	t.Log(time.Since(start))
+	assert.Less(t, time.Since(start), 5*time.Second)
 }

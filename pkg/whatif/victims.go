@@ -3,7 +3,9 @@ package whatif
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
+	"sort"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -30,18 +32,44 @@ func (s *Snapshot) Victims(ctx context.Context, pod *v1.Pod, node string) ([]*v1
 		return cmp.Or(cmp.Compare(priority(b), priority(a)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(Key(a), Key(b)))
 	})
 	var victims []*v1.Pod
-	for _, candidate := range lower {
-		delete(gone, Key(candidate))
-		fits, err := s.fitsWithout(ctx, pod, node, gone)
+	for len(lower) > 0 {
+		spared, err := s.mostSpared(ctx, pod, node, gone, lower)
 		if err != nil {
 			return nil, false, err
 		}
-		if !fits {
-			gone[Key(candidate)] = true
-			victims = append(victims, candidate)
+		for _, candidate := range lower[:spared] {
+			delete(gone, Key(candidate))
 		}
+		if spared < len(lower) {
+			victims = append(victims, lower[spared])
+			spared++
+		}
+		lower = lower[spared:]
 	}
 	return victims, true, nil
+}
+
+// mostSpared returns how many of the candidates can be spared, in their order, until one cannot. Thousands of pods may
+// hold devices that all nodes reach, and only a few of them have to go: that many are halved, and not asked about each
+// by itself.
+func (s *Snapshot) mostSpared(ctx context.Context, pod *v1.Pod, node string, gone map[string]bool, candidates []*v1.Pod) (int, error) {
+	var failed error
+	spared := sort.Search(len(candidates), func(i int) bool {
+		if failed != nil {
+			return true
+		}
+		if failed = ctx.Err(); failed != nil {
+			return true
+		}
+		rest := maps.Clone(gone)
+		for _, candidate := range candidates[:i+1] {
+			delete(rest, Key(candidate))
+		}
+		fits, err := s.fitsWithout(ctx, pod, node, rest)
+		failed = err
+		return !fits
+	})
+	return spared, failed
 }
 
 // lowerOn returns the pods of lower priority on a node, and those with devices in pools that the node sees.
