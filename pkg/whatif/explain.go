@@ -96,7 +96,7 @@ func (s *Snapshot) Explain(ctx context.Context, pod *v1.Pod) (*Explanation, erro
 			if group.Example == nil {
 				group.Example = full
 			}
-			e.Nearest = addNear(e.Nearest, full)
+			e.Nearest = addNear(e.Nearest, full, s.freeOn(i, node).lacking(q.askedOf(node)))
 		}
 		found.outcome.Release()
 	}

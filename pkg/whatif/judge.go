@@ -10,6 +10,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/component-helpers/nodedeclaredfeatures/features/draoptionalnodeoperations"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 
@@ -104,6 +105,10 @@ func (s *Snapshot) unwanted(q *question, node *v1.Node) string {
 	for i := range q.allocated {
 		if nodes := q.allocated[i].nodes; nodes != nil && !nodes.Match(node) {
 			return fmt.Sprintf("claim %s is allocated with devices that the node does not reach", q.allocated[i].claim.Name)
+		}
+		if q.allocated[i].skips && !slices.Contains(node.Status.DeclaredFeatures, draoptionalnodeoperations.DRAOptionalNodeOperationsFeatureGate) {
+			return fmt.Sprintf("claim %s is allocated with devices that need a kubelet with the feature %s",
+				q.allocated[i].claim.Name, draoptionalnodeoperations.DRAOptionalNodeOperationsFeatureGate)
 		}
 	}
 	return ""

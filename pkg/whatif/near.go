@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
@@ -14,20 +16,30 @@ import (
 type Near struct {
 	Node    string `json:"node"`
 	Devices int    `json:"devices"`
-	// Lacking says which devices, in words.
+	// Lacking says which devices, in words, and what else is too little there.
 	Lacking []string `json:"lacking"`
 	// Explanation is that of the node in full.
 	Explanation *allocator.Explanation `json:"-"`
+
+	// resource is of what else there is too little, "" if devices would do.
+	resource v1.ResourceName
 }
 
-// addNear keeps the nearest nodes. Those where nothing that may become free would do are not near.
-func addNear(all []Near, full *allocator.Explanation) []Near {
+// addNear keeps the nearest nodes. Those where nothing that may become free would do are not near, and those that lack
+// a resource as well less so than others.
+func addNear(all []Near, full *allocator.Explanation, resource v1.ResourceName) []Near {
 	devices, lacking, possible := distance(full)
 	if !possible || devices == 0 {
 		return all
 	}
-	all = append(all, Near{Node: full.Node, Devices: devices, Lacking: lacking, Explanation: full})
+	if resource != "" {
+		lacking = append(lacking, fmt.Sprintf("more %s", resource))
+	}
+	all = append(all, Near{Node: full.Node, Devices: devices, Lacking: lacking, Explanation: full, resource: resource})
 	slices.SortStableFunc(all, func(a, b Near) int {
+		if (a.resource == "") != (b.resource == "") {
+			return cmp.Compare(len(a.resource), len(b.resource))
+		}
 		return cmp.Or(cmp.Compare(a.Devices, b.Devices), cmp.Compare(a.Node, b.Node))
 	})
 	return all[:min(len(all), nearestAtMost)]

@@ -2,6 +2,7 @@ package whatif
 
 import (
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+	"github.com/quartermaster-dra/quartermaster/internal/nodeallocatable"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
@@ -39,6 +41,14 @@ type question struct {
 type allocatedClaim struct {
 	claim *resourceapi.ResourceClaim
 	nodes *nodeaffinity.NodeSelector // nil for all
+	// skips is set if a device needs a kubelet that can leave out operations for it.
+	skips bool
+}
+
+func skipsNodeOperations(allocation *resourceapi.AllocationResult) bool {
+	return slices.ContainsFunc(allocation.Devices.Results, func(r resourceapi.DeviceRequestAllocationResult) bool {
+		return len(r.SkipNodeOperations) > 0
+	})
 }
 
 // ask finds out what a pod needs.
@@ -91,7 +101,10 @@ func (s *Snapshot) addClaim(q *question, reference *v1.PodResourceClaim, seen ma
 	if !resourceclaim.IsReservedForPod(q.pod, claim, true) && len(claim.Status.ReservedFor) >= resourceapi.ResourceClaimReservedForMaxSize {
 		return fmt.Errorf("claim %s is reserved for %d consumers, and there cannot be more", claim.Name, len(claim.Status.ReservedFor))
 	}
-	a := allocatedClaim{claim: claim}
+	if err := nodeallocatable.Check(claim, s.Pool); err != nil {
+		return err
+	}
+	a := allocatedClaim{claim: claim, skips: skipsNodeOperations(claim.Status.Allocation)}
 	if selector := claim.Status.Allocation.NodeSelector; selector != nil {
 		if a.nodes, err = nodeaffinity.NewNodeSelector(selector); err != nil {
 			return fmt.Errorf("claim %s is allocated for nodes that nobody can tell: %w", claim.Name, err)

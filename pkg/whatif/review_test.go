@@ -286,6 +286,31 @@ func TestDumpSecrets(t *testing.T) {
 	sameWorld(t, read)
 }
 
+// Devices alone would not do on a node that lacks CPU as well.
+func TestNearLacksMore(t *testing.T) {
+	o := cluster(2, 1)
+	holding(&o, "h0", "node-0000", "gpu-0")
+	holding(&o, "h1", "node-0001", "gpu-0")
+	o.Nodes[0].Status.Allocatable["cpu"] = resource.MustParse("1")
+	e, err := whatif.New(o, whatif.Options{}).Explain(t.Context(), user("a", "one", builder.Container("main", "cpu", "2")))
+	require.NoError(t, err)
+	require.NotEmpty(t, e.Nearest)
+	assert.Equal(t, "node-0001", e.Nearest[0].Node)
+	require.Len(t, e.Nearest, 2)
+	assert.Contains(t, e.Nearest[1].Lacking, "more cpu")
+}
+
+// A claim that somebody allocated with devices that stand for resources of the node is refused, as the scheduler does.
+func TestAllocatedOfNode(t *testing.T) {
+	o := cluster(1, 0)
+	o.Slices[0] = builder.NodeSlice("node-0000", builder.Device("cpu").Modify(func(device *resourceapi.Device) {
+		device.NodeAllocatableResources = map[v1.ResourceName]resourceapi.NodeAllocatableResource{
+			v1.ResourceCPU: {Mapping: &resourceapi.NodeAllocatableMapping{DeviceMultiplier: ptr.To(resource.MustParse("1"))}}}
+	})).Obj()
+	holding(&o, "h", "node-0000", "cpu")
+	assert.Equal(t, whatif.DoesNotFit, fit(t, whatif.New(o, whatif.Options{}), builder.Pod("a", builder.Using(builder.Uses("h")...))).Verdict)
+}
+
 // A pod that was resized takes what the kubelet says, as long as that is more.
 func TestResized(t *testing.T) {
 	o := cluster(1, 1)
@@ -328,4 +353,15 @@ func TestSliceTwice(t *testing.T) {
 	third.Name, third.Spec.Devices[0].Name = "third", "third"
 	s := whatif.New(o, whatif.Options{}).With(whatif.Objects{Slices: []*resourceapi.ResourceSlice{third}})
 	assert.Len(t, fit(t, s, user("a", "one"), user("b", "one"), user("c", "one")).Plans, 2)
+}
+
+// A claim that was allocated with devices for which the kubelet has to leave something out needs one that can.
+func TestAllocatedSkipsNodeOperations(t *testing.T) {
+	o := cluster(1, 1)
+	holding(&o, "h", "node-0000", "gpu-0")
+	o.Claims[0].Status.Allocation.Devices.Results[0].SkipNodeOperations = []resourceapi.SkipNodeOperation{"NodePrepareResources"}
+	pod := builder.Pod("a", builder.Using(builder.Uses("h")...))
+	assert.Equal(t, whatif.DoesNotFit, fit(t, whatif.New(o, whatif.Options{}), pod).Verdict)
+	o.Nodes[0].Status.DeclaredFeatures = []string{"DRAOptionalNodeOperations"}
+	assert.Equal(t, whatif.Fits, fit(t, whatif.New(o, whatif.Options{}), pod).Verdict)
 }
