@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"slices"
 	"strconv"
 
 	v1 "k8s.io/api/core/v1"
@@ -162,7 +163,8 @@ func (s *Snapshot) exchangePods(pods map[string]*v1.Pod) {
 // exchangeClaims puts claims into the place of others. What is used of devices changes with it.
 func (s *Snapshot) exchangeClaims(claims map[string]*resourceapi.ResourceClaim) {
 	var gone, held []ledger.Use
-	for key, claim := range claims {
+	for _, key := range slices.Sorted(maps.Keys(claims)) {
+		claim := claims[key]
 		if old := s.claims.get(key); old != nil && old.Status.Allocation != nil {
 			gone = append(gone, useOf(old))
 		}
