@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
 // Explanation says for all nodes what keeps a pod from them.
@@ -58,6 +59,8 @@ type Group struct {
 const (
 	nearestAtMost   = 3
 	explainedAtMost = 500
+	// triedAtMost is how many nodes are asked whether they would do if nobody else had devices there.
+	triedAtMost = 20
 )
 
 // Explain says what keeps a pod from nodes. It looks at each node, and the error is that of the context.
@@ -70,7 +73,7 @@ func (s *Snapshot) Explain(ctx context.Context, pod *v1.Pod) (*Explanation, erro
 		return e, nil
 	}
 	byReason := make(map[string]int)
-	explained := 0
+	explained, tried := 0, 0
 	for i, node := range s.candidates() {
 		found, err := s.explainNode(ctx, q, i, node)
 		switch {
@@ -96,7 +99,10 @@ func (s *Snapshot) Explain(ctx context.Context, pod *v1.Pod) (*Explanation, erro
 			if group.Example == nil {
 				group.Example = full
 			}
-			e.Nearest = addNear(e.Nearest, full, s.freeOn(i, node).lacking(q.askedOf(node)))
+			e.Nearest = addNear(e.Nearest, full, s.freeOn(i, node).lacking(q.askedOf(node)), func() bool {
+				tried++
+				return tried <= triedAtMost && s.wouldDo(ctx, q, node)
+			})
 		}
 		found.outcome.Release()
 	}
@@ -108,6 +114,21 @@ func (s *Snapshot) Explain(ctx context.Context, pod *v1.Pod) (*Explanation, erro
 		return cmp.Or(cmp.Compare(len(b.Nodes), len(a.Nodes)), cmp.Compare(a.Reason, b.Reason))
 	})
 	return e, nil
+}
+
+// wouldDo reports whether the devices of a node would do, or might, if no other claim had any.
+func (s *Snapshot) wouldDo(ctx context.Context, q *question, node *v1.Node) bool {
+	task, _, err := q.taskOn(node)
+	if err != nil || task == nil {
+		return false
+	}
+	pools, _ := s.poolsOn(node)
+	outcome, err := task.Check(ctx, allocator.Site{Node: node, Pools: pools, Usage: ledger.New()})
+	if err != nil {
+		return false
+	}
+	defer outcome.Release()
+	return outcome.Fits() || outcome.GaveUp
 }
 
 // ExplainNode says in full what keeps a pod from the devices of one node. It is nil if nothing does, or if it is

@@ -26,8 +26,9 @@ type Near struct {
 }
 
 // addNear keeps the nearest nodes. Those where nothing that may become free would do are not near, and those that lack
-// a resource as well less so than others.
-func addNear(all []Near, full *allocator.Explanation, resource v1.ResourceName) []Near {
+// a resource as well less so than others. Counting devices does not tell whether they would do together, as for
+// partitions that draw on the same counters: that is asked of the few that count as near.
+func addNear(all []Near, full *allocator.Explanation, resource v1.ResourceName, wouldDo func() bool) []Near {
 	devices, lacking, possible := distance(full)
 	if !possible || devices == 0 {
 		return all
@@ -42,6 +43,9 @@ func addNear(all []Near, full *allocator.Explanation, resource v1.ResourceName) 
 		}
 		return cmp.Or(cmp.Compare(a.Devices, b.Devices), cmp.Compare(a.Node, b.Node))
 	})
+	if len(all) > nearestAtMost && all[nearestAtMost].Node == full.Node || !wouldDo() {
+		return slices.DeleteFunc(all, func(near Near) bool { return near.Node == full.Node })
+	}
 	return all[:min(len(all), nearestAtMost)]
 }
 
@@ -64,22 +68,39 @@ func distance(full *allocator.Explanation) (devices int, lacking []string, possi
 	return devices, lacking, true
 }
 
+// shortage is what requests lack.
+type shortage struct {
+	devices  int
+	text     string
+	possible bool
+}
+
+// shortageOf is what requests lack that can have the same devices.
+func shortageOf(requests []*allocator.ExplainedRequest) shortage {
+	first, wanted := requests[0], 0
+	var names []string
+	for _, r := range requests {
+		wanted += r.Wanted
+		names = append(names, r.Request)
+	}
+	s := shortage{devices: max(0, wanted-first.Available), possible: couldBeFree(first) >= wanted}
+	if s.devices > 0 {
+		of := "request"
+		if len(names) > 1 {
+			of = "requests"
+		}
+		s.text = fmt.Sprintf("%s of class %s for %s %s", more(s.devices), first.Class, of, strings.Join(names, ", "))
+	}
+	return s
+}
+
 // ofRequests is what the requests of a claim lack. Of alternatives the nearest one counts.
 func ofRequests(claim *allocator.ExplainedClaim) (devices int, lacking []string, possible bool) {
-	type shortage struct {
-		devices  int
-		text     string
-		possible bool
-	}
 	var names []string
 	best := make(map[string]shortage)
-	for i := range claim.Requests {
-		r := &claim.Requests[i]
-		s := shortage{devices: max(0, r.Wanted-r.Available), possible: couldBeFree(r) >= r.Wanted}
-		if s.devices > 0 {
-			s.text = fmt.Sprintf("%s of class %s for request %s", more(s.devices), r.Class, r.Request)
-		}
-		name, _, _ := strings.Cut(r.Request, "/")
+	for _, requests := range alike(claim) {
+		s := shortageOf(requests)
+		name, _, _ := strings.Cut(requests[0].Request, "/")
 		known, seen := best[name]
 		if !seen {
 			names = append(names, name)
@@ -98,6 +119,29 @@ func ofRequests(claim *allocator.ExplainedClaim) (devices int, lacking []string,
 		}
 	}
 	return devices, lacking, possible
+}
+
+// alike puts requests together that want devices of a class, whichever: what one of them gets the others do not.
+// Alternatives, requests for all devices and ones with admin access are by themselves.
+func alike(claim *allocator.ExplainedClaim) [][]*allocator.ExplainedRequest {
+	var groups [][]*allocator.ExplainedRequest
+	for i := range claim.Requests {
+		r := &claim.Requests[i]
+		at := slices.IndexFunc(groups, func(group []*allocator.ExplainedRequest) bool {
+			first := group[0]
+			return anyOfClass(first) && anyOfClass(r) && first.Class == r.Class && first.Available == r.Available
+		})
+		if at < 0 {
+			groups = append(groups, nil)
+			at = len(groups) - 1
+		}
+		groups[at] = append(groups[at], r)
+	}
+	return groups
+}
+
+func anyOfClass(r *allocator.ExplainedRequest) bool {
+	return !r.All && !r.Admin && r.Matching == r.OfClass && !strings.Contains(r.Request, "/")
 }
 
 // couldBeFree is how many matching devices a request could have if other claims released theirs.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -97,4 +98,39 @@ func TestManyVictims(t *testing.T) {
 	assert.Len(t, victims, 2)
 	t.Log(time.Since(start))
 	assert.Less(t, time.Since(start), 5*time.Second)
+}
+
+// What is said of the nearest nodes is true: as many devices more would do, and fewer would not.
+func TestNearIsTrue(t *testing.T) {
+	o := cluster(1, 4)
+	for i := range 3 {
+		holding(&o, fmt.Sprintf("h%d", i), "node-0000", fmt.Sprintf("gpu-%d", i))
+	}
+	two := func(n int64) *resourceapi.ResourceClaimTemplate {
+		return builder.Claim(fmt.Sprintf("both-%d", n), builder.Request("a", builder.Driver).Count(n), builder.Request("b", builder.Driver).Count(n)).Template()
+	}
+	o.Templates = append(o.Templates, two(1), two(2), two(3))
+	s := whatif.New(o, whatif.Options{})
+	for n, want := range map[int]string{1: "one more free device", 2: "3 more free devices", 3: ""} {
+		e, err := s.Explain(t.Context(), user("x", fmt.Sprintf("both-%d", n)))
+		require.NoError(t, err)
+		if want == "" {
+			assert.Empty(t, e.Nearest)
+			continue
+		}
+		require.Len(t, e.Nearest, 1)
+		assert.Equal(t, []string{want + " of class gpu.example.com for requests a, b"}, e.Nearest[0].Lacking)
+	}
+
+	// No two partitions of a GPU fit together, whoever goes.
+	o = cluster(1, 0)
+	o.Slices = []*resourceapi.ResourceSlice{
+		builder.Slice("counters").InPool("node-0000", 1, 2).OnNode("node-0000").Counters("set", "memory", "20").Obj(),
+		builder.Slice("devices").InPool("node-0000", 1, 2).OnNode("node-0000").Devices(
+			builder.Device("gpu-0").Consumes("set", "memory", "10"), builder.Device("gpu-1").Consumes("set", "memory", "15")).Obj(),
+	}
+	holding(&o, "h", "node-0000", "gpu-0")
+	e, err := whatif.New(o, whatif.Options{}).Explain(t.Context(), user("x", "two"))
+	require.NoError(t, err)
+	assert.Empty(t, e.Nearest)
 }
