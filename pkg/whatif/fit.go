@@ -204,8 +204,8 @@ func (s *Snapshot) carryOut(ctx context.Context, q *question, chosen choice) (*P
 	for i, claim := range claims {
 		planned := claim.DeepCopy()
 		planned.Status.Allocation = &results[i]
-		if extendedresource.OwnerOf(planned) != "" {
-			planned.UID = types.UID("planned/" + Key(planned))
+		if extendedresource.OwnerOf(planned) != "" && s.claims.get(Key(planned)) == nil {
+			planned.UID = types.UID("planned/" + Key(planned)) // Else it would be another one each time.
 		}
 		s.nameShares(planned)
 		plan.Claims = append(plan.Claims, planned)
@@ -220,7 +220,7 @@ func (s *Snapshot) carryOut(ctx context.Context, q *question, chosen choice) (*P
 	for _, claim := range change {
 		reserve(claim, pod)
 	}
-	noteClaims(pod, q.made, plan.Claims)
+	noteClaims(pod, q.made, change)
 	after.exchangeClaims(change)
 	after.exchangePods(map[string]*v1.Pod{Key(pod): pod})
 	return plan, &after, nil
@@ -238,12 +238,12 @@ func (s *Snapshot) nameShares(claim *resourceapi.ResourceClaim) {
 }
 
 // noteClaims tells in the status of a pod which claims were made for it, as the API has it.
-func noteClaims(pod *v1.Pod, made []v1.PodResourceClaimStatus, allocated []*resourceapi.ResourceClaim) {
+func noteClaims(pod *v1.Pod, made []v1.PodResourceClaimStatus, used map[string]*resourceapi.ResourceClaim) {
 	pod.Status.ResourceClaimStatuses = append(slices.DeleteFunc(pod.Status.ResourceClaimStatuses, func(before v1.PodResourceClaimStatus) bool {
 		return slices.ContainsFunc(made, func(m v1.PodResourceClaimStatus) bool { return m.Name == before.Name })
 	}), made...)
-	for _, claim := range allocated {
-		if extendedresource.OwnerOf(claim) != "" {
+	for _, claim := range used {
+		if extendedresource.OwnerOf(claim) == pod.UID {
 			pod.Status.ExtendedResourceClaimStatus = &v1.PodExtendedResourceClaimStatus{ResourceClaimName: claim.Name}
 		}
 	}

@@ -67,7 +67,12 @@ func (s *Snapshot) ask(pod *v1.Pod) *question {
 		}
 	}
 	if len(backedBy) > 0 {
-		q.extended = extendedresource.NewDemand(pod, resources, nil)
+		q.extended = extendedresource.NewDemand(pod, resources, s.leftOver(pod))
+		if claim := q.extended.Found(); claim != nil {
+			if q.problem = s.addExisting(q, claim); q.problem != nil {
+				return q
+			}
+		}
 		q.extended.Prepare(q.open, s.solver.Prepare, func() bool { return true })
 		return q
 	}
@@ -91,6 +96,11 @@ func (s *Snapshot) addClaim(q *question, reference *v1.PodResourceClaim, seen ma
 		return nil
 	}
 	seen[claim.Name] = true
+	return s.addExisting(q, claim)
+}
+
+// addExisting adds a claim as it is, or would be made.
+func (s *Snapshot) addExisting(q *question, claim *resourceapi.ResourceClaim) (err error) {
 	switch {
 	case claim.DeletionTimestamp != nil:
 		return fmt.Errorf("claim %s is being deleted; the pod has to wait until it is gone", claim.Name)
@@ -162,6 +172,21 @@ func (s *Snapshot) unusedClaimName(namespace, name string) string {
 		unused = fmt.Sprintf("%s.%d", name, i)
 	}
 	return unused
+}
+
+// leftOver returns the claim that an earlier attempt has made for a pod's extended resources, if there is one: under
+// the name that the scheduler gives it, or the one in the pod's status.
+func (s *Snapshot) leftOver(pod *v1.Pod) []*resourceapi.ResourceClaim {
+	names := []string{extendedresource.NewClaim(pod).Name}
+	if status := pod.Status.ExtendedResourceClaimStatus; status != nil {
+		names = append(names, status.ResourceClaimName)
+	}
+	for _, name := range names {
+		if claim := s.claims.get(pod.Namespace + "/" + name); claim != nil && extendedresource.OwnerOf(claim) == pod.UID {
+			return []*resourceapi.ResourceClaim{claim}
+		}
+	}
+	return nil
 }
 
 // usedBy returns the claims of a pod that exist.

@@ -134,3 +134,30 @@ func TestNearIsTrue(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, e.Nearest)
 }
+
+// The claim that an attempt has made for a pod's extended resources is used, and not another one made beside it.
+func TestExtendedResourceLeftOver(t *testing.T) {
+	o := cluster(1, 1)
+	o.Classes[0].Spec.ExtendedResourceName = ptr.To("example.com/gpu")
+	pod := builder.Pod("a", builder.Container("main", "example.com/gpu", "1"))
+	answer := fit(t, whatif.New(o, whatif.Options{}), pod)
+	require.Equal(t, whatif.Fits, answer.Verdict)
+	made := answer.Plans[0].Claims[0]
+	o.Claims = append(o.Claims, made) // The attempt ended after this, so the pod is not on a node.
+	s := whatif.New(o, whatif.Options{})
+	again := fit(t, s, pod)
+	require.Equal(t, whatif.Fits, again.Verdict)
+	assert.Empty(t, again.Plans[0].Claims)
+	assert.Len(t, again.After.Claims(), 1)
+	assert.Equal(t, whatif.DoesNotFit, fit(t, s, user("b", "one")).Verdict)
+
+	open := made.DeepCopy()
+	open.Status = resourceapi.ResourceClaimStatus{}
+	o.Claims[0] = open
+	again = fit(t, whatif.New(o, whatif.Options{}), pod)
+	require.Equal(t, whatif.Fits, again.Verdict)
+	assert.Len(t, again.Plans[0].Claims, 1)
+	without, err := again.After.Without(whatif.Removal{Pods: []string{"default/a"}})
+	require.NoError(t, err)
+	assert.Equal(t, whatif.Fits, fit(t, without, user("b", "one")).Verdict)
+}

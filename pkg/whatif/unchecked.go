@@ -14,7 +14,7 @@ func unchecked(pod *v1.Pod) []string {
 			all = append(all, what)
 		}
 	}
-	add(slices.ContainsFunc(pod.Spec.Containers, usesHostPorts), "host ports")
+	add(slices.ContainsFunc(pod.Spec.Containers, usesHostPorts) || slices.ContainsFunc(pod.Spec.InitContainers, usesHostPorts), "host ports")
 	add(slices.ContainsFunc(pod.Spec.Volumes, isBoundLater), "volumes")
 	add(len(pod.Spec.TopologySpreadConstraints) > 0, "topology spread constraints")
 	if affinity := pod.Spec.Affinity; affinity != nil {
