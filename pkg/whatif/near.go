@@ -76,20 +76,16 @@ type shortage struct {
 }
 
 // shortageOf is what requests lack that can have the same devices.
-func shortageOf(requests []*allocator.ExplainedRequest) shortage {
-	first, wanted := requests[0], 0
+func shortageOf(alike []*allocator.ExplainedRequest) shortage {
+	first, wanted := alike[0], 0
 	var names []string
-	for _, r := range requests {
+	for _, r := range alike {
 		wanted += r.Wanted
 		names = append(names, r.Request)
 	}
 	s := shortage{devices: max(0, wanted-first.Available), possible: couldBeFree(first) >= wanted}
 	if s.devices > 0 {
-		of := "request"
-		if len(names) > 1 {
-			of = "requests"
-		}
-		s.text = fmt.Sprintf("%s of class %s for %s %s", more(s.devices), first.Class, of, strings.Join(names, ", "))
+		s.text = fmt.Sprintf("%s of class %s for %s", more(s.devices), first.Class, requests(names))
 	}
 	return s
 }
@@ -98,9 +94,9 @@ func shortageOf(requests []*allocator.ExplainedRequest) shortage {
 func ofRequests(claim *allocator.ExplainedClaim) (devices int, lacking []string, possible bool) {
 	var names []string
 	best := make(map[string]shortage)
-	for _, requests := range alike(claim) {
-		s := shortageOf(requests)
-		name, _, _ := strings.Cut(requests[0].Request, "/")
+	for _, group := range alike(claim) {
+		s := shortageOf(group)
+		name, _, _ := strings.Cut(group[0].Request, "/")
 		known, seen := best[name]
 		if !seen {
 			names = append(names, name)
