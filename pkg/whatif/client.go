@@ -129,9 +129,6 @@ func readNamespaced[T any](ctx context.Context, s *Source, o *Objects, resource 
 		})
 	}
 	if err := in(metav1.NamespaceAll); err != nil {
-		if apierrors.IsNotFound(err) {
-			return // As for read.
-		}
 		if !apierrors.IsForbidden(err) || s.Namespace == "" || in(s.Namespace) != nil {
 			o.Missing = append(o.Missing, missing(resource, "", err))
 			return

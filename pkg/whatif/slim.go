@@ -9,7 +9,7 @@ import (
 )
 
 // keptAnnotations are those that matter for devices.
-var keptAnnotations = []string{resourceapi.ExtendedResourceClaimAnnotation, hub.Annotation}
+var keptAnnotations = []string{resourceapi.PodResourceClaimAnnotation, resourceapi.ExtendedResourceClaimAnnotation, hub.Annotation}
 
 // slim returns copies of the objects without what nobody needs, above all what may be secret: annotations (kubectl
 // leaves whole manifests there), and what is for drivers alone.
