@@ -51,5 +51,6 @@ var commands = []func(*options) *cobra.Command{
 	newFit,
 	newWaste,
 	newWatch,
+	newWeb,
 	newDump,
 }
