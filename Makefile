@@ -1,5 +1,6 @@
 # Needs Go, make, bash, git and awk; the race detector in `make test` needs a C
-# compiler, `make image` a container engine. Recipes of more than a few lines are
+# compiler, `make test-browser` chromium and chromedriver, `make image` a
+# container engine. Recipes of more than a few lines are
 # scripts in hack.
 
 .DELETE_ON_ERROR:
@@ -30,6 +31,8 @@ PLACEMENT_SCALE ?= 4
 GUARD_WORKLOADS ?= ^ClaimTemplate/full_500nodes
 # The pure packages of the benchmarks' module, which are tested with the rest.
 PERF_UNIT_PACKAGES := ./workload ./report ./cluster ./cpuprofile ./timing ./process
+# What looks at pages with Debian's chromium. The race detector would make drawing up thousands of nodes slow.
+BROWSER_PACKAGES := ./test/webmap
 # What steps through millions of states, one after the other: nothing in it can race, and the
 # race detector would make it ten times slower.
 SEQUENTIAL_PACKAGES := ./test/protocol
@@ -94,11 +97,11 @@ playground: build ## keep a cluster running on this machine until Ctrl-C (PLAYGR
 	bin/playground up $(PLAYGROUND_FLAGS)
 
 .PHONY: test
-test: test-unit test-differential test-integration ## run all tests
+test: test-unit test-differential test-integration test-browser ## run all tests
 
 .PHONY: test-unit
 test-unit: ## run the tests that need no API server, with the race detector
-	@GO='$(GO)' hack/test-unit -p $(TEST_PARALLEL) -timeout $(UNIT_TIMEOUT) -- $(INTEGRATION_PACKAGES) $(SEQUENTIAL_PACKAGES)
+	@GO='$(GO)' hack/test-unit -p $(TEST_PARALLEL) -timeout $(UNIT_TIMEOUT) -- $(INTEGRATION_PACKAGES) $(SEQUENTIAL_PACKAGES) $(BROWSER_PACKAGES)
 	@$(GO) test -timeout $(UNIT_TIMEOUT) $(SEQUENTIAL_PACKAGES)
 	@$(GO) -C test/perf test -timeout $(UNIT_TIMEOUT) $(PERF_UNIT_PACKAGES)
 	@$(GO) -C test/monitoring test -timeout $(UNIT_TIMEOUT) ./...
@@ -114,6 +117,12 @@ fuzz: ## look for scenarios in which the allocator and upstream's differ, for FU
 .PHONY: test-integration
 test-integration: build bin/kube-scheduler bin/kubectl ## run the tests that start an API server
 	@GO='$(GO)' hack/test-integration -timeout $(INTEGRATION_TIMEOUT) -- $(INTEGRATION_PACKAGES)
+
+# BROWSER_REQUIRED=1 makes it fail where there is no browser, WEBMAP_PICTURES=1 takes the pictures of docs/webmap.md.
+.PHONY: test-browser
+test-browser: ## look at the map of kubectl devices web with chromium (Debian's packages chromium and chromium-driver; skipped without)
+	@command -v chromium chromedriver >/dev/null || echo "test-browser: there is no chromium or no chromedriver; on Debian: apt-get install chromium chromium-driver"
+	@$(GO) test -v -count=1 -timeout $(UNIT_TIMEOUT) $(BROWSER_PACKAGES)
 
 # Their control planes are built in modules of their own, which are not among those that
 # verify-modules looks at: that would download all that these releases depend on.
