@@ -36,7 +36,6 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	out := stream{w: w, control: http.NewResponseController(w)}
-	_ = out.control.SetReadDeadline(time.Time{}) // that of the request would end the stream
 	if !out.send([]byte(": hello\n\n")) {
 		return
 	}

@@ -40,12 +40,12 @@ func TestPartitionsAndShares(t *testing.T) {
 	t.Parallel()
 	state := shown(t, partitioned()).State()
 	require.Len(t, state.Layouts, 1)
-	require.Equal(t, []int{0, 0, 0, 0, 0, 0, 0, -1}, state.Layouts[0].Parts)
+	require.Equal(t, []int{0, 0, 0, 0, 0, 0, 0, -1, -1}, state.Layouts[0].Parts, "what has counters for itself is no part")
 	require.Equal(t, []Whole{{Name: "gpu", Device: 0}}, state.Layouts[0].Wholes)
 	tile := tiles(t, state.Tiles)[0]
-	require.Equal(t, "xfaffffs", tile.States)
+	require.Equal(t, "xfafffffs", tile.States)
 	require.Equal(t, []int{50}, tile.WholeLevels)
-	require.Equal(t, map[int]int{7: 38}, tile.Levels, "30 of 80 GiB")
+	require.Equal(t, map[int]int{8: 38}, tile.Levels, "30 of 80 GiB")
 }
 
 func TestWhatCannotBeTold(t *testing.T) {

@@ -55,7 +55,8 @@ func show(t *testing.T, m *Map, o whatif.Objects) {
 	}
 }
 
-// partitioned is a node with a GPU that publishes itself, two halves and four quarters, and one that can be shared.
+// partitioned is a node with a GPU that publishes itself, two halves and four quarters, one that has
+// counters for itself, and one that can be shared.
 func partitioned() whatif.Objects {
 	devices := []*b.DeviceBuilder{b.Device("whole").Consumes("gpu", "memory", "80Gi")}
 	for i := range 2 {
@@ -64,6 +65,7 @@ func partitioned() whatif.Objects {
 	for i := range 4 {
 		devices = append(devices, b.Device(fmt.Sprintf("quarter-%d", i)).Consumes("gpu", "memory", "20Gi"))
 	}
+	devices = append(devices, b.Device("alone").Consumes("other", "memory", "80Gi"))
 	devices = append(devices, b.Device("shared").Capacity("memory", "80Gi").Shared())
 	share := b.Claim("share", b.Request("gpu", b.Driver)).Allocated("p", "shared")
 	result := &share.Status.Allocation.Devices.Results[0]
@@ -75,7 +77,7 @@ func partitioned() whatif.Objects {
 		Classes: []*resourceapi.DeviceClass{b.DriverClass(b.Driver)},
 		Slices: []*resourceapi.ResourceSlice{
 			b.Slice("p").InPool("p", 1, 2).OnNode("p").Devices(devices...).Obj(),
-			b.Slice("p-counters").InPool("p", 1, 2).OnNode("p").Counters("gpu", "memory", "80Gi").Obj(),
+			b.Slice("p-counters").InPool("p", 1, 2).OnNode("p").Counters("gpu", "memory", "80Gi").Counters("other", "memory", "80Gi").Obj(),
 		},
 		Claims: []*resourceapi.ResourceClaim{b.Claim("half", b.Request("gpu", b.Driver)).Allocated("p", "half-1"), share},
 	}

@@ -214,15 +214,15 @@ func whatIf(t *testing.T, w *browser) {
 	w.await(`document.querySelector("#answer").innerText.includes("only Pod, ResourceClaim")`)
 	run[any](w, "document.querySelector('#manifest').value = arguments[0]", pod)
 	w.click("#whatif button[type=submit]")
-	w.await(`document.querySelector("#answer .verdict").innerText === "Does not fit"`)
+	w.await(`document.querySelector("#answer .verdict")?.innerText === "Does not fit"`)
 	run[any](w, "document.querySelector('#map').focus()")
 	w.press(keyHome, keyEnter)
 	w.await(`document.querySelector("#details").innerText.startsWith("allocated by research/job-0-0")`)
 	w.click("#details li button") // do without it
-	w.await(`document.querySelector("#answer .verdict").innerText === "Fits on node-0"`)
+	w.await(`document.querySelector("#answer .verdict")?.innerText === "Fits on node-0"`)
 	require.Equal(t, gpus, run[int](w, "return document.querySelectorAll('#answer li').length"))
 	w.click("#dropped button") // keep it
-	w.await(`document.querySelector("#answer .verdict").innerText === "Does not fit"`)
+	w.await(`document.querySelector("#answer .verdict")?.innerText === "Does not fit"`)
 }
 
 // The page may be there before the cluster was read, and stays when the server goes.

@@ -146,9 +146,12 @@ func run[T any](b *browser, script string, arguments ...any) T {
 // await waits until a JavaScript expression is true.
 func (b *browser) await(expression string, arguments ...any) {
 	b.t.Helper()
-	require.Eventually(b.t, func() bool {
-		return run[bool](b, "return Boolean("+expression+")", arguments...)
-	}, patience, 50*time.Millisecond, "%s; the page says: %s", expression, run[string](b, "return document.body.innerText.slice(0, 3000)"))
+	for start := time.Now(); time.Since(start) < patience; time.Sleep(30 * time.Millisecond) {
+		if run[bool](b, "return Boolean("+expression+")", arguments...) {
+			return
+		}
+	}
+	require.Fail(b.t, "it does not get true", "%s; the page says: %s", expression, run[string](b, "return document.body.innerText.slice(0, 3000)"))
 }
 
 // text is that of the first element of a CSS selector.
