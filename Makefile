@@ -121,7 +121,7 @@ test-integration: build bin/kube-scheduler bin/kubectl ## run the tests that sta
 # BROWSER_REQUIRED=1 makes it fail where there is no browser, WEBMAP_PICTURES=1 takes the pictures of docs/webmap.md.
 .PHONY: test-browser
 test-browser: ## look at the map of kubectl devices web with chromium (Debian's packages chromium and chromium-driver; skipped without)
-	@command -v chromium chromedriver >/dev/null || echo "test-browser: there is no chromium or no chromedriver; on Debian: apt-get install chromium chromium-driver"
+	@{ command -v chromium && command -v chromedriver; } >/dev/null || echo "test-browser: there is no chromium or no chromedriver; on Debian: apt-get install chromium chromium-driver"
 	@$(GO) test -v -count=1 -timeout $(UNIT_TIMEOUT) $(BROWSER_PACKAGES)
 
 # Their control planes are built in modules of their own, which are not among those that
