@@ -139,7 +139,7 @@ func listed[T any](from cache.Indexer) []*T {
 	all := from.List()
 	result := make([]*T, 0, len(all))
 	for _, object := range all {
-		if typed, is := object.(any).(*T); is {
+		if typed, is := object.(*T); is {
 			result = append(result, typed)
 		}
 	}
