@@ -137,7 +137,7 @@ func (r *rearranging) try(ctx context.Context, node string, pods []*v1.Pod, chos
 		return false, fmt.Errorf("try to move %v: %w", gone.Pods, err)
 	}
 	here, err := world.FitOn(ctx, r.pod, node)
-	if err != nil || here.Verdict != whatif.Fits {
+	if err != nil || len(here.Plans) == 0 {
 		return false, err
 	}
 	elsewhere, err := inAnyOrder(ctx, here.After, again)

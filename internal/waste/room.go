@@ -81,7 +81,7 @@ func (shape *Shape) Count(ctx context.Context, s *whatif.Snapshot) error {
 			if err != nil {
 				return fmt.Errorf("count what fits on node %s: %w", node.Name, err)
 			}
-			if answer.Verdict != whatif.Fits {
+			if len(answer.Plans) == 0 {
 				break
 			}
 			here, on, shape.More = answer.After, on+1, shape.More+1

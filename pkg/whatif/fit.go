@@ -58,8 +58,8 @@ func (s *Snapshot) Fit(ctx context.Context, pods ...*v1.Pod) (*Answer, error) {
 	answer := &Answer{Verdict: Fits, After: s}
 	for _, pod := range pods {
 		pod = stored(pod)
-		if known := answer.After.pods.get(Key(pod)); known != nil && isOnNode(known) {
-			return nil, fmt.Errorf("pod %s is on node %s already; ask a snapshot without it, or for a pod of another name", Key(pod), known.Spec.NodeName)
+		if err := answer.After.check(pod); err != nil {
+			return nil, err
 		}
 		answer.Unchecked = appendMissing(answer.Unchecked, unchecked(pod))
 		plan, after, doubts, err := answer.After.place(ctx, pod)
@@ -75,11 +75,24 @@ func (s *Snapshot) Fit(ctx context.Context, pods ...*v1.Pod) (*Answer, error) {
 		}
 		answer.Plans, answer.After = append(answer.Plans, *plan), after
 	}
-	for _, missing := range s.missing {
-		answer.Verdict = CannotTell
-		answer.Doubts = append(answer.Doubts, fmt.Sprintf("%s could not be read: %s", missing.Resource, missing.Why))
-	}
+	answer.doubt(s.missing)
 	return answer, nil
+}
+
+// doubt makes an answer uncertain that may be another one with what could not be read.
+func (a *Answer) doubt(missing []Missing) {
+	for _, m := range missing {
+		a.Verdict = CannotTell
+		a.Doubts = append(a.Doubts, fmt.Sprintf("%s could not be read: %s", m.Resource, m.Why))
+	}
+}
+
+// check fails for a pod that cannot be placed because it is on a node already.
+func (s *Snapshot) check(pod *v1.Pod) error {
+	if known := s.pods.get(Key(pod)); known != nil && isOnNode(known) {
+		return fmt.Errorf("pod %s is on node %s already; ask a snapshot without it, or for a pod of another name", Key(pod), known.Spec.NodeName)
+	}
+	return nil
 }
 
 // place finds a node for a pod. Without a plan, the doubts say why there may be one after all.
@@ -88,6 +101,7 @@ func (s *Snapshot) place(ctx context.Context, pod *v1.Pod) (*Plan, *Snapshot, []
 	if q.problem != nil {
 		return nil, nil, nil, nil
 	}
+	ctx = s.withSteps(ctx)
 	best := choice{}
 	undecided := 0
 	for i, node := range s.candidates() {
@@ -98,7 +112,7 @@ func (s *Snapshot) place(ctx context.Context, pod *v1.Pod) (*Plan, *Snapshot, []
 		if err != nil {
 			return nil, nil, nil, fmt.Errorf("looking for devices for pod %s: %w", Key(pod), err)
 		}
-		if v == gaveUp {
+		if v == gaveUp || v == gaveUpInCommon {
 			undecided++
 		}
 		if v != suffices {
@@ -115,6 +129,18 @@ func (s *Snapshot) place(ctx context.Context, pod *v1.Pod) (*Plan, *Snapshot, []
 	}
 	plan, after, err := s.carryOut(ctx, q, best)
 	return plan, after, nil, err
+}
+
+// hardNodes is for how many nodes that are as hard as they may be one question has steps.
+const hardNodes = 100
+
+// withSteps bounds what one question may cost, for all nodes together: one odd claim must not take minutes.
+func (s *Snapshot) withSteps(ctx context.Context) context.Context {
+	steps := s.solver.StepBudget
+	if steps == 0 {
+		steps = allocator.DefaultStepBudget
+	}
+	return allocator.WithSteps(ctx, allocator.NewSteps(hardNodes*steps, len(s.world.places)))
 }
 
 func doubts(undecided int) []string {
@@ -140,10 +166,9 @@ func (s *Snapshot) mayRun(q *question, i int, node *v1.Node) bool {
 
 // choice is a node for a pod, and what the devices there are worth.
 type choice struct {
-	node    *v1.Node
-	place   int
-	outcome *allocator.Outcome
-	value   allocator.Value
+	node  *v1.Node
+	place int
+	value allocator.Value
 }
 
 // consider compares a node that has devices with the best one so far, and reports whether no other one need be

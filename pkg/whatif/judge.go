@@ -152,7 +152,7 @@ func (s *Snapshot) devices(ctx context.Context, q *question, i int, node *v1.Nod
 		return v, nil
 	}
 	v, err := s.look(ctx, task, claims, site, i, asBefore)
-	if err == nil {
+	if err == nil && v != gaveUpInCommon {
 		known.put(i, v)
 	}
 	return v, err
@@ -183,6 +183,9 @@ func check(ctx context.Context, task *allocator.Task, site allocator.Site) (verd
 		return suffices, nil
 	case err == nil && outcome.GaveUp:
 		outcome.Release()
+		if outcome.CommonBudget {
+			return gaveUpInCommon, nil
+		}
 		return gaveUp, nil
 	case err == nil:
 		outcome.Release()

@@ -16,6 +16,8 @@ const (
 	lacks
 	// gaveUp is the verdict of a search that ran out of its budget.
 	gaveUp
+	// gaveUpInCommon is that of one that ran out of what it had in common with others. It is not remembered.
+	gaveUpInCommon
 )
 
 // rememberedTasks is how many different questions are remembered. Each takes four bytes for each node.

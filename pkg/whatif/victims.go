@@ -113,7 +113,7 @@ func (s *Snapshot) fitsWithout(ctx context.Context, pod *v1.Pod, node string, go
 	if err != nil {
 		return false, err
 	}
-	return answer.Verdict == Fits, nil
+	return len(answer.Plans) == 1, nil
 }
 
 func priority(pod *v1.Pod) int32 {

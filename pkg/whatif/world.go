@@ -10,7 +10,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/structured"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
@@ -33,8 +32,6 @@ type world struct {
 	poolByName func() map[string]inventory.PoolID
 
 	ledger *ledger.Ledger
-	// users are the claims by UID of the pods and groups for which they are reserved.
-	users map[types.UID][]*resourceapi.ResourceClaim
 
 	// places are the nodes in the order in which they are tried, and index says where a node is.
 	places []place
@@ -58,7 +55,7 @@ type place struct {
 func newWorld(objects Objects, options Options, features structured.Features, s *Snapshot) *world {
 	w := &world{
 		options: options, features: features, slices: named(lastOfName(objects.Slices), func(string) bool { return false }), rules: objects.TaintRules,
-		ledger: ledger.New(), users: make(map[types.UID][]*resourceapi.ResourceClaim), index: make(map[string]int),
+		ledger: ledger.New(), index: make(map[string]int),
 	}
 	w.store = newStore(w.slices, w.rules, features)
 	w.byPool = sync.OnceValue(w.slicesByPool)
@@ -75,9 +72,6 @@ func newWorld(objects Objects, options Options, features structured.Features, s 
 	slices.SortFunc(w.poolIDs, inventory.PoolID.Compare)
 	for claim := range s.claims.all() {
 		w.ledger.Refresh(Key(claim), func() *resourceapi.ResourceClaim { return claim })
-		for _, consumer := range claim.Status.ReservedFor {
-			w.users[consumer.UID] = append(w.users[consumer.UID], claim)
-		}
 	}
 	w.addPlaces(s)
 	return w

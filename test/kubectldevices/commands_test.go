@@ -40,6 +40,7 @@ func TestInDemo(t *testing.T) {
 			t.Run("overview", demo.overview)
 			t.Run("list", demo.list)
 			t.Run("holders", demo.holders)
+			t.Run("questions", demo.questions)
 			t.Run("dump", demo.dump)
 			t.Run("little rights", demo.littleRights)
 			t.Run("plugin", demo.plugin)
@@ -111,6 +112,26 @@ func (d *demo) holders(t *testing.T) {
 	require.Contains(t, out, "pod whole on partitioned-gpu-0, Running")
 	out, _ = d.run(t, "holders")
 	require.NotContains(t, out, "held twice")
+}
+
+// questions are answered by the commands that say why, what if, and what more.
+func (d *demo) questions(t *testing.T) {
+	out, _ := d.run(t, "explain", "-n", "partitioned-gpu", "pod/whole")
+	require.Contains(t, out, "Pod partitioned-gpu/whole is on node partitioned-gpu-0.")
+	require.Contains(t, out, "/partitioned-gpu-0/whole")
+	out, _ = d.run(t, "waste")
+	require.Contains(t, out, "How many more single devices fit, by class:")
+	require.Contains(t, out, "How many more claims fit, like those that there are:")
+
+	pods, err := d.client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName="})
+	require.NoError(t, err)
+	require.NotEmpty(t, pods.Items, "some scenarios end with pods that wait")
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		out, _ = d.run(t, "explain", "pod/"+pod.Namespace+"/"+pod.Name)
+		require.Contains(t, out, " waits for a node.")
+		require.NotContains(t, out, "It fits on", "the scheduler would have found that")
+	}
 }
 
 // dump looks at a dump with other names, and finds the same numbers.

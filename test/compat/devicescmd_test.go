@@ -1,0 +1,47 @@
+package compat
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/quartermaster-dra/quartermaster/internal/devicescmd"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
+)
+
+// TestKubectlDevices: the commands of kubectl devices show what there is and answer questions, whatever version of the claim
+// API the server has.
+func TestKubectlDevices(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t, "kubectl-devices", 1)
+	s.Devices(0, harness.Numbered(3)...)
+	s.ClaimAndPod("user", s.Want(2, s.Attribute("index")+" > 0"))
+	s.Running("user")
+	s.ClaimAndPod("waiting", s.Want(2))
+	s.Waiting("waiting", "held by another claim")
+	ask := func(status int, args ...string) string {
+		t.Helper()
+		var out, errOut bytes.Buffer
+		command := devicescmd.New(genericiooptions.IOStreams{In: new(bytes.Buffer), Out: &out, ErrOut: &errOut})
+		command.SetArgs(append(args, "--kubeconfig", cluster.ControlPlane.AdminKubeconfig()))
+		got, text := devicescmd.StatusOf(command.ExecuteContext(t.Context()))
+		require.Equal(t, status, got, "%s\n%s%s", text, out.String(), errOut.String())
+		return out.String()
+	}
+	require.Contains(t, ask(0, "--node", s.Node(0)), "1 of 3")
+	listed := ask(0, "list", "--node", s.Node(0), "-o", "wide")
+	require.Contains(t, listed, s.Name+"/user")
+	require.Contains(t, ask(0, "holders", "pod/"+s.Name+"/user"), s.Node(0)+"/gpu-1")
+	require.Contains(t, ask(0, "explain", "pod/"+s.Name+"/waiting"), "one more free device of class "+s.Name+" for request gpu")
+
+	pod := filepath.Join(t.TempDir(), "pod.yaml")
+	require.NoError(t, os.WriteFile(pod, fmt.Appendf(nil, `{apiVersion: v1, kind: Pod, metadata: {name: asked, namespace: %s}, spec: {
+  nodeName: "", resourceClaims: [{name: gpu, resourceClaimName: waiting}], nodeSelector: {kubernetes.io/hostname: %s}, tolerations: [{operator: Exists}], containers: [{name: main, image: i}]}}`, s.Name, s.Node(0)), 0o600))
+	ask(devicescmd.ExitNo, "fit", "-f", pod)
+	require.Contains(t, ask(0, "fit", "-f", pod, "--without", "pod/"+s.Name+"/user"), "It fits.")
+}
