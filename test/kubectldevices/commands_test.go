@@ -44,6 +44,7 @@ func TestInDemo(t *testing.T) {
 			t.Run("dump", demo.dump)
 			t.Run("little rights", demo.littleRights)
 			t.Run("plugin", demo.plugin)
+			t.Run("map", demo.webMap)
 			t.Run("watch", demo.watch)
 		},
 	}, io.Discard)
