@@ -3,11 +3,11 @@ package waste
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
@@ -16,8 +16,8 @@ import (
 const (
 	// MovesAtMost is the largest number of pods that may have to move.
 	MovesAtMost = 3
-	// questionsAtMost is how many sets of pods are tried.
-	questionsAtMost = 20_000
+	// questionsAtMost is how often a node is judged.
+	questionsAtMost = 200_000
 )
 
 // Advice is how to make room for a pod.
@@ -28,164 +28,172 @@ type Advice struct {
 	Node string `json:"node,omitempty"`
 	// Moves are the pods that have to move for it.
 	Moves []Move `json:"moves,omitempty"`
-	// Fewest is true if no smaller number of moves would do, or none at all if there is no advice: within MovesAtMost, of pods
-	// of one node, and with each pod moved once. It is false if there was too much to try.
+	// Fewest is true if no smaller number of moves would do, or none at all if there is no advice: within MovesAtMost, of
+	// pods of one node, and with each pod moved once. It is false if there was too much to try, or a search gave up.
 	Fewest bool `json:"fewest"`
 	// Tried is how many sets of pods were tried.
 	Tried int `json:"tried"`
+	// Unmovable is how many pods with devices cannot be moved, on nodes on which moving all others would not help.
+	Unmovable int `json:"unmovable,omitempty"`
 }
 
-// Move is a pod that would be ended and started on another node.
+// Move is a pod that would be ended and started on another node, or on its own with other devices.
 type Move struct {
 	Pod  string `json:"pod"`
 	From string `json:"from"`
 	To   string `json:"to"`
+	// Controller is what makes a new pod when this one has ended; "" if nothing does.
+	Controller string `json:"controller,omitempty"`
 }
 
-// Room finds the fewest moves that make room for a pod. The error is that of the context.
+var errBound = errors.New("there was too much to try")
+
+// Room finds the fewest moves that make room for a pod: of pods on the node that it gets, or with devices that this node
+// reaches. Each of them has a place afterwards, elsewhere or again on its own node. Not moved are pods of DaemonSets,
+// static pods, pods that are about to end, and those that share a claim. The error is that of the context.
 func Room(ctx context.Context, s *whatif.Snapshot, pod *v1.Pod) (*Advice, error) {
+	return room(ctx, s, pod, questionsAtMost)
+}
+
+func room(ctx context.Context, s *whatif.Snapshot, pod *v1.Pod, questions int) (*Advice, error) {
 	answer, err := s.Fit(ctx, pod)
 	if err != nil {
 		return nil, err
 	}
-	if len(answer.Plans) == 1 {
-		return &Advice{Fits: true, Node: answer.Plans[0].Node, Fewest: true}, nil
+	advice := &Advice{Fewest: true}
+	if len(answer.Plans) > 0 {
+		advice.Fits, advice.Node = true, answer.Plans[0].Node
+		return advice, nil
 	}
-	r := &rearranging{snapshot: s, pod: pod, users: users(s), advice: Advice{Fewest: true}}
-	for moves := 1; moves <= MovesAtMost && r.advice.Node == ""; moves++ {
-		for _, node := range s.Nodes() {
-			if done, err := r.on(ctx, node.Name, moves); done || err != nil {
-				return &r.advice, err
-			}
-		}
+	m := newMover(s, answer.Unplaced, questions)
+	err = m.search(ctx, advice)
+	if errors.Is(err, errBound) {
+		m.doubtful, err = true, nil
 	}
-	return &r.advice, nil
+	advice.Fewest = !m.doubtful
+	return advice, err
 }
 
-// rearranging is the search for moves.
-type rearranging struct {
-	snapshot *whatif.Snapshot
-	pod      *v1.Pod
-	// users are the pods with devices, by node.
-	users  map[string][]*v1.Pod
-	advice Advice
-}
-
-// users are the pods that hold devices, by node, in the order of their names.
-func users(s *whatif.Snapshot) map[string][]*v1.Pod {
-	all := make(map[string][]*v1.Pod)
-	for _, pod := range s.Pods() {
-		held := slices.ContainsFunc(s.ClaimsOf(pod), func(c *resourceapi.ResourceClaim) bool { return c.Status.Allocation != nil })
-		if held && pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil {
-			all[pod.Spec.NodeName] = append(all[pod.Spec.NodeName], pod)
-		}
-	}
-	for _, pods := range all {
-		slices.SortFunc(pods, func(a, b *v1.Pod) int { return cmp.Compare(whatif.Key(a), whatif.Key(b)) })
-	}
-	return all
-}
-
-// on tries to move so many pods away from a node. It is done if that makes room, or if there is too much to try.
-func (r *rearranging) on(ctx context.Context, node string, moves int) (done bool, err error) {
-	pods := r.users[node]
-	if len(pods) < moves {
-		return false, nil
-	}
-	chosen := make([]int, moves)
-	for i := range chosen {
-		chosen[i] = i
-	}
-	for {
-		if r.advice.Tried++; r.advice.Tried > questionsAtMost {
-			r.advice.Fewest = false
-			return true, nil
-		}
-		if done, err := r.try(ctx, node, pods, chosen); done || err != nil {
-			return done, err
-		}
-		if !next(chosen, len(pods)) {
-			return false, nil
-		}
-	}
-}
-
-// next makes the next choice of numbers below n, in ascending order; false if that was the last one.
-func next(chosen []int, n int) bool {
-	for i := len(chosen) - 1; i >= 0; i-- {
-		if chosen[i] < n-len(chosen)+i {
-			chosen[i]++
-			for j := i + 1; j < len(chosen); j++ {
-				chosen[j] = chosen[j-1] + 1
-			}
-			return true
-		}
-	}
-	return false
-}
-
-// try moves the chosen pods.
-func (r *rearranging) try(ctx context.Context, node string, pods []*v1.Pod, chosen []int) (bool, error) {
-	var gone whatif.Removal
-	var again []*v1.Pod
-	for _, i := range chosen {
-		gone.Pods = append(gone.Pods, whatif.Key(pods[i]))
-		again = append(again, started(pods[i]))
-	}
-	world, err := r.snapshot.Without(gone)
+// search tries more and more moves, each number on all nodes.
+func (m *mover) search(ctx context.Context, advice *Advice) error {
+	places, err := m.places(ctx, advice)
 	if err != nil {
-		return false, fmt.Errorf("try to move %v: %w", gone.Pods, err)
+		return err
 	}
-	here, err := world.FitOn(ctx, r.pod, node)
-	if err != nil || len(here.Plans) == 0 {
-		return false, err
-	}
-	elsewhere, err := inAnyOrder(ctx, here.After, again)
-	if err != nil || elsewhere == nil {
-		return false, err
-	}
-	r.advice.Node = node
-	for i := range elsewhere.Plans {
-		plan := &elsewhere.Plans[i]
-		r.advice.Moves = append(r.advice.Moves, Move{Pod: whatif.Key(plan.Pod), From: node, To: plan.Node})
-	}
-	return true, nil
-}
-
-// inAnyOrder places all pods in an order in which they fit, nil if there is none.
-func inAnyOrder(ctx context.Context, s *whatif.Snapshot, pods []*v1.Pod) (*whatif.Answer, error) {
-	var found *whatif.Answer
-	var failed error
-	permute(pods, 0, func() bool {
-		answer, err := s.Fit(ctx, pods...)
-		if err == nil && len(answer.Plans) == len(pods) {
-			found = answer
+	defer func() { advice.Tried = m.tried }()
+	for count := 1; count <= MovesAtMost; count++ {
+		for i := range places {
+			found, err := m.onNode(ctx, &places[i], count)
+			if err != nil {
+				return err
+			}
+			if found != nil {
+				advice.Node, advice.Moves = places[i].node, found
+				return nil
+			}
 		}
-		failed = err
-		return found != nil || err != nil
-	})
-	return found, failed
+	}
+	return nil
 }
 
-// permute puts the pods from a position on into all orders, until done says that it is enough.
-func permute(pods []*v1.Pod, from int, done func() bool) bool {
-	if from >= len(pods)-1 {
-		return done()
-	}
-	for i := from; i < len(pods); i++ {
-		pods[from], pods[i] = pods[i], pods[from]
-		if permute(pods, from+1, done) {
-			return true
+// place is a node on which the pod would fit if all movable pods were gone.
+type place struct {
+	node    string
+	movable []*movable
+}
+
+// places returns the nodes on which there is any hope.
+func (m *mover) places(ctx context.Context, advice *Advice) ([]place, error) {
+	var places []place
+	unmovable := make(map[string]bool)
+	for _, node := range m.nodes {
+		candidates, fixed := m.candidates(node.Name)
+		world, err := m.without(candidates)
+		if err != nil {
+			return nil, err
 		}
-		pods[from], pods[i] = pods[i], pods[from]
+		if ok, err := m.fits(ctx, world, m.pod, node.Name); err != nil {
+			return nil, err
+		} else if !ok {
+			for _, key := range fixed {
+				unmovable[key] = true
+			}
+			continue
+		}
+		if candidates, err = m.relevant(ctx, node.Name, candidates); err != nil {
+			return nil, err
+		}
+		slices.SortStableFunc(candidates, func(a, b *movable) int {
+			return cmp.Or(cmp.Compare(priority(a.pod), priority(b.pod)), cmp.Compare(a.key, b.key))
+		})
+		places = append(places, place{node.Name, candidates})
 	}
-	return false
+	advice.Unmovable = len(unmovable)
+	return places, nil
 }
 
-// started is a pod as it was before it got a node.
-func started(pod *v1.Pod) *v1.Pod {
-	pod = pod.DeepCopy()
-	pod.Spec.NodeName = ""
-	pod.Status = v1.PodStatus{}
-	return pod
+// onNode tries each set of so many pods.
+func (m *mover) onNode(ctx context.Context, p *place, count int) ([]Move, error) {
+	chosen := make([]*movable, 0, count)
+	var try func(from int) ([]Move, error)
+	try = func(from int) ([]Move, error) {
+		if len(chosen) == count {
+			return m.afterMoving(ctx, p.node, chosen)
+		}
+		for i := from; i <= len(p.movable)-(count-len(chosen)); i++ {
+			chosen = append(chosen, p.movable[i])
+			found, err := try(i + 1)
+			if found != nil || err != nil {
+				return found, err
+			}
+			chosen = chosen[:len(chosen)-1]
+		}
+		return nil, nil
+	}
+	return try(0)
+}
+
+// afterMoving returns the moves of some pods that let the pod fit on a node; nil if they do not, or have nowhere to go.
+func (m *mover) afterMoving(ctx context.Context, node string, chosen []*movable) ([]Move, error) {
+	m.tried++
+	world, err := m.without(chosen)
+	if err != nil {
+		return nil, err
+	}
+	if ok, err := m.fits(ctx, world, m.pod, node); err != nil || !ok {
+		return nil, err
+	}
+	r := &rearrangement{mover: m, world: world, node: node, gone: make(map[string]int), groups: make(map[string][]*movable)}
+	for _, one := range chosen {
+		r.gone[one.from]++
+	}
+	if ok, err := r.assign(ctx, chosen); err != nil || !ok {
+		return nil, err
+	}
+	return r.moves(chosen), nil
+}
+
+func (m *mover) without(gone []*movable) (*whatif.Snapshot, error) {
+	var removal whatif.Removal
+	for _, one := range gone {
+		removal.Pods = append(removal.Pods, one.key)
+	}
+	world, err := m.base.Without(removal)
+	if err != nil {
+		return nil, fmt.Errorf("look at the cluster without some pods: %w", err)
+	}
+	return world, nil
+}
+
+// fits asks for one node, as long as the bound allows it. A search that gave up means no, with doubts.
+func (m *mover) fits(ctx context.Context, world *whatif.Snapshot, pod *v1.Pod, node string) (bool, error) {
+	if m.questions++; m.questions > m.limit {
+		return false, errBound
+	}
+	if ctx.Err() != nil {
+		return false, fmt.Errorf("looking for moves: %w", context.Cause(ctx))
+	}
+	verdict, err := world.VerdictOn(ctx, pod, node)
+	m.doubtful = m.doubtful || verdict == whatif.CannotTell && err == nil
+	return verdict == whatif.Fits, err
 }

@@ -2,8 +2,6 @@ package waste
 
 import (
 	"fmt"
-	"math/bits"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -84,85 +82,4 @@ func TestRoom(t *testing.T) {
 	assert.False(t, advice.Fits, "its claim does not exist")
 	assert.True(t, advice.Fewest)
 	assert.Empty(t, advice.Node)
-}
-
-// TestRoomRandom compares with trying all sets of pods of a node.
-func TestRoomRandom(t *testing.T) {
-	moved := 0
-	for seed := range uint64(400) {
-		r := rand.New(rand.NewPCG(seed, 20))
-		sizes := make([]int, 2+r.IntN(2))
-		for i := range sizes {
-			sizes[i] = 2 + r.IntN(3)
-		}
-		o := world(sizes...)
-		for node, size := range sizes {
-			for first := 0; first < size; {
-				count := min(1+r.IntN(2), size-first)
-				if r.IntN(3) > 0 {
-					run(o, fmt.Sprintf("p-%d-%d", node, first), node, first, count)
-				}
-				first += count
-			}
-		}
-		pod := asking(o, 1+r.IntN(4))
-		s := whatif.New(*o, whatif.Options{})
-		advice, err := Room(t.Context(), s, pod)
-		require.NoError(t, err)
-		want := fewest(t, s, pod)
-		switch {
-		case advice.Fits:
-			require.Zero(t, want, "seed %d", seed)
-		case advice.Node == "":
-			require.Equal(t, -1, want, "seed %d", seed)
-		default:
-			require.Len(t, advice.Moves, want, "seed %d", seed)
-			moved++
-		}
-		require.True(t, advice.Fewest)
-	}
-	assert.Greater(t, moved, 30, "the random worlds are such that moves help")
-}
-
-// fewest is how many pods of one node have to move, -1 if no moves help.
-func fewest(t *testing.T, s *whatif.Snapshot, pod *v1.Pod) int {
-	t.Helper()
-	best := -1
-	all := s.Pods()
-	for set := range 1 << len(all) {
-		n := bits.OnesCount(uint(set))
-		if n > MovesAtMost || best >= 0 && n >= best {
-			continue
-		}
-		var gone whatif.Removal
-		var again []*v1.Pod
-		nodes := make(map[string]bool)
-		for i, other := range all {
-			if set&(1<<i) != 0 {
-				gone.Pods, again = append(gone.Pods, whatif.Key(other)), append(again, started(other))
-				nodes[other.Spec.NodeName] = true
-			}
-		}
-		if len(nodes) > 1 {
-			continue
-		}
-		without, err := s.Without(gone)
-		require.NoError(t, err)
-		for _, node := range s.Nodes() {
-			if n > 0 && !nodes[node.Name] {
-				continue
-			}
-			here, err := without.FitOn(t.Context(), pod, node.Name)
-			require.NoError(t, err)
-			if here.Verdict != whatif.Fits {
-				continue
-			}
-			answer, err := inAnyOrder(t.Context(), here.After, again)
-			require.NoError(t, err)
-			if answer != nil {
-				best = n
-			}
-		}
-	}
-	return best
 }
