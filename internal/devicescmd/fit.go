@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/objectfile"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
@@ -18,6 +19,8 @@ type fitting struct {
 	file, with string
 	without    []string
 	replicas   int
+	// copies is how often there is what --with has.
+	copies int
 }
 
 // fitOutput is what -o json prints of fit.
@@ -47,8 +50,9 @@ func newFit(o *options) *cobra.Command {
 		Long: `Whether pods would fit, where they would go, and how many of them there is room for. They are tried one after
 the other, as a scheduler does it. Nothing is created.
 
-The file has pods, or Deployments, ReplicaSets, StatefulSets and Jobs with as many pods as they say, and may
-have claims, templates and classes that they use. Devices, CPU, memory and other resources of nodes, taints,
+The file has pods or what makes pods (Deployments, ReplicaSets, StatefulSets, Jobs, CronJobs, a DaemonSet with one
+on each node that it may run on), as many as they say, and may have claims, templates and classes that they use.
+Of a file with nothing but claims and templates, a pod that wants nothing else is asked for with each. Devices, CPU, memory and other resources of nodes, taints,
 node selectors and node affinity are looked at; what else a pod asks for is said on standard error.
 
 Exit status: 0 if all fit, 1 if not, 2 if that cannot be told: because of missing rights, or a search that gave up.`,
@@ -64,6 +68,7 @@ Exit status: 0 if all fit, 1 if not, 2 if that cannot be told: because of missin
 	command.Flags().IntVar(&f.replicas, "replicas", 0, "So many of each pod, whatever the file says")
 	command.Flags().StringArrayVar(&f.without, "without", nil, "As if a claim, a pod or a node were gone: claim/NAME, pod/NAME, node/NAME; may be repeated")
 	command.Flags().StringVar(&f.with, "with", "", "As if the objects of a file were there: nodes and ResourceSlices that you think of buying")
+	command.Flags().IntVar(&f.copies, "with-copies", 1, "So many of the nodes of --with, with their slices; each has a name of its own then")
 	return command
 }
 
@@ -75,15 +80,17 @@ func (o *options) fit(ctx context.Context, f *fitting) error {
 	if err != nil {
 		return err
 	}
-	pods := asked.pods(f.replicas)
-	if len(pods) == 0 {
-		return fmt.Errorf("%s has no pods, and nothing that makes pods", f.file)
-	}
 	s, err := o.world(ctx, f)
 	if err != nil {
 		return err
 	}
-	s = s.With(asked.Objects)
+	pods, s, err := o.asked(asked, f.replicas, s)
+	if err != nil {
+		return err
+	}
+	if len(pods) == 0 {
+		return fmt.Errorf("%s has no pods, and nothing that makes pods", f.file)
+	}
 	answer, err := s.Fit(ctx, pods...)
 	if err != nil {
 		return err
@@ -120,7 +127,11 @@ func (o *options) world(ctx context.Context, f *fitting) (*whatif.Snapshot, erro
 		if err != nil {
 			return nil, err
 		}
-		s = s.With(more.Objects)
+		bought, err := objectfile.Copies(more.Objects, f.copies, func(node string) bool { return s.Node(node) != nil })
+		if err != nil {
+			return nil, fmt.Errorf("--with %s: %w", f.with, err)
+		}
+		s = s.With(bought)
 	}
 	gone, err := o.removal(f.without)
 	if err != nil {

@@ -107,9 +107,38 @@ items:
 `
 )
 
+const (
+	claimOfTwo = `
+apiVersion: resource.k8s.io/v1beta1
+kind: ResourceClaim
+metadata: {name: two}
+spec: {devices: {requests: [{name: gpu, deviceClassName: gpu.example.com, count: 2}], constraints: [{matchAttribute: gpu.example.com/numa}]}}
+`
+	// lowD is there already: its claim has a device, and would not be given another number of them.
+	lowD = `
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: low-d}
+spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.example.com, count: 40}}]}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: low-d}
+spec:
+  nodeSelector: {kubernetes.io/hostname: node-2}
+  resourceClaims: [{name: gpu, resourceClaimName: low-d}]
+  containers: [{name: main, imgae: typo}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: low}
+`
+)
+
 // TestQuestions compares what the commands print that answer questions, and their exit status.
 func TestQuestions(t *testing.T) {
 	pairs, three, bought := file(t, pairs), file(t, three), file(t, bought)
+	claim, existing := file(t, claimOfTwo), file(t, lowD)
 	for name, test := range map[string]struct {
 		args   string
 		status int
@@ -124,6 +153,8 @@ func TestQuestions(t *testing.T) {
 		"fit-without":      {"fit -f " + pairs + " --replicas 1 --without pod/low-a", 0},
 		"fit-without-node": {"fit -f " + pairs + " --without node/node-1 --without claim/default/low-c", ExitNo},
 		"fit-yaml":         {"fit -f " + pairs + " --replicas 1 --without pod/low-a -o yaml", 0},
+		"fit-claim":        {"fit -f " + claim + " --replicas 3 --with " + bought + " --with-copies 2", ExitNo},
+		"fit-existing":     {"fit -f " + existing, 0},
 		"waste":            {"waste", 0},
 		"waste-moves":      {"waste -f " + three, 0},
 		"waste-json":       {"waste -f " + three + " -o json", 0},
@@ -144,7 +175,7 @@ func TestBadQuestions(t *testing.T) {
 		"no file":         {"fit", "give their file with -f"},
 		"file is missing": {"fit -f nowhere.yaml", "open the file: open nowhere.yaml"},
 		"no pods":         {"fit -f " + file(t, bought), "has no pods"},
-		"other kind":      {"fit -f " + file(t, "kind: Service\napiVersion: v1\nmetadata: {name: x}"), "nothing is known about Service of v1; understood are Pod"},
+		"other kind":      {"fit -f " + file(t, "kind: Service\napiVersion: v1\nmetadata: {name: x}"), "has no pods"},
 		"no YAML":         {"fit -f " + file(t, "a: [b"), "manifest.yaml"},
 		"without what":    {"fit -f " + file(t, pairs) + " --without low-a", "write claim/NAME, pod/NAME or node/NAME"},
 		"without nobody":  {"fit -f " + file(t, pairs) + " --without pod/nobody", "there is no pod default/nobody to do without"},

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/devicefacts"
 	"github.com/quartermaster-dra/quartermaster/internal/devicescmd/screen"
 	"github.com/quartermaster-dra/quartermaster/internal/waste"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
@@ -35,10 +36,11 @@ func newWaste(o *options) *cobra.Command {
 there are claims of. CPU, memory, taints of nodes and affinity are not looked at for that.
 
 With -f, a pod: the fewest pods that would have to move to make room for it, where it would go then, and where
-they would. It is advice: nothing is moved. Tried are up to 3 pods of one node, whatever their priority and their
-PodDisruptionBudgets.
+they would. It is advice: nothing is moved. Tried are up to 3 pods of one node, or with devices
+that it reaches, whatever their priority and their PodDisruptionBudgets. Pods of DaemonSets, static ones and
+those that share a claim stay.
 
-Exit status with -f: 0 if there is room or would be, 1 if not.`,
+Exit status with -f: 0 if there is room or would be, 1 if not, 2 if there was too much to try.`,
 		Example: `  # What fits?
   kubectl devices waste
 
@@ -69,6 +71,9 @@ func (o *options) waste(ctx context.Context, s *whatif.Snapshot) error {
 		most = len(s.Claims())
 	}
 	out := wasteOutput{TypeMeta: kindOf("Waste"), Classes: waste.Classes(s), Shapes: waste.Seen(s, most), Missing: s.Missing()}
+	if err := countFree(ctx, s, out.Classes); err != nil {
+		return err
+	}
 	for _, shapes := range [][]waste.Shape{out.Classes, out.Shapes} {
 		for i := range shapes {
 			if err := shapes[i].Count(ctx, s); err != nil {
@@ -88,15 +93,41 @@ func (o *options) waste(ctx context.Context, s *whatif.Snapshot) error {
 	return o.printShapes("LIKE", out.Shapes, true)
 }
 
+// countFree counts the free devices of classes: where more are free than fit, they are of no use there, or not all at
+// the same time.
+func countFree(ctx context.Context, s *whatif.Snapshot, classes []waste.Shape) error {
+	facts := devicefacts.Of(s)
+	for i, class := range s.Classes() {
+		devices, _, err := facts.Select(ctx, devicefacts.Selection{Class: class})
+		if err != nil {
+			return err
+		}
+		free := 0
+		for j := range devices {
+			if devices[j].State == devicefacts.Free {
+				free++
+			}
+		}
+		classes[i].Free = &free
+	}
+	return nil
+}
+
 func (o *options) printShapes(title string, shapes []waste.Shape, seen bool) error {
 	table := screen.Table{Indent: 2, Columns: []screen.Column{
-		{Name: title, Shrinks: true}, {Name: "SEEN", Right: true}, {Name: "FIT", Right: true}, {Name: "NODES", Right: true}, {Name: "ASKS FOR", Shrinks: true},
+		{Name: title, Shrinks: true}, {Name: "SEEN", Right: true}, {Name: "FREE", Right: true}, {Name: "FIT", Right: true}, {Name: "NODES", Right: true}, {Name: "ASKS FOR", Shrinks: true},
 	}}
 	for i := range shapes {
 		shape := &shapes[i]
-		row := screen.Text(shape.Name, "", fmt.Sprint(shape.More), fmt.Sprint(shape.Nodes), "")
+		row := screen.Text(shape.Name, "", "", fmt.Sprint(shape.More), fmt.Sprint(shape.Nodes), "")
+		if shape.AtLeast {
+			row[3].Text = fmt.Sprintf(">=%d", shape.More)
+		}
+		if shape.Free != nil {
+			row[2].Text = fmt.Sprint(*shape.Free)
+		}
 		if seen {
-			row[1].Text, row[4].Text = fmt.Sprint(shape.Seen), shape.Asks()
+			row[1].Text, row[5].Text = fmt.Sprint(shape.Seen), shape.Asks()
 		}
 		table.Row(row...)
 	}
@@ -109,11 +140,14 @@ func (o *options) rearrange(ctx context.Context, s *whatif.Snapshot, file string
 	if err != nil {
 		return err
 	}
-	pods := asked.pods(1)
+	pods, s, err := o.asked(asked, 1, s)
+	if err != nil {
+		return err
+	}
 	if len(pods) != 1 {
 		return fmt.Errorf("%s has %s, and there has to be one that room is to be made for", file, plural(len(pods), "pod"))
 	}
-	advice, err := waste.Room(ctx, s.With(asked.Objects), pods[0])
+	advice, err := waste.Room(ctx, s, pods[0])
 	if err != nil {
 		return err
 	}
@@ -123,10 +157,13 @@ func (o *options) rearrange(ctx context.Context, s *whatif.Snapshot, file string
 	} else if !done {
 		o.printAdvice(&out)
 	}
-	if !advice.Fits && advice.Node == "" {
+	switch {
+	case advice.Fits || advice.Node != "":
+		return nil
+	case advice.Fewest:
 		return statusError{ExitNo}
 	}
-	return nil
+	return statusError{ExitCannotTell}
 }
 
 func (o *options) printAdvice(out *wasteOutput) {
@@ -142,9 +179,28 @@ func (o *options) printAdvice(out *wasteOutput) {
 		o.say("Pod %s would fit on %s if %s moved:", out.Pod, advice.Node, plural(len(advice.Moves), "pod"))
 		var moves []string
 		for _, move := range advice.Moves {
-			moves = append(moves, fmt.Sprintf("  %s from %s to %s", move.Pod, move.From, move.To))
+			moves = append(moves, moveText(&move))
 		}
 		o.say("%s", strings.Join(moves, "\n"))
-		o.say("Fewer would not do.")
+		if advice.Fewest {
+			o.say("Fewer would not do.")
+		} else {
+			o.say("Whether fewer would do is not known: a search gave up.")
+		}
 	}
+	if advice.Unmovable > 0 && advice.Node == "" {
+		o.wrapped("", plural(advice.Unmovable, "pod")+" with devices cannot be moved: of a DaemonSet, static, ending, or with a claim that others use too.")
+	}
+}
+
+// moveText says where a pod goes. One that nothing controls has to be made anew by somebody.
+func moveText(move *waste.Move) string {
+	text := fmt.Sprintf("  %s from %s to %s", move.Pod, move.From, move.To)
+	if move.From == move.To {
+		text = fmt.Sprintf("  %s again on %s, with other devices", move.Pod, move.From)
+	}
+	if move.Controller == "" {
+		text += " (nothing makes it anew)"
+	}
+	return text
 }

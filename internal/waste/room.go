@@ -22,8 +22,14 @@ type Shape struct {
 	Name string `json:"name"`
 	// Seen is how many claims have it.
 	Seen int `json:"seen"`
-	// More is how many more of it fit now, each with nothing else: no CPU, no affinity.
+	// Free is, for classes, how many of their devices are free: nobody has them, and they have no taint and enough of
+	// their counters left.
+	Free *int `json:"free,omitempty"`
+	// More is how many more of it fit now, each with nothing else: no CPU, no affinity. Nodes that are cordoned do not
+	// count.
 	More int `json:"more"`
+	// AtLeast is set if there may be more, because a search gave up.
+	AtLeast bool `json:"atLeast,omitempty"`
 	// Nodes is on how many nodes there is room for at least one.
 	Nodes int `json:"nodes"`
 
@@ -70,9 +76,12 @@ func Seen(s *whatif.Snapshot, most int) []Shape {
 // Count finds out how many more of a shape fit. On each node as many are placed as there is room for. The error is
 // that of the context.
 func (shape *Shape) Count(ctx context.Context, s *whatif.Snapshot) error {
-	shape.More, shape.Nodes = 0, 0
+	shape.More, shape.Nodes, shape.AtLeast = 0, 0, false
 	world := s
 	for _, node := range s.Nodes() {
+		if node.Spec.Unschedulable {
+			continue
+		}
 		local := onlyLocal(s.PoolsOn(node))
 		here, on := world, 0
 		for {
@@ -82,6 +91,7 @@ func (shape *Shape) Count(ctx context.Context, s *whatif.Snapshot) error {
 				return fmt.Errorf("count what fits on node %s: %w", node.Name, err)
 			}
 			if len(answer.Plans) == 0 {
+				shape.AtLeast = shape.AtLeast || len(answer.Doubts) > len(s.Missing())
 				break
 			}
 			here, on, shape.More = answer.After, on+1, shape.More+1

@@ -1,0 +1,92 @@
+package apiversions
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	resourceapi "k8s.io/api/resource/v1"
+	resourcev1beta1 "k8s.io/api/resource/v1beta1"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/legacy/v1alpha3"
+)
+
+// ErrUnknownFields says that an object has fields that its version does not have. The object is what the others say.
+var ErrUnknownFields = errors.New("it has fields that are not known")
+
+// Decode reads an object of resource.k8s.io in JSON, as somebody may have it in a file, and returns it as v1 has it.
+// With ErrUnknownFields there is an object. Objects of v1alpha2 are refused: what they ask for is in others.
+func Decode(version Version, kind string, data []byte) (metav1.Object, error) {
+	switch kind {
+	case "ResourceClaim":
+		return decodeAs[resourceapi.ResourceClaim, resourcev1beta2.ResourceClaim, resourcev1beta1.ResourceClaim, v1alpha3.ResourceClaim](version, data)
+	case "ResourceClaimTemplate":
+		return decodeAs[resourceapi.ResourceClaimTemplate, resourcev1beta2.ResourceClaimTemplate, resourcev1beta1.ResourceClaimTemplate, v1alpha3.ResourceClaimTemplate](version, data)
+	case "DeviceClass":
+		return decodeAs[resourceapi.DeviceClass, resourcev1beta2.DeviceClass, resourcev1beta1.DeviceClass, v1alpha3.DeviceClass](version, data)
+	case "ResourceSlice":
+		return decodeAs[resourceapi.ResourceSlice, resourcev1beta2.ResourceSlice, resourcev1beta1.ResourceSlice, v1alpha3.ResourceSlice](version, data)
+	case "DeviceTaintRule":
+		if version != V1 && version != V1beta2 {
+			return nil, fmt.Errorf("a DeviceTaintRule of version %s cannot be read; write it as v1", version)
+		}
+		return decodeAs[resourceapi.DeviceTaintRule, resourcev1beta2.DeviceTaintRule, resourcev1beta2.DeviceTaintRule, resourcev1beta2.DeviceTaintRule](version, data)
+	}
+	return nil, fmt.Errorf("kind %s of resource.k8s.io/%s is not known", kind, version)
+}
+
+// decodeAs reads a T; B2, B1 and A3 are its types in v1beta2, v1beta1 and v1alpha3.
+func decodeAs[T, B2, B1, A3 any, P interface {
+	*T
+	metav1.Object
+}](version Version, data []byte) (metav1.Object, error) {
+	var one *T
+	var err error
+	switch version {
+	case V1:
+		one, err = strictly[T](data)
+	case V1beta2:
+		one, err = converting[T, B2](data)
+	case V1beta1:
+		one, err = converting[T, B1](data)
+	case V1alpha3:
+		one, err = converting[T, A3](data)
+	default:
+		return nil, fmt.Errorf("version %s of resource.k8s.io cannot be read from a file; write it as v1", version)
+	}
+	if one == nil {
+		return nil, err
+	}
+	return P(one), err
+}
+
+func converting[T, O any](data []byte) (*T, error) {
+	old, unknown := strictly[O](data)
+	if old == nil {
+		return nil, unknown
+	}
+	one, err := convert[T](old)
+	if err != nil {
+		return nil, err
+	}
+	return one, unknown
+}
+
+// strictly reads an object; with fields that it does not know, there is an object and an ErrUnknownFields.
+func strictly[T any](data []byte) (*T, error) {
+	one := new(T)
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	strict := decoder.Decode(one)
+	if strict == nil {
+		return one, nil
+	}
+	one = new(T)
+	if err := json.Unmarshal(data, one); err != nil {
+		return nil, fmt.Errorf("read it: %w", err)
+	}
+	return one, fmt.Errorf("%w: %w", ErrUnknownFields, strict)
+}

@@ -1,0 +1,153 @@
+package objectfile
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+
+	batchv1 "k8s.io/api/batch/v1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+)
+
+// Workload is a pod, or what makes pods.
+type Workload struct {
+	// Kind is that of the API, as in "Deployment".
+	Kind            string
+	Namespace, Name string
+	// Replicas is how many pods there are at the same time. It is 0 for a DaemonSet, which has one for each node.
+	Replicas int
+
+	pod *v1.Pod
+}
+
+// String is the workload as kubectl names it.
+func (w *Workload) String() string { return fmt.Sprintf("%s %s/%s", w.Kind, w.Namespace, w.Name) }
+
+func (f *File) addWorkload(kind string, meta *metav1.ObjectMeta, template *v1.PodTemplateSpec, replicas int) {
+	f.inNamespace(meta)
+	pod := &v1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
+	pod.Namespace, pod.Name = meta.Namespace, meta.Name
+	f.Workloads = append(f.Workloads, Workload{Kind: kind, Namespace: meta.Namespace, Name: meta.Name, Replicas: replicas, pod: pod})
+}
+
+// Pods returns the pods of a workload: as many as it says, or replicas of them if that is not 0. Nodes are those of the
+// cluster, of which a DaemonSet has a pod on each that its pods may run on; replicas is nothing to it.
+func (w *Workload) Pods(replicas int, nodes []*v1.Node) []*v1.Pod {
+	if w.Kind == daemonSet {
+		return w.onEach(nodes)
+	}
+	if w.isPod() && replicas <= 1 {
+		pods := []*v1.Pod{w.unbound()}
+		w.tolerate(pods, nodes)
+		return pods
+	}
+	if replicas == 0 {
+		replicas = w.Replicas
+	}
+	pods := make([]*v1.Pod, replicas)
+	for i := range pods {
+		pods[i] = w.unbound()
+		if pods[i].UID = ""; replicas > 1 {
+			pods[i].Name = fmt.Sprintf("%s-%d", w.Name, i)
+		}
+	}
+	w.tolerate(pods, nodes)
+	return pods
+}
+
+// tolerate lets pods run on nodes with taints if they are only imagined for a claim.
+func (w *Workload) tolerate(pods []*v1.Pod, nodes []*v1.Node) {
+	if w.Kind == "Pod" || !w.isPod() {
+		return
+	}
+	for _, pod := range pods {
+		tolerateAll(pod, nodes)
+	}
+}
+
+// unbound is a pod of the workload that is on no node yet, and knows of no claims that were made for it.
+func (w *Workload) unbound() *v1.Pod {
+	pod := w.pod.DeepCopy()
+	pod.Spec.NodeName, pod.Status = "", v1.PodStatus{}
+	return pod
+}
+
+// isPod reports whether the workload is a pod, with a name of its own.
+func (w *Workload) isPod() bool {
+	return w.Kind == "Pod" || w.Kind == "ResourceClaim" || w.Kind == "ResourceClaimTemplate"
+}
+
+const daemonSet = "DaemonSet"
+
+// onEach has a pod for each node that wants one, which cannot go elsewhere, as the DaemonSet controller makes them.
+func (w *Workload) onEach(nodes []*v1.Node) []*v1.Pod {
+	var pods []*v1.Pod
+	for _, node := range nodes {
+		pod := w.unbound()
+		pod.Name, pod.UID = w.Name+"-"+node.Name, ""
+		pod.Spec.Tolerations = append(pod.Spec.Tolerations, tolerations()...)
+		if !wants(pod, node) {
+			continue
+		}
+		pin(pod, node.Name)
+		pods = append(pods, pod)
+	}
+	return pods
+}
+
+// tolerations are those that the DaemonSet controller adds to pods.
+func tolerations() []v1.Toleration {
+	var all []v1.Toleration
+	for _, key := range []string{v1.TaintNodeNotReady, v1.TaintNodeUnreachable} {
+		all = append(all, v1.Toleration{Key: key, Operator: v1.TolerationOpExists, Effect: v1.TaintEffectNoExecute})
+	}
+	for _, key := range []string{v1.TaintNodeDiskPressure, v1.TaintNodeMemoryPressure, v1.TaintNodePIDPressure, v1.TaintNodeUnschedulable} {
+		all = append(all, v1.Toleration{Key: key, Operator: v1.TolerationOpExists, Effect: v1.TaintEffectNoSchedule})
+	}
+	return all
+}
+
+func wants(pod *v1.Pod, node *v1.Node) bool {
+	if matches, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !matches {
+		return false
+	}
+	_, untolerated := corev1helpers.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, pod.Spec.Tolerations, func(t *v1.Taint) bool {
+		return t.Effect == v1.TaintEffectNoSchedule || t.Effect == v1.TaintEffectNoExecute
+	}, false)
+	return !untolerated
+}
+
+// pin lets a pod run on one node only, in each term of its node affinity.
+func pin(pod *v1.Pod, node string) {
+	if pod.Spec.Affinity == nil {
+		pod.Spec.Affinity = &v1.Affinity{}
+	}
+	if pod.Spec.Affinity.NodeAffinity == nil {
+		pod.Spec.Affinity.NodeAffinity = &v1.NodeAffinity{}
+	}
+	affinity := pod.Spec.Affinity.NodeAffinity
+	affinity.RequiredDuringSchedulingIgnoredDuringExecution = &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
+		MatchFields: []v1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: v1.NodeSelectorOpIn, Values: []string{node}}},
+	}}}
+}
+
+// atOnce is how many pods of a Job run at the same time.
+func atOnce(job *batchv1.JobSpec) int {
+	parallel := number(job.Parallelism, 1)
+	if job.Completions != nil {
+		return min(parallel, int(*job.Completions))
+	}
+	return parallel
+}
+
+func number(given *int32, otherwise int32) int { return int(ptr.Deref(given, otherwise)) }
+
+func quantity(text string) resource.Quantity { return resource.MustParse(text) }
+
+func bufferedReader(r io.Reader) *bufio.Reader { return bufio.NewReader(r) }
