@@ -166,7 +166,11 @@ func ofConstraints(claim *allocator.ExplainedClaim) (devices int, lacking []stri
 			continue
 		}
 		where := fmt.Sprintf("with another value of %s", c.Attribute)
-		if c.PossibleValue != "" {
+		switch {
+		case c.PossibleValue == "":
+		case c.Best > 0 && c.Value != c.PossibleValue: // As many are short of another value than the one that surely would do.
+			where = fmt.Sprintf("with the same %s", c.Attribute)
+		default:
 			where = fmt.Sprintf("with %s = %s", c.Attribute, c.PossibleValue)
 		}
 		devices, lacking = short, []string{fmt.Sprintf("%s %s for %s", more(short), where, requests(c.Requests))}
