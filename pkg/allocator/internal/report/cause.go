@@ -62,6 +62,9 @@ var causeWords = [CauseCount]struct{ name, singular, plural string }{
 // String names the cause in one or two words.
 func (c Cause) String() string { return causeWords[c].name }
 
+// MarshalText writes the name into JSON: numbers would change with every cause that is added.
+func (c Cause) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
 // EndsByItself reports whether the cause is gone once other claims have released
 // what they have.
 func EndsByItself(c Cause) bool { return c >= Held }
