@@ -90,7 +90,7 @@ func (s *Snapshot) released(before *Snapshot, gone map[string]*v1.Pod) map[strin
 	claims := make(map[string]*resourceapi.ResourceClaim)
 	for key := range gone {
 		pod := before.pods.get(key)
-		for _, claim := range before.usedBy(pod) {
+		for _, claim := range before.ClaimsOf(pod) {
 			if claim.Status.Allocation == nil || s.inUse(claim) {
 				continue
 			}

@@ -31,7 +31,7 @@ type dump struct {
 func WriteDump(w io.Writer, objects Objects) error {
 	compressed := gzip.NewWriter(w)
 	err := json.NewEncoder(compressed).Encode(dump{
-		TypeMeta: metav1.TypeMeta{Kind: dumpKind, APIVersion: dumpVersion}, Objects: slim(objects),
+		TypeMeta: metav1.TypeMeta{Kind: dumpKind, APIVersion: dumpVersion}, Objects: Slim(objects),
 	})
 	if err != nil {
 		return fmt.Errorf("write a dump: %w", err)

@@ -138,11 +138,7 @@ func (s *Snapshot) ExplainNode(ctx context.Context, pod *v1.Pod, node *v1.Node) 
 	if q.problem != nil {
 		return nil, q.problem.Error(), nil
 	}
-	i, known := s.world.index[node.Name]
-	if !known {
-		i = -1
-	}
-	found, err := s.explainNode(ctx, q, i, node)
+	found, err := s.explainNode(ctx, q, s.world.placeOf(node.Name), node)
 	if found == nil || err != nil {
 		return nil, "", err
 	}

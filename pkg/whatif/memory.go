@@ -20,6 +20,17 @@ const (
 	gaveUpInCommon
 )
 
+// asAnswer is what the verdict about a node means for who asked about that node.
+func (v verdict) asAnswer() Verdict {
+	switch v {
+	case suffices:
+		return Fits
+	case gaveUp, gaveUpInCommon:
+		return CannotTell
+	}
+	return DoesNotFit
+}
+
 // rememberedTasks is how many different questions are remembered. Each takes four bytes for each node.
 const rememberedTasks = 256
 

@@ -9,42 +9,48 @@ import (
 // FitOn is Fit for one pod on one node.
 func (s *Snapshot) FitOn(ctx context.Context, pod *v1.Pod, node string) (*Answer, error) {
 	pod = stored(pod)
-	if err := s.check(pod); err != nil {
+	q, chosen, v, err := s.judgeOn(ctx, pod, node)
+	if err != nil {
 		return nil, err
 	}
-	answer := &Answer{Verdict: DoesNotFit, Unplaced: pod, After: s, Unchecked: unchecked(pod)}
-	if n := s.nodes.get(node); n != nil {
-		if err := s.fitOn(ctx, s.ask(pod), n, answer); err != nil {
+	answer := &Answer{Verdict: v.asAnswer(), Unplaced: pod, After: s, Unchecked: unchecked(pod)}
+	switch answer.Verdict {
+	case CannotTell:
+		answer.Doubts = doubts(1)
+	case Fits:
+		plan, after, err := s.carryOut(ctx, q, chosen)
+		if err != nil {
 			return nil, err
 		}
+		answer.Plans, answer.After, answer.Unplaced = []Plan{*plan}, after, nil
 	}
 	answer.doubt(s.missing)
 	return answer, nil
 }
 
-// fitOn completes an answer that says no.
-func (s *Snapshot) fitOn(ctx context.Context, q *question, node *v1.Node, answer *Answer) error {
-	i, known := s.world.index[node.Name]
-	if !known {
-		i = -1
-	}
-	if q.problem != nil || !s.mayRun(q, i, node) {
-		return nil
-	}
-	v, err := s.devices(ctx, q, i, node)
+// VerdictOn is the verdict of FitOn, without a plan: it costs a small part of it. What could not be read (Missing) is of
+// no concern to it.
+func (s *Snapshot) VerdictOn(ctx context.Context, pod *v1.Pod, node string) (Verdict, error) {
+	_, _, v, err := s.judgeOn(ctx, stored(pod), node)
 	if err != nil {
-		return err
+		return CannotTell, err
 	}
-	if v == gaveUp || v == gaveUpInCommon {
-		answer.Verdict, answer.Doubts = CannotTell, doubts(1)
+	return v.asAnswer(), nil
+}
+
+// judgeOn judges one node for a pod. There is neither a question nor a choice if there is no such node.
+func (s *Snapshot) judgeOn(ctx context.Context, pod *v1.Pod, name string) (q *question, chosen choice, v verdict, err error) {
+	if err := s.check(pod); err != nil {
+		return nil, choice{}, unknown, err
 	}
-	if v != suffices {
-		return nil
+	node := s.nodes.get(name)
+	if node == nil {
+		return nil, choice{}, lacks, nil
 	}
-	plan, after, err := s.carryOut(ctx, q, choice{node: node, place: i})
-	if err != nil {
-		return err
+	q, chosen = s.ask(pod), choice{node: node, place: s.world.placeOf(name)}
+	if q.problem != nil || !s.mayRun(q, chosen.place, node) {
+		return q, chosen, lacks, nil
 	}
-	answer.Verdict, answer.Plans, answer.After, answer.Unplaced = Fits, []Plan{*plan}, after, nil
-	return nil
+	v, err = s.devices(ctx, q, chosen.place, node)
+	return q, chosen, v, err
 }

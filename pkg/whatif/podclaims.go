@@ -189,8 +189,8 @@ func (s *Snapshot) leftOver(pod *v1.Pod) []*resourceapi.ResourceClaim {
 	return nil
 }
 
-// usedBy returns the claims of a pod that exist.
-func (s *Snapshot) usedBy(pod *v1.Pod) []*resourceapi.ResourceClaim {
+// ClaimsOf returns the claims of a pod that exist, that for extended resources included.
+func (s *Snapshot) ClaimsOf(pod *v1.Pod) []*resourceapi.ResourceClaim {
 	var used []*resourceapi.ResourceClaim
 	for i := range pod.Spec.ResourceClaims {
 		name, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i])
@@ -208,6 +208,3 @@ func (s *Snapshot) usedBy(pod *v1.Pod) []*resourceapi.ResourceClaim {
 	}
 	return used
 }
-
-// ClaimsOf returns the claims of a pod that exist, that for extended resources included.
-func (s *Snapshot) ClaimsOf(pod *v1.Pod) []*resourceapi.ResourceClaim { return s.usedBy(pod) }

@@ -11,9 +11,9 @@ import (
 // keptAnnotations are those that matter for devices.
 var keptAnnotations = []string{resourceapi.PodResourceClaimAnnotation, resourceapi.ExtendedResourceClaimAnnotation, hub.Annotation}
 
-// slim returns copies of the objects without what nobody needs, above all what may be secret: annotations (kubectl
+// Slim returns copies of the objects as a dump has them: without what nobody needs, above all what may be secret: annotations (kubectl
 // leaves whole manifests there), and what is for drivers alone.
-func slim(o Objects) Objects {
+func Slim(o Objects) Objects {
 	o.Nodes = mapped(o.Nodes, func(n *v1.Node) {
 		n.Status = v1.NodeStatus{
 			Allocatable: n.Status.Allocatable, Capacity: n.Status.Capacity, Conditions: n.Status.Conditions,
@@ -142,6 +142,3 @@ func kept(annotations map[string]string) map[string]string {
 	}
 	return left
 }
-
-// Slim returns copies of the objects as a dump has them.
-func Slim(objects Objects) Objects { return slim(objects) }

@@ -92,7 +92,7 @@ func (s *Snapshot) lowerOn(pod *v1.Pod, node string) []*v1.Pod {
 		if !isOnNode(other) || priority(other) >= priority(pod) {
 			continue
 		}
-		if other.Spec.NodeName == node || slices.ContainsFunc(s.usedBy(other), func(c *resourceapi.ResourceClaim) bool { return seen[c] }) {
+		if other.Spec.NodeName == node || slices.ContainsFunc(s.ClaimsOf(other), func(c *resourceapi.ResourceClaim) bool { return seen[c] }) {
 			lower = append(lower, other)
 		}
 	}

@@ -114,6 +114,14 @@ func (w *world) addPlaces(s *Snapshot) {
 	}
 }
 
+// placeOf returns the place of a node, -1 if the world does not have it.
+func (w *world) placeOf(node string) int {
+	if i, known := w.index[node]; known {
+		return i
+	}
+	return -1
+}
+
 // isOnNode reports whether a pod takes something of its node.
 func isOnNode(pod *v1.Pod) bool {
 	return pod.Spec.NodeName != "" && !hasEnded(pod)
