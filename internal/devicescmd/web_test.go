@@ -1,14 +1,12 @@
 package devicescmd
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,24 +18,6 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
-// output is what a command prints while it runs.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
 // The map of a dump is there at the address that is printed, until the command is ended.
 func TestWebOfADump(t *testing.T) {
 	t.Parallel()
@@ -47,7 +27,7 @@ func TestWebOfADump(t *testing.T) {
 	require.NoError(t, whatif.WriteDump(file, whatif.Objects{Nodes: []*v1.Node{b.Node("a")}}))
 	require.NoError(t, file.Close())
 
-	var out, errOut output
+	var out, errOut lockedBuffer
 	command := New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut})
 	command.SetArgs([]string{"web", "--from", path, "--no-browser"})
 	ctx, stop := context.WithCancel(context.Background())

@@ -1,6 +1,7 @@
 package objectfile
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -40,7 +41,7 @@ type File struct {
 // Read reads a file of several documents in YAML or JSON. Objects without namespace get the one given.
 func Read(r io.Reader, namespace string) (*File, error) {
 	f := &File{namespace: namespace}
-	documents := yamlreader.NewYAMLReader(bufferedReader(r))
+	documents := yamlreader.NewYAMLReader(bufio.NewReader(r))
 	for number := 1; ; number++ {
 		text, err := documents.Read()
 		if errors.Is(err, io.EOF) {

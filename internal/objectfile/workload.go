@@ -1,9 +1,7 @@
 package objectfile
 
 import (
-	"bufio"
 	"fmt"
-	"io"
 
 	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
@@ -149,5 +147,3 @@ func atOnce(job *batchv1.JobSpec) int {
 func number(given *int32, otherwise int32) int { return int(ptr.Deref(given, otherwise)) }
 
 func quantity(text string) resource.Quantity { return resource.MustParse(text) }
-
-func bufferedReader(r io.Reader) *bufio.Reader { return bufio.NewReader(r) }
