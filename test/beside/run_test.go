@@ -80,20 +80,24 @@ func (b *board) play(created func()) figures {
 	return f
 }
 
-// introduce has each scheduler allocate a claim, from which others learn that it takes part.
+// introduce has the schedulers allocate a claim each, one after the other, and once more. They
+// learn from claims that others have allocated who takes part, when they allocate one
+// themselves; so what the first round has made is there until the second has been through.
 func (b *board) introduce() {
 	b.T.Helper()
-	for _, profile := range b.profiles {
-		pod := b.Pod("hello-"+profile, builder.FromTemplate("one"))
-		pod.Spec.SchedulerName = profile
-		b.Create(pod)
-	}
-	b.Within(bindWithin, "bind one pod of each scheduler", func(context.Context) error {
-		if bound := b.Bound(); bound < len(b.profiles) {
-			return fmt.Errorf("%d pods are bound", bound)
+	for round := range 2 {
+		for i, profile := range b.profiles {
+			pod := b.Pod(fmt.Sprintf("hello-%d-%s", round, profile), builder.FromTemplate("one"))
+			pod.Spec.SchedulerName = profile
+			b.Create(pod)
+			b.Within(bindWithin, "bind the pod of "+profile, func(context.Context) error {
+				if bound := b.Bound(); bound < round*len(b.profiles)+i+1 {
+					return fmt.Errorf("%d pods are bound", bound)
+				}
+				return nil
+			})
 		}
-		return nil
-	})
+	}
 	b.deletePods()
 }
 
