@@ -1,0 +1,134 @@
+package gang
+
+import (
+	"context"
+	"slices"
+)
+
+// chain is the search where it matters on a node what was added to others: pods are placed one after the other, and
+// the last choice is changed first.
+type chain struct {
+	Problem
+	ctx   context.Context
+	judge Judge
+	// steps are left, and stopped is set when there are none, or no time.
+	steps   int
+	stopped bool
+	// unsure is set if the Judge could not answer.
+	unsure bool
+	seats  []Seat
+	counts []int
+	most   []int
+}
+
+func newChain(ctx context.Context, p Problem, judge Judge) *chain {
+	return &chain{
+		Problem: p, ctx: ctx, judge: judge, steps: p.Steps,
+		seats: []Seat{}, counts: make([]int, len(p.Classes)), most: make([]int, len(p.Classes)),
+	}
+}
+
+func (c *chain) search() Result {
+	if c.place(0, 0, c.pods()-c.Need) {
+		return Result{Seats: c.seats, Most: c.most}
+	}
+	gaveUp := c.unsure || c.stopped && !c.isTooLittle()
+	c.countWithoutTurningBack()
+	return Result{Most: c.most, GaveUp: gaveUp}
+}
+
+// countWithoutTurningBack finds out how many pods fit if none has to: a search for all of them ends with the first
+// class that does not fit.
+func (c *chain) countWithoutTurningBack() {
+	c.steps, c.stopped = max(c.Steps, c.pods()+len(c.Nodes)), false
+	c.place(0, 0, c.pods())
+	for i := range slices.Backward(c.seats) {
+		c.remove(c.seats[i].Class)
+	}
+}
+
+// place places the rest of the pods of a class, on nodes from some position of Nodes on, and then the classes after
+// that. So many pods may be left out. If that fails, all is as it was before.
+func (c *chain) place(class, from, spare int) bool {
+	if class == len(c.Classes) {
+		return true
+	}
+	rest := c.Classes[class].Pods - c.counts[class]
+	if rest == 0 {
+		return c.place(class+1, 0, spare)
+	}
+	for position := from; position < len(c.Nodes); position++ {
+		if !c.add(class, c.Nodes[position]) {
+			if c.stopped {
+				return false
+			}
+			continue
+		}
+		// Which of several that are alike is where makes no difference, so they go from left to right.
+		next := position
+		if c.Classes[class].Ordered {
+			next = 0
+		}
+		if c.place(class, next, spare) {
+			return true
+		}
+		c.remove(class)
+		if c.stopped {
+			return false
+		}
+	}
+	return spare >= rest && c.place(class+1, 0, spare-rest)
+}
+
+func (c *chain) add(class, node int) bool {
+	if c.steps <= 0 || c.ctx.Err() != nil {
+		c.stopped = true
+		return false
+	}
+	c.steps--
+	answer := c.judge.Add(class, node)
+	c.unsure = c.unsure || answer == Unknown
+	if answer != Yes {
+		return false
+	}
+	c.seats = append(c.seats, Seat{Class: class, Node: node})
+	c.counts[class]++
+	if sum(c.counts) > sum(c.most) {
+		c.most = slices.Clone(c.counts)
+	}
+	return true
+}
+
+func (c *chain) remove(class int) {
+	c.judge.Remove()
+	c.seats = c.seats[:len(c.seats)-1]
+	c.counts[class]--
+}
+
+// isTooLittle reports whether there is too little for the gang even if each class had each node to itself: then it
+// does not fit, although the search has stopped. It takes as many steps again.
+func (c *chain) isTooLittle() bool {
+	if slices.ContainsFunc(c.Classes, func(class Class) bool { return class.Ordered }) {
+		return false
+	}
+	c.steps, c.stopped = c.Steps, false
+	fits := 0
+	for class := range c.Classes {
+		of := 0
+		for _, node := range c.Nodes {
+			alone := 0
+			for of+alone < c.Classes[class].Pods && c.add(class, node) {
+				alone++
+			}
+			for range alone {
+				c.remove(class)
+			}
+			of += alone
+			if c.stopped || c.unsure {
+				return false
+			}
+		}
+		fits += of
+	}
+	return fits < c.Need
+}

@@ -1,0 +1,134 @@
+package gang
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestSearchFindsWhatThereIs compares the search with trying everything: a gang fits if and only if enough of its pods
+// fit at the same time. What is said to fit does.
+func TestSearchFindsWhatThereIs(t *testing.T) {
+	t.Parallel()
+	for name, ties := range map[string]bool{"nodes apart": false, "with ties": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := rand.New(rand.NewPCG(1, 2))
+			fit, gaveUp := 0, 0
+			const worlds = 3000
+			for i := range worlds {
+				w, p := randomWorld(r, ties)
+				var left []int
+				for _, class := range p.Classes {
+					left = append(left, class.Pods)
+				}
+				most := w.mostByTrying(left)
+				result := Search(t.Context(), p, w)
+				if result.GaveUp {
+					gaveUp++
+					continue
+				}
+				require.Equal(t, most >= p.Need, result.Fits(), "world %d: %+v, %+v", i, *w, p)
+				require.LessOrEqual(t, result.MostPods(), most, "world %d", i)
+				if !result.Fits() {
+					require.Empty(t, w.added, "world %d: all is as it was before", i)
+					require.True(t, ties || most == result.MostPods(), "world %d: %d fit, not %d", i, most, result.MostPods())
+					continue
+				}
+				fit++
+				require.Equal(t, result.Seats, w.added, "world %d: the Judge has what is placed", i)
+				require.GreaterOrEqual(t, len(result.Seats), p.Need, "world %d", i)
+			}
+			require.Greater(t, fit, worlds/4)
+			require.Less(t, fit, worlds*9/10)
+			require.Less(t, gaveUp, worlds/100, "gave up")
+		})
+	}
+}
+
+// TestAsManyAsPossible: more pods than are needed are placed where there is room.
+func TestAsManyAsPossible(t *testing.T) {
+	t.Parallel()
+	for _, apart := range []bool{true, false} {
+		w := &world{free: [][2]int{{2, 9}, {3, 9}}, shared: 9, needs: []need{{own: [2]int{1, 0}, beside: -1}}, at: [][]int{{0, 0}}}
+		result := Search(t.Context(), Problem{Classes: []Class{{Pods: 7}}, Nodes: []int{1, 0}, Need: 2, Apart: apart, Steps: 100}, w)
+		require.Equal(t, []Seat{{0, 1}, {0, 1}, {0, 1}, {0, 0}, {0, 0}}, result.Seats, "apart: %v", apart)
+	}
+}
+
+// TestEachNodeOnce: a thousand pods on five thousand nodes are counted: no node is asked more often than it takes pods,
+// twice, and nodes are not asked when all pods are placed.
+func TestEachNodeOnce(t *testing.T) {
+	t.Parallel()
+	w := &world{shared: 1, needs: []need{{own: [2]int{1, 0}, beside: -1}}, at: [][]int{make([]int, 5000)}}
+	p := Problem{Classes: []Class{{Pods: 1000}}, Need: 1000, Apart: true}
+	for node := range 5000 {
+		w.free = append(w.free, [2]int{8 * (node % 2), 0})
+		p.Nodes = append(p.Nodes, node)
+	}
+	result := Search(t.Context(), p, w)
+	require.Len(t, result.Seats, 1000)
+	require.LessOrEqual(t, w.asked, 1000*2+250)
+}
+
+// TestGivesUp: what could not be found out is not "no".
+func TestGivesUp(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		apart  bool
+		answer Answer
+		steps  int
+		ended  bool
+		gaveUp bool
+	}{
+		"no":                  {apart: true, answer: No},
+		"unknown":             {apart: true, answer: Unknown, gaveUp: true},
+		"no time":             {apart: true, answer: No, ended: true, gaveUp: true},
+		"tied, no":            {answer: No, steps: 100},
+		"tied, unknown":       {answer: Unknown, steps: 100, gaveUp: true},
+		"tied, no time":       {answer: No, steps: 100, ended: true, gaveUp: true},
+		"tied, out of budget": {answer: Yes, steps: 1, gaveUp: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if test.ended {
+				cancel()
+			}
+			result := Search(ctx, Problem{Classes: []Class{{Pods: 2}}, Nodes: []int{0, 1}, Need: 2, Apart: test.apart, Steps: test.steps}, always(test.answer))
+			require.False(t, result.Fits())
+			require.Equal(t, test.gaveUp, result.GaveUp)
+		})
+	}
+}
+
+// TestTooLittleIsKnown: a search that is out of its budget still says no if nodes have too little even one by one.
+func TestTooLittleIsKnown(t *testing.T) {
+	t.Parallel()
+	w := &world{shared: 99, needs: []need{{own: [2]int{1, 0}, shared: 1, beside: -1}}, at: [][]int{make([]int, 12)}}
+	p := Problem{Classes: []Class{{Pods: 13}}, Need: 13, Steps: 60}
+	for node := range 12 {
+		w.free, p.Nodes = append(w.free, [2]int{1, 1}), append(p.Nodes, node)
+	}
+	result := Search(t.Context(), p, w)
+	require.False(t, result.GaveUp)
+	require.Equal(t, []int{12}, result.Most)
+	require.Empty(t, w.added)
+}
+
+type always Answer
+
+func (a always) Add(int, int) Answer { return Answer(a) }
+func (a always) Remove()             {}
+
+// TestCovers is what "at least as good" means.
+func TestCovers(t *testing.T) {
+	t.Parallel()
+	require.True(t, covers([]int{2, 1}, []int{2, 0}))
+	require.False(t, covers([]int{2, 1}, []int{1, 2}))
+	require.True(t, slices.ContainsFunc([][]int{{0, 1}}, func(a []int) bool { return covers(a, []int{0, 1}) }))
+}
