@@ -1,0 +1,119 @@
+package domain
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Annotations of a PodGroup, of scheduling.x-k8s.io/v1alpha1 or of scheduling.k8s.io. The value is a
+// Key as String writes it.
+const (
+	// RequiredAnnotation: all pods of the group run in one domain, or none does.
+	RequiredAnnotation = "quartermaster-dra.github.io/required-domain"
+	// PreferredAnnotation: the pods of the group run in as few domains as possible.
+	PreferredAnnotation = "quartermaster-dra.github.io/preferred-domain"
+)
+
+// What the values of annotations begin with.
+const (
+	labelPrefix     = "label="
+	attributePrefix = "attribute="
+)
+
+// Key says what nodes of one domain have in common. Exactly one field is set; the zero Key is none.
+type Key struct {
+	// Label is the key of a node label.
+	Label string
+	// Attribute is a device attribute, qualified with a domain as in matchAttribute (KEP-4381): that
+	// of the driver for attributes that it publishes without one.
+	Attribute string
+}
+
+// IsZero reports whether nothing is to be in common.
+func (k Key) IsZero() bool { return k == Key{} }
+
+// String is the key as an annotation has it, "" if it is zero.
+func (k Key) String() string {
+	switch {
+	case k.Label != "":
+		return labelPrefix + k.Label
+	case k.Attribute != "":
+		return attributePrefix + k.Attribute
+	}
+	return ""
+}
+
+// Wish is what a PodGroup wants of the nodes of its pods. The zero Wish is nothing.
+type Wish struct {
+	Key Key
+	// Required is true if the pods wait as long as no single domain has room for all of them.
+	Required bool
+}
+
+// Of returns what the annotations of a PodGroup ask for. It is an error if they ask for both, or if
+// a value is not a Key.
+func Of(annotations map[string]string) (Wish, error) {
+	required, isRequired := annotations[RequiredAnnotation]
+	preferred, isPreferred := annotations[PreferredAnnotation]
+	switch {
+	case isRequired && isPreferred:
+		return Wish{}, fmt.Errorf("the PodGroup has both annotations %s (%q) and %s (%q): remove one of them",
+			RequiredAnnotation, required, PreferredAnnotation, preferred)
+	case isRequired:
+		key, err := parse(RequiredAnnotation, required)
+		return Wish{Key: key, Required: err == nil}, err
+	case isPreferred:
+		key, err := parse(PreferredAnnotation, preferred)
+		return Wish{Key: key}, err
+	}
+	return Wish{}, nil
+}
+
+// parse reads the value of an annotation.
+func parse(annotation, value string) (Key, error) {
+	var key Key
+	problem := "it has neither form"
+	if label, found := strings.CutPrefix(value, labelPrefix); found {
+		key, problem = Key{Label: label}, problemOfLabel(label)
+	} else if attribute, found := strings.CutPrefix(value, attributePrefix); found {
+		key, problem = Key{Attribute: attribute}, problemOfAttribute(attribute)
+	}
+	if problem != "" {
+		return Key{}, fmt.Errorf("annotation %s of the PodGroup is %q: %s; write the label of nodes as %q, or the attribute of devices as %q",
+			annotation, value, problem, labelPrefix+"topology.example.com/rack", attributePrefix+"gpu.example.com/clique")
+	}
+	return key, nil
+}
+
+// problemOfLabel says why a key of a label is none, "" if it is one.
+func problemOfLabel(label string) string {
+	if problems := validation.IsQualifiedName(label); len(problems) > 0 {
+		return fmt.Sprintf("%q is no key of a label (%s)", label, problems[0])
+	}
+	return ""
+}
+
+// identifier is what an attribute is called, without the domain.
+var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// problemOfAttribute says why a FullyQualifiedName is none, "" if it is one.
+func problemOfAttribute(attribute string) string {
+	domain, id, found := strings.Cut(attribute, "/")
+	switch {
+	case !found:
+		return fmt.Sprintf("%q is without the domain, which is the driver's name if the driver publishes the attribute without one", attribute)
+	case len(domain) > resourceapi.DeviceMaxDomainLength:
+		return fmt.Sprintf("the domain has %d characters, and may have %d", len(domain), resourceapi.DeviceMaxDomainLength)
+	case len(validation.IsDNS1123Subdomain(strings.ToLower(domain))) > 0: // The API server permits capitals here.
+		return fmt.Sprintf("%q before the slash is no domain (%s)", domain, validation.IsDNS1123Subdomain(strings.ToLower(domain))[0])
+	case len(id) > resourceapi.DeviceMaxIDLength:
+		return fmt.Sprintf("the name after the slash has %d characters, and may have %d", len(id), resourceapi.DeviceMaxIDLength)
+	case !identifier.MatchString(id):
+		return fmt.Sprintf("%q after the slash is no name of an attribute (letters, digits and _, no digit first)", id)
+	}
+	return ""
+}
