@@ -1,0 +1,1 @@
+package trial_test
