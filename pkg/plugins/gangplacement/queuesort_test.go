@@ -1,0 +1,143 @@
+package gangplacement
+
+import (
+	"fmt"
+	"math/rand"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	schedulingapi "k8s.io/api/scheduling/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/utils/ptr"
+
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/pkg/plugins/gangplacement/order"
+)
+
+var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// queued is a pod in the queue since so many seconds after the start; group is that of its label.
+func queued(name string, priority int32, seconds int, group string) fwk.QueuedEntityInfo {
+	pod := builder.Pod(name)
+	pod.Spec.Priority = &priority
+	if group != "" {
+		pod.Labels = map[string]string{groupLabel: group}
+	}
+	info, err := framework.NewPodInfo(pod)
+	if err != nil {
+		panic(err)
+	}
+	return &framework.QueuedPodInfo{PodInfo: info, QueueingParams: params(seconds)}
+}
+
+func params(seconds int) framework.QueueingParams {
+	at := start.Add(time.Duration(seconds) * time.Second)
+	return framework.QueueingParams{Timestamp: at, InitialAttemptTimestamp: &at}
+}
+
+// queuedAPIGroup is a PodGroup of scheduling.k8s.io in the queue.
+func queuedAPIGroup(name string, priority int32, seconds int) fwk.QueuedEntityInfo {
+	group := &schedulingapi.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: builder.Namespace, Name: name}}
+	group.Spec.Priority = ptr.To(priority)
+	return &framework.QueuedPodGroupInfo{
+		PodGroupInfo:   &framework.PodGroupInfo{Namespace: builder.Namespace, Name: name, Type: fwk.PodGroupKeyType, PodGroup: group},
+		QueueingParams: params(seconds),
+	}
+}
+
+func nameOf(e fwk.QueuedEntityInfo) string { return entityOf(e, nil).Name[len(builder.Namespace)+1:] }
+
+func TestLess(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", "").begin()
+	sorted := func(queue ...fwk.QueuedEntityInfo) (names []string) {
+		slices.SortStableFunc(queue, func(a, b fwk.QueuedEntityInfo) int {
+			switch {
+			case w.pl.Less(a, b):
+				return -1
+			case w.pl.Less(b, a):
+				return 1
+			}
+			return 0
+		})
+		for _, e := range queue {
+			names = append(names, nameOf(e))
+		}
+		return names
+	}
+	mixed := func() []fwk.QueuedEntityInfo {
+		return []fwk.QueuedEntityInfo{
+			queued("late", 0, 30, ""), queued("a-1", 0, 40, "a"), queued("early", 0, 3, ""), queuedAPIGroup("api", 0, 15), queued("urgent", 9, 50, ""),
+			queued("b-0", 0, 20, "b"), queued("a-0", 0, 20, "a"), queued("b-1", 0, 10, "b"), queued("unknown", 0, 25, "c"),
+		}
+	}
+	// Nobody knows groups: as PrioritySort.
+	require.Equal(t, []string{"urgent", "early", "b-1", "api", "a-0", "b-0", "unknown", "late", "a-1"}, sorted(mixed()...))
+
+	since := map[string]time.Time{"a": start.Add(5 * time.Second), "b": start.Add(5 * time.Second)}
+	forget := order.Register(w.pl.handle.SharedInformerFactory(), func(namespace, name string) (time.Time, bool) {
+		at, found := since[name]
+		return at, found && namespace == builder.Namespace
+	})
+	require.Equal(t, []string{"urgent", "early", "a-0", "a-1", "b-1", "b-0", "api", "unknown", "late"}, sorted(mixed()...))
+
+	// One that has failed lets others pass.
+	since["a"] = start.Add(35 * time.Second)
+	require.Equal(t, []string{"urgent", "early", "b-1", "b-0", "api", "unknown", "late", "a-0", "a-1"}, sorted(mixed()...))
+
+	forget()
+	require.Equal(t, []string{"urgent", "early", "b-1", "api", "a-0", "b-0", "unknown", "late", "a-1"}, sorted(mixed()...))
+}
+
+// Times of pods have readings of the monotonic clock, those of groups do not.
+func TestLessIgnoresTheMonotonicClock(t *testing.T) {
+	t.Parallel()
+	pod := queued("pod", 0, 0, "").(*framework.QueuedPodInfo)
+	pod.Timestamp = time.Now()
+	require.Contains(t, pod.Timestamp.String(), "m=")
+	require.NotContains(t, entityOf(pod, nil).Time.String(), "m=")
+}
+
+// TestLessIsAStrictWeakOrdering compares all pairs and triples of many entities.
+func TestLessIsAStrictWeakOrdering(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewSource(3))
+	since := map[string]time.Time{"a": start.Add(2 * time.Second), "b": start.Add(2 * time.Second), "c": start.Add(4 * time.Second)}
+	w := newWorld(t, "", "").begin()
+	order.Register(w.pl.handle.SharedInformerFactory(), func(_, name string) (time.Time, bool) {
+		at, found := since[name]
+		return at, found
+	})
+	var all []fwk.QueuedEntityInfo
+	for i := range 45 {
+		priority, seconds := int32(random.Intn(2)), random.Intn(5)
+		switch random.Intn(4) {
+		case 0:
+			all = append(all, queuedAPIGroup([]string{"a", "b", "x"}[random.Intn(3)], priority, seconds))
+		case 1:
+			all = append(all, queued([]string{"a", "b", "x"}[random.Intn(3)], priority, seconds, "")) // Called like groups.
+		default:
+			all = append(all, queued(fmt.Sprint("pod-", i%7), priority, seconds, []string{"a", "b", "c", "d"}[random.Intn(4)]))
+		}
+	}
+	less := w.pl.Less
+	equal := func(a, b fwk.QueuedEntityInfo) bool { return !less(a, b) && !less(b, a) }
+	for _, a := range all {
+		require.False(t, less(a, a))
+		for _, b := range all {
+			require.False(t, less(a, b) && less(b, a))
+			for _, c := range all {
+				if less(a, b) && less(b, c) {
+					require.True(t, less(a, c))
+				}
+				if equal(a, b) && equal(b, c) {
+					require.True(t, equal(a, c))
+				}
+			}
+		}
+	}
+}
