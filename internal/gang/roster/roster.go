@@ -1,0 +1,234 @@
+package roster
+
+import (
+	"fmt"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Seat is what is planned for a pod of a gang. It is immutable.
+type Seat struct {
+	// Gang is "namespace/name" of the group.
+	Gang string
+	Pod  *v1.Pod
+	Node string
+	// Claims are those of the pod that had no allocation, and Allocations what they get, by UID.
+	Claims      []*resourceapi.ResourceClaim
+	Allocations map[types.UID]*resourceapi.AllocationResult
+	// After are the pods that have to be reserved before this one, because it depends on them where it may be.
+	After []types.UID
+}
+
+// phase is how far a pod has got.
+type phase int8
+
+const (
+	planned phase = iota
+	reserved
+	committed
+	bound
+)
+
+// Roster has the gangs whose plans are being carried out, of all profiles of a scheduler. The zero value has none. It is
+// safe for concurrent use.
+type Roster struct {
+	mutex sync.Mutex
+	gangs map[string]*carried
+	pods  map[types.UID]*carried
+}
+
+// carried is a gang whose plan is being carried out.
+type carried struct {
+	name string
+	// need is how many of the seats have to be taken for the gang to run.
+	need  int
+	seats map[types.UID]*Seat
+	at    map[types.UID]phase
+	// settled is closed when it is decided whether the pods are bound: opened is set if they are, else failed says why not.
+	settled chan struct{}
+	opened  bool
+	failed  error
+}
+
+// Begin notes the plan of a gang, of which so many seats have to be taken. It replaces no other plan: there must be none.
+func (r *Roster) Begin(gang string, need int, seats []*Seat) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if r.gangs == nil {
+		r.gangs, r.pods = make(map[string]*carried), make(map[types.UID]*carried)
+	}
+	c := &carried{name: gang, need: need, seats: make(map[types.UID]*Seat), at: make(map[types.UID]phase), settled: make(chan struct{})}
+	for _, seat := range seats {
+		c.seats[seat.Pod.UID], c.at[seat.Pod.UID] = seat, planned
+		r.pods[seat.Pod.UID] = c
+	}
+	r.gangs[gang] = c
+}
+
+// Of returns the seat of a pod, nil if it has none.
+func (r *Roster) Of(pod types.UID) *Seat {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if c := r.pods[pod]; c != nil {
+		return c.seats[pod]
+	}
+	return nil
+}
+
+// Carried reports whether a plan for the gang is being carried out, and how many seats it has.
+func (r *Roster) Carried(gang string) (seats int, ok bool) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	c := r.gangs[gang]
+	if c == nil {
+		return 0, false
+	}
+	return len(c.seats), true
+}
+
+// Awaits returns the pods that have to be reserved before a pod, and are not yet.
+func (r *Roster) Awaits(pod types.UID) (pods []*v1.Pod) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	c := r.pods[pod]
+	if c == nil {
+		return nil
+	}
+	for _, other := range c.seats[pod].After {
+		if at, there := c.at[other]; there && at == planned {
+			pods = append(pods, c.seats[other].Pod)
+		}
+	}
+	return pods
+}
+
+// Reserve notes that a pod is reserved on its node. It reports whether all pods of its gang are, and returns the others.
+func (r *Roster) Reserve(pod types.UID) (all bool, others []*v1.Pod) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	c := r.pods[pod]
+	if c == nil {
+		return true, nil
+	}
+	c.at[pod] = max(c.at[pod], reserved)
+	for uid, seat := range c.seats {
+		if uid != pod {
+			others = append(others, seat.Pod)
+		}
+	}
+	return c.all(reserved), others
+}
+
+// all reports whether all pods have got so far.
+func (c *carried) all(to phase) bool {
+	for _, at := range c.at {
+		if at < to {
+			return false
+		}
+	}
+	return true
+}
+
+// Commit notes that all claims of a pod are written. The pod may be bound when the channel is closed, unless Verdict has
+// an error then. It is nil for a pod without a seat, which may be bound at once.
+func (r *Roster) Commit(pod types.UID) <-chan struct{} {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	c := r.pods[pod]
+	if c == nil {
+		return nil
+	}
+	c.at[pod] = max(c.at[pod], committed)
+	c.openIfComplete()
+	return c.settled
+}
+
+func (c *carried) openIfComplete() {
+	if !c.opened && c.failed == nil && c.all(committed) {
+		c.opened = true
+		close(c.settled)
+	}
+}
+
+// Verdict is why a pod must not be bound after all, nil if it may be.
+func (r *Roster) Verdict(pod types.UID) error {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	c := r.pods[pod]
+	switch {
+	case c == nil:
+		return fmt.Errorf("the plan for the pod's group was given up")
+	case !c.opened:
+		return fmt.Errorf("group %s: not all of its pods could be committed in time", c.name)
+	}
+	return nil
+}
+
+// Bound ends the seat of a pod that is bound, and returns it; nil if it has none.
+func (r *Roster) Bound(pod types.UID) *Seat {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	c := r.pods[pod]
+	if c == nil {
+		return nil
+	}
+	c.need--
+	return r.remove(c, pod)
+}
+
+// Leave ends the seat of a pod whose attempt has failed, or that is gone. Unless the others of the gang are about to be
+// bound, or enough of them are left, theirs end as well. It returns the seats that have ended, that of the pod first.
+func (r *Roster) Leave(pod types.UID) []*Seat {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	c := r.pods[pod]
+	if c == nil {
+		return nil
+	}
+	ended := []*Seat{r.remove(c, pod)}
+	if c.opened || len(c.seats) >= c.need {
+		c.openIfComplete()
+		return ended
+	}
+	for uid := range c.seats {
+		ended = append(ended, r.remove(c, uid))
+	}
+	if c.failed == nil {
+		c.failed = fmt.Errorf("pod %s/%s of the group could not be scheduled", ended[0].Pod.Namespace, ended[0].Pod.Name)
+		close(c.settled)
+	}
+	return ended
+}
+
+// remove needs the mutex.
+func (r *Roster) remove(c *carried, pod types.UID) *Seat {
+	seat := c.seats[pod]
+	delete(c.seats, pod)
+	delete(c.at, pod)
+	delete(r.pods, pod)
+	if len(c.seats) == 0 && r.gangs[c.name] == c {
+		delete(r.gangs, c.name)
+	}
+	return seat
+}
+
+// Uses reports whether a pod of the gang with a seat uses a claim that was planned for it.
+func (r *Roster) Uses(gang string, claim types.UID) bool {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	c := r.gangs[gang]
+	if c == nil {
+		return false
+	}
+	for _, seat := range c.seats {
+		for _, used := range seat.Claims {
+			if used.UID == claim {
+				return true
+			}
+		}
+	}
+	return false
+}
