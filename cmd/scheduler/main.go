@@ -14,14 +14,10 @@ import (
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 
 	"github.com/quartermaster-dra/quartermaster/internal/guard/marks"
-	"github.com/quartermaster-dra/quartermaster/pkg/plugins/gangplacement"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
 )
 
 func main() {
 	marks.Install()
-	os.Exit(cli.Run(newCommand(
-		app.WithPlugin(quartermaster.Name, quartermaster.New),
-		app.WithPlugin(gangplacement.Name, gangplacement.New),
-	)))
+	os.Exit(cli.Run(newCommand(app.WithPlugin(quartermaster.Name, quartermaster.New))))
 }

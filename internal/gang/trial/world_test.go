@@ -175,12 +175,3 @@ func (w *world) objects(t testing.TB) (*Trial, gang.Problem) {
 	require.NotEmpty(t, world.Classes)
 	return New(t.Context(), world), problem
 }
-
-// withUsage is a site with something else in use.
-func withUsage(site func(*v1.Node) allocator.Site, usage ledger.View) func(*v1.Node) allocator.Site {
-	return func(node *v1.Node) allocator.Site {
-		s := site(node)
-		s.Usage = usage
-		return s
-	}
-}
