@@ -1,114 +1,135 @@
 package trial
 
 import (
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/internal/gang"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
-	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// reach has a pod on one node use a claim that is planned on another one. If the devices planned for it cannot be used
-// there, others are looked for that both nodes reach.
-func (t *Trial) reach(s *step, claim *resourceapi.ResourceClaim, home int) gang.Answer {
-	at := t.on[home]
-	for i := range at.claims {
-		if at.claims[i].UID == claim.UID && at.results != nil && isUsableOn(&at.results[i], t, s.node) {
-			return gang.Yes
-		}
+// sites are what the allocator is to know about nodes.
+type sites func(*v1.Node) allocator.Site
+
+// spread has a claim that is used on some nodes be used on one more, and reports whether it needs other devices for that.
+func (t *Trial) spread(s *step, claim *resourceapi.ResourceClaim, on []int) bool {
+	number := t.numbers[claim.UID]
+	next := &unit{claims: []*resourceapi.ResourceClaim{claim}, nodes: t.on[claim.UID]}
+	if len(on) > 1 {
+		next = next.with(t.units[number].results)
+	} else {
+		home := t.units[on[0]]
+		at := slices.IndexFunc(home.claims, func(c *resourceapi.ResourceClaim) bool { return c.UID == claim.UID })
+		rest := &unit{claims: slices.Delete(slices.Clone(home.claims), at, at+1), nodes: home.nodes}
+		t.put(s, on[0], rest.with(slices.Delete(slices.Clone(home.results), at, at+1)))
+		next = next.with(home.results[at : at+1])
 	}
-	both := commonPools(t.Site(t.Nodes[home]).Pools, t.Site(t.Nodes[s.node]).Pools)
-	if len(both) == 0 {
-		return gang.No // No device is in reach of both.
+	if isUsableOn(&next.results[0], t.Nodes[s.node]) {
+		t.put(s, number, next)
+		return false
 	}
-	site := t.site(home)
-	site.Pools = both
-	results, answer := t.solve(&onNode{claims: []*resourceapi.ResourceClaim{claim}}, site, true)
-	if answer != gang.Yes {
-		return gang.Unknown
-	}
-	moved := ledger.Use{Claim: ledger.RefTo(claim), Allocation: &results[0]}
-	return t.replan(s, home, moved)
+	t.put(s, number, next.with(nil))
+	return true
 }
 
-// replan plans devices on a node anew, apart from those of one claim, which are given.
-func (t *Trial) replan(s *step, node int, given ledger.Use) gang.Answer {
-	before := t.on[node]
-	rest := &onNode{}
-	for _, claim := range before.claims {
-		if claim.UID != given.Claim.UID {
-			rest.claims = append(rest.claims, claim)
+// findForSeveral looks for devices for a claim that is used on several nodes.
+func (t *Trial) findForSeveral(task *allocator.Task, u *unit, site sites, beside []*unit) ([]resourceapi.AllocationResult, gang.Answer) {
+	claim := u.claims[0]
+	if !wantsAll(claim) {
+		view := site(t.Nodes[u.nodes[0]])
+		view.Pools = t.commonPools(view.Pools, u.nodes[1:])
+		return t.search(task, t.besides(view, beside), true)
+	}
+	// All devices of a node are more than those that it has in common with others. But another node may have no more.
+	unsure := !wantsOnlyAll(claim)
+	for _, node := range u.nodes {
+		results, answer := t.search(task, t.besides(site(t.Nodes[node]), beside), true)
+		if answer == gang.Yes && t.isUsableOnAll(&results[0], u.nodes) {
+			return results, gang.Yes
 		}
+		unsure = unsure || answer == gang.Unknown
 	}
-	next := &onNode{claims: before.claims, key: before.key, results: make([]resourceapi.AllocationResult, len(before.claims))}
-	var results []resourceapi.AllocationResult
-	if len(rest.claims) > 0 {
-		site := t.site(node)
-		site.Usage = ledger.WhatIf(site.Usage, nil, []ledger.Use{given})
-		var answer gang.Answer
-		if results, answer = t.solve(rest, site, true); answer != gang.Yes {
-			return gang.Unknown
-		}
+	if unsure {
+		return nil, gang.Unknown
 	}
-	for i, claim := range before.claims {
-		if claim.UID == given.Claim.UID {
-			next.results[i] = *given.Allocation
-		} else {
-			next.results[i], results = results[0], results[1:]
-		}
-	}
-	if !t.keepsReach(node, next) {
-		return gang.Unknown
-	}
-	t.put(s, node, next)
-	return gang.Yes
+	return nil, gang.No
 }
 
-// keepsReach reports whether what is planned on a node can still be used where other pods use claims of it.
-func (t *Trial) keepsReach(node int, planned *onNode) bool {
-	if !t.shared {
+// isUsableOnAll reports whether an allocation can be used on all of some nodes.
+func (t *Trial) isUsableOnAll(allocation *resourceapi.AllocationResult, nodes []int) bool {
+	return !slices.ContainsFunc(nodes, func(node int) bool { return !isUsableOn(allocation, t.Nodes[node]) })
+}
+
+// isUsableOn reports whether an allocation can be used on a node.
+func isUsableOn(allocation *resourceapi.AllocationResult, node *v1.Node) bool {
+	if allocation.NodeSelector == nil {
 		return true
 	}
-	for i := range planned.results {
-		if t.users[planned.claims[i].UID] < 2 {
+	nodes, err := nodeaffinity.NewNodeSelector(allocation.NodeSelector)
+	return err == nil && nodes.Match(node)
+}
+
+// commonPools returns the pools of a node, with only those devices that can be used on other nodes as well.
+func (t *Trial) commonPools(pools []*inventory.NodePool, others []int) (common []*inventory.NodePool) {
+	var views [][]*inventory.NodePool
+	for _, node := range others {
+		views = append(views, t.Site(t.Nodes[node]).Pools)
+	}
+	for _, pool := range pools {
+		if pool.State != inventory.Complete {
 			continue
 		}
-		for _, s := range t.steps {
-			if s.node != node && uses(s.pod, planned.claims[i]) && !isUsableOn(&planned.results[i], t, s.node) {
-				return false
+		part := *pool
+		part.Reachable = pool.Reachable.Clone()
+		for i := range pool.Reachable.All() {
+			if ptr.Deref(pool.Devices[i].BindsToNode, false) {
+				part.Reachable.Remove(i)
 			}
+		}
+		seen := !slices.ContainsFunc(views, func(view []*inventory.NodePool) bool { return !keepReachable(&part, view) })
+		if seen && !part.Reachable.Empty() {
+			common = append(common, &part)
+		}
+	}
+	return common
+}
+
+// keepReachable leaves those devices of a part of a pool that another node reaches, too. It reports whether that node
+// sees the pool.
+func keepReachable(part *inventory.NodePool, view []*inventory.NodePool) bool {
+	at := slices.IndexFunc(view, func(p *inventory.NodePool) bool { return p.ID == part.ID && p.State == inventory.Complete })
+	switch {
+	case at < 0:
+		return false
+	case part.Layout == view[at].Layout:
+		part.Reachable.And(view[at].Reachable)
+		return true
+	}
+	for i := range part.Reachable.All() {
+		if position, found := view[at].Position(part.Devices[i].Name); !found || !view[at].Reachable.Has(position) {
+			part.Reachable.Remove(i)
 		}
 	}
 	return true
 }
 
-func uses(pod *Pod, claim *resourceapi.ResourceClaim) bool {
-	for _, open := range pod.Open {
-		if open.UID == claim.UID {
-			return true
-		}
-	}
-	return false
+// wantsAll reports whether any request of a claim is for all devices, wantsOnlyAll whether each of them is.
+func wantsAll(claim *resourceapi.ResourceClaim) bool {
+	return slices.ContainsFunc(claim.Spec.Devices.Requests, func(r resourceapi.DeviceRequest) bool {
+		return r.Exactly != nil && r.Exactly.AllocationMode == resourceapi.DeviceAllocationModeAll ||
+			slices.ContainsFunc(r.FirstAvailable, func(sub resourceapi.DeviceSubRequest) bool {
+				return sub.AllocationMode == resourceapi.DeviceAllocationModeAll
+			})
+	})
 }
 
-// isUsableOn reports whether an allocation can be used on a node.
-func isUsableOn(allocation *resourceapi.AllocationResult, t *Trial, node int) bool {
-	if allocation.NodeSelector == nil {
-		return true
-	}
-	nodes, err := nodeaffinity.NewNodeSelector(allocation.NodeSelector)
-	return err == nil && nodes.Match(t.Nodes[node])
-}
-
-// commonPools returns what two nodes see in the same way.
-func commonPools(a, b []*inventory.NodePool) (both []*inventory.NodePool) {
-	for _, pool := range a {
-		for _, other := range b {
-			if pool == other {
-				both = append(both, pool)
-			}
-		}
-	}
-	return both
+func wantsOnlyAll(claim *resourceapi.ResourceClaim) bool {
+	return !slices.ContainsFunc(claim.Spec.Devices.Requests, func(r resourceapi.DeviceRequest) bool {
+		return r.Exactly == nil || r.Exactly.AllocationMode != resourceapi.DeviceAllocationModeAll
+	})
 }

@@ -9,7 +9,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+	"github.com/quartermaster-dra/quartermaster/internal/gang"
 )
 
 // Plan is where each pod of a gang goes, and what its claims get.
@@ -35,43 +35,37 @@ func (t *Trial) Plan() (*Plan, error) {
 	for _, s := range t.steps {
 		plan.Seats = append(plan.Seats, Seat{Pod: s.pod.Pod, Node: t.Nodes[s.node].Name, Class: s.class, Claims: s.pod.Open})
 	}
-	for _, node := range slices.Sorted(maps.Keys(t.on)) {
-		planned := t.on[node]
-		if len(planned.claims) == 0 {
+	for _, number := range slices.Sorted(maps.Keys(t.units)) {
+		u := t.units[number]
+		if len(u.claims) == 0 {
 			continue
 		}
-		if err := t.choose(node, planned); err != nil {
+		results, err := t.best(number)
+		if err != nil {
 			return nil, err
 		}
-		planned = t.on[node]
-		for i, claim := range planned.claims {
-			plan.Allocations[claim.UID] = &planned.results[i]
+		t.units[number] = u.with(results)
+		// Tasks are shared by nodes, and so results belong to claims by position only.
+		for i, claim := range u.claims {
+			plan.Allocations[claim.UID] = &results[i]
 		}
 	}
 	return plan, nil
 }
 
-// choose plans the best devices on a node.
-func (t *Trial) choose(node int, planned *onNode) error {
-	site := t.Valued(t.Nodes[node])
-	if t.Tied || t.shared {
-		site.Usage = ledger.WhatIf(site.Usage, nil, t.plannedBut(node))
+// best returns the best devices for a unit, beside those of all others.
+func (t *Trial) best(number int) ([]resourceapi.AllocationResult, error) {
+	u, beside := t.units[number], t.plannedBut(number)
+	if results, answer := t.find(u, t.Valued, beside, true); answer == gang.Yes {
+		return results, nil
 	}
-	best := &onNode{claims: planned.claims, key: planned.key}
-	// Tasks are shared by nodes, and so their results belong to the claims by position only.
-	outcome, err := t.task(planned).Solve(t.ctx, site)
-	if err == nil && outcome.Fits() {
-		best.results = outcome.Results
-		if t.keepsReach(node, best) {
-			t.on[node] = best
-			return nil
-		}
+	if u.results != nil {
+		return u.results, nil // What was found while trying does.
 	}
-	if planned.results != nil {
-		return nil // What was found while trying does.
+	results, answer := t.find(u, t.Site, beside, true)
+	if answer != gang.Yes {
+		return nil, fmt.Errorf("look for devices for the pods of the group on node %s: there were some a moment ago, and now "+
+			"there are none, or it takes too long to find them; the pods are tried again", t.Nodes[u.nodes[0]].Name)
 	}
-	if err != nil {
-		return fmt.Errorf("look for devices for the pods of the group on node %s: %w", t.Nodes[node].Name, err)
-	}
-	return fmt.Errorf("look for devices for the pods of the group on node %s: %s", t.Nodes[node].Name, outcome.Reason())
+	return results, nil
 }

@@ -1,122 +1,169 @@
 package trial
 
 import (
+	"maps"
+	"slices"
+
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/gang"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
-	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// mostTogether is for how many claims on several nodes it is found out whether there are devices for all of them.
-const mostTogether = 64
+// mostRivals is how many units choose again at most, and mostChoices how many of them do so one after the other, if they
+// are asked again and again in other orders.
+const (
+	mostRivals  = 256
+	mostChoices = 512
+)
 
-// rearrange is for a node without devices for one more pod, where devices that are planned for the gang elsewhere may be
-// in the way: the node chooses first, and then those that are in its way choose again.
-func (t *Trial) rearrange(s *step, next *onNode) gang.Answer {
-	rivals := t.rivals(s.node)
-	if len(rivals) == 0 {
+// rearrange is for units without devices, where those that are planned elsewhere may be in the way: all that may be in
+// each other's way choose again, one after the other. Who gets nothing chooses first the next time.
+func (t *Trial) rearrange(s *step, changed []int) gang.Answer {
+	group := t.rivals(changed)
+	if len(group) == 1 {
 		return gang.No
 	}
-	site := t.Site(t.Nodes[s.node])
-	site.Usage = ledger.WhatIf(site.Usage, nil, t.plannedBut(append(rivals, s.node)...))
-	results, answer := t.solve(next, site, true)
-	if answer != gang.Yes {
-		return answer
-	}
-	moved := step{changed: make(map[int]*onNode)}
-	next.results = results
-	t.put(&moved, s.node, next)
-	for _, node := range rivals {
-		before := t.on[node]
-		t.put(&moved, node, &onNode{claims: before.claims, key: before.key})
-	}
-	for _, node := range rivals {
-		again := &onNode{claims: t.on[node].claims, key: t.on[node].key}
-		if again.results, answer = t.solve(again, t.site(node), true); answer != gang.Yes || !t.keepsReach(node, again) {
-			t.undo(&moved)
-			if t.isTooMuch(append(rivals, s.node), next) {
-				return gang.No
-			}
-			return gang.Unknown
+	beside := t.plannedBut(group...)
+	for _, number := range changed {
+		if _, answer := t.choose(t.units[number], beside); answer != gang.Yes {
+			return answer
 		}
-		t.put(&moved, node, again)
 	}
-	if !t.keepsReach(s.node, next) {
-		t.undo(&moved)
+	if len(group) > mostRivals {
 		return gang.Unknown
 	}
-	for node, before := range moved.changed {
-		if _, noted := s.changed[node]; !noted {
-			s.changed[node] = before
+	if t.isTooMuch(group, beside) {
+		return gang.No
+	}
+	for modesty := range t.mostAlternatives(group) {
+		if t.chooseInTurn(s, group, beside, modesty) {
+			return gang.Yes
 		}
 	}
-	return gang.Yes
+	return gang.Unknown
 }
 
-// rivals returns the other nodes on which the gang has devices that the node reaches as well.
-func (t *Trial) rivals(node int) (rivals []int) {
+// rivals returns units with all those whose devices may be in their way, in the way of these, and so on.
+func (t *Trial) rivals(changed []int) []int {
+	group := slices.Clone(changed)
 	reached := make(map[inventory.PoolID]bool)
-	for _, pool := range t.Site(t.Nodes[node]).Pools {
-		reached[pool.ID] = true
-	}
-	for other := range t.Nodes { // In their order, so that the answer is always the same.
-		planned := t.on[other]
-		if other == node || planned == nil {
-			continue
-		}
-		for i := range planned.results {
-			if anyIn(reached, &planned.results[i]) {
-				rivals = append(rivals, other)
-				break
+	reach := func(number int) {
+		for _, node := range t.units[number].nodes {
+			for _, pool := range t.Site(t.Nodes[node]).Pools {
+				reached[pool.ID] = true
 			}
 		}
 	}
-	return rivals
+	for _, number := range group {
+		reach(number)
+	}
+	left := slices.Sorted(maps.Keys(t.units)) // In their order, so that the answer is always the same.
+	left = slices.DeleteFunc(left, func(number int) bool { return slices.Contains(group, number) })
+	for more := true; more; {
+		more = false
+		left = slices.DeleteFunc(left, func(number int) bool {
+			if !slices.ContainsFunc(t.units[number].uses, func(id inventory.PoolID) bool { return reached[id] }) {
+				return false
+			}
+			group, more = append(group, number), true
+			reach(number)
+			return true
+		})
+	}
+	return group
 }
 
-func anyIn(pools map[inventory.PoolID]bool, allocation *resourceapi.AllocationResult) bool {
-	for used := range ledger.Used(allocation) {
-		if pools[ledger.PoolOf(used)] {
+// chooseInTurn has units choose one after the other, in one order after another, and reports whether all got devices.
+func (t *Trial) chooseInTurn(s *step, group []int, beside []*unit, modesty int) bool {
+	order := slices.Clone(group)
+	for tried := 0; tried < mostChoices; {
+		planned := slices.Clone(beside)
+		failed := slices.IndexFunc(order, func(number int) bool {
+			tried++
+			results, answer := t.choose(modest(t.units[number], modesty), planned)
+			if answer == gang.Yes {
+				t.put(s, number, t.units[number].with(results))
+				planned = append(planned, t.units[number])
+			}
+			return answer != gang.Yes
+		})
+		if failed < 0 {
 			return true
 		}
+		if failed == 0 || t.effort <= 0 {
+			return false
+		}
+		first := order[failed]
+		order = slices.Insert(slices.Delete(order, failed, failed+1), 0, first)
 	}
 	return false
 }
 
-// isTooMuch reports whether there are too few devices for what is wanted on several nodes even if each node reached all
-// that one of them reaches. next is what is wanted on the last one.
-func (t *Trial) isTooMuch(nodes []int, next *onNode) bool {
-	all := &onNode{}
-	site := t.Site(t.Nodes[nodes[len(nodes)-1]])
-	site.Pools = nil
-	known := make(map[inventory.PoolID]*inventory.NodePool)
-	for _, node := range nodes {
-		for _, pool := range t.Site(t.Nodes[node]).Pools {
-			switch before := known[pool.ID]; before {
-			case nil:
-				known[pool.ID] = pool
-				site.Pools = append(site.Pools, pool)
-			case pool:
-			default:
-				return false // They see the pool differently.
+// choose is find within the budget.
+func (t *Trial) choose(u *unit, beside []*unit) ([]resourceapi.AllocationResult, gang.Answer) {
+	if t.effort <= 0 {
+		return nil, gang.Unknown
+	}
+	t.spend(len(u.claims), beside)
+	return t.find(u, t.Site, beside, true)
+}
+
+func (t *Trial) spend(claims int, beside []*unit) {
+	for _, u := range beside {
+		claims += len(u.claims)
+	}
+	t.effort -= 1 + claims/claimsPerEffort
+}
+
+// mostAlternatives is how many alternatives a request of the units has at most.
+func (t *Trial) mostAlternatives(group []int) int {
+	most := 1
+	for _, number := range group {
+		for _, claim := range t.units[number].claims {
+			for i := range claim.Spec.Devices.Requests {
+				most = max(most, len(claim.Spec.Devices.Requests[i].FirstAvailable))
 			}
 		}
-		planned := t.on[node]
-		if node == nodes[len(nodes)-1] {
-			planned = next
+	}
+	return most
+}
+
+// modest returns a unit that wants less than it could have: the first alternatives are left out. What they need, others
+// may need more.
+func modest(u *unit, modesty int) *unit {
+	if modesty == 0 {
+		return u
+	}
+	next := *u
+	next.claims, next.modesty = nil, modesty
+	for _, claim := range u.claims {
+		claim = claim.DeepCopy()
+		for i := range claim.Spec.Devices.Requests {
+			if r := &claim.Spec.Devices.Requests[i]; len(r.FirstAvailable) > 0 {
+				r.FirstAvailable = r.FirstAvailable[min(modesty, len(r.FirstAvailable)-1):]
+			}
 		}
-		all.claims = append(all.claims, planned.claims...)
+		next.claims = append(next.claims, claim)
 	}
-	if len(all.claims) > mostTogether {
-		return false
+	return &next
+}
+
+// ownFirst has the devices that a node has for itself tried before those that others reach. It leaves a site with an
+// objective as it is.
+func (t *Trial) ownFirst(site allocator.Site) allocator.Site {
+	if !t.Tied || site.Objective != nil {
+		return site
 	}
-	site.Usage = ledger.WhatIf(site.Usage, nil, t.plannedBut(nodes...))
-	task := t.Solver.Prepare(all.claims)
-	outcome, err := task.Check(t.ctx, site)
-	if err != nil {
-		return false
+	var own, others []*inventory.NodePool
+	for _, pool := range site.Pools {
+		if pool.Layout != nil && len(pool.Devices) > 0 && pool.Devices[0].Slice.Spec.NodeName != nil {
+			own = append(own, pool)
+		} else {
+			others = append(others, pool)
+		}
 	}
-	defer outcome.Release()
-	return !outcome.Fits() && !outcome.GaveUp
+	site.Pools = append(own, others...)
+	return site
 }

@@ -11,6 +11,13 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
+// mostEffort bounds the time that a trial spends on rearranging what is planned, to a second or so: a search for devices
+// counts one, and one more for each claimsPerEffort claims that are planned beside it.
+const (
+	mostEffort      = 20_000
+	claimsPerEffort = 8
+)
+
 // Pod is a pod of a gang.
 type Pod struct {
 	*v1.Pod
@@ -35,7 +42,8 @@ type World struct {
 	Nodes []*v1.Node
 	// Site is what the allocator is to know about a node, without an objective, and Valued with one.
 	Site, Valued func(*v1.Node) allocator.Site
-	// Classes has the pods of the gang that are alike, class by class. With Alike, all open claims are of one pod each.
+	// Classes has the pods of the gang that are alike, class by class: their open claims have the same specs, in the same
+	// order, and are their own, or the same claims for all pods of the class.
 	Classes [][]Pod
 	// Tied is set if the pods may get devices that several nodes reach.
 	Tied bool
@@ -47,42 +55,47 @@ type World struct {
 type Trial struct {
 	World
 	ctx context.Context
-	// users is by how many pods of the gang an open claim is used.
-	users map[types.UID]int
 	// used is how many pods of each class are placed.
 	used []int
-	// on is what is planned on nodes where pods are, by position of the node.
-	on map[int]*onNode
-	// homes has the nodes on which open claims are planned.
-	homes map[types.UID]int
-	tasks map[string]*allocator.Task
-	steps []step
+	// units is what is planned. Those of nodes have the positions of these as numbers, those of shared claims the numbers
+	// after that.
+	units map[int]*unit
+	// on has the nodes on which open claims are used. The lists are never changed.
+	on map[types.UID][]int
+	// numbers are those of the units of claims that several of the pods use.
+	numbers map[types.UID]int
+	tasks   map[taskKey]*allocator.Task
+	steps   []step
+	// effort is what is left of mostEffort.
+	effort int
+	// last is the view that was made last of what is planned.
+	last plannedView
 	// pending is why some answer is Unknown, nil if there was none or if it just takes too long.
 	pending error
-	// shared is set if any claim is used by several of the pods.
-	shared bool
 }
 
 // step is a pod that was added, and how to take it away.
 type step struct {
 	class, node int
 	pod         *Pod
-	// changed has what was planned on nodes before, and new are the claims that are planned since.
-	changed map[int]*onNode
-	new     []types.UID
+	// units and on are what was there before.
+	units map[int]*unit
+	on    map[types.UID][]int
 }
 
 // New makes a trial without any pod.
 func New(ctx context.Context, world World) *Trial {
 	t := &Trial{
-		World: world, ctx: ctx, used: make([]int, len(world.Classes)), users: make(map[types.UID]int),
-		on: make(map[int]*onNode), homes: make(map[types.UID]int), tasks: make(map[string]*allocator.Task),
+		World: world, ctx: ctx, used: make([]int, len(world.Classes)), effort: mostEffort,
+		units: make(map[int]*unit), on: make(map[types.UID][]int), numbers: make(map[types.UID]int), tasks: make(map[taskKey]*allocator.Task),
 	}
+	users := make(map[types.UID]int)
 	for _, class := range world.Classes {
 		for i := range class {
 			for _, claim := range class[i].Open {
-				t.users[claim.UID]++
-				t.shared = t.shared || t.users[claim.UID] > 1
+				if users[claim.UID]++; users[claim.UID] == 2 {
+					t.numbers[claim.UID] = len(world.Nodes) + len(t.numbers)
+				}
 			}
 		}
 	}
@@ -90,7 +103,10 @@ func New(ctx context.Context, world World) *Trial {
 }
 
 // Apart reports whether devices that pods get on one node make no difference on others.
-func (t *Trial) Apart() bool { return !t.Tied && !t.shared }
+func (t *Trial) Apart() bool { return !t.Tied && !t.shares() }
+
+// shares reports whether any claim is used by several of the pods.
+func (t *Trial) shares() bool { return len(t.numbers) > 0 }
 
 // Pending is why it could not be said of some node whether it has devices: an expression is still being evaluated. It
 // is nil otherwise.
@@ -102,7 +118,7 @@ func (t *Trial) Add(class, node int) gang.Answer {
 	if pod.Usable != nil && !pod.Usable(t.Nodes[node]) {
 		return gang.No
 	}
-	s := step{class: class, node: node, pod: pod, changed: make(map[int]*onNode)}
+	s := step{class: class, node: node, pod: pod, units: make(map[int]*unit), on: make(map[types.UID][]int)}
 	if answer := t.addDevices(&s); answer != gang.Yes {
 		t.undo(&s)
 		return answer
@@ -129,16 +145,36 @@ func (t *Trial) Remove() {
 	t.steps = t.steps[:len(t.steps)-1]
 }
 
+// put plans something else, and notes what was planned before.
+func (t *Trial) put(s *step, number int, planned *unit) {
+	if _, noted := s.units[number]; !noted {
+		s.units[number] = t.units[number]
+	}
+	t.units[number] = planned
+}
+
+// use notes on which nodes a claim is used.
+func (t *Trial) use(s *step, claim types.UID, nodes []int) {
+	if _, noted := s.on[claim]; !noted {
+		s.on[claim] = t.on[claim]
+	}
+	t.on[claim] = nodes
+}
+
 // undo takes back what a step has planned.
 func (t *Trial) undo(s *step) {
-	for node, before := range s.changed {
+	for number, before := range s.units {
 		if before == nil {
-			delete(t.on, node)
+			delete(t.units, number)
 		} else {
-			t.on[node] = before
+			t.units[number] = before
 		}
 	}
-	for _, claim := range s.new {
-		delete(t.homes, claim)
+	for claim, before := range s.on {
+		if before == nil {
+			delete(t.on, claim)
+		} else {
+			t.on[claim] = before
+		}
 	}
 }

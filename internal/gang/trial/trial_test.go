@@ -29,7 +29,7 @@ func TestPlacedIfPossible(t *testing.T) {
 		require.Equal(t, want, result.Fits(), "world %d: %+v", i, *w)
 		if !result.Fits() {
 			require.Empty(t, trial.on, "world %d: nothing is left", i)
-			require.Empty(t, trial.homes, "world %d", i)
+			require.Empty(t, trial.units, "world %d", i)
 			continue
 		}
 		fit++

@@ -1,0 +1,74 @@
+package trial
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// plannedView is a view of what is used, with what is planned for some units of some pools. It is kept because one node
+// after the other is asked beside the same units.
+type plannedView struct {
+	beside     []*unit
+	pools      []inventory.PoolID
+	base, view ledger.View
+}
+
+// plannedBut returns what is planned for the gang but for some units.
+func (t *Trial) plannedBut(numbers ...int) (planned []*unit) {
+	if t.Apart() {
+		return nil
+	}
+	for _, number := range slices.Sorted(maps.Keys(t.units)) {
+		if u := t.units[number]; u.results != nil && !slices.Contains(numbers, number) {
+			planned = append(planned, u)
+		}
+	}
+	return planned
+}
+
+// besides is a site where what is planned for others is in use.
+func (t *Trial) besides(site allocator.Site, beside []*unit) allocator.Site {
+	var pools []inventory.PoolID
+	for _, pool := range site.Pools {
+		if slices.ContainsFunc(beside, func(u *unit) bool { return slices.Contains(u.uses, pool.ID) }) {
+			pools = append(pools, pool.ID)
+		}
+	}
+	if len(pools) == 0 {
+		return site
+	}
+	if !isSame(t.last.base, site.Usage) || !slices.Equal(t.last.pools, pools) || !slices.Equal(t.last.beside, beside) {
+		t.last = plannedView{beside: slices.Clone(beside), pools: pools, base: site.Usage, view: withPlanned(site.Usage, pools, beside)}
+	}
+	site.Usage = t.last.view
+	return site
+}
+
+// isSame reports whether two views are known to be the same one.
+func isSame(a, b ledger.View) bool {
+	return a != nil && reflect.TypeOf(a).Kind() == reflect.Pointer && a == b
+}
+
+// withPlanned returns the view with what units have in some pools. To the ledger that is one claim, because each claim
+// costs as much as many devices.
+func withPlanned(base ledger.View, pools []inventory.PoolID, beside []*unit) ledger.View {
+	planned := ledger.Use{Claim: ledger.ClaimRef{Name: "planned"}, Allocation: &resourceapi.AllocationResult{}}
+	results := &planned.Allocation.Devices.Results
+	for _, u := range beside {
+		for i := range u.results {
+			for device := range ledger.Used(&u.results[i]) {
+				if slices.Contains(pools, ledger.PoolOf(device)) {
+					*results = append(*results, *device)
+				}
+			}
+		}
+	}
+	return ledger.WhatIf(base, nil, []ledger.Use{planned})
+}
