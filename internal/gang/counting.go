@@ -137,7 +137,7 @@ func (c *counting) extend(node int, options [][]int) {
 	if len(options) == 0 {
 		return
 	}
-	states := c.states
+	states := slices.Clone(c.states)
 	for _, s := range c.states {
 		for _, option := range options {
 			next := &state{before: s, node: node, counts: slices.Clone(s.counts), took: make([]int, len(option))}
@@ -145,7 +145,7 @@ func (c *counting) extend(node int, options [][]int) {
 				next.took[class] = min(n, c.Classes[class].Pods-s.counts[class])
 				next.counts[class] += next.took[class]
 			}
-			states = append(states[:len(states):len(states)], next)
+			states = append(states, next)
 		}
 	}
 	c.states = c.withoutCovered(states)

@@ -47,10 +47,9 @@ type carried struct {
 	need  int
 	seats map[types.UID]*Seat
 	at    map[types.UID]phase
-	// settled is closed when it is decided whether the pods are bound: opened is set if they are, else failed says why not.
+	// settled is closed when it is decided whether the pods are bound: opened is set if they are.
 	settled chan struct{}
 	opened  bool
-	failed  error
 }
 
 // Begin notes the plan of a gang, of which so many seats have to be taken. It replaces no other plan: there must be none.
@@ -147,7 +146,7 @@ func (r *Roster) Commit(pod types.UID) <-chan struct{} {
 }
 
 func (c *carried) openIfComplete() {
-	if !c.opened && c.failed == nil && c.all(committed) {
+	if !c.opened && c.all(committed) {
 		c.opened = true
 		close(c.settled)
 	}
@@ -196,10 +195,7 @@ func (r *Roster) Leave(pod types.UID) []*Seat {
 	for uid := range c.seats {
 		ended = append(ended, r.remove(c, uid))
 	}
-	if c.failed == nil {
-		c.failed = fmt.Errorf("pod %s/%s of the group could not be scheduled", ended[0].Pod.Namespace, ended[0].Pod.Name)
-		close(c.settled)
-	}
+	close(c.settled) // Once: nobody has a seat of this plan any more.
 	return ended
 }
 
@@ -213,22 +209,4 @@ func (r *Roster) remove(c *carried, pod types.UID) *Seat {
 		delete(r.gangs, c.name)
 	}
 	return seat
-}
-
-// Uses reports whether a pod of the gang with a seat uses a claim that was planned for it.
-func (r *Roster) Uses(gang string, claim types.UID) bool {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	c := r.gangs[gang]
-	if c == nil {
-		return false
-	}
-	for _, seat := range c.seats {
-		for _, used := range seat.Claims {
-			if used.UID == claim {
-				return true
-			}
-		}
-	}
-	return false
 }
