@@ -4,11 +4,11 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"sync/atomic"
 
 	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/attribute"
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
@@ -45,28 +45,29 @@ type columns struct {
 type columnsKey struct{}
 
 // columnOf returns the column of an attribute for the devices of a pool, reachable or not.
-func columnOf(attribute string, pool *inventory.NodePool) *column {
+func columnOf(name string, pool *inventory.NodePool) *column {
 	known := inventory.Cached(&pool.Content.Others, columnsKey{}, func() *columns { return new(columns) })
 	var recent []*column
 	if list := known.recent.Load(); list != nil {
 		recent = *list
 	}
 	for _, c := range recent {
-		if c.attribute == attribute {
+		if c.attribute == name {
 			return c
 		}
 	}
-	c := newColumn(attribute, pool)
+	c := newColumn(name, pool)
 	list := append([]*column{c}, recent[:min(len(recent), rememberedColumns-1)]...)
 	known.recent.Store(&list) // If somebody else stores at the same time, one of both is derived again.
 	return c
 }
 
-func newColumn(attribute string, pool *inventory.NodePool) *column {
-	c := &column{attribute: attribute, published: bitset.New(len(pool.Devices))}
+func newColumn(name string, pool *inventory.NodePool) *column {
+	c := &column{attribute: name, published: bitset.New(len(pool.Devices))}
+	of := attribute.NewName(resourceapi.FullyQualifiedName(name))
 	having := make(map[string]bitset.Set)
 	for i := range pool.Devices {
-		for _, name := range namesOf(lookUp(attribute, &pool.Devices[i])) {
+		for _, name := range namesOf(&of, &pool.Devices[i]) {
 			set, found := having[name]
 			if !found {
 				set = bitset.New(len(pool.Devices))
@@ -84,47 +85,19 @@ func newColumn(attribute string, pool *inventory.NodePool) *column {
 	return c
 }
 
-// lookUp returns an attribute of a device, nil if the device does not have it. As for matchAttribute,
-// the driver may have published it without the domain if that is its own name.
-func lookUp(attribute string, device *inventory.Device) *resourceapi.DeviceAttribute {
-	if found, ok := device.Attributes[resourceapi.QualifiedName(attribute)]; ok {
-		return &found
-	}
-	domain, id, _ := strings.Cut(attribute, "/")
-	if domain == device.Slice.Spec.Driver {
-		if found, ok := device.Attributes[resourceapi.QualifiedName(id)]; ok {
-			return &found
-		}
-	}
-	return nil
-}
-
-// namesOf returns the domains that a device with an attribute is in: one, or one for each value of a
-// list (DRAListTypeAttributes). There are none if the type is not known.
-func namesOf(a *resourceapi.DeviceAttribute) (names []string) {
-	if a == nil {
+// namesOf returns the domains that a device is in by an attribute: one, or one for each value of a list
+// (DRAListTypeAttributes). There are none if it does not have the attribute, or if the type is not known.
+func namesOf(name *attribute.Name, device *inventory.Device) (names []string) {
+	found := name.Lookup(device)
+	if found == nil {
 		return nil
 	}
-	for _, v := range a.IntValues {
-		names = append(names, strconv.FormatInt(v, 10))
-	}
-	for _, v := range a.BoolValues {
-		names = append(names, strconv.FormatBool(v))
-	}
-	for _, v := range a.StringValues {
-		names = append(names, nameOfText(v))
-	}
-	names = append(names, a.VersionValues...)
-	switch {
-	case len(names) > 0:
-	case a.StringValue != nil:
-		names = []string{nameOfText(*a.StringValue)}
-	case a.IntValue != nil:
-		names = []string{strconv.FormatInt(*a.IntValue, 10)}
-	case a.BoolValue != nil:
-		names = []string{strconv.FormatBool(*a.BoolValue)}
-	case a.VersionValue != nil:
-		names = []string{*a.VersionValue}
+	for _, value := range attribute.Values(found, true) {
+		if value.IsText() {
+			names = append(names, nameOfText(value.String()))
+		} else {
+			names = append(names, value.String())
+		}
 	}
 	return names
 }

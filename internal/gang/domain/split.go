@@ -6,7 +6,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/bitset"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -99,22 +98,4 @@ func Blocked(key Key, domain string, pools []*inventory.NodePool) map[inventory.
 		}
 	}
 	return blocked
-}
-
-// Names returns the domains that a device is in, none for labels. It is for few devices: nothing is
-// remembered.
-func Names(key Key, device *inventory.Device) []string {
-	if key.Attribute == "" {
-		return nil
-	}
-	return namesOf(lookUp(key.Attribute, device))
-}
-
-// Members returns the devices of a pool that are in a domain by an attribute, reachable or not, by
-// position; nil if there are none. The set is shared and must not be changed.
-func Members(key Key, domain string, pool *inventory.NodePool) bitset.Set {
-	if key.Attribute == "" || pool.State != inventory.Complete {
-		return nil
-	}
-	return columnOf(key.Attribute, pool).of(domain)
 }

@@ -2,10 +2,10 @@ package domain
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -97,9 +97,6 @@ func problemOfLabel(label string) string {
 	return ""
 }
 
-// identifier is what an attribute is called, without the domain.
-var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
 // problemOfAttribute says why a FullyQualifiedName is none, "" if it is one.
 func problemOfAttribute(attribute string) string {
 	domain, id, found := strings.Cut(attribute, "/")
@@ -112,7 +109,7 @@ func problemOfAttribute(attribute string) string {
 		return fmt.Sprintf("%q before the slash is no domain (%s)", domain, validation.IsDNS1123Subdomain(strings.ToLower(domain))[0])
 	case len(id) > resourceapi.DeviceMaxIDLength:
 		return fmt.Sprintf("the name after the slash has %d characters, and may have %d", len(id), resourceapi.DeviceMaxIDLength)
-	case !identifier.MatchString(id):
+	case len(content.IsCIdentifier(id)) > 0:
 		return fmt.Sprintf("%q after the slash is no name of an attribute (letters, digits and _, no digit first)", id)
 	}
 	return ""

@@ -1,6 +1,6 @@
 package explain
 
-import "github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/attribute"
+import "github.com/quartermaster-dra/quartermaster/internal/attribute"
 
 // agreeing are devices that agree on a value.
 type agreeing struct {

@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"github.com/quartermaster-dra/quartermaster/internal/attribute"
 	"github.com/quartermaster-dra/quartermaster/internal/recall"
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/attribute"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/attribute"
 	"github.com/quartermaster-dra/quartermaster/internal/recall"
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/attribute"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/placement"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/quartermaster-dra/quartermaster/internal/attribute"
 	"github.com/quartermaster-dra/quartermaster/internal/claimname"
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/attribute"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )

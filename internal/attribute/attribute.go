@@ -111,6 +111,9 @@ func (v Value) String() string {
 	return v.text
 }
 
+// IsText reports whether the value is a string.
+func (v Value) IsText() bool { return v.kind == stringKind }
+
 // IsKnown reports whether the value is of a type that is known.
 func (v Value) IsKnown() bool { return v.kind != noKind }
 
