@@ -1,0 +1,101 @@
+package coscheduling
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
+)
+
+// The resource is looked for often at first and after a pod has named a PodGroup, when somebody may be about to
+// install it, and rarely where nobody does.
+const (
+	lookSoon, lookLater = 10 * time.Second, time.Minute
+	// looksSoon is how many times it is looked for before that gets rare.
+	looksSoon = 6
+)
+
+var resource = v1alpha1.SchemeGroupVersion.WithResource("podgroups")
+
+// Run follows the PodGroups until the context ends. While the server does not have the resource, it looks for it from
+// time to time. It is called once.
+func (g *Groups) Run(ctx context.Context) {
+	if g.client == nil {
+		<-ctx.Done()
+		return
+	}
+	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("resource", resource.GroupResource().String()))
+	for g.awaitResource(ctx) {
+		g.follow(ctx)
+	}
+}
+
+// awaitResource returns true when the server has the resource, false when the context ends.
+func (g *Groups) awaitResource(ctx context.Context) bool {
+	logger := klog.FromContext(ctx)
+	for looks, said := 1, false; ; looks++ {
+		err := g.look(ctx)
+		if ctx.Err() != nil {
+			return false
+		}
+		if err == nil {
+			logger.V(2).Info("Following PodGroups")
+			return true
+		}
+		if g.note(err) {
+			logger.V(2).Info("No PodGroups are known", "reason", err)
+		}
+		asked := g.pause(ctx, looks >= looksSoon)
+		if asked == "" {
+			continue
+		}
+		looks = 0 // Whoever makes such pods may be about to install it.
+		if !said {
+			logger.Info("A pod names a PodGroup, but the API server has no such resource. Such pods wait until it is installed: kubectl apply -k manifests/pod-groups",
+				"podGroup", asked, "label", v1alpha1.PodGroupLabel)
+			said = true
+		}
+	}
+}
+
+// pause waits until it is time to look again, and returns which PodGroup somebody asked for meanwhile, "" if nobody did.
+func (g *Groups) pause(ctx context.Context, long bool) (asked string) {
+	select {
+	case <-ctx.Done():
+		return ""
+	case <-time.After(lookSoon):
+	}
+	if long {
+		select {
+		case <-ctx.Done():
+			return ""
+		case asked = <-g.asked:
+			return asked
+		case <-time.After(lookLater - lookSoon):
+		}
+	}
+	select {
+	case asked = <-g.asked:
+	default:
+	}
+	return asked
+}
+
+// look asks the server whether it has the resource, and returns nil if so. If it has not, the error is
+// ErrNotInstalled; any other one means that it did not say.
+func (g *Groups) look(ctx context.Context) error {
+	list, err := g.discovery.ServerResourcesForGroupVersionWithContext(ctx, v1alpha1.SchemeGroupVersion.String())
+	switch {
+	case err != nil && !apierrors.IsNotFound(err):
+		return fmt.Errorf("ask the API server what it has of %s: %w", v1alpha1.SchemeGroupVersion, err)
+	case list != nil && slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource.Resource }):
+		return nil
+	default:
+		return ErrNotInstalled
+	}
+}
