@@ -1,0 +1,190 @@
+package others
+
+import (
+	"context"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/gang"
+)
+
+// Framework is what is needed of kube-scheduler. Its own Framework has all of it.
+type Framework interface {
+	RunPreFilterPlugins(ctx context.Context, state fwk.CycleState, pod *v1.Pod) (*fwk.PreFilterResult, *fwk.Status, sets.Set[string])
+	RunFilterPluginsWithNominatedPods(ctx context.Context, state fwk.CycleState, pod *v1.Pod, info fwk.NodeInfo) *fwk.Status
+	RunPreFilterExtensionAddPod(ctx context.Context, state fwk.CycleState, podToSchedule *v1.Pod, podInfoToAdd fwk.PodInfo, nodeInfo fwk.NodeInfo) *fwk.Status
+	RunPreFilterExtensionRemovePod(ctx context.Context, state fwk.CycleState, podToSchedule *v1.Pod, podInfoToRemove fwk.PodInfo, nodeInfo fwk.NodeInfo) *fwk.Status
+}
+
+// Others implements trial.Others.
+type Others struct {
+	ctx context.Context
+	run Framework
+	// nodes are those of the snapshot, and changed the same with pods of the gang on them.
+	nodes   []fwk.NodeInfo
+	changed map[int]fwk.NodeInfo
+	classes []*class
+	// repelling is set if any class has required anti-affinity.
+	repelling bool
+	added     []added
+	// refused has why a class was last refused on nodes: by class and position of the node.
+	refused map[refusal]string
+}
+
+type refusal struct{ class, node int }
+
+// class is what plugins know about pods that are alike.
+type class struct {
+	pod   fwk.PodInfo
+	state fwk.CycleState
+	// nodes are those that PreFilter named, nil if it named none; rejected is set if it rejected the pods.
+	nodes    sets.Set[string]
+	rejected *fwk.Status
+}
+
+type added struct {
+	class, node int
+	pod         fwk.PodInfo
+	// before is what the node was like, nil if it had no pods of the gang.
+	before fwk.NodeInfo
+}
+
+// New has PreFilter plugins look at one pod of each class. Mark is called for the state of each of these attempts,
+// before any plugin sees it: the caller's own plugin has to return Skip for it.
+func New(ctx context.Context, run Framework, nodes []fwk.NodeInfo, pods []*v1.Pod, mark func(fwk.CycleState)) (*Others, error) {
+	o := &Others{ctx: ctx, run: run, nodes: nodes, changed: make(map[int]fwk.NodeInfo), refused: make(map[refusal]string)}
+	for _, pod := range pods {
+		info, err := framework.NewPodInfo(pod)
+		if err != nil {
+			return nil, fmt.Errorf("understand the affinity of pod %s: %w", klog.KObj(pod), err)
+		}
+		c := &class{pod: info, state: framework.NewCycleState()}
+		mark(c.state)
+		named, status, _ := run.RunPreFilterPlugins(ctx, c.state, pod)
+		switch {
+		case status.IsRejected():
+			c.rejected = status
+		case !status.IsSuccess():
+			return nil, fmt.Errorf("ask other plugins about pod %s: %w", klog.KObj(pod), status.AsError())
+		case !named.AllNodes():
+			c.nodes = named.NodeNames
+		}
+		o.repelling = o.repelling || len(info.GetRequiredAntiAffinityTerms()) > 0
+		o.classes = append(o.classes, c)
+	}
+	return o, nil
+}
+
+// IsTied reports whether it depends on pods on other nodes where the pod may be.
+func IsTied(pod *v1.Pod) bool {
+	return IsOrdered(pod) || pod.Spec.Affinity != nil && pod.Spec.Affinity.PodAntiAffinity != nil &&
+		len(pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0
+}
+
+// IsOrdered reports whether it matters to the pod in which order the others of its gang are placed.
+func IsOrdered(pod *v1.Pod) bool {
+	for i := range pod.Spec.TopologySpreadConstraints {
+		if pod.Spec.TopologySpreadConstraints[i].WhenUnsatisfiable == v1.DoNotSchedule {
+			return true
+		}
+	}
+	return pod.Spec.Affinity != nil && pod.Spec.Affinity.PodAffinity != nil &&
+		len(pod.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0
+}
+
+// Add implements trial.Others.
+func (o *Others) Add(class, node int, pod *v1.Pod) gang.Answer {
+	c, info := o.classes[class], o.at(node)
+	if why := o.refuses(c, node, info); why != "" {
+		o.refused[refusal{class, node}] = why
+		return gang.No
+	}
+	podInfo, err := framework.NewPodInfo(pod)
+	if err != nil {
+		return gang.No
+	}
+	next := info.Snapshot()
+	next.AddPodInfo(podInfo)
+	for _, other := range o.classes {
+		if other.rejected != nil {
+			continue
+		}
+		if status := o.run.RunPreFilterExtensionAddPod(o.ctx, other.state, other.pod.GetPod(), podInfo, next); !status.IsSuccess() {
+			return gang.Unknown
+		}
+	}
+	o.added = append(o.added, added{class: class, node: node, pod: podInfo, before: o.changed[node]})
+	o.changed[node] = next
+	return gang.Yes
+}
+
+// refuses returns why a node does not take a pod of a class, "" if it does.
+func (o *Others) refuses(c *class, node int, info fwk.NodeInfo) string {
+	switch {
+	case c.rejected != nil:
+		return c.rejected.Message()
+	case c.nodes != nil && !c.nodes.Has(info.Node().Name):
+		return "node(s) not among those that other plugins name for the pod"
+	case o.repelling && o.isRepelled(c, node):
+		return "node(s) didn't satisfy anti-affinity rules of pods of the group"
+	}
+	if status := o.run.RunFilterPluginsWithNominatedPods(o.ctx, c.state, c.pod.GetPod(), info); !status.IsSuccess() {
+		return status.Message()
+	}
+	return ""
+}
+
+// Remove implements trial.Others.
+func (o *Others) Remove() {
+	last := o.added[len(o.added)-1]
+	o.added = o.added[:len(o.added)-1]
+	for _, other := range o.classes {
+		if other.rejected == nil {
+			o.run.RunPreFilterExtensionRemovePod(o.ctx, other.state, other.pod.GetPod(), last.pod, o.changed[last.node])
+		}
+	}
+	if last.before == nil {
+		delete(o.changed, last.node)
+	} else {
+		o.changed[last.node] = last.before
+	}
+}
+
+// at is a node with the pods of the gang on it.
+func (o *Others) at(node int) fwk.NodeInfo {
+	if info := o.changed[node]; info != nil {
+		return info
+	}
+	return o.nodes[node]
+}
+
+// isRepelled reports whether a pod of the gang that was placed before keeps pods of the class away by its
+// anti-affinity. InterPodAffinity looks only at pods with anti-affinity that were there when it was asked first.
+func (o *Others) isRepelled(c *class, node int) bool {
+	for _, placed := range o.added {
+		for _, term := range placed.pod.GetRequiredAntiAffinityTerms() {
+			here, ok := o.nodes[node].Node().Labels[term.TopologyKey]
+			there, known := o.nodes[placed.node].Node().Labels[term.TopologyKey]
+			if ok && known && here == there && term.Matches(c.pod.GetPod(), nil) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Refusals returns why pods of a class were last refused on nodes, and on how many.
+func (o *Others) Refusals(class int) map[string]int {
+	reasons := make(map[string]int)
+	for where, why := range o.refused {
+		if where.class == class {
+			reasons[why]++
+		}
+	}
+	return reasons
+}

@@ -1,0 +1,158 @@
+package planning
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/gang"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/others"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/trial"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+)
+
+// Gang is what is to be planned.
+type Gang struct {
+	// Name is "namespace/name" of the group.
+	Name string
+	// Pods are those that wait, of which Need have to be placed.
+	Pods []*v1.Pod
+	Need int
+	// Wish is what their nodes are to have in common, and On are the nodes where other pods of the gang are.
+	Wish domain.Wish
+	On   []string
+}
+
+// Member is a pod with its claims.
+type Member struct {
+	trial.Pod
+	// Claims is the same for pods whose claims are alike.
+	Claims string
+}
+
+// View is what is known of devices, as one of the pods sees them.
+type View struct {
+	// Site is what the allocator is to know about a node, without an objective, and Valued with one.
+	Site, Valued func(*v1.Node) allocator.Site
+	// Tied is set if the pod may get devices that several nodes reach.
+	Tied bool
+	// Has are the nodes that have devices for the pod, or might have; nil if nothing is known.
+	Has sets.Set[string]
+	// Value is what the devices cost on a node, and whether that is known. nil if nothing is.
+	Value func(node string) (allocator.Value, bool)
+}
+
+// Planner plans gangs, in one cycle of kube-scheduler.
+type Planner struct {
+	Solver    *allocator.Solver
+	Framework others.Framework
+	// Mark marks the state of attempts that are not the plugin's own, see others.New.
+	Mark  func(fwk.CycleState)
+	Nodes []fwk.NodeInfo
+	// Describe returns what a pod is planned with. Its error is why the pod cannot be scheduled anywhere for the moment.
+	Describe func(*v1.Pod) (Member, error)
+	// View is asked for the first pod of each class.
+	View func(context.Context, *v1.Pod) (*View, error)
+	// Steps is the budget of a search that turns back, see gang.Problem.
+	Steps int
+}
+
+// Outcome is what came of planning a gang.
+type Outcome struct {
+	// Plan is nil if the gang does not fit, or if that is not known.
+	Plan *trial.Plan
+	// GaveUp is set if it is not known, and Pending is what has to be found out first, if it is that.
+	GaveUp  bool
+	Pending error
+	// Pods is how many there are to be placed, Need how many have to be, and Fit how many could be.
+	Pods, Need, Fit int
+	// Left are pods of which nodes had no room for more, and how many of them are needed, by class.
+	Left []Left
+	// Wish is what nodes are to have in common.
+	Wish domain.Wish
+}
+
+// Left is a class of pods of which not all fit.
+type Left struct {
+	Pod Member
+	// Pods is how many more of them are missing, at most.
+	Pods int
+	// Refusals has what other plugins said, and of how many nodes.
+	Refusals map[string]int
+}
+
+// class is a number of pods that are alike.
+type class struct {
+	members []Member
+	view    *View
+}
+
+// Plan plans a gang. The error is why it cannot be scheduled at all for the moment, or what went wrong.
+func (p *Planner) Plan(ctx context.Context, g Gang) (*Outcome, error) {
+	classes, err := p.classes(ctx, g.Pods)
+	if err != nil {
+		return nil, err
+	}
+	a := &attempt{Planner: p, ctx: ctx, gang: g, classes: classes, out: &Outcome{Pods: len(g.Pods), Need: g.Need, Wish: g.Wish}}
+	for i := range p.Nodes {
+		a.nodes = append(a.nodes, p.Nodes[i].Node())
+	}
+	a.order()
+	if g.Wish.Key.IsZero() {
+		_, err = a.try(a.candidates, g.Need, nil)
+	} else {
+		err = a.tryDomains()
+	}
+	return a.out, err
+}
+
+// classes sorts the pods into those that are alike, the ones that want most first.
+func (p *Planner) classes(ctx context.Context, pods []*v1.Pod) (classes []*class, err error) {
+	byKey := make(map[string]*class)
+	for _, pod := range pods {
+		member, err := p.Describe(pod)
+		if err != nil {
+			return nil, fmt.Errorf("pod %s of the group: %w", pod.Name, err)
+		}
+		key := member.Claims + "\x00" + shapeOf(pod)
+		c := byKey[key]
+		if c == nil {
+			c = &class{}
+			if c.view, err = p.View(ctx, pod); err != nil {
+				return nil, fmt.Errorf("pod %s of the group: %w", pod.Name, err)
+			}
+			byKey[key] = c
+			classes = append(classes, c)
+		}
+		c.members = append(c.members, member)
+	}
+	slices.SortStableFunc(classes, func(a, b *class) int {
+		return cmp.Or(boolToInt(others.IsOrdered(a.members[0].Pod.Pod))-boolToInt(others.IsOrdered(b.members[0].Pod.Pod)),
+			cmp.Compare(devicesOf(&b.members[0]), devicesOf(&a.members[0])))
+	})
+	return classes, nil
+}
+
+func boolToInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// problem is what the search is asked, with nodes to be tried.
+func (a *attempt) problem(t *trial.Trial, nodes []int, need int) gang.Problem {
+	problem := gang.Problem{Nodes: nodes, Need: need, Apart: t.Apart(), Steps: a.Steps}
+	for _, c := range a.classes {
+		pod := c.members[0].Pod.Pod
+		problem.Classes = append(problem.Classes, gang.Class{Pods: len(c.members), Ordered: others.IsOrdered(pod)})
+		problem.Apart = problem.Apart && !others.IsTied(pod)
+	}
+	return problem
+}
