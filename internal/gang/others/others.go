@@ -3,6 +3,8 @@ package others
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -16,9 +18,10 @@ import (
 // Framework is what is needed of kube-scheduler. Its own Framework has all of it.
 type Framework interface {
 	RunPreFilterPlugins(ctx context.Context, state fwk.CycleState, pod *v1.Pod) (*fwk.PreFilterResult, *fwk.Status, sets.Set[string])
-	RunFilterPluginsWithNominatedPods(ctx context.Context, state fwk.CycleState, pod *v1.Pod, info fwk.NodeInfo) *fwk.Status
+	RunFilterPlugins(ctx context.Context, state fwk.CycleState, pod *v1.Pod, info fwk.NodeInfo) *fwk.Status
 	RunPreFilterExtensionAddPod(ctx context.Context, state fwk.CycleState, podToSchedule *v1.Pod, podInfoToAdd fwk.PodInfo, nodeInfo fwk.NodeInfo) *fwk.Status
 	RunPreFilterExtensionRemovePod(ctx context.Context, state fwk.CycleState, podToSchedule *v1.Pod, podInfoToRemove fwk.PodInfo, nodeInfo fwk.NodeInfo) *fwk.Status
+	NominatedPodsForNode(nodeName string) []fwk.PodInfo
 }
 
 // Others implements trial.Others.
@@ -42,8 +45,10 @@ type refusal struct{ class, node int }
 type class struct {
 	pod   fwk.PodInfo
 	state fwk.CycleState
-	// nodes are those that PreFilter named, nil if it named none; rejected is set if it rejected the pods.
+	// nodes are those that PreFilter named, nil if it named none, and namedBy are the plugins that did. rejected is set
+	// if it rejected the pods.
 	nodes    sets.Set[string]
+	namedBy  string
 	rejected *fwk.Status
 }
 
@@ -61,18 +66,18 @@ func New(ctx context.Context, run Framework, nodes []fwk.NodeInfo, pods []*v1.Po
 	for _, pod := range pods {
 		info, err := framework.NewPodInfo(pod)
 		if err != nil {
-			return nil, fmt.Errorf("understand the affinity of pod %s: %w", klog.KObj(pod), err)
+			return nil, fmt.Errorf("understand the affinity of pod %s: %w; correct it", klog.KObj(pod), err)
 		}
 		c := &class{pod: info, state: framework.NewCycleState()}
 		mark(c.state)
-		named, status, _ := run.RunPreFilterPlugins(ctx, c.state, pod)
+		named, status, by := run.RunPreFilterPlugins(ctx, c.state, pod)
 		switch {
 		case status.IsRejected():
 			c.rejected = status
 		case !status.IsSuccess():
-			return nil, fmt.Errorf("ask other plugins about pod %s: %w", klog.KObj(pod), status.AsError())
+			return nil, fmt.Errorf("ask the PreFilter plugins about pod %s: %w", klog.KObj(pod), status.AsError())
 		case !named.AllNodes():
-			c.nodes = named.NodeNames
+			c.nodes, c.namedBy = named.NodeNames, strings.Join(sets.List(by), ", ")
 		}
 		o.repelling = o.repelling || len(info.GetRequiredAntiAffinityTerms()) > 0
 		o.classes = append(o.classes, c)
@@ -88,33 +93,32 @@ func IsTied(pod *v1.Pod) bool {
 
 // IsOrdered reports whether it matters to the pod in which order the others of its gang are placed.
 func IsOrdered(pod *v1.Pod) bool {
-	for i := range pod.Spec.TopologySpreadConstraints {
-		if pod.Spec.TopologySpreadConstraints[i].WhenUnsatisfiable == v1.DoNotSchedule {
-			return true
-		}
-	}
-	return pod.Spec.Affinity != nil && pod.Spec.Affinity.PodAffinity != nil &&
+	return slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, func(c v1.TopologySpreadConstraint) bool {
+		return c.WhenUnsatisfiable == v1.DoNotSchedule
+	}) || pod.Spec.Affinity != nil && pod.Spec.Affinity.PodAffinity != nil &&
 		len(pod.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0
 }
 
 // Add implements trial.Others.
 func (o *Others) Add(class, node int, pod *v1.Pod) gang.Answer {
-	c, info := o.classes[class], o.at(node)
-	if why := o.refuses(c, node, info); why != "" {
+	info := o.at(node)
+	if answer, why := o.ask(class, node, info); answer != gang.Yes {
 		o.refused[refusal{class, node}] = why
-		return gang.No
+		return answer
 	}
 	podInfo, err := framework.NewPodInfo(pod)
 	if err != nil {
-		return gang.No
+		return gang.No // It has the same affinity as the first one, which was understood.
 	}
 	next := info.Snapshot()
 	next.AddPodInfo(podInfo)
-	for _, other := range o.classes {
+	for i, other := range o.classes {
 		if other.rejected != nil {
 			continue
 		}
 		if status := o.run.RunPreFilterExtensionAddPod(o.ctx, other.state, other.pod.GetPod(), podInfo, next); !status.IsSuccess() {
+			o.forget(o.classes[:i], podInfo, next)
+			o.refused[refusal{class, node}] = status.Message()
 			return gang.Unknown
 		}
 	}
@@ -123,35 +127,24 @@ func (o *Others) Add(class, node int, pod *v1.Pod) gang.Answer {
 	return gang.Yes
 }
 
-// refuses returns why a node does not take a pod of a class, "" if it does.
-func (o *Others) refuses(c *class, node int, info fwk.NodeInfo) string {
-	switch {
-	case c.rejected != nil:
-		return c.rejected.Message()
-	case c.nodes != nil && !c.nodes.Has(info.Node().Name):
-		return "node(s) not among those that other plugins name for the pod"
-	case o.repelling && o.isRepelled(c, node):
-		return "node(s) didn't satisfy anti-affinity rules of pods of the group"
-	}
-	if status := o.run.RunFilterPluginsWithNominatedPods(o.ctx, c.state, c.pod.GetPod(), info); !status.IsSuccess() {
-		return status.Message()
-	}
-	return ""
-}
-
 // Remove implements trial.Others.
 func (o *Others) Remove() {
 	last := o.added[len(o.added)-1]
 	o.added = o.added[:len(o.added)-1]
-	for _, other := range o.classes {
-		if other.rejected == nil {
-			o.run.RunPreFilterExtensionRemovePod(o.ctx, other.state, other.pod.GetPod(), last.pod, o.changed[last.node])
-		}
-	}
+	o.forget(o.classes, last.pod, o.changed[last.node])
 	if last.before == nil {
 		delete(o.changed, last.node)
 	} else {
 		o.changed[last.node] = last.before
+	}
+}
+
+// forget has plugins forget a pod that some classes were told of.
+func (o *Others) forget(classes []*class, pod fwk.PodInfo, info fwk.NodeInfo) {
+	for _, c := range classes {
+		if c.rejected == nil {
+			o.run.RunPreFilterExtensionRemovePod(o.ctx, c.state, c.pod.GetPod(), pod, info)
+		}
 	}
 }
 
@@ -161,30 +154,4 @@ func (o *Others) at(node int) fwk.NodeInfo {
 		return info
 	}
 	return o.nodes[node]
-}
-
-// isRepelled reports whether a pod of the gang that was placed before keeps pods of the class away by its
-// anti-affinity. InterPodAffinity looks only at pods with anti-affinity that were there when it was asked first.
-func (o *Others) isRepelled(c *class, node int) bool {
-	for _, placed := range o.added {
-		for _, term := range placed.pod.GetRequiredAntiAffinityTerms() {
-			here, ok := o.nodes[node].Node().Labels[term.TopologyKey]
-			there, known := o.nodes[placed.node].Node().Labels[term.TopologyKey]
-			if ok && known && here == there && term.Matches(c.pod.GetPod(), nil) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// Refusals returns why pods of a class were last refused on nodes, and on how many.
-func (o *Others) Refusals(class int) map[string]int {
-	reasons := make(map[string]int)
-	for where, why := range o.refused {
-		if where.class == class {
-			reasons[why]++
-		}
-	}
-	return reasons
 }

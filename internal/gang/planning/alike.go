@@ -1,71 +1,88 @@
 package planning
 
 import (
-	"encoding/json"
-	"maps"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/quartermaster-dra/quartermaster/internal/gang/others"
 )
 
-// shape is what matters to schedulers of a pod apart from its claims.
-type shape struct {
-	Namespace, SchedulerName   string
-	Labels, NodeSelector       map[string]string
-	Priority                   *int32
-	Affinity                   *v1.Affinity
-	Tolerations                []v1.Toleration
-	Spread                     []v1.TopologySpreadConstraint
-	HostNetwork                bool
-	Overhead                   v1.ResourceList
-	Resources                  *v1.ResourceRequirements
-	Containers, InitContainers []container
-	Volumes                    []v1.Volume
-	// Pod is the name of a pod with volumes of its own, of which no other pod is a copy.
-	Pod string
+// class is a number of pods that are alike.
+type class struct {
+	members []Member
+	view    *View
 }
 
-type container struct {
-	Resources     v1.ResourceRequirements
-	Ports         []v1.ContainerPort
-	RestartPolicy *v1.ContainerRestartPolicy
-	Image         string
-}
+// first is the pod that plugins are asked about.
+func (c *class) first() *v1.Pod { return c.members[0].Pod.Pod }
 
-// labelsOfOne are labels by which controllers tell pods apart that are alike. Nobody's affinity is about them.
-var labelsOfOne = []string{"batch.kubernetes.io/job-completion-index", "apps.kubernetes.io/pod-index", "statefulset.kubernetes.io/pod-name"}
-
-// shapeOf returns a text that is the same for pods that every plugin judges alike, as long as their claims are.
-func shapeOf(pod *v1.Pod) string {
-	s := shape{
-		Namespace: pod.Namespace, SchedulerName: pod.Spec.SchedulerName, Labels: maps.Clone(pod.Labels), NodeSelector: pod.Spec.NodeSelector,
-		Priority: pod.Spec.Priority, Affinity: pod.Spec.Affinity, Tolerations: pod.Spec.Tolerations, Spread: pod.Spec.TopologySpreadConstraints,
-		HostNetwork: pod.Spec.HostNetwork, Overhead: pod.Spec.Overhead, Resources: pod.Spec.Resources,
-		Containers: containersOf(pod.Spec.Containers), InitContainers: containersOf(pod.Spec.InitContainers),
-	}
-	for _, label := range labelsOfOne {
-		delete(s.Labels, label)
-	}
-	for i := range pod.Spec.Volumes {
-		volume := &pod.Spec.Volumes[i]
-		if volume.Projected != nil || volume.ConfigMap != nil || volume.Secret != nil || volume.EmptyDir != nil || volume.DownwardAPI != nil || volume.HostPath != nil {
-			continue // No plugin looks at them, and their names may be made up for each pod.
+// classes sorts the pods into those that are alike, the ones that want most first.
+func (p *Planner) classes(ctx context.Context, pods []*v1.Pod) (classes []*class, err error) {
+	labels := p.labelsThatMatter(pods)
+	byKey := make(map[string]*class)
+	for _, pod := range pods {
+		member, err := p.Describe(pod)
+		if err != nil {
+			return nil, fmt.Errorf("pod %s of the group: %w", pod.Name, err)
 		}
-		s.Volumes = append(s.Volumes, *volume)
-		if volume.Ephemeral != nil {
-			s.Pod = pod.Name
+		key := member.Claims + "\x00" + shapeOf(pod, labels)
+		c := byKey[key]
+		if c == nil {
+			c = &class{}
+			if c.view, err = p.View(ctx, pod); err != nil {
+				return nil, fmt.Errorf("pod %s of the group: %w", pod.Name, err)
+			}
+			byKey[key] = c
+			classes = append(classes, c)
 		}
+		c.members = append(c.members, member)
 	}
-	text, err := json.Marshal(s)
-	if err != nil {
-		return string(pod.UID) // Like no other.
-	}
-	return string(text)
+	slices.SortStableFunc(classes, func(a, b *class) int {
+		return cmp.Or(boolToInt(others.IsOrdered(a.first()))-boolToInt(others.IsOrdered(b.first())),
+			cmp.Compare(devicesOf(&b.members[0]), devicesOf(&a.members[0])))
+	})
+	return classes, nil
 }
 
-func containersOf(containers []v1.Container) (shapes []container) {
-	for i := range containers {
-		c := &containers[i]
-		shapes = append(shapes, container{Resources: c.Resources, Ports: c.Ports, RestartPolicy: c.RestartPolicy, Image: c.Image})
+func boolToInt(b bool) int {
+	if b {
+		return 1
 	}
-	return shapes
+	return 0
+}
+
+// labelsThatMatter returns the keys of labels by which pods of a gang may be selected: by affinity and spread constraints
+// of the gang, and by anti-affinity of pods that are on nodes. By other labels controllers tell pods apart that are alike,
+// for instance by their number.
+func (p *Planner) labelsThatMatter(pods []*v1.Pod) sets.Set[string] {
+	keys := sets.New[string]()
+	for _, info := range p.Nodes {
+		for _, pod := range info.GetPodsWithRequiredAntiAffinity() {
+			terms := pod.GetRequiredAntiAffinityTerms()
+			for i := range terms {
+				requirements, _ := terms[i].Selector.Requirements()
+				for _, r := range requirements {
+					keys.Insert(r.Key())
+				}
+			}
+		}
+	}
+	for _, pod := range pods {
+		for i := range pod.Spec.TopologySpreadConstraints {
+			constraint := &pod.Spec.TopologySpreadConstraints[i]
+			keys.Insert(constraint.MatchLabelKeys...)
+			insertKeys(keys, constraint.LabelSelector)
+		}
+		for _, term := range requiredTerms(pod.Spec.Affinity) {
+			keys.Insert(term.MatchLabelKeys...)
+			keys.Insert(term.MismatchLabelKeys...)
+			insertKeys(keys, term.LabelSelector)
+		}
+	}
+	return keys
 }

@@ -1,16 +1,12 @@
 package planning
 
 import (
-	"cmp"
 	"context"
-	"fmt"
-	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/gang"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/others"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/trial"
@@ -83,14 +79,12 @@ type Left struct {
 	Pod Member
 	// Pods is how many more of them are missing, at most.
 	Pods int
-	// Refusals has what other plugins said, and of how many nodes.
-	Refusals map[string]int
-}
-
-// class is a number of pods that are alike.
-type class struct {
-	members []Member
-	view    *View
+	// Rejected is why there is no node at all for them, "" if that is not so.
+	Rejected string
+	// NoDevices is on how many nodes devices were missing, and Refusals has what other plugins said, and of how many
+	// nodes. No node counts twice.
+	NoDevices int
+	Refusals  map[string]int
 }
 
 // Plan plans a gang. The error is why it cannot be scheduled at all for the moment, or what went wrong.
@@ -99,60 +93,21 @@ func (p *Planner) Plan(ctx context.Context, g Gang) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &attempt{Planner: p, ctx: ctx, gang: g, classes: classes, out: &Outcome{Pods: len(g.Pods), Need: g.Need, Wish: g.Wish}}
+	a := &attempt{
+		Planner: p, ctx: ctx, gang: g, classes: classes, tasks: make(map[[2]int]*allocator.Task),
+		out: &Outcome{Pods: len(g.Pods), Need: g.Need, Wish: g.Wish},
+	}
 	for i := range p.Nodes {
 		a.nodes = append(a.nodes, p.Nodes[i].Node())
 	}
+	if err := a.askOthers(); err != nil {
+		return nil, err
+	}
 	a.order()
 	if g.Wish.Key.IsZero() {
-		_, err = a.try(a.candidates, g.Need, nil)
+		_, err = a.try(area{nodes: a.candidates}, g.Need)
 	} else {
 		err = a.tryDomains()
 	}
 	return a.out, err
-}
-
-// classes sorts the pods into those that are alike, the ones that want most first.
-func (p *Planner) classes(ctx context.Context, pods []*v1.Pod) (classes []*class, err error) {
-	byKey := make(map[string]*class)
-	for _, pod := range pods {
-		member, err := p.Describe(pod)
-		if err != nil {
-			return nil, fmt.Errorf("pod %s of the group: %w", pod.Name, err)
-		}
-		key := member.Claims + "\x00" + shapeOf(pod)
-		c := byKey[key]
-		if c == nil {
-			c = &class{}
-			if c.view, err = p.View(ctx, pod); err != nil {
-				return nil, fmt.Errorf("pod %s of the group: %w", pod.Name, err)
-			}
-			byKey[key] = c
-			classes = append(classes, c)
-		}
-		c.members = append(c.members, member)
-	}
-	slices.SortStableFunc(classes, func(a, b *class) int {
-		return cmp.Or(boolToInt(others.IsOrdered(a.members[0].Pod.Pod))-boolToInt(others.IsOrdered(b.members[0].Pod.Pod)),
-			cmp.Compare(devicesOf(&b.members[0]), devicesOf(&a.members[0])))
-	})
-	return classes, nil
-}
-
-func boolToInt(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// problem is what the search is asked, with nodes to be tried.
-func (a *attempt) problem(t *trial.Trial, nodes []int, need int) gang.Problem {
-	problem := gang.Problem{Nodes: nodes, Need: need, Apart: t.Apart(), Steps: a.Steps}
-	for _, c := range a.classes {
-		pod := c.members[0].Pod.Pod
-		problem.Classes = append(problem.Classes, gang.Class{Pods: len(c.members), Ordered: others.IsOrdered(pod)})
-		problem.Apart = problem.Apart && !others.IsTied(pod)
-	}
-	return problem
 }

@@ -11,6 +11,12 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/trial"
 )
 
+// Bounds of what is told: how many things are listed of a kind, and how many characters a reason of a plugin may have.
+const (
+	mostListed = 3
+	mostOfOne  = 200
+)
+
 // requests returns how many devices of which class a pod still needs: of alternatives the first one counts, and a
 // request for all devices as one.
 func requests(pod *trial.Pod) map[string]int64 {
@@ -39,33 +45,41 @@ func devicesOf(m *Member) (n int64) {
 	return n
 }
 
-// Classes returns the device classes of which something is missing.
-func (o *Outcome) Classes() (names []string) {
-	missing := make(map[string]bool)
+// missingDevices returns how many devices of which class are missing.
+func (o *Outcome) missingDevices() map[string]int64 {
+	missing := make(map[string]int64)
 	for i := range o.Left {
-		for class := range requests(&o.Left[i].Pod.Pod) {
-			missing[class] = true
+		left := &o.Left[i]
+		if left.Rejected != "" || left.NoDevices == 0 && len(left.Refusals) > 0 {
+			continue // It is not for want of devices.
+		}
+		for class, n := range requests(&left.Pod.Pod) {
+			missing[class] += n * int64(left.Pods)
 		}
 	}
-	return slices.Sorted(maps.Keys(missing))
+	return missing
 }
 
+// Classes returns the device classes of which something is missing, sorted.
+func (o *Outcome) Classes() []string { return slices.Sorted(maps.Keys(o.missingDevices())) }
+
 // Reason says why a gang does not fit, "" if it does: how many pods do, and what is missing for the others. holders
-// says who has what of the classes that are missing, "" if that is not to be told.
+// says who has what of the classes that are missing, "" if that is not to be told. The text is the same as long as nothing
+// changes. What it has of plugins and of the gang is bounded.
 func (o *Outcome) Reason(holders func(classes []string) string) string {
 	if o.Plan != nil {
 		return ""
+	}
+	if o.Pending != nil {
+		return fmt.Sprintf("it is not known yet whether all %d pods fit: %v", o.Need, o.Pending)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d of %d pods fit", o.Fit, o.Need)
 	if o.Wish.Required {
 		fmt.Fprintf(&b, " into one domain (%s)", o.Wish.Key)
 	}
-	switch {
-	case o.Pending != nil:
-		return fmt.Sprintf("it is not known yet whether all %d pods fit: %v", o.Need, o.Pending)
-	case o.GaveUp:
-		fmt.Fprintf(&b, " as far as was looked: the search gave up; fewer kinds of pods in the group, or a larger gangStepBudget among the scheduler's arguments, would help")
+	if o.GaveUp {
+		b.WriteString(" as far as was looked: the search gave up; fewer kinds of pods in the group, or a larger gangStepBudget among the scheduler's arguments, would help")
 	}
 	if missing := o.missing(); missing != "" {
 		fmt.Fprintf(&b, ": %s", missing)
@@ -78,35 +92,57 @@ func (o *Outcome) Reason(holders func(classes []string) string) string {
 	return b.String()
 }
 
-// mostRefusals is how many reasons of other plugins are told.
-const mostRefusals = 3
-
-// missing says what is missing: devices by class, and what other plugins said of nodes.
+// missing says what is missing: devices by class, and what other plugins said of pods and of nodes.
 func (o *Outcome) missing() string {
-	devices, refusals := make(map[string]int64), make(map[string]int)
+	devices, refusals, rejected := o.missingDevices(), make(map[string]int), make(map[string]string)
 	for i := range o.Left {
 		left := &o.Left[i]
-		for class, n := range requests(&left.Pod.Pod) {
-			devices[class] += n * int64(left.Pods)
+		if _, told := rejected[left.Rejected]; left.Rejected != "" && !told {
+			rejected[left.Rejected] = left.Pod.Name
 		}
 		for why, nodes := range left.Refusals {
 			refusals[why] += nodes
 		}
 	}
 	var parts []string
-	for _, class := range slices.Sorted(maps.Keys(devices)) {
-		parts = append(parts, fmt.Sprintf("%d more %s of class %s", devices[class], plural(devices[class], "device"), class))
+	list := func(sorted []string, text func(string) string) {
+		for _, key := range sorted[:min(len(sorted), mostListed)] {
+			parts = append(parts, text(key))
+		}
+		if more := len(sorted) - mostListed; more > 0 {
+			parts = append(parts, fmt.Sprintf("%d more like that", more))
+		}
 	}
-	why := slices.SortedFunc(maps.Keys(refusals), func(a, b string) int {
+	list(slices.Sorted(maps.Keys(devices)), func(class string) string {
+		return fmt.Sprintf("%d more %s of class %s", devices[class], plural(devices[class], "device"), class)
+	})
+	list(slices.Sorted(maps.Keys(rejected)), func(why string) string { return "pod " + rejected[why] + ": " + cut(why) })
+	list(slices.SortedFunc(maps.Keys(refusals), func(a, b string) int {
 		if refusals[a] != refusals[b] {
 			return refusals[b] - refusals[a]
 		}
 		return strings.Compare(a, b)
-	})
-	for _, reason := range why[:min(len(why), mostRefusals)] {
-		parts = append(parts, fmt.Sprintf("%d %s: %s", refusals[reason], plural(int64(refusals[reason]), "node"), reason))
+	}), func(why string) string { return ofNodes(refusals[why], why) })
+	if len(parts) == 0 && len(o.Left) > 0 {
+		return "there is no node that they may be on"
 	}
 	return strings.Join(parts, ", ")
+}
+
+// ofNodes says what a plugin said of some nodes. Many plugins begin with "node(s)", so that the number goes before it.
+func ofNodes(nodes int, why string) string {
+	if strings.HasPrefix(why, "node(s) ") {
+		return fmt.Sprintf("%d %s", nodes, cut(why))
+	}
+	return fmt.Sprintf("%d %s: %s", nodes, plural(int64(nodes), "node"), cut(why))
+}
+
+// cut returns the beginning of a long text.
+func cut(text string) string {
+	if runes := []rune(text); len(runes) > mostOfOne {
+		return string(runes[:mostOfOne]) + "…"
+	}
+	return text
 }
 
 func plural(n int64, word string) string {

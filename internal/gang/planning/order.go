@@ -1,0 +1,86 @@
+package planning
+
+import (
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// order puts the nodes first where the devices that most pods want cost the least, and leaves out those that are known
+// to be for none of the pods.
+func (a *attempt) order() {
+	for i, node := range a.nodes {
+		if a.mayHave(node.Name) {
+			a.candidates = append(a.candidates, i)
+		}
+	}
+	has, value := a.classes[0].view.Has, a.classes[0].view.Value
+	slices.SortStableFunc(a.candidates, func(i, j int) int {
+		x, y := a.nodes[i].Name, a.nodes[j].Name
+		if value != nil {
+			costX, knownX := value(x)
+			costY, knownY := value(y)
+			if knownX && knownY {
+				return costX.Compare(costY)
+			}
+			if knownX != knownY {
+				return boolToInt(knownY) - boolToInt(knownX)
+			}
+		}
+		return boolToInt(has.Has(y)) - boolToInt(has.Has(x))
+	})
+	if key := a.spreadBy(); key != "" {
+		a.candidates = inTurn(a.candidates, func(i int) string { return a.nodes[i].Labels[key] })
+	}
+}
+
+// mayHave reports whether a node may be for pods of any class.
+func (a *attempt) mayHave(name string) bool {
+	for i, c := range a.classes {
+		named, _ := a.rest.Named(i)
+		if (c.view.Has == nil || c.view.Has.Has(name)) && (named == nil || named.Has(name)) && a.rest.Rejected(i) == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// spreadBy returns the topology that pods have to be spread over, "" if there is none. Nodes are few tries apart if they
+// come from one domain after the other, instead of all from the same.
+func (a *attempt) spreadBy() string {
+	for _, c := range a.classes {
+		for i := range c.first().Spec.TopologySpreadConstraints {
+			if constraint := &c.first().Spec.TopologySpreadConstraints[i]; constraint.WhenUnsatisfiable == v1.DoNotSchedule {
+				return constraint.TopologyKey
+			}
+		}
+	}
+	return ""
+}
+
+// inTurn returns the list with one of each group, then the second of each, and so on.
+func inTurn(list []int, group func(int) string) []int {
+	rounds := make(map[string]int)
+	round := make(map[int]int, len(list))
+	for _, n := range list {
+		of := group(n)
+		round[n] = rounds[of]
+		rounds[of]++
+	}
+	sorted := slices.Clone(list)
+	slices.SortStableFunc(sorted, func(x, y int) int { return round[x] - round[y] })
+	return sorted
+}
+
+// appendNew appends what is not there yet.
+func appendNew(list, more []int) []int {
+	there := sets.New(list...)
+	for _, n := range more {
+		if !there.Has(n) {
+			list = append(list, n)
+			there.Insert(n)
+		}
+	}
+	return list
+}

@@ -1,0 +1,91 @@
+package planning
+
+import (
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// shapeOf returns a text that is the same for pods that every plugin judges alike, as long as their claims are. It has all
+// of the specification but what no Filter plugin of kube-scheduler 1.37 looks at, and of labels those that matter.
+func shapeOf(pod *v1.Pod, labels sets.Set[string]) string {
+	spec := pod.Spec
+	spec.Hostname, spec.Subdomain, spec.HostAliases = "", "", nil
+	spec.Containers, spec.InitContainers = containersOf(spec.Containers), containersOf(spec.InitContainers)
+	spec.Volumes = nil
+	shape := v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace}}
+	for i := range pod.Spec.Volumes {
+		volume := pod.Spec.Volumes[i]
+		if isOfNoConcern(&volume) {
+			continue
+		}
+		volume.Name = ""
+		spec.Volumes = append(spec.Volumes, volume)
+		if volume.Ephemeral != nil {
+			shape.Name = pod.Name // Its claim is named after the pod, and no other pod has it.
+		}
+	}
+	spec.ResourceClaims = nil
+	for i := range pod.Spec.ResourceClaims { // Which claims they are is not for the shape.
+		spec.ResourceClaims = append(spec.ResourceClaims, v1.PodResourceClaim{Name: pod.Spec.ResourceClaims[i].Name})
+	}
+	for key := range labels {
+		if value, found := pod.Labels[key]; found {
+			metav1.SetMetaDataLabel(&shape.ObjectMeta, key, value)
+		}
+	}
+	shape.Spec = spec
+	text, err := shape.Marshal()
+	if err != nil {
+		return string(pod.UID) // Like no other.
+	}
+	return string(text)
+}
+
+// isOfNoConcern reports whether no plugin looks at a volume. The names of these may be made up for each pod.
+func isOfNoConcern(volume *v1.Volume) bool {
+	return volume.Projected != nil || volume.ConfigMap != nil || volume.Secret != nil || volume.EmptyDir != nil ||
+		volume.DownwardAPI != nil || volume.HostPath != nil || volume.Image != nil
+}
+
+// containersOf returns what matters of containers.
+func containersOf(containers []v1.Container) []v1.Container {
+	shapes := make([]v1.Container, len(containers))
+	for i := range containers {
+		c := &containers[i]
+		shapes[i] = v1.Container{Image: c.Image, Resources: c.Resources, Ports: c.Ports, ResizePolicy: c.ResizePolicy,
+			RestartPolicy: c.RestartPolicy, RestartPolicyRules: c.RestartPolicyRules, SecurityContext: c.SecurityContext}
+		for j := range c.VolumeMounts { // NodeDeclaredFeatures: nodes have to know of options.
+			if options := c.VolumeMounts[j].BindMountOptions; len(options) > 0 {
+				shapes[i].VolumeMounts = append(shapes[i].VolumeMounts, v1.VolumeMount{BindMountOptions: options})
+			}
+		}
+	}
+	return shapes
+}
+
+func insertKeys(keys sets.Set[string], selector *metav1.LabelSelector) {
+	if selector == nil {
+		return
+	}
+	for key := range selector.MatchLabels {
+		keys.Insert(key)
+	}
+	for i := range selector.MatchExpressions {
+		keys.Insert(selector.MatchExpressions[i].Key)
+	}
+}
+
+// requiredTerms returns the terms of affinity to other pods, and against them, that are required.
+func requiredTerms(affinity *v1.Affinity) (terms []v1.PodAffinityTerm) {
+	if affinity == nil {
+		return nil
+	}
+	if affinity.PodAffinity != nil {
+		terms = append(terms, affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution...)
+	}
+	if affinity.PodAntiAffinity != nil {
+		terms = append(terms, affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution...)
+	}
+	return terms
+}
