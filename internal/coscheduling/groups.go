@@ -59,9 +59,9 @@ func newGroups(client dynamic.Interface, discoverer discovery.ServerResourcesInt
 }
 
 // OnChange has a function called for each PodGroup that there is, and after changes, when Get already shows them: one
-// call after the other, for all functions. It may call Get, but not OnChange. before is what it was told last, nil for a new PodGroup, and
-// after is nil for one that is gone. If one was deleted and made again, both may be there, with different UIDs. A
-// PodGroup that Get has an error for, because a field is not what it should be, counts as gone.
+// call after the other, for all functions. It may call Get, but not OnChange. before is what it was told last, nil for a
+// new PodGroup, and after is nil for one that is gone. If one was deleted and made again, both may be there, with
+// different UIDs. A PodGroup that Get has an error for, because a field is not what it should be, counts as gone.
 func (g *Groups) OnChange(changed func(before, after *v1alpha1.PodGroup)) { g.listeners.add(changed) }
 
 // HasSynced reports whether Get has seen all PodGroups that there were at some time, or that the server has no such

@@ -48,7 +48,7 @@ func (l *listeners) tellAll(groups map[string]*v1alpha1.PodGroup) {
 func (l *listeners) change(key string, after *v1alpha1.PodGroup) {
 	before := l.told[key]
 	switch {
-	case before == after, isSameVersion(before, after):
+	case before == after: // An event that was waiting when the next one was told already.
 		return
 	case after == nil:
 		delete(l.told, key)
@@ -58,10 +58,4 @@ func (l *listeners) change(key string, after *v1alpha1.PodGroup) {
 	for _, call := range l.calls {
 		call(before, after)
 	}
-}
-
-// isSameVersion reports whether two objects are the same as the server stores them. Those that no server has
-// stored have no version.
-func isSameVersion(a, b *v1alpha1.PodGroup) bool {
-	return a != nil && b != nil && a.ResourceVersion != "" && a.UID == b.UID && a.ResourceVersion == b.ResourceVersion
 }
