@@ -2,6 +2,7 @@ package gang
 
 import (
 	"context"
+	"iter"
 	"slices"
 )
 
@@ -57,19 +58,14 @@ func (c *chain) place(class, from, spare int) bool {
 	if rest == 0 {
 		return c.place(class+1, 0, spare)
 	}
-	for position := from; position < len(c.Nodes); position++ {
+	for position := range c.positions(class, from) {
 		if !c.add(class, c.Nodes[position]) {
 			if c.stopped {
 				return false
 			}
 			continue
 		}
-		// Which of several that are alike is where makes no difference, so they go from left to right.
-		next := position
-		if c.Classes[class].Ordered {
-			next = 0
-		}
-		if c.place(class, next, spare) {
+		if c.place(class, position, spare) {
 			return true
 		}
 		c.remove(class)
@@ -78,6 +74,34 @@ func (c *chain) place(class, from, spare int) bool {
 		}
 	}
 	return spare >= rest && c.place(class+1, 0, spare-rest)
+}
+
+// positions returns those of the nodes to be tried after some pod of a class was placed. Which of several pods that are
+// alike is where makes no difference, so they go from left to right. Only where the order matters a node that is further to
+// the left may have room now: there each round is used up before the next one is begun.
+func (c *chain) positions(class, from int) iter.Seq[int] {
+	start, end := 0, len(c.Nodes)
+	for _, begin := range c.Rounds {
+		if begin <= from {
+			start = begin
+		} else {
+			end = begin
+			break
+		}
+	}
+	parts := [][2]int{{from, end}, {start, from}, {end, len(c.Nodes)}, {0, start}}
+	if !c.Classes[class].Ordered {
+		parts = [][2]int{{from, len(c.Nodes)}}
+	}
+	return func(yield func(int) bool) {
+		for _, part := range parts {
+			for position := part[0]; position < part[1]; position++ {
+				if !yield(position) {
+					return
+				}
+			}
+		}
+	}
 }
 
 func (c *chain) add(class, node int) bool {

@@ -9,6 +9,13 @@ import (
 // another in all classes. With one class there is one.
 const mostStates = 256
 
+// mostEffort bounds the time that is spent on combinations of classes on nodes, to a second or so: to add a pod to a node
+// counts addingEffort, to compare two ways one. Then only the first combination of each node counts.
+const (
+	mostEffort   = 20_000_000
+	addingEffort = 500
+)
+
 // counting is the search where nodes have nothing to do with each other. It goes from node to node, finds out which
 // numbers of pods of each class fit there together, and adds these to what the nodes before have taken.
 type counting struct {
@@ -17,6 +24,8 @@ type counting struct {
 	judge Judge
 	// states are the best ways so far.
 	states []*state
+	// effort is what is left of mostEffort.
+	effort int
 	// unsure is set if a node may take more than is known.
 	unsure bool
 }
@@ -32,7 +41,7 @@ type state struct {
 }
 
 func newCounting(ctx context.Context, p Problem, judge Judge) *counting {
-	return &counting{Problem: p, ctx: ctx, judge: judge, states: []*state{{counts: make([]int, len(p.Classes))}}}
+	return &counting{Problem: p, ctx: ctx, judge: judge, effort: mostEffort, states: []*state{{counts: make([]int, len(p.Classes))}}}
 }
 
 func (c *counting) search() Result {
@@ -99,12 +108,16 @@ type options struct {
 // from finds the options that have, of the classes before, what was taken already.
 func (o *options) from(class int) {
 	if class == len(o.left) {
+		o.effort -= len(o.found)
 		if sum(o.took) > 0 && !slices.ContainsFunc(o.found, func(other []int) bool { return covers(other, o.took) }) {
 			o.found = append(o.found, slices.Clone(o.took))
 		}
 		return
 	}
 	for o.took[class] < o.left[class] {
+		if len(o.found) > 0 {
+			o.effort -= addingEffort
+		}
 		answer := o.judge.Add(class, o.node)
 		o.unsure = o.unsure || answer == Unknown
 		if answer != Yes {
@@ -116,7 +129,11 @@ func (o *options) from(class int) {
 	for o.took[class] > 0 {
 		o.judge.Remove()
 		o.took[class]--
-		if class < len(o.left)-1 { // Fewer of the last class are never better.
+		switch {
+		case class == len(o.left)-1: // Fewer of the last class are never better.
+		case o.effort <= 0:
+			o.unsure = true
+		default:
 			o.from(class + 1)
 		}
 	}
@@ -155,15 +172,20 @@ func (c *counting) extend(node int, options [][]int) {
 func (c *counting) withoutCovered(states []*state) []*state {
 	var kept []*state
 	for _, s := range states {
+		c.effort -= len(kept)
 		if slices.ContainsFunc(kept, func(other *state) bool { return covers(other.counts, s.counts) }) {
 			continue
 		}
 		kept = slices.DeleteFunc(kept, func(other *state) bool { return covers(s.counts, other.counts) })
 		kept = append(kept, s)
 	}
-	if len(kept) > mostStates {
+	most := mostStates
+	if c.effort <= 0 {
+		most = 1
+	}
+	if len(kept) > most {
 		slices.SortStableFunc(kept, func(a, b *state) int { return sum(b.counts) - sum(a.counts) })
-		kept, c.unsure = kept[:mostStates], true
+		kept, c.unsure = kept[:most], true
 	}
 	return kept
 }

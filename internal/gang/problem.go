@@ -37,6 +37,9 @@ type Problem struct {
 	Classes []Class
 	// Nodes are those to be tried, the most preferred first. They are the numbers that the Judge is asked about.
 	Nodes []int
+	// Rounds are the positions in Nodes where, after the first, another one of several rounds begins, ascending. Within a
+	// round Ordered pods are likely to fit one after the other. nil stands for one round.
+	Rounds []int
 	// Need is how many pods have to be placed, of whichever class. Search places as many more as it can without
 	// turning back for them.
 	Need int

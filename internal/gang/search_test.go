@@ -120,6 +120,37 @@ func TestTooLittleIsKnown(t *testing.T) {
 	require.Empty(t, w.added)
 }
 
+// TestManyClasses: pods of which no two are alike are placed, although there are more combinations of them on a node than
+// anybody can try.
+func TestManyClasses(t *testing.T) {
+	t.Parallel()
+	const nodes, pods = 12, 80
+	w := &world{shared: 1}
+	p := Problem{Need: pods, Apart: true}
+	for node := range nodes {
+		w.free, p.Nodes = append(w.free, [2]int{8, 0}), append(p.Nodes, node)
+	}
+	for range pods {
+		w.needs, w.at = append(w.needs, need{own: [2]int{1, 0}, beside: -1}), append(w.at, make([]int, nodes))
+		p.Classes = append(p.Classes, Class{Pods: 1})
+	}
+	result := Search(t.Context(), p, w)
+	require.Len(t, result.Seats, pods)
+	require.Less(t, w.asked, 200_000)
+}
+
+// TestRounds: where the order matters, a round is used up before the next one, and no node is asked in vain again and again.
+func TestRounds(t *testing.T) {
+	t.Parallel()
+	c := newChain(t.Context(), Problem{Classes: []Class{{Ordered: true}, {}}, Nodes: make([]int, 6), Rounds: []int{2, 4}}, nil)
+	require.Equal(t, []int{0, 1, 2, 3, 4, 5}, slices.Collect(c.positions(0, 0)))
+	require.Equal(t, []int{3, 2, 4, 5, 0, 1}, slices.Collect(c.positions(0, 3)))
+	require.Equal(t, []int{5, 4, 0, 1, 2, 3}, slices.Collect(c.positions(0, 5)))
+	require.Equal(t, []int{3, 4, 5}, slices.Collect(c.positions(1, 3)))
+	c.Rounds = nil
+	require.Equal(t, []int{3, 4, 5, 0, 1, 2}, slices.Collect(c.positions(0, 3)))
+}
+
 type always Answer
 
 func (a always) Add(int, int) Answer { return Answer(a) }

@@ -75,6 +75,9 @@ func (a *attempt) world(where area) trial.World {
 // problem is what the search is asked, with nodes to be tried.
 func (a *attempt) problem(t *trial.Trial, nodes []int, need int) gang.Problem {
 	problem := gang.Problem{Nodes: nodes, Need: need, Apart: t.Apart(), Steps: a.Steps}
+	if key := a.spreadBy(); key != "" {
+		problem.Rounds = roundsOf(nodes, func(i int) string { return a.nodes[i].Labels[key] })
+	}
 	for i, c := range a.classes {
 		class := gang.Class{Pods: len(c.members), Ordered: others.IsOrdered(c.first())}
 		if a.rest.Rejected(i) != "" {

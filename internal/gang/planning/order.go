@@ -46,8 +46,8 @@ func (a *attempt) mayHave(name string) bool {
 	return false
 }
 
-// spreadBy returns the topology that pods have to be spread over, "" if there is none. Nodes are few tries apart if they
-// come from one domain after the other, instead of all from the same.
+// spreadBy returns the topology that pods have to be spread over, "" if there is none. It takes fewer tries if
+// nodes come from one domain after the other, instead of all from the same.
 func (a *attempt) spreadBy() string {
 	for _, c := range a.classes {
 		for i := range c.first().Spec.TopologySpreadConstraints {
@@ -71,6 +71,20 @@ func inTurn(list []int, group func(int) string) []int {
 	sorted := slices.Clone(list)
 	slices.SortStableFunc(sorted, func(x, y int) int { return round[x] - round[y] })
 	return sorted
+}
+
+// roundsOf returns the positions where groups come again.
+func roundsOf(list []int, group func(int) string) (rounds []int) {
+	seen := sets.New[string]()
+	for position, n := range list {
+		of := group(n)
+		if seen.Has(of) {
+			rounds = append(rounds, position)
+			clear(seen)
+		}
+		seen.Insert(of)
+	}
+	return rounds
 }
 
 // appendNew appends what is not there yet.
