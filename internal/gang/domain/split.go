@@ -5,7 +5,10 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/attribute"
+	"github.com/quartermaster-dra/quartermaster/internal/bitset"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -73,20 +76,9 @@ func eachDomain(attribute string, pool *inventory.NodePool, do func(name string)
 // concern. pools are those that the node sees. The result has, by pool, the names of devices in the
 // order of the pool; it is nil if there are none, as always for labels.
 func Blocked(key Key, domain string, pools []*inventory.NodePool) map[inventory.PoolID][]string {
-	if key.Attribute == "" {
-		return nil
-	}
 	var blocked map[inventory.PoolID][]string
 	for _, pool := range pools {
-		if pool.State != inventory.Complete {
-			continue
-		}
-		c := columnOf(key.Attribute, pool)
-		others := c.published.Clone()
-		others.And(pool.Reachable)
-		if inside := c.of(domain); inside != nil {
-			others.AndNot(inside)
-		}
+		others := outside(key, domain, pool)
 		if others.Empty() {
 			continue
 		}
@@ -98,4 +90,57 @@ func Blocked(key Key, domain string, pools []*inventory.NodePool) map[inventory.
 		}
 	}
 	return blocked
+}
+
+// Within returns the pools as the node would see them if it did not reach the devices that are Blocked.
+// They are the same pools, in the same list if nothing is blocked.
+func Within(key Key, domain string, pools []*inventory.NodePool) []*inventory.NodePool {
+	result, own := pools, false
+	for i, pool := range pools {
+		others := outside(key, domain, pool)
+		if others.Empty() {
+			continue
+		}
+		if !own {
+			result, own = slices.Clone(pools), true
+		}
+		part := *pool
+		part.Reachable = pool.Reachable.Clone()
+		part.Reachable.AndNot(others)
+		result[i] = &part
+	}
+	return result
+}
+
+// outside returns the devices that a node reaches in a pool and that are Blocked, by position; nil for labels.
+func outside(key Key, domain string, pool *inventory.NodePool) bitset.Set {
+	if key.Attribute == "" || pool.State != inventory.Complete {
+		return nil
+	}
+	c := columnOf(key.Attribute, pool)
+	others := c.published.Clone()
+	others.And(pool.Reachable)
+	if inside := c.of(domain); inside != nil {
+		others.AndNot(inside)
+	}
+	return others
+}
+
+// Names returns the domains that a device is in, none for labels. It is for few devices: nothing is
+// remembered.
+func Names(key Key, device *inventory.Device) []string {
+	if key.Attribute == "" {
+		return nil
+	}
+	of := attribute.NewName(resourceapi.FullyQualifiedName(key.Attribute))
+	return namesOf(&of, device)
+}
+
+// Members returns the devices of a pool that are in a domain by an attribute, reachable or not, by
+// position; nil if there are none. The set is shared and must not be changed.
+func Members(key Key, domain string, pool *inventory.NodePool) bitset.Set {
+	if key.Attribute == "" || pool.State != inventory.Complete {
+		return nil
+	}
+	return columnOf(key.Attribute, pool).of(domain)
 }

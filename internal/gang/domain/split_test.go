@@ -2,6 +2,7 @@ package domain
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -126,8 +127,48 @@ func TestByAttribute(t *testing.T) {
 			require.Equal(t, test.want, Split(key, list, s.OnNode))
 			require.Equal(t, test.want, Split(key, list, s.OnNode), "remembered")
 			require.Equal(t, test.blocked, Blocked(key, "a", s.OnNode(list[0])))
+			requireWithin(t, test.blocked, s.OnNode(list[0]), Within(key, "a", s.OnNode(list[0])))
 		})
 	}
+}
+
+// requireWithin checks that some devices of a node are out of reach, and none else.
+func requireWithin(t *testing.T, blocked map[inventory.PoolID][]string, before, after []*inventory.NodePool) {
+	t.Helper()
+	require.Len(t, after, len(before))
+	for i, pool := range before {
+		if len(blocked[pool.ID]) == 0 {
+			require.Same(t, pool, after[i])
+			continue
+		}
+		var missing []string
+		for d := range pool.Reachable.All() {
+			if !after[i].Reachable.Has(d) {
+				missing = append(missing, pool.Devices[d].Name)
+			}
+		}
+		require.Equal(t, blocked[pool.ID], missing)
+		require.Equal(t, pool.Reachable.Len()-len(missing), after[i].Reachable.Len())
+		require.Same(t, pool.Layout, after[i].Layout)
+	}
+}
+
+func TestOneDeviceAndOnePool(t *testing.T) {
+	t.Parallel()
+	list := resourceapi.DeviceAttribute{StringValues: []string{"a", "b"}}
+	s := store(
+		builder.NodeSlice("n0", builder.Device("g0").Attr("clique", "a"), builder.Device("g1").Attr("clique", list), builder.Device("nic")),
+		builder.NodeSlice("n1", builder.Device("g0").Attr("clique", "a")).Part(0, 2))
+	whole, part := s.OnNode(builder.Node("n0"))[0], s.OnNode(builder.Node("n1"))[0]
+	key := Key{Attribute: clique}
+	require.Equal(t, []string{"a", "b"}, Names(key, &whole.Devices[1]))
+	require.Empty(t, Names(key, &whole.Devices[2]))
+	require.Nil(t, Names(Key{Label: "rack"}, &whole.Devices[0]))
+	require.Equal(t, []int{0, 1}, slices.Collect(Members(key, "a", whole).All()))
+	require.Equal(t, []int{1}, slices.Collect(Members(key, "b", whole).All()))
+	require.Nil(t, Members(key, "c", whole))
+	require.Nil(t, Members(Key{Label: "rack"}, "a", whole))
+	require.Nil(t, Members(key, "a", part))
 }
 
 // What is remembered of made-up names is bounded, and nodes whose devices look alike share it.
