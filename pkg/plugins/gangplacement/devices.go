@@ -1,0 +1,176 @@
+package gangplacement
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/util"
+
+	"github.com/quartermaster-dra/quartermaster/internal/arguments"
+	"github.com/quartermaster-dra/quartermaster/internal/bitset"
+	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
+	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+)
+
+// takes finds out which devices pods could take. It is made when it is needed first, because what it
+// needs may not be there before.
+type takes struct {
+	once   sync.Once
+	solver *allocator.Solver
+	claims *podclaims.Claims
+}
+
+func (pl *Plugin) takesIn(state *clusterstate.State) *takes {
+	pl.takes.once.Do(func() {
+		manager := pl.handle.SharedDRAManager()
+		pl.takes.solver = &allocator.Solver{
+			Features:  arguments.AllocatorFeatures(pl.features),
+			Classes:   manager.DeviceClasses(),
+			Evaluator: state.Memory.NewEvaluator(arguments.CELFeatures(pl.features)),
+		}
+		pl.takes.claims = &podclaims.Claims{
+			Stored: state.Claims, Tracked: manager.ResourceClaims(), OfGroups: pl.features.EnableDRAWorkloadResourceClaims,
+		}
+	})
+	return &pl.takes
+}
+
+// takesDevices reports whether any of the pods may ask for devices.
+func takesDevices(pods []*v1.Pod) bool {
+	return slices.ContainsFunc(pods, func(pod *v1.Pod) bool {
+		if len(pod.Spec.ResourceClaims) > 0 {
+			return true
+		}
+		for i := range pod.Spec.Containers {
+			for name := range pod.Spec.Containers[i].Resources.Requests {
+				if util.IsDRAExtendedResourceName(name) {
+					return true
+				}
+			}
+		}
+		return false
+	})
+}
+
+// kind returns which pools have devices that any of the pods could take; nil if that is not known.
+func (pl *Plugin) kind(ctx context.Context, pods []*v1.Pod) func(*inventory.NodePool) bool {
+	state := pl.state()
+	if state == nil {
+		return nil
+	}
+	takes := pl.takesIn(state)
+	var tasks []*allocator.Task
+	known := make(map[string]bool)
+	for _, pod := range pods {
+		claims, err := takes.claims.Of(pod)
+		if err != nil {
+			return nil
+		}
+		task := takes.solver.Prepare(claims)
+		if task.Err() != nil {
+			return nil
+		}
+		// Pods of a group are alike, but for the names of their claims.
+		if key := string(task.AppendKey(nil)); task.NeedsDevices() && !known[key] {
+			known[key] = true
+			tasks = append(tasks, task)
+		}
+	}
+	if len(tasks) == 0 {
+		return nil // Devices for extended resources.
+	}
+	return func(pool *inventory.NodePool) bool {
+		return slices.ContainsFunc(tasks, func(task *allocator.Task) bool { return task.Interested(ctx, pool) })
+	}
+}
+
+// free counts the devices that are free on nodes, in pools of a kind, all if kind is nil. If domains by an
+// attribute are named, only devices in these count.
+func (pl *Plugin) free(key domain.Key, domains []string, nodes []fwk.NodeInfo, kind func(*inventory.NodePool) bool) int {
+	state := pl.state()
+	if state == nil {
+		return 0
+	}
+	// Nodes may see the same devices, or different ones of a layout.
+	reached := make(map[*inventory.Layout]*view)
+	for _, info := range nodes {
+		for _, pool := range state.Inventory.OnNode(info.Node()) {
+			v := reached[pool.Layout]
+			switch {
+			case v != nil:
+				v.add(pool)
+			case pool.State == inventory.Complete && (kind == nil || kind(pool)):
+				reached[pool.Layout] = &view{pool: pool, devices: pool.Reachable}
+			}
+		}
+	}
+	count := 0
+	for _, v := range reached {
+		if key.Attribute != "" && len(domains) > 0 {
+			v.limit(key, domains)
+		}
+		count += v.free(state)
+	}
+	return count
+}
+
+// view is what nodes see of a pool together.
+type view struct {
+	pool    *inventory.NodePool
+	devices bitset.Set
+	// own is true if devices may be changed.
+	own bool
+}
+
+func (v *view) make() {
+	if !v.own {
+		v.devices, v.own = v.devices.Clone(), true
+	}
+}
+
+func (v *view) add(pool *inventory.NodePool) {
+	if pool != v.pool {
+		v.make()
+		v.devices.Or(pool.Reachable)
+	}
+}
+
+// limit leaves the devices in some domains.
+func (v *view) limit(key domain.Key, domains []string) {
+	members := bitset.New(len(v.pool.Devices))
+	for _, name := range domains {
+		if inside := domain.Members(key, name, v.pool); inside != nil {
+			members.Or(inside)
+		}
+	}
+	v.make()
+	v.devices.And(members)
+}
+
+// free counts what nobody uses, and what can be used: devices of which a part is in use are not free.
+func (v *view) free(state *clusterstate.State) int {
+	usage := state.Ledger.OfKey(v.pool.Key)
+	v.make()
+	for _, set := range []bitset.Set{usage.Occupied(v.pool), usage.Exhausted(v.pool)} {
+		if set != nil {
+			v.devices.AndNot(set)
+		}
+	}
+	for i := range v.pool.Tainted.All() {
+		if v.devices.Has(i) && slices.ContainsFunc(v.pool.Devices[i].Taints, keepsAway) {
+			v.devices.Remove(i)
+		}
+	}
+	return v.devices.Len()
+}
+
+func keepsAway(taint resourceapi.DeviceTaint) bool {
+	return taint.Effect == resourceapi.DeviceTaintEffectNoSchedule || taint.Effect == resourceapi.DeviceTaintEffectNoExecute
+}

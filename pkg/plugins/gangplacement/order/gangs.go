@@ -1,0 +1,150 @@
+package order
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+)
+
+// GangLabel has the name of the PodGroup of scheduling.x-k8s.io that a pod belongs to, in its namespace.
+const GangLabel = "scheduling.x-k8s.io/pod-group"
+
+// rememberedFor is how long the time of a gang is remembered that has no pods any more. The handlers of the
+// queue may be behind: by then no pod of the gang is in it.
+const rememberedFor = 10 * time.Minute
+
+// Gangs knows since when there are gangs, of which only a label of their pods tells. That is when the first of
+// their pods was created, as far as known when the gang is compared with others for the first time. From then on it
+// does not change, not even if an older pod turns up: the queue is a heap, in which the order must stay.
+// Whether there is an object for the gang, and since when, does not matter. It is safe for concurrent use.
+type Gangs struct {
+	clock clock.PassiveClock
+
+	mutex sync.Mutex
+	known map[types.NamespacedName]*gang
+	// gone are gangs without pods, those that are without for the longest first.
+	gone []gone
+}
+
+type gang struct {
+	since time.Time
+	// fixed is set when the gang was compared with others.
+	fixed bool
+	pods  int
+	// emptied counts how often it has lost its last pod.
+	emptied int
+}
+
+// gone is a gang that is without pods since a time, unless it has been emptied once more or has got others.
+type gone struct {
+	name    types.NamespacedName
+	at      time.Time
+	emptied int
+}
+
+// Follow makes Gangs that follow the pods of an informer. It fails if the informer was stopped.
+func Follow(pods cache.SharedIndexInformer, by clock.PassiveClock) (*Gangs, error) {
+	g := &Gangs{clock: by, known: make(map[types.NamespacedName]*gang)}
+	_, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { g.change(nil, podIn(object)) },
+		UpdateFunc: func(before, after any) { g.change(podIn(before), podIn(after)) },
+		DeleteFunc: func(object any) { g.change(podIn(object), nil) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("follow pods to sort their gangs in the queue: %w", err)
+	}
+	return g, nil
+}
+
+// podIn returns the pod that an informer tells of, nil if it is none.
+func podIn(object any) *v1.Pod {
+	if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = unknown.Obj
+	}
+	pod, _ := object.(*v1.Pod)
+	return pod
+}
+
+// Of returns which gang a pod belongs to, the zero name if to none.
+func Of(pod *v1.Pod) types.NamespacedName {
+	if name := pod.Labels[GangLabel]; name != "" {
+		return types.NamespacedName{Namespace: pod.Namespace, Name: name}
+	}
+	return types.NamespacedName{}
+}
+
+// Since returns since when there is the gang of a pod. It is quick: it is asked with each comparison, under
+// the lock of the queue.
+func (g *Gangs) Since(pod *v1.Pod) time.Time {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	known := g.known[Of(pod)]
+	if known == nil {
+		// The queue was told of the pod first. It counts when that is told here, or never if that has been and the
+		// pod is gone already: then it is forgotten in time.
+		known = &gang{since: pod.CreationTimestamp.Time}
+		g.known[Of(pod)] = known
+		g.leave(Of(pod), known)
+	}
+	known.fixed = true
+	return known.since
+}
+
+// change takes into account that a pod has come, is another, or is gone.
+func (g *Gangs) change(before, after *v1.Pod) {
+	var left, joined types.NamespacedName
+	if before != nil {
+		left = Of(before)
+	}
+	if after != nil {
+		joined = Of(after)
+	}
+	if left == joined {
+		return
+	}
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	g.forget()
+	if joined != (types.NamespacedName{}) {
+		g.join(joined, after.CreationTimestamp.Time)
+	}
+	if known := g.known[left]; known != nil {
+		if known.pods--; known.pods == 0 {
+			g.leave(left, known)
+		}
+	}
+}
+
+func (g *Gangs) join(name types.NamespacedName, created time.Time) {
+	known := g.known[name]
+	if known == nil {
+		known = &gang{since: created}
+		g.known[name] = known
+	}
+	known.pods++
+	if !known.fixed && created.Before(known.since) {
+		known.since = created
+	}
+}
+
+// leave has a gang be forgotten later that has no pods now.
+func (g *Gangs) leave(name types.NamespacedName, known *gang) {
+	known.emptied++
+	g.gone = append(g.gone, gone{name: name, at: g.clock.Now(), emptied: known.emptied})
+}
+
+// forget drops gangs that have had no pods for long.
+func (g *Gangs) forget() {
+	for len(g.gone) > 0 && g.clock.Since(g.gone[0].at) >= rememberedFor {
+		first := g.gone[0]
+		g.gone = g.gone[1:]
+		if known := g.known[first.name]; known != nil && known.pods == 0 && known.emptied == first.emptied {
+			delete(g.known, first.name)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package gangplacement
+
+import (
+	"context"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	schedulingapi "k8s.io/api/scheduling/v1beta1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/topologyaware"
+	"k8s.io/kubernetes/pkg/scheduler/util"
+	"k8s.io/utils/clock"
+
+	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
+	"github.com/quartermaster-dra/quartermaster/pkg/plugins/gangplacement/order"
+	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
+)
+
+// Name is that of the plugin in configurations.
+const Name = "QuartermasterGangs"
+
+// Plugin is safe for concurrent use.
+type Plugin struct {
+	handle   fwk.Handle
+	features feature.Features
+	// upstream generates placements by the constraints of the API.
+	upstream fwk.PlacementGeneratePlugin
+	// state returns what Quartermaster knows of devices, nil if no profile has that plugin. Whichever of
+	// the two is made first, it is there when pods are scheduled.
+	state func() *clusterstate.State
+	takes takes
+	gangs *order.Gangs
+}
+
+var (
+	_ fwk.QueueSortPlugin          = &Plugin{}
+	_ fwk.PlacementGeneratePlugin  = &Plugin{}
+	_ fwk.PlacementScorePlugin     = &Plugin{}
+	_ fwk.PlacementScoreExtensions = &Plugin{}
+	_ fwk.EnqueueExtensions        = &Plugin{}
+)
+
+// New makes the plugin. It can be used with app.WithPlugin and in a frameworkruntime.Registry. It has no
+// arguments.
+func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+	if configured != nil {
+		if unknown, ok := configured.(*runtime.Unknown); !ok || len(unknown.Raw) > 0 {
+			return nil, fmt.Errorf("plugin %s: it is configured with arguments (pluginConfig), and has none; remove them", Name)
+		}
+	}
+	features := feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate)
+	upstream, err := topologyaware.New(ctx, nil, handle, features)
+	if err != nil {
+		return nil, fmt.Errorf("plugin %s: make plugin %s: %w", Name, topologyaware.Name, err)
+	}
+	gangs, err := order.Follow(handle.SharedInformerFactory().Core().V1().Pods().Informer(), clock.RealClock{})
+	if err != nil {
+		return nil, fmt.Errorf("plugin %s: %w", Name, err)
+	}
+	pl := &Plugin{handle: handle, features: features, upstream: upstream, gangs: gangs}
+	pl.state = func() *clusterstate.State { return quartermaster.StateOf(handle.SharedInformerFactory()) }
+	return pl, nil
+}
+
+// Name implements fwk.Plugin.
+func (pl *Plugin) Name() string { return Name }
+
+// EventsToRegister implements fwk.EnqueueExtensions: what may give a group a domain that had none.
+func (pl *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
+	if !pl.features.EnableGenericWorkload {
+		return nil, nil // Nothing is ever rejected.
+	}
+	events := []fwk.ClusterEventWithHint{
+		{Event: fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add | fwk.UpdateNodeLabel}},
+		{Event: fwk.ClusterEvent{Resource: fwk.AssignedPod, ActionType: fwk.Delete}, QueueingHintFn: sameGroup},
+		{Event: fwk.ClusterEvent{Resource: fwk.PodGroup, ActionType: fwk.Add | fwk.Update}, QueueingHintFn: ownGroup},
+	}
+	if pl.features.EnableDynamicResourceAllocation {
+		events = append(events, fwk.ClusterEventWithHint{
+			Event: fwk.ClusterEvent{Resource: fwk.ResourceSlice, ActionType: fwk.Add | fwk.Update}, QueueingHintFn: pl.sliceChanged})
+	}
+	return events, nil
+}
+
+// sameGroup wakes the pods of the group that a pod belonged to which is gone: it may have kept the group
+// in its domain.
+func sameGroup(_ klog.Logger, pod *v1.Pod, oldObject, newObject any) (fwk.QueueingHint, error) {
+	gone, _, err := util.As[*v1.Pod](oldObject, newObject)
+	if err != nil {
+		return fwk.Queue, err
+	}
+	return hint(gone.Namespace == pod.Namespace && apiGroup(gone) != "" && apiGroup(gone) == apiGroup(pod)), nil
+}
+
+// ownGroup wakes the pods of a group whose annotations may have changed.
+func ownGroup(_ klog.Logger, pod *v1.Pod, oldObject, newObject any) (fwk.QueueingHint, error) {
+	_, group, err := util.As[*schedulingapi.PodGroup](oldObject, newObject)
+	if err != nil {
+		return fwk.Queue, err
+	}
+	return hint(group.Namespace == pod.Namespace && group.Name == apiGroup(pod)), nil
+}
+
+// sliceChanged has the slice in the inventory before any pod is tried because of it.
+func (pl *Plugin) sliceChanged(_ klog.Logger, _ *v1.Pod, oldObject, newObject any) (fwk.QueueingHint, error) {
+	_, slice, err := util.As[*resourceapi.ResourceSlice](oldObject, newObject)
+	if err != nil {
+		return fwk.Queue, err
+	}
+	if state := pl.state(); state != nil {
+		state.RefreshSlice(slice.Name)
+	}
+	return fwk.Queue, nil
+}
+
+// apiGroup is the name of the PodGroup of scheduling.k8s.io that a pod belongs to, "" if there is none.
+func apiGroup(pod *v1.Pod) string {
+	if pod.Spec.SchedulingGroup == nil || pod.Spec.SchedulingGroup.PodGroupName == nil {
+		return ""
+	}
+	return *pod.Spec.SchedulingGroup.PodGroupName
+}
+
+func hint(helps bool) fwk.QueueingHint {
+	if helps {
+		return fwk.Queue
+	}
+	return fwk.QueueSkip
+}

@@ -1,0 +1,48 @@
+package gangplacement
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/plugins/gangplacement/order"
+)
+
+// Less implements fwk.QueueSortPlugin. Without groups it is the order of PrioritySort.
+func (pl *Plugin) Less(a, b fwk.QueuedEntityInfo) bool {
+	return order.Less(entityOf(a, pl.gangs), entityOf(b, pl.gangs))
+}
+
+// queuedPod is a pod in the queue, queuedGroup a PodGroup of scheduling.k8s.io with its pods.
+type (
+	queuedPod   interface{ GetPodInfo() fwk.PodInfo }
+	queuedGroup interface {
+		GetNamespace() string
+		GetName() string
+	}
+)
+
+// entityOf is what an entity is sorted by. The time of a PodGroup of scheduling.k8s.io is its own in the
+// queue, and begins anew after each attempt, as that of a pod does.
+func entityOf(queued fwk.QueuedEntityInfo, gangs *order.Gangs) order.Entity {
+	// Without the reading of the monotonic clock, which the times of gangs do not have: comparisons that
+	// use it and others that do not would contradict each other when the wall clock was set.
+	e := order.Entity{Priority: queued.GetPriority(), Queued: queued.GetTimestamp().Round(0)}
+	e.Time = e.Queued
+	switch q := queued.(type) {
+	case queuedPod:
+		pod := q.GetPodInfo().GetPod()
+		e.Name = keyOf(pod.Namespace, pod.Name)
+		e.Group = e.Name
+		if gang := order.Of(pod); gang.Name != "" {
+			e.Group, e.InGroup, e.Time = gang.String(), true, gangs.Since(pod)
+		}
+	case queuedGroup:
+		e.Name = keyOf(q.GetNamespace(), q.GetName())
+		e.Group = e.Name
+	}
+	return e
+}
+
+func keyOf(namespace, name string) string {
+	return types.NamespacedName{Namespace: namespace, Name: name}.String()
+}

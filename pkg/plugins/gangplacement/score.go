@@ -1,0 +1,137 @@
+package gangplacement
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
+)
+
+// rating is what placements are compared by, field by field; less is better.
+type rating struct {
+	// last is 1 for placements that are there only because no domain is required.
+	last int
+	// missing is how many pods would get no node.
+	missing int
+	// domains is how many domains the group would use, with those where its pods run already.
+	domains int
+	// free is how many devices of the kind that the group takes are free before it: after it there would be
+	// as many fewer in each placement. Where there are fewer, larger holes stay whole.
+	free int
+}
+
+// most is the largest number in a field of a rating as it is packed. There are not as many nodes.
+const most = 1<<17 - 1
+
+// pack returns a score that is higher for better ratings.
+func (r rating) pack() int64 {
+	packed := int64(0)
+	for _, field := range []struct{ value, limit int }{{r.last, 1}, {r.missing, most}, {r.domains, most}, {r.free, 1<<27 - 1}} {
+		packed = packed*int64(field.limit+1) + int64(min(field.value, field.limit))
+	}
+	return -packed
+}
+
+// selectorTime is how long it may take to find out which devices a group takes. They were looked at just
+// before, so that it is hardly ever needed; devices about which nobody knows count as such.
+const selectorTime = 100 * time.Millisecond
+
+// ScorePlacement implements fwk.PlacementScorePlugin. What it returns is only good for comparisons.
+func (pl *Plugin) ScorePlacement(ctx context.Context, state fwk.PlacementCycleState, group fwk.PodGroupInfo, assigned *fwk.PodGroupAssignments) (int64, *fwk.Status) {
+	a, err := attemptIn(state.GetPodGroupSchedulingCycle())
+	if err != nil {
+		return 0, fwk.AsStatus(err)
+	}
+	c := a.choices[assigned.Placement]
+	if c == nil {
+		return 0, fwk.AsStatus(errors.New("plugin " + Name + " scores placements that it has not made; enable it at placementGenerate as well, instead of other plugins"))
+	}
+	r := rating{missing: max(0, len(group.GetUnscheduledPods())-len(assigned.ProposedAssignments)), domains: a.used(c, assigned)}
+	if c.last {
+		r.last = 1
+	}
+	if takesDevices(group.GetUnscheduledPods()) {
+		ctx = selector.WithBudget(ctx, selector.NewBudget(selectorTime, 0))
+		r.free = pl.free(a.wish.Key, c.domains, assigned.Nodes, pl.kind(ctx, group.GetUnscheduledPods()))
+	}
+	return r.pack(), nil
+}
+
+// PlacementScoreExtensions implements fwk.PlacementScorePlugin.
+func (pl *Plugin) PlacementScoreExtensions() fwk.PlacementScoreExtensions { return pl }
+
+// NormalizePlacementScore implements fwk.PlacementScoreExtensions: the best gets the highest score, and
+// each that is worse a point less. Equals are told apart by name, so that it does not depend on chance
+// which is taken; for groups without devices, other plugins decide between them.
+func (pl *Plugin) NormalizePlacementScore(_ context.Context, _ fwk.PodGroupCycleState, group fwk.PodGroupInfo, scores []fwk.PlacementScore) *fwk.Status {
+	byName := takesDevices(group.GetUnscheduledPods())
+	order := make([]int, len(scores))
+	for i := range order {
+		order[i] = i
+	}
+	compare := func(a, b int) int {
+		result := cmp.Compare(scores[b].Score, scores[a].Score)
+		if byName {
+			result = cmp.Or(result, cmp.Compare(scores[a].Placement.Name, scores[b].Placement.Name))
+		}
+		return result
+	}
+	slices.SortFunc(order, compare)
+	ranks, rank := make([]int64, len(scores)), int64(0)
+	for i, place := range order {
+		if i > 0 && compare(order[i-1], place) != 0 {
+			rank++
+		}
+		ranks[place] = max(fwk.MinScore, fwk.MaxScore-rank)
+	}
+	for i := range scores {
+		scores[i].Score = ranks[i]
+	}
+	return nil
+}
+
+// used returns how many domains a group uses in a placement, together with those where pods of it run. A
+// node in none is like one of its own.
+func (a *attempt) used(c *choice, assigned *fwk.PodGroupAssignments) int {
+	var names []string
+	if len(a.running.names) > 0 {
+		names = append(names, a.running.names[0])
+	}
+	if len(c.domains) == 1 {
+		if !slices.Contains(a.running.names, c.domains[0]) {
+			return len(names) + 1
+		}
+		return 1
+	}
+	if a.byNode == nil {
+		return 0 // No wish.
+	}
+	alone := make(map[string]bool)
+	for _, assignment := range assigned.ProposedAssignments {
+		domains := a.byNode[assignment.GetNodeName()]
+		switch {
+		case len(domains) == 0:
+			alone[assignment.GetNodeName()] = true
+		case !slices.ContainsFunc(domains, func(name string) bool { return slices.Contains(names, name) }):
+			names = append(names, domains[0])
+		}
+	}
+	return len(names) + len(alone)
+}
+
+// attemptIn returns what GeneratePlacements has stored.
+func attemptIn(state fwk.PodGroupCycleState) (*attempt, error) {
+	if state != nil {
+		if data, err := state.Read(stateKey); err == nil {
+			if a, ok := data.(*attempt); ok {
+				return a, nil
+			}
+		}
+	}
+	return nil, errors.New("plugin " + Name + " scores placements that it has not made; enable it at placementGenerate as well, instead of other plugins")
+}
