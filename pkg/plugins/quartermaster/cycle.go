@@ -22,6 +22,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+	"github.com/quartermaster-dra/quartermaster/pkg/plugins/gangplacement/placed"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
@@ -66,6 +67,9 @@ type cycle struct {
 
 	// takes is what the pod takes of its node besides devices.
 	takes noderoom.Room
+
+	// place is where it is being tried whether the pod's group fits.
+	place placed.Place
 
 	// usage is what is in use in the eyes of the pod: more than in the ledger if devices of some pools are kept
 	// for others. kept says so of pools, nil if of none.

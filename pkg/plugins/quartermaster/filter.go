@@ -223,7 +223,7 @@ func moreSteps(outcome *allocator.Outcome) string {
 
 // nodeView is what the allocator is to know about a node.
 func (pl *Quartermaster) nodeView(c *cycle, node *v1.Node) allocator.Site {
-	return allocator.Site{Node: node, Pools: pl.state.Inventory.OnNode(node), Usage: c.usage}
+	return allocator.Site{Node: node, Pools: c.place.Pools(pl.state.Inventory.OnNode(node)), Usage: c.usage}
 }
 
 // valuedView is nodeView where the best solution is wanted.

@@ -12,9 +12,9 @@ import (
 )
 
 // narrow returns the nodes to look at; nil stands for all of them. They are the ones where the
-// devices cost the least, if that is known, else all that have devices, if these are few.
+// devices cost the least, if that is known, else all that have devices, if these are few. Where a group is limited to some nodes, nobody knows which of them are among these.
 func (pl *Quartermaster) narrow(ctx context.Context, c *cycle, pod *v1.Pod, total int) *fwk.PreFilterResult {
-	if c.pod.LooksEverywhere() || !pl.narrowing.IsFirst() || c.legacy != nil || narrowing.OthersName(pod) {
+	if c.place.SomeNodes || c.pod.LooksEverywhere() || !pl.narrowing.IsFirst() || c.legacy != nil || narrowing.OthersName(pod) {
 		return nil
 	}
 	names := c.allocatedOn()

@@ -19,6 +19,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/plugins/gangplacement/placed"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
@@ -63,6 +64,7 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 	if group != nil {
 		c.group, c.uid = group, pod.UID
 		group.SetMember(pod.UID, c)
+		c.place = placed.Current(pl.handle.SnapshotSharedLister(), cs)
 	}
 	claims, err := pl.claims.Of(pod)
 	if err != nil {
@@ -117,6 +119,9 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 		c.known = pl.know(ctx, c, c.task, c.open())
 	} else if c.extended != nil && c.extended.Full().Task != nil {
 		c.known = pl.know(ctx, c, c.extended.Full().Task, c.extended.Full().Claims)
+	}
+	if c.place.SomeDevices() {
+		c.known = nil // That is of nodes with all their devices.
 	}
 	return pl.narrow(ctx, c, pod, nodes), nil
 }
