@@ -1,4 +1,4 @@
-// The scheduler is kube-scheduler with the Quartermaster plugin compiled in. All
+// The scheduler is kube-scheduler with the plugins Quartermaster and QuartermasterGangs compiled in. All
 // flags, the configuration file, metrics, health endpoints and leader election are
 // kube-scheduler's own. Unlike kube-scheduler it also works with API servers that have
 // only older versions of the claim API, see package apiversions.
@@ -14,10 +14,14 @@ import (
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 
 	"github.com/quartermaster-dra/quartermaster/internal/guard/marks"
+	"github.com/quartermaster-dra/quartermaster/pkg/plugins/gangplacement"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
 )
 
 func main() {
 	marks.Install()
-	os.Exit(cli.Run(newCommand(app.WithPlugin(quartermaster.Name, quartermaster.New))))
+	os.Exit(cli.Run(newCommand(
+		app.WithPlugin(quartermaster.Name, quartermaster.New),
+		app.WithPlugin(gangplacement.Name, gangplacement.New),
+	)))
 }
