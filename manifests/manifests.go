@@ -36,6 +36,8 @@ const (
 	// PodGroups is an addition to Secondary and ReplaceDefault: PodGroups of scheduler-plugins, with their
 	// CustomResourceDefinition.
 	PodGroups = "pod-groups"
+	// GangScheduling is Secondary with plugin QuartermasterGangs.
+	GangScheduling = "gang-scheduling"
 	// Monitoring is an addition to Secondary and ReplaceDefault, for clusters with the Prometheus operator.
 	Monitoring = "monitoring"
 )
@@ -51,7 +53,7 @@ const (
 	ConfigKey = "scheduler-config.yaml"
 )
 
-//go:embed base secondary replace-default alpha-api guard guard-cert-manager guard-restricted guard-in-scheduler pod-groups monitoring
+//go:embed base secondary replace-default alpha-api guard guard-cert-manager guard-restricted guard-in-scheduler pod-groups gang-scheduling monitoring
 var folders embed.FS
 
 // Overlays returns the names of all overlays that run Quartermaster.
@@ -60,7 +62,7 @@ func Overlays() []string { return []string{Secondary, ReplaceDefault} }
 // Render builds one overlay, as `kubectl kustomize manifests/<overlay>` does. It
 // needs neither files nor a cluster.
 func Render(overlay string) ([]*unstructured.Unstructured, error) {
-	if known := append(Overlays(), AlphaAPI, Guard, GuardCertManager, GuardRestricted, GuardInScheduler, PodGroups, Monitoring); !slices.Contains(known, overlay) {
+	if known := append(Overlays(), AlphaAPI, Guard, GuardCertManager, GuardRestricted, GuardInScheduler, PodGroups, GangScheduling, Monitoring); !slices.Contains(known, overlay) {
 		return nil, fmt.Errorf("render manifests: there is no overlay %q; use one of %s", overlay, strings.Join(known, ", "))
 	}
 	inMemory, err := copyToMemory(folders)

@@ -18,6 +18,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/profile"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/plugins/gangplacement"
 )
 
 // pluginName is how the configuration calls the plugin; the test does not need
@@ -63,7 +65,7 @@ func effectivePlugins(t *testing.T, profiles []config.KubeSchedulerProfile) *con
 	built, err := scheduler.New(t.Context(), client, scheduler.NewInformerFactory(client, 0, nil), nil,
 		profile.NewRecorderFactory(broadcaster),
 		scheduler.WithProfiles(profiles...),
-		scheduler.WithFrameworkOutOfTreeRegistry(frameworkruntime.Registry{pluginName: placeholderFactory}))
+		scheduler.WithFrameworkOutOfTreeRegistry(frameworkruntime.Registry{pluginName: placeholderFactory, gangplacement.Name: gangplacement.New}))
 	require.NoError(t, err)
 	require.Len(t, built.Profiles, 1)
 	for _, framework := range built.Profiles {
