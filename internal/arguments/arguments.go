@@ -82,6 +82,7 @@ const defaultTakeoverPause = time.Minute
 // QuartermasterArgs are the arguments of the plugin. It also runs without any.
 type QuartermasterArgs struct {
 	metav1.TypeMeta `json:",inline"`
+	GangArgs        `json:",inline"`
 
 	// SettleTime is how long pods wait before they are bound if a scheduler other than
 	// Quartermaster may be about to allocate the same: one that has pods waiting for devices
@@ -198,6 +199,7 @@ func (a *QuartermasterArgs) setDefaults(features feature.Features) {
 	if a.CacheSize == nil {
 		a.CacheSize = resource.NewQuantity(recall.DefaultBound, resource.BinarySI)
 	}
+	a.GangArgs.setDefaults()
 	if a.Strategy == "" {
 		a.Strategy = LeastFragmentation
 	}
@@ -246,6 +248,9 @@ func (a *QuartermasterArgs) validate() error {
 	}
 	if errs := tracingapi.ValidateTracingConfiguration(a.Tracing, nil, field.NewPath("tracing")); len(errs) > 0 {
 		return fmt.Errorf("arguments of plugin %s: %w", Name, errs.ToAggregate())
+	}
+	if err := a.GangArgs.validate(); err != nil {
+		return err
 	}
 	return a.validatePlacement()
 }
@@ -321,6 +326,7 @@ func (a *QuartermasterArgs) DeepCopyObject() runtime.Object {
 		own := c.CacheSize.DeepCopy()
 		c.CacheSize = &own
 	}
+	c.GangArgs = a.GangArgs.deepCopy()
 	c.Tracing = c.Tracing.DeepCopy()
 	c.ClassStrategies = maps.Clone(c.ClassStrategies)
 	if c.Closeness != nil {

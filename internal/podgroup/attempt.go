@@ -1,11 +1,11 @@
 package podgroup
 
 import (
-	"slices"
-
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/gang/roster"
 )
 
 // Attempt is what is known of a PodGroup during one attempt to schedule its pods together. A
@@ -19,9 +19,11 @@ import (
 //
 // Only the scheduling goroutine touches it. It implements fwk.StateData.
 type Attempt[Member any] struct {
-	planned  map[types.UID]*resourceapi.AllocationResult
-	members  map[types.UID]Member
-	reserved []types.UID
+	planned map[types.UID]*resourceapi.AllocationResult
+	members map[types.UID]Member
+	// tried is set once a plan for all pods was tried, and seats has it.
+	tried bool
+	seats map[types.UID]*roster.Seat
 }
 
 // NewAttempt begins an attempt.
@@ -31,6 +33,24 @@ func NewAttempt[Member any]() *Attempt[Member] {
 
 // Clone implements fwk.StateData.
 func (a *Attempt[Member]) Clone() fwk.StateData { return a }
+
+// BeginPlan reports whether a plan for all pods is to be made: once in an attempt.
+func (a *Attempt[Member]) BeginPlan() bool {
+	began := !a.tried
+	a.tried = true
+	return began
+}
+
+// Plans notes the plan for all pods.
+func (a *Attempt[Member]) Plans(seats []*roster.Seat) {
+	a.seats = make(map[types.UID]*roster.Seat, len(seats))
+	for _, seat := range seats {
+		a.seats[seat.Pod.UID] = seat
+	}
+}
+
+// Seat returns what is planned for a pod with all others, nil if nothing is.
+func (a *Attempt[Member]) Seat(pod types.UID) *roster.Seat { return a.seats[pod] }
 
 // SetMember notes the latest state of a pod.
 func (a *Attempt[Member]) SetMember(pod types.UID, m Member) { a.members[pod] = m }
@@ -54,18 +74,3 @@ func (a *Attempt[Member]) Planned(claim types.UID, inFlight *resourceapi.Allocat
 
 // Empty reports whether nothing is planned.
 func (a *Attempt[Member]) Empty() bool { return len(a.planned) == 0 }
-
-// Reserve notes that a pod is reserved.
-func (a *Attempt[Member]) Reserve(pod types.UID) {
-	if !slices.Contains(a.reserved, pod) {
-		a.reserved = append(a.reserved, pod)
-	}
-}
-
-// Unreserve notes that a pod is not reserved any more.
-func (a *Attempt[Member]) Unreserve(pod types.UID) {
-	a.reserved = slices.DeleteFunc(a.reserved, func(uid types.UID) bool { return uid == pod })
-}
-
-// Reserved returns the pods that are reserved, in the order in which that happened first.
-func (a *Attempt[Member]) Reserved() []types.UID { return a.reserved }

@@ -4,8 +4,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/types"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/gang/roster"
 )
 
 func TestAttempt(t *testing.T) {
@@ -27,10 +30,11 @@ func TestAttempt(t *testing.T) {
 	require.False(t, a.Planned("c", ours))
 	require.True(t, a.Empty())
 
-	a.Reserve("p")
-	a.Reserve("q")
-	a.Reserve("p")
-	require.Equal(t, []types.UID{"p", "q"}, a.Reserved())
-	a.Unreserve("p")
-	require.Equal(t, []types.UID{"q"}, a.Reserved())
+	require.True(t, a.BeginPlan())
+	require.False(t, a.BeginPlan(), "once in an attempt")
+	require.Nil(t, a.Seat("p"))
+	seat := &roster.Seat{Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "p"}}, Node: "n"}
+	a.Plans([]*roster.Seat{seat})
+	require.Same(t, seat, a.Seat("p"))
+	require.Nil(t, a.Seat("q"))
 }

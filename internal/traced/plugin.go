@@ -27,6 +27,7 @@ type Plugin interface {
 	fwk.PreScorePlugin
 	fwk.ScorePlugin
 	fwk.ReservePlugin
+	fwk.PermitPlugin
 	fwk.PreBindPlugin
 	fwk.PostBindPlugin
 	fwk.EnqueueExtensions

@@ -1,6 +1,7 @@
 package planning
 
 import (
+	"cmp"
 	"context"
 
 	v1 "k8s.io/api/core/v1"
@@ -110,4 +111,9 @@ func (p *Planner) Plan(ctx context.Context, g Gang) (*Outcome, error) {
 		err = a.tryDomains()
 	}
 	return a.out, err
+}
+
+// Older orders pods by when they were created, and by name.
+func Older(a, b *v1.Pod) int {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

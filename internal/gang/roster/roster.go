@@ -77,6 +77,22 @@ func (r *Roster) Of(pod types.UID) *Seat {
 	return nil
 }
 
+// Uses reports whether any pod with a seat in the gang uses a claim.
+func (r *Roster) Uses(gang string, claim types.UID) bool {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	c := r.gangs[gang]
+	if c == nil {
+		return false
+	}
+	for _, seat := range c.seats {
+		if _, uses := seat.Allocations[claim]; uses {
+			return true
+		}
+	}
+	return false
+}
+
 // Carried reports whether a plan for the gang is being carried out, and how many seats it has.
 func (r *Roster) Carried(gang string) (seats int, ok bool) {
 	r.mutex.Lock()
@@ -105,20 +121,36 @@ func (r *Roster) Awaits(pod types.UID) (pods []*v1.Pod) {
 }
 
 // Reserve notes that a pod is reserved on its node. It reports whether all pods of its gang are, and returns the others.
-func (r *Roster) Reserve(pod types.UID) (all bool, others []*v1.Pod) {
+// The error says that the seat has ended.
+func (r *Roster) Reserve(seat *Seat) (all bool, others []*v1.Pod, err error) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	c := r.pods[pod]
+	c := r.of(seat)
 	if c == nil {
-		return true, nil
+		return false, nil, errEnded(seat)
 	}
-	c.at[pod] = max(c.at[pod], reserved)
-	for uid, seat := range c.seats {
-		if uid != pod {
-			others = append(others, seat.Pod)
+	c.reach(seat, reserved)
+	for uid, other := range c.seats {
+		if uid != seat.Pod.UID {
+			others = append(others, other.Pod)
 		}
 	}
-	return c.all(reserved), others
+	return c.all(reserved), others, nil
+}
+
+// of returns the gang in which a seat is, nil if it has ended: the pod may have got another one since. It needs the mutex.
+func (r *Roster) of(seat *Seat) *carried {
+	if c := r.pods[seat.Pod.UID]; c != nil && c.seats[seat.Pod.UID] == seat {
+		return c
+	}
+	return nil
+}
+
+// reach notes how far a pod has got.
+func (c *carried) reach(seat *Seat, to phase) { c.at[seat.Pod.UID] = max(c.at[seat.Pod.UID], to) }
+
+func errEnded(seat *Seat) error {
+	return fmt.Errorf("group %s: the plan for the group was given up, because another of its pods could not be scheduled; all of them are planned again", seat.Gang)
 }
 
 // all reports whether all pods have got so far.
@@ -132,17 +164,17 @@ func (c *carried) all(to phase) bool {
 }
 
 // Commit notes that all claims of a pod are written. The pod may be bound when the channel is closed, unless Verdict has
-// an error then. It is nil for a pod without a seat, which may be bound at once.
-func (r *Roster) Commit(pod types.UID) <-chan struct{} {
+// an error then. The error says that the seat has ended.
+func (r *Roster) Commit(seat *Seat) (<-chan struct{}, error) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	c := r.pods[pod]
+	c := r.of(seat)
 	if c == nil {
-		return nil
+		return nil, errEnded(seat)
 	}
-	c.at[pod] = max(c.at[pod], committed)
+	c.reach(seat, committed)
 	c.openIfComplete()
-	return c.settled
+	return c.settled, nil
 }
 
 func (c *carried) openIfComplete() {
@@ -153,41 +185,50 @@ func (c *carried) openIfComplete() {
 }
 
 // Verdict is why a pod must not be bound after all, nil if it may be.
-func (r *Roster) Verdict(pod types.UID) error {
+func (r *Roster) Verdict(seat *Seat) error {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	c := r.pods[pod]
+	c := r.of(seat)
 	switch {
 	case c == nil:
-		return fmt.Errorf("the plan for the pod's group was given up")
+		return errEnded(seat)
 	case !c.opened:
-		return fmt.Errorf("group %s: not all of its pods could be committed in time", c.name)
+		return fmt.Errorf("group %s: not all of its pods could be committed in time; all of them are planned again", c.name)
 	}
 	return nil
 }
 
-// Bound ends the seat of a pod that is bound, and returns it; nil if it has none.
-func (r *Roster) Bound(pod types.UID) *Seat {
+// IsPlanned reports whether a pod has its seat and is not reserved yet.
+func (r *Roster) IsPlanned(seat *Seat) bool {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	c := r.pods[pod]
+	c := r.of(seat)
+	return c != nil && c.at[seat.Pod.UID] == planned
+}
+
+// Bound ends the seat of a pod that is bound. It reports false if that had ended.
+func (r *Roster) Bound(seat *Seat) bool {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	c := r.of(seat)
 	if c == nil {
-		return nil
+		return false
 	}
 	c.need--
-	return r.remove(c, pod)
+	r.remove(c, seat.Pod.UID)
+	return true
 }
 
 // Leave ends the seat of a pod whose attempt has failed, or that is gone. Unless the others of the gang are about to be
 // bound, or enough of them are left, theirs end as well. It returns the seats that have ended, that of the pod first.
-func (r *Roster) Leave(pod types.UID) []*Seat {
+func (r *Roster) Leave(seat *Seat) []*Seat {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	c := r.pods[pod]
+	c := r.of(seat)
 	if c == nil {
 		return nil
 	}
-	ended := []*Seat{r.remove(c, pod)}
+	ended := []*Seat{r.remove(c, seat.Pod.UID)}
 	if c.opened || len(c.seats) >= c.need {
 		c.openIfComplete()
 		return ended

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -35,25 +36,41 @@ func isOpen(channel <-chan struct{}) bool {
 	}
 }
 
+// reserve and commit take a pod one step on.
+func reserve(t *testing.T, r *Roster, pod types.UID) (all bool, others []*v1.Pod) {
+	t.Helper()
+	all, others, err := r.Reserve(r.Of(pod))
+	require.NoError(t, err)
+	return all, others
+}
+
+func commit(t *testing.T, r *Roster, pod types.UID) <-chan struct{} {
+	t.Helper()
+	settled, err := r.Commit(r.Of(pod))
+	require.NoError(t, err)
+	return settled
+}
+
 // TestAllOrNothing: nobody is bound before all are committed.
 func TestAllOrNothing(t *testing.T) {
 	t.Parallel()
 	r := begun(2, 2)
+	p0 := r.Of("p0")
 	require.Len(t, r.Awaits("p1"), 1)
-	all, others := r.Reserve("p0")
+	all, others := reserve(t, r, "p0")
 	require.False(t, all)
 	require.Equal(t, "p1", others[0].Name)
 	require.Empty(t, r.Awaits("p1"))
-	all, _ = r.Reserve("p1")
+	all, _ = reserve(t, r, "p1")
 	require.True(t, all)
-	first := r.Commit("p0")
+	first := commit(t, r, "p0")
 	require.False(t, isOpen(first))
-	require.Error(t, r.Verdict("p0"))
-	second := r.Commit("p1")
+	require.Error(t, r.Verdict(p0))
+	second := commit(t, r, "p1")
 	require.True(t, isOpen(first) && isOpen(second))
-	require.NoError(t, r.Verdict("p0"))
-	require.Equal(t, "p0", r.Bound("p0").Pod.Name)
-	require.Len(t, r.Leave("p1"), 1, "the other one is bound")
+	require.NoError(t, r.Verdict(p0))
+	require.True(t, r.Bound(p0))
+	require.Len(t, r.Leave(r.Of("p1")), 1, "the other one is bound")
 	_, carried := r.Carried("ns/gang")
 	require.False(t, carried)
 }
@@ -62,38 +79,76 @@ func TestAllOrNothing(t *testing.T) {
 func TestOneFails(t *testing.T) {
 	t.Parallel()
 	r := begun(3, 2)
-	r.Reserve("p0")
-	waits := r.Commit("p0")
-	require.Len(t, r.Leave("p2"), 1, "two are enough")
+	p0, p1 := r.Of("p0"), r.Of("p1")
+	reserve(t, r, "p0")
+	waits := commit(t, r, "p0")
+	require.Len(t, r.Leave(r.Of("p2")), 1, "two are enough")
 	require.Nil(t, r.Of("p2"))
 	seats, _ := r.Carried("ns/gang")
 	require.Equal(t, 2, seats)
-	ended := r.Leave("p1")
+	require.True(t, r.IsPlanned(p1))
+	require.False(t, r.IsPlanned(p0))
+	ended := r.Leave(p1)
 	require.Len(t, ended, 2)
 	require.Equal(t, "p1", ended[0].Pod.Name)
 	require.True(t, isOpen(waits))
-	require.ErrorContains(t, r.Verdict("p0"), "given up")
-	require.Nil(t, r.Leave("p1"))
-	require.Nil(t, r.Bound("p0"))
+	require.ErrorContains(t, r.Verdict(p0), "given up")
+	_, _, err := r.Reserve(p1)
+	require.ErrorContains(t, err, "given up", "its attempt may have got no further than that")
+	_, err = r.Commit(p1)
+	require.ErrorContains(t, err, "given up", "nor must it be bound")
+	require.Nil(t, r.Leave(p1))
+	require.False(t, r.IsPlanned(p1))
+	require.False(t, r.Bound(p0))
+}
+
+// TestSeatOfBefore: an attempt that began with an earlier plan does not take the seat of the next one.
+func TestSeatOfBefore(t *testing.T) {
+	t.Parallel()
+	r := begun(2, 2)
+	before := r.Of("p0")
+	r.Leave(r.Of("p1"))
+	after := &Seat{Gang: "ns/gang", Pod: before.Pod, Node: "m"}
+	r.Begin("ns/gang", 1, []*Seat{after})
+	_, err := r.Commit(before)
+	require.ErrorContains(t, err, "given up")
+	require.ErrorContains(t, r.Verdict(before), "given up")
+	require.Nil(t, r.Leave(before), "the next plan goes on")
+	require.True(t, isOpen(commit(t, r, "p0")))
+	require.NoError(t, r.Verdict(after))
 }
 
 // TestLastOneLeaves: those that are committed wait for nobody else when the one that was missing is not needed.
 func TestLastOneLeaves(t *testing.T) {
 	t.Parallel()
 	r := begun(2, 1)
-	waits := r.Commit("p0")
-	r.Leave("p1")
+	p0 := r.Of("p0")
+	waits := commit(t, r, "p0")
+	r.Leave(r.Of("p1"))
 	require.True(t, isOpen(waits))
-	require.NoError(t, r.Verdict("p0"))
+	require.NoError(t, r.Verdict(p0))
 }
 
-// TestNoSeat: pods of no gang are not held up.
+// TestUses: a claim is in use as long as any pod with a seat uses it.
+func TestUses(t *testing.T) {
+	t.Parallel()
+	r := &Roster{}
+	seat := func(pod types.UID) *Seat {
+		return &Seat{Gang: "ns/gang", Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: pod}}, Allocations: map[types.UID]*resourceapi.AllocationResult{"c": {}}}
+	}
+	r.Begin("ns/gang", 2, []*Seat{seat("p0"), seat("p1")})
+	require.True(t, r.Uses("ns/gang", "c"))
+	require.False(t, r.Uses("ns/gang", "d"))
+	r.Bound(r.Of("p0"))
+	require.True(t, r.Uses("ns/gang", "c"))
+	r.Bound(r.Of("p1"))
+	require.False(t, r.Uses("ns/gang", "c"))
+}
+
+// TestNoSeat: nothing is known of pods of no gang.
 func TestNoSeat(t *testing.T) {
 	t.Parallel()
 	r := &Roster{}
-	all, _ := r.Reserve("p")
-	require.True(t, all)
-	require.Nil(t, r.Commit("p"))
 	require.Nil(t, r.Of("p"))
 	require.Empty(t, r.Awaits("p"))
 }

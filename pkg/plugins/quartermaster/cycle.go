@@ -50,10 +50,9 @@ type cycle struct {
 	leftOver *podClaim
 
 	// group is the state of the pod's group while that is tried as a whole, else nil; uid
-	// is the pod's, and reservedOn the node for which it is reserved meanwhile.
-	group      *groupCycle
-	uid        types.UID
-	reservedOn string
+	// is the pod's.
+	group *groupCycle
+	uid   types.UID
 
 	// dryRun is set if nothing comes of this attempt: it is tried whether the pod's group would fit without others.
 	dryRun *groupRun
@@ -113,9 +112,6 @@ type cycle struct {
 	values map[string]allocator.Value
 	// ranking are the nodes that were scored for what they cost, the best first.
 	ranking []nodescore.Node
-	// regroupings are for nodes that have devices for the pod only if others of its group
-	// there get others.
-	regroupings map[string]*regrouping
 	// unavailable are the allocated claims that kept the pod from some node.
 	unavailable map[*podClaim]bool
 }

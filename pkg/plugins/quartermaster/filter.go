@@ -132,6 +132,9 @@ func skipsNodeOperations(allocation *resourceapi.AllocationResult) bool {
 // filterUnallocated finds out whether there are devices on a node. Which ones is only
 // worked out for Score, if some would be better than others, and by Reserve.
 func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, w *preemption.World, task *allocator.Task, known *nodecache.Answer, node *v1.Node) *fwk.Status {
+	if _, planned := c.plans[node.Name]; planned && w == nil {
+		return nil // With the pod's group, a moment ago.
+	}
 	if !c.scored && known != nil && known.Has(node.Name) && !pl.keepsOn(c, node) {
 		return nil // Reserve looks at the devices of the moment.
 	}
@@ -164,10 +167,6 @@ func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, w *pre
 		}
 		return solveError(ctx, node, err)
 	case !outcome.Fits():
-		if r := pl.regroup(ctx, c, node); r != nil {
-			c.setRegrouping(node.Name, r)
-			return nil
-		}
 		reason, full := c.reason(outcome)
 		c.pod.Causes.NoteBlame(outcome.Blame())
 		if logger := klog.FromContext(ctx).V(5); logger.Enabled() {

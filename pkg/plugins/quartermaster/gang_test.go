@@ -2,6 +2,7 @@ package quartermaster
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
@@ -27,6 +29,7 @@ type gang struct {
 	state    *framework.CycleState
 	attempts []*attempt
 	nodes    []string // where each attempt was reserved
+	trying   []*v1.Pod
 	// postFilter is what PodGroupPostFilter has to return, Unschedulable if it is not set.
 	postFilter fwk.Code
 	// beforeReserve happens before a pod is reserved for the first time.
@@ -75,6 +78,21 @@ type groupHandle struct {
 	gang *gang
 }
 
+// RunPreFilterPlugins and RunFilterPluginsWithNominatedPods are those of a plugin for node selectors, and no other.
+func (h groupHandle) RunPreFilterPlugins(context.Context, fwk.CycleState, *v1.Pod) (*fwk.PreFilterResult, *fwk.Status, sets.Set[string]) {
+	return nil, nil, nil
+}
+
+func (h groupHandle) RunFilterPluginsWithNominatedPods(_ context.Context, _ fwk.CycleState, pod *v1.Pod, info fwk.NodeInfo) *fwk.Status {
+	if only := pod.Spec.NodeSelector["kubernetes.io/hostname"]; only != "" && only != info.Node().Name {
+		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "node(s) didn't match Pod's node affinity/selector")
+	}
+	return nil
+}
+
+// NominatedPodsForNode implements fwk.PodNominator.
+func (h groupHandle) NominatedPodsForNode(string) []fwk.PodInfo { return nil }
+
 func (h groupHandle) SnapshotSharedLister() fwk.SharedLister { return groupLister{gang: h.gang} }
 func (h groupHandle) PodGroupManager() fwk.PodGroupManager   { return groupManager{gang: h.gang} }
 
@@ -107,6 +125,15 @@ type groupState struct {
 	gang *gang
 }
 
+// UnscheduledPods returns the pods that are tried.
+func (s groupState) UnscheduledPods() map[string]*v1.Pod {
+	pods := make(map[string]*v1.Pod)
+	for _, pod := range s.gang.trying {
+		pods[pod.Namespace+"/"+pod.Name] = pod
+	}
+	return pods
+}
+
 // ScheduledPodsCount counts the pods that are bound or reserved.
 func (s groupState) ScheduledPodsCount() int {
 	pods, err := s.gang.client.CoreV1().Pods("").List(s.gang.ctx, metav1.ListOptions{})
@@ -130,7 +157,7 @@ func (i groupInfo) GetUnscheduledPods() []*v1.Pod        { return i.pods }
 // try looks for nodes for all pods, and rolls back what was reserved. It returns why
 // pods do not fit, by name; then PodGroupPostFilter has run, whose message is under "".
 func (g *gang) try(pods ...*v1.Pod) map[string]string {
-	g.state, g.attempts, g.nodes = framework.NewCycleState(), nil, nil
+	g.state, g.attempts, g.nodes, g.trying = framework.NewCycleState(), nil, nil, pods
 	failures := make(map[string]string)
 	for _, pod := range pods {
 		if why := g.tryPod(pod); why != "" {

@@ -97,6 +97,7 @@ var (
 	_ fwk.ScorePlugin              = &Quartermaster{}
 	_ fwk.ScoreExtensions          = &Quartermaster{}
 	_ fwk.ReservePlugin            = &Quartermaster{}
+	_ fwk.PermitPlugin             = &Quartermaster{}
 	_ fwk.PreBindPlugin            = &Quartermaster{}
 	_ fwk.PostBindPlugin           = &Quartermaster{}
 	_ fwk.EnqueueExtensions        = &Quartermaster{}
@@ -210,6 +211,7 @@ func (pl *Quartermaster) follow(ctx context.Context) error {
 		return err
 	}
 	pl.state.Wakes(pl.events)
+	pl.state.conduct(ctx, pl)
 	pl.state.report(pl, ctx)
 	pl.state.looking.Do(func() { go pl.state.guard.Run(ctx) })
 	context.AfterFunc(ctx, func() { forget(pl.handle.SharedInformerFactory()) })

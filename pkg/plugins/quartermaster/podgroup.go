@@ -57,7 +57,7 @@ func groupCycleIn(state fwk.PodGroupCycleState) (*groupCycle, error) {
 
 // checkPlanned is checkClaim for a claim without allocation: if one is in flight, only
 // members of the group for which it was planned in this attempt can use the claim.
-func (pl *Quartermaster) checkPlanned(result *podClaim, group *groupCycle) *fwk.Status {
+func (pl *Quartermaster) checkPlanned(pod *v1.Pod, result *podClaim, group *groupCycle) *fwk.Status {
 	inFlight := pl.state.Ledger.InFlight(result.Object.UID)
 	if pl.groupRun != nil && inFlight == nil {
 		inFlight = pl.groupRun.Allocation(result.Object.UID)
@@ -65,6 +65,9 @@ func (pl *Quartermaster) checkPlanned(result *podClaim, group *groupCycle) *fwk.
 	}
 	if inFlight == nil {
 		return nil
+	}
+	if seat := pl.state.gangs.Seat(pod.UID); seat != nil && seat.Allocations[result.Object.UID] != nil {
+		return result.share(inFlight)
 	}
 	if group == nil || !group.Planned(result.Object.UID, inFlight) {
 		return unschedulable("claim %s is being allocated for another pod; waiting for that to be done", claimname.Of(result.Object))
@@ -108,8 +111,6 @@ func (pl *Quartermaster) wantsShared(c *cycle) {
 // keepForGroup remembers what was reserved for a pod, so that it gets the same again, and lets
 // other members of its group use it.
 func (c *cycle) keepForGroup(group *groupCycle, node string, plan []resourceapi.AllocationResult) {
-	c.reservedOn = node
-	group.Reserve(c.uid)
 	if plan != nil {
 		c.setPlan(node, plan)
 	}
@@ -122,8 +123,6 @@ func (c *cycle) keepForGroup(group *groupCycle, node string, plan []resourceapi.
 
 // forgetForGroup is called after the pod's Unreserve: what has no users any more is not planned.
 func (pl *Quartermaster) forgetForGroup(group *groupCycle, c *cycle) {
-	c.reservedOn = ""
-	group.Unreserve(c.uid)
 	for _, podClaim := range c.claims {
 		if pl.state.Ledger.InFlight(podClaim.Object.UID) == nil {
 			group.Unplan(podClaim.Object.UID)

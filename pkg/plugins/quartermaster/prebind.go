@@ -7,6 +7,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/conductor"
 )
 
 // PreBindPreFlight tells the scheduler whether there is anything to write.
@@ -16,7 +17,7 @@ func (pl *Quartermaster) PreBindPreFlight(_ context.Context, cs fwk.CycleState, 
 	if err != nil {
 		return result, failed(err)
 	}
-	if c == nil || len(c.claims) == 0 && c.legacy == nil {
+	if (c == nil || len(c.claims) == 0 && c.legacy == nil) && conductor.SeatIn(cs) == nil {
 		return result, fwk.NewStatus(fwk.Skip)
 	}
 	return result, nil
@@ -27,7 +28,20 @@ func (pl *Quartermaster) PreBindPreFlight(_ context.Context, cs fwk.CycleState, 
 // confirmed for every claim that it is allocated as planned and reserved for the pod, also
 // for claims that looked like that already: what we saw may be old. If it fails, the
 // scheduler calls Unreserve.
+//
+// A pod of a gang then waits for the others of it to get as far.
 func (pl *Quartermaster) PreBind(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, node string) *fwk.Status {
+	if status := pl.preBind(ctx, cs, pod, node); !status.IsSuccess() {
+		return status
+	}
+	if err := pl.state.gangs.Committed(ctx, cs); err != nil {
+		return failed(err)
+	}
+	return nil
+}
+
+// preBind is PreBind for one pod.
+func (pl *Quartermaster) preBind(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, node string) *fwk.Status {
 	c, err := cycleOf(cs)
 	if err != nil {
 		return failed(err)
@@ -51,6 +65,7 @@ func (pl *Quartermaster) PreBind(ctx context.Context, cs fwk.CycleState, pod *v1
 // PostBind ends the pod's use of claims that are reserved for its group, and the
 // negotiation about claims that controllers allocate.
 func (pl *Quartermaster) PostBind(ctx context.Context, cs fwk.CycleState, _ *v1.Pod, _ string) {
+	defer pl.state.gangs.Bound(cs)
 	c, err := cycleOf(cs)
 	if err != nil || c == nil {
 		return

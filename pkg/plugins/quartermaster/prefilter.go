@@ -5,6 +5,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/resource"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
@@ -13,6 +14,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claimname"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/conductor"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy"
 	"github.com/quartermaster-dra/quartermaster/internal/nodeallocatable"
 	"github.com/quartermaster-dra/quartermaster/internal/noderoom"
@@ -26,19 +28,32 @@ import (
 // PreFilter looks up the pod's claims and resolves those without allocation into
 // a task. It rejects the pod if no node can help, and names those that can if they
 // are few.
+//
+// Pods of a gang get the node and devices that are planned for all of them.
 func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+	if conductor.IsApart(cs) {
+		return nil, fwk.NewStatus(fwk.Skip)
+	}
+	seat, err := pl.state.gangs.Begin(ctx, cs, pod, nodes, pl.planGang(nodes))
+	if err != nil {
+		return nil, unschedulableFor(err)
+	}
+	result, status := pl.preFilterPod(ctx, cs, pod, nodes)
+	if seat != nil && (status.IsSuccess() || status.IsSkip()) {
+		return &fwk.PreFilterResult{NodeNames: sets.New(seat.Node)}, nil
+	}
+	return result, status
+}
+
+// preFilterPod is PreFilter with what a pod's gang has decided.
+func (pl *Quartermaster) preFilterPod(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	extended := pl.extendedResources(pod)
 	if pl.isResize(pod) || len(pod.Spec.ResourceClaims) == 0 && !extendedresource.AnyBacked(extended) {
 		noteUnbacked(cs, extended)
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	pl.state.Rooms.Follow(nodes)
-	c := &cycle{
-		takes:       noderoom.Of(pod),
-		steps:       allocator.NewSteps(int(*pl.args.AttemptStepBudget), len(nodes)),
-		evaluation:  selector.NewBudget(pl.attemptBudget, 0),
-		dryRunSteps: allocator.NewSteps(int(*pl.args.AttemptStepBudget), len(nodes)),
-	}
+	c := pl.newCycle(pod, len(nodes))
 	if pl.groupRun != nil {
 		c.pod, c.dryRun = requeue.Apart(pod), pl.groupRun
 		if err := pl.groupRun.Enter(cs, pod, c); err != nil {
@@ -47,16 +62,27 @@ func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *
 	} else {
 		c.pod = pl.waiting.Begin(pod)
 	}
-	result, status := pl.preFilter(ctx, cs, pod, c, extended, len(nodes))
+	result, status := pl.preFilter(ctx, cs, pod, c, extended, nodes)
 	if status.IsRejected() && !status.IsSkip() || result != nil && !c.narrowedToBest {
 		pl.waker.Reject(c.pod) // Nodes that are not named count as rejected.
 	}
 	return result, status
 }
 
+// newCycle makes what is known at the beginning of an attempt.
+func (pl *Quartermaster) newCycle(pod *v1.Pod, nodes int) *cycle {
+	return &cycle{
+		takes:       noderoom.Of(pod),
+		usage:       pl.state.Ledger,
+		steps:       allocator.NewSteps(int(*pl.args.AttemptStepBudget), nodes),
+		evaluation:  selector.NewBudget(pl.attemptBudget, 0),
+		dryRunSteps: allocator.NewSteps(int(*pl.args.AttemptStepBudget), nodes),
+	}
+}
+
 // preFilter is PreFilter for pods that need devices, except that it does not note that
 // the pod was rejected.
-func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, c *cycle, extended []extendedresource.Resource, nodes int) (*fwk.PreFilterResult, *fwk.Status) {
+func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, c *cycle, extended []extendedresource.Resource, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	group, err := pl.groupCycleOf(cs)
 	if err != nil {
 		return nil, failed(err)
@@ -65,6 +91,9 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 		c.group, c.uid = group, pod.UID
 		group.SetMember(pod.UID, c)
 		c.place = placed.Current(pl.handle.SnapshotSharedLister(), cs)
+		if c.dryRun == nil {
+			pl.planGroup(ctx, group, pod, nodes)
+		}
 	}
 	claims, err := pl.claims.Of(pod)
 	if err != nil {
@@ -115,6 +144,9 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 	if c.dryRun != nil {
 		return nil, nil
 	}
+	if node := c.takeSeat(); node != "" {
+		return &fwk.PreFilterResult{NodeNames: sets.New(node)}, nil
+	}
 	if c.task != nil {
 		c.known = pl.know(ctx, c, c.task, c.open())
 	} else if c.extended != nil && c.extended.Full().Task != nil {
@@ -123,7 +155,7 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 	if c.place.SomeDevices() {
 		c.known = nil // That is of nodes with all their devices.
 	}
-	return pl.narrow(ctx, c, pod, nodes), nil
+	return pl.narrow(ctx, c, pod, len(nodes)), nil
 }
 
 // isResize reports whether the pod is in the queue only because it waits to be
@@ -136,7 +168,7 @@ func (pl *Quartermaster) isResize(pod *v1.Pod) bool {
 func (pl *Quartermaster) checkClaim(pod *v1.Pod, claim *resourceapi.ResourceClaim, group *groupCycle) (*podClaim, *fwk.Status) {
 	result := &podClaim{Claim: commitrunner.Claim{Object: claim}}
 	if claim.Status.Allocation == nil {
-		if status := pl.checkPlanned(result, group); status != nil {
+		if status := pl.checkPlanned(pod, result, group); status != nil {
 			return nil, status
 		}
 		nodes, err := pl.legacy.SuitableNodes(claim)

@@ -54,13 +54,6 @@ func (pl *Quartermaster) Reserve(ctx context.Context, cs fwk.CycleState, pod *v1
 	}
 	var plan []resourceapi.AllocationResult
 	if c.task != nil {
-		if group != nil && c.regroupings[nodeName] != nil {
-			r := c.regroupings[nodeName]
-			if status := r.carryOut(pl, group, nodeName); status != nil {
-				return status
-			}
-			c.setPlan(nodeName, r.plans[len(r.members)])
-		}
 		if c.pod.Learn() {
 			pl.learner.Chose(pl.searchContext(ctx, c), pod, c.task, nodeName)
 		}

@@ -35,9 +35,6 @@ func (pl *Quartermaster) Score(_ context.Context, cs fwk.CycleState, _ *v1.Pod, 
 	if c == nil {
 		return 0, nil
 	}
-	if len(c.regroupings) > 0 {
-		return c.scoreRegrouping(nodeInfo.Node().Name), nil
-	}
 	// Without alternatives in the task, it makes no other difference.
 	if !pl.features.EnableDRAPrioritizedList || c.task != nil && !c.scored {
 		return 0, nil

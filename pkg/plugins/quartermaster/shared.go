@@ -14,8 +14,10 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claimevents"
 	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
 	"github.com/quartermaster-dra/quartermaster/internal/contenders"
+	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
 	"github.com/quartermaster-dra/quartermaster/internal/demand"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/conductor"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/presence"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
@@ -51,6 +53,12 @@ type shared struct {
 
 	// claimEvents is the limit for events about claims.
 	claimEvents *claimevents.Limit
+
+	// gangs has pods of PodGroups of scheduler-plugins scheduled together; podGroups are these.
+	gangs     *conductor.Conductor
+	podGroups *coscheduling.Groups
+	// conducting has one of the profiles do for all what gangs need in the background.
+	conducting sync.Once
 
 	// offers is nil without extended resources.
 	offers *extendedresource.Offers
@@ -98,6 +106,9 @@ func sharedBy(handle fwk.Handle, gates feature.Features) (*shared, error) {
 		nominations: preemption.NewNominations(), priorities: preemption.NewPriorities(), claimEvents: claimevents.NewLimit()}
 	if gates.EnableDRAWorkloadResourceClaims {
 		state.groups = podgroup.NewClaims()
+	}
+	if err := state.newGangs(handle); err != nil {
+		return nil, err
 	}
 	if err := state.followNominated(factory.Core().V1().Pods().Informer()); err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/client-go/tools/cache"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
@@ -58,7 +59,7 @@ func TestPreFilterStopsWaiting(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(f.ctx)
 		statuses := make(chan *fwk.Status, 1)
 		go func() {
-			_, status := f.pl.PreFilter(ctx, nil, newPod("p", uses("c")), nil)
+			_, status := f.pl.PreFilter(ctx, framework.NewCycleState(), newPod("p", uses("c")), nil)
 			statuses <- status
 		}()
 		f.settle()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	schedulingapi "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
@@ -46,37 +47,36 @@ func TestGangPrefersFreeDevices(t *testing.T) {
 	})
 }
 
-// TestRegroupingHasLimits: devices that others rely on stay as they are, and so does
-// everything if there is no way for all.
-func TestRegroupingHasLimits(t *testing.T) {
+// TestGangSharesClaims: two pods that use the same claim make do with less of it for the sake of a third one.
+func TestGangSharesClaims(t *testing.T) {
 	t.Parallel()
-	tests := map[string]struct {
-		pods []*v1.Pod
-		why  string // p2 does not fit
-	}{
-		"shared":     {pods: []*v1.Pod{newPod("p0", member, uses("a")), newPod("p1", member, uses("a")), newPod("p2", member, uses("c"))}, why: "held by other claims"},
-		"not enough": {pods: []*v1.Pod{newPod("p0", member, uses("a")), newPod("p1", member, uses("b")), newPod("p2", member, uses("many"))}, why: "held by other claims"},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			objects := plus(gpuNodes(2, "n1"), upTo(2, "a"), gpus("b", 1).Obj(), gpus("c", 1).Obj(), gpus("many", 2).Obj())
-			for _, pod := range test.pods {
-				objects = plus(objects, pod)
-			}
-			inGang(t, newPodGroup(), objects, func(t *testing.T, g *gang) {
-				failures := g.try(test.pods...)
-				require.Contains(t, failures["p2"], test.why)
-				require.NotContains(t, failures, "p1")
-				require.Zero(t, g.pl.state.Ledger.InFlightCount())
-			})
-		})
-	}
+	pods := []*v1.Pod{newPod("p0", member, uses("a")), newPod("p1", member, uses("a")), newPod("p2", member, uses("c"))}
+	objects := plus(gpuNodes(2, "n1"), upTo(2, "a"), gpus("c", 1).Obj(), pods[0], pods[1], pods[2])
+	inGang(t, newPodGroup(), objects, func(t *testing.T, g *gang) {
+		g.schedule(pods...)
+		require.Len(t, deviceNames(g.claim("a")), 1)
+		require.Len(t, deviceNames(g.claim("c")), 1)
+	})
 }
 
-// TestRegroupingComesTooLate: what was to be taken together is gone. The others keep what
+// TestNoPlanForAll: if there is no way for all, the pods are tried one after the other, and those that do not fit say why.
+func TestNoPlanForAll(t *testing.T) {
+	t.Parallel()
+	pods := []*v1.Pod{newPod("p0", member, uses("a")), newPod("p1", member, uses("b")), newPod("p2", member, uses("many"))}
+	objects := plus(gpuNodes(2, "n1"), gpus("a", 1).Obj(), gpus("b", 1).Obj(), gpus("many", 2).Obj(), pods[0], pods[1], pods[2])
+	group := newPodGroup()
+	group.Spec.SchedulingPolicy.Gang = &schedulingapi.GangSchedulingPolicy{MinCount: 3}
+	inGang(t, group, objects, func(t *testing.T, g *gang) {
+		failures := g.try(pods...)
+		require.Contains(t, failures["p2"], "held by other claims")
+		require.NotContains(t, failures, "p1")
+		require.Zero(t, g.pl.state.Ledger.InFlightCount())
+	})
+}
+
+// TestPlanComesTooLate: what was to be taken together is gone. The others keep what
 // they had.
-func TestRegroupingComesTooLate(t *testing.T) {
+func TestPlanComesTooLate(t *testing.T) {
 	t.Parallel()
 	pods := []*v1.Pod{newPod("p0", member, uses("a")), newPod("p1", member, uses("b"))}
 	objects := plus(gpuNodes(2, "n1"), upTo(2, "a"), gpus("b", 1).Obj(), gpus("foreign", 1).Obj(), pods[0], pods[1])

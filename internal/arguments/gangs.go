@@ -1,0 +1,64 @@
+package arguments
+
+import (
+	"fmt"
+
+	"k8s.io/utils/ptr"
+)
+
+// GangArgs are arguments about pods that are scheduled together. Those that the plugin Coscheduling of scheduler-plugins
+// has as well have its names and defaults.
+type GangArgs struct {
+	// PermitWaitingTimeSeconds is for how long pods of a PodGroup that are reserved wait for the others, unless the group
+	// says so itself (scheduleTimeoutSeconds). If profiles differ, the largest counts for all. At least 1; the default is 60.
+	PermitWaitingTimeSeconds *int64 `json:"permitWaitingTimeSeconds,omitempty"`
+	// PodGroupBackoffSeconds is for how long a PodGroup that could not be scheduled is not tried again, whatever happens. If
+	// profiles differ, the largest counts for all. 0, the default, is a pause that depends on how long trying takes.
+	PodGroupBackoffSeconds *int64 `json:"podGroupBackoffSeconds,omitempty"`
+	// GangStepBudget is how many times a pod may be placed, again and again, while nodes are looked for all pods of a group
+	// together, where it matters to some pods on which nodes others are. At least 100; the default is 10000.
+	GangStepBudget *int64 `json:"gangStepBudget,omitempty"`
+}
+
+const (
+	defaultPermitWaitingTime = 60 // seconds
+	minGangStepBudget        = 100
+	defaultGangStepBudget    = 10_000
+)
+
+func (a *GangArgs) setDefaults() {
+	if a.PermitWaitingTimeSeconds == nil {
+		a.PermitWaitingTimeSeconds = ptr.To[int64](defaultPermitWaitingTime)
+	}
+	if a.PodGroupBackoffSeconds == nil {
+		a.PodGroupBackoffSeconds = ptr.To[int64](0)
+	}
+	if a.GangStepBudget == nil {
+		a.GangStepBudget = ptr.To[int64](defaultGangStepBudget)
+	}
+}
+
+func (a *GangArgs) validate() error {
+	switch {
+	case *a.PermitWaitingTimeSeconds < 1:
+		return fmt.Errorf("arguments of plugin %s: permitWaitingTimeSeconds is %d; it has to be at least 1, so that pods of a group can wait for each other",
+			Name, *a.PermitWaitingTimeSeconds)
+	case *a.PodGroupBackoffSeconds < 0:
+		return fmt.Errorf("arguments of plugin %s: podGroupBackoffSeconds is %d; it must not be negative, and 0 leaves it to the scheduler",
+			Name, *a.PodGroupBackoffSeconds)
+	case *a.GangStepBudget < minGangStepBudget:
+		return fmt.Errorf("arguments of plugin %s: gangStepBudget is %d; it has to be at least %d, so that ordinary groups find nodes",
+			Name, *a.GangStepBudget, minGangStepBudget)
+	}
+	return nil
+}
+
+func (a *GangArgs) deepCopy() GangArgs {
+	c := *a
+	for _, number := range []**int64{&c.PermitWaitingTimeSeconds, &c.PodGroupBackoffSeconds, &c.GangStepBudget} {
+		if *number != nil {
+			*number = ptr.To(**number)
+		}
+	}
+	return c
+}

@@ -1,0 +1,54 @@
+package conductor
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+)
+
+// complete returns an error unless there are enough pods to be planned.
+func complete(group *Group, members *Members, need int) error {
+	if exist := members.all() + group.Succeeded; exist < group.MinMember {
+		return fmt.Errorf("group %s: %d of %d pods exist (minMember); waiting for the others to be created", group.Name, exist, group.MinMember)
+	}
+	if len(members.Waiting) < need {
+		return fmt.Errorf("group %s: %d of its pods cannot be scheduled with this one yet, and at least %d are needed (minMember): %s",
+			group.Name, len(members.Held), group.MinMember, members.HeldBy)
+	}
+	return nil
+}
+
+// enough returns an error if less is free in the cluster than the group wants at least (spec.minResources).
+func enough(group *Group, nodes []fwk.NodeInfo) error {
+	for name, quantity := range group.MinResources {
+		free := int64(0)
+		for _, node := range nodes {
+			free += freeOf(name, node)
+		}
+		want := quantity.Value()
+		if name == v1.ResourceCPU {
+			want = quantity.MilliValue()
+		}
+		if free < want {
+			return fmt.Errorf("group %s: less of %s is free in the cluster than it wants at least (minResources: %s)", group.Name, name, quantity.String())
+		}
+	}
+	return nil
+}
+
+// freeOf is how much of a resource is free on a node; CPU in thousandths.
+func freeOf(name v1.ResourceName, node fwk.NodeInfo) int64 {
+	all, used := node.GetAllocatable(), node.GetRequested()
+	switch name {
+	case v1.ResourceCPU:
+		return max(0, all.GetMilliCPU()-used.GetMilliCPU())
+	case v1.ResourceMemory:
+		return max(0, all.GetMemory()-used.GetMemory())
+	case v1.ResourceEphemeralStorage:
+		return max(0, all.GetEphemeralStorage()-used.GetEphemeralStorage())
+	case v1.ResourcePods:
+		return max(0, int64(all.GetAllowedPodNumber()-len(node.GetPods())))
+	}
+	return max(0, all.GetScalarResources()[name]-used.GetScalarResources()[name])
+}

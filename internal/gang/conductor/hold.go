@@ -1,0 +1,68 @@
+package conductor
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/gang/roster"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// hold puts all that is planned for a gang in flight, or nothing if somebody else has some of it by now. What pods need
+// besides devices is kept for them by nominating them, in memory.
+func (c *Conductor) hold(ctx context.Context, group *Group, seats []*roster.Seat) error {
+	for i, seat := range seats {
+		for _, claim := range seat.Claims {
+			if err := c.Ledger.AddInFlight(ledger.RefTo(claim), group.UID, seat.Allocations[claim.UID]); err != nil {
+				c.release(group.UID, seats[:i+1])
+				return fmt.Errorf("keep the devices that are planned for pod %s: %w; trying again", seat.Pod.Name, err)
+			}
+		}
+	}
+	logger := klog.FromContext(ctx)
+	for _, seat := range seats {
+		c.mutex.Lock()
+		c.held[seat.Pod.UID] = group.UID
+		c.mutex.Unlock()
+		handle := c.handle(seat.Pod)
+		info, err := framework.NewPodInfo(seat.Pod)
+		if handle == nil || err != nil {
+			continue
+		}
+		handle.AddNominatedPod(logger, info, &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride, NominatedNodeName: seat.Node})
+	}
+	return nil
+}
+
+// release ends what is in flight in the name of a group for some seats. Pods that are being bound have their claims in
+// flight in their own name as well.
+func (c *Conductor) release(group types.UID, seats []*roster.Seat) {
+	var freed ledger.Freed
+	for _, seat := range seats {
+		for _, claim := range seat.Claims {
+			if c.roster.Uses(seat.Gang, claim.UID) {
+				continue // Others with a seat share it.
+			}
+			freed = freed.And(c.Ledger.RemoveInFlight(claim.UID, group))
+		}
+	}
+	if len(freed) > 0 {
+		c.Freed(freed)
+	}
+}
+
+// end ends what is kept for a seat.
+func (c *Conductor) end(seat *roster.Seat) {
+	c.mutex.Lock()
+	group, held := c.held[seat.Pod.UID]
+	delete(c.held, seat.Pod.UID)
+	c.mutex.Unlock()
+	if held {
+		c.release(group, []*roster.Seat{seat})
+	}
+}

@@ -1,0 +1,45 @@
+package conductor
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// mostHolders is how many other gangs are told that have what is missing.
+const mostHolders = 3
+
+// Holders says which other gangs have something that a gang lacks, those with most of it first, "" if none has any. The
+// function says how much of it a pod has.
+func (c *Conductor) Holders(gang string, has func(*v1.Pod) int) string {
+	type holder struct {
+		gang string
+		has  int
+	}
+	var holders []holder
+	for _, other := range c.pods.ListIndexFuncValues(gangIndex) {
+		if other == gang {
+			continue
+		}
+		h := holder{gang: other}
+		for _, pod := range c.podsOf(other) {
+			h.has += has(pod)
+		}
+		if h.has > 0 {
+			holders = append(holders, h)
+		}
+	}
+	slices.SortFunc(holders, func(a, b holder) int { return cmp.Or(cmp.Compare(b.has, a.has), cmp.Compare(a.gang, b.gang)) })
+	var texts []string
+	for i, h := range holders {
+		if i == mostHolders {
+			texts = append(texts, fmt.Sprintf("%d more groups hold some", len(holders)-mostHolders))
+			break
+		}
+		texts = append(texts, fmt.Sprintf("group %s holds %d", h.gang, h.has))
+	}
+	return strings.Join(texts, ", ")
+}

@@ -1,0 +1,44 @@
+package conductor
+
+import (
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/gang/roster"
+)
+
+// seatKey is where an attempt has the seat that it began with.
+const seatKey fwk.StateKey = "QuartermasterSeat"
+
+type seatState struct{ *roster.Seat }
+
+// Clone implements fwk.StateData. Seats are immutable.
+func (s seatState) Clone() fwk.StateData { return s }
+
+// SeatIn returns the seat that an attempt to schedule a pod began with, nil if it has none.
+func SeatIn(cs fwk.CycleState) *roster.Seat {
+	data, err := cs.Read(seatKey)
+	if err != nil {
+		return nil
+	}
+	if state, ok := data.(seatState); ok {
+		return state.Seat
+	}
+	return nil
+}
+
+// apartKey marks the states of attempts that only ask the other plugins about pods of a gang.
+const apartKey fwk.StateKey = "QuartermasterApart"
+
+type apart struct{}
+
+// Clone implements fwk.StateData.
+func (apart) Clone() fwk.StateData { return apart{} }
+
+// SetApart marks the state of an attempt as one in which only the other plugins are asked about a pod.
+func SetApart(cs fwk.CycleState) { cs.Write(apartKey, apart{}) }
+
+// IsApart reports whether a state is marked so.
+func IsApart(cs fwk.CycleState) bool {
+	_, err := cs.Read(apartKey)
+	return err == nil
+}

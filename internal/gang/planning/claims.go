@@ -1,0 +1,68 @@
+package planning
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ClaimsKey returns a text that is the same for pods whose claims are alike, in the same order: claims that were made for
+// one pod alone if their specs are equal and neither has an allocation, any others only if they are the same.
+func ClaimsKey(pod *v1.Pod, claims []*resourceapi.ResourceClaim) string {
+	var b strings.Builder
+	for _, claim := range claims {
+		b.WriteByte('\n')
+		if claim.Status.Allocation == nil && isMadeFor(pod, claim) {
+			if spec, err := json.Marshal(&claim.Spec); err == nil {
+				b.Write(spec)
+				continue
+			}
+		}
+		b.WriteString(string(claim.UID))
+	}
+	return b.String()
+}
+
+// isMadeFor reports whether a claim was made from a template for a pod.
+func isMadeFor(pod *v1.Pod, claim *resourceapi.ResourceClaim) bool {
+	return slices.ContainsFunc(claim.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.UID == pod.UID })
+}
+
+// DevicesOf returns how many devices of some classes are allocated to claims.
+func DevicesOf(claims []*resourceapi.ResourceClaim, classes []string) (devices int) {
+	for _, claim := range claims {
+		if claim.Status.Allocation == nil {
+			continue
+		}
+		for i := range claim.Status.Allocation.Devices.Results {
+			if slices.Contains(classes, classOf(claim, claim.Status.Allocation.Devices.Results[i].Request)) {
+				devices++
+			}
+		}
+	}
+	return devices
+}
+
+// classOf returns the class of a request of a claim, which may be an alternative ("request/alternative").
+func classOf(claim *resourceapi.ResourceClaim, request string) string {
+	name, alternative, _ := strings.Cut(request, "/")
+	for i := range claim.Spec.Devices.Requests {
+		r := &claim.Spec.Devices.Requests[i]
+		if r.Name != name {
+			continue
+		}
+		if r.Exactly != nil {
+			return r.Exactly.DeviceClassName
+		}
+		for j := range r.FirstAvailable {
+			if r.FirstAvailable[j].Name == alternative {
+				return r.FirstAvailable[j].DeviceClassName
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,161 @@
+package quartermaster
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/conductor"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/others"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/trial"
+	"github.com/quartermaster-dra/quartermaster/internal/requeue"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
+)
+
+// planGang returns what plans gangs on the nodes of an attempt.
+func (pl *Quartermaster) planGang(nodes []fwk.NodeInfo) conductor.Planner {
+	return func(ctx context.Context, group *conductor.Group, members *conductor.Members, need int) (*conductor.Plan, error) {
+		gang := planning.Gang{Name: group.Name, Pods: members.Waiting, Need: need, Wish: group.Wish}
+		for _, pod := range members.Assigned {
+			gang.On = append(gang.On, pod.Spec.NodeName)
+		}
+		out, err := pl.planPods(ctx, nodes, gang)
+		if err != nil {
+			return nil, err
+		}
+		reason := out.Reason(func(classes []string) string {
+			return pl.state.gangs.Holders(group.Name, func(pod *v1.Pod) int {
+				claims, _ := pl.claims.Of(pod) // Of one whose claims are gone, nothing is told.
+				return planning.DevicesOf(claims, classes)
+			})
+		})
+		return &conductor.Plan{Seats: out.Seats(group.Name), Reason: reason, Again: out.GaveUp || out.Pending != nil}, nil
+	}
+}
+
+// planPods looks for nodes and devices for pods together.
+func (pl *Quartermaster) planPods(ctx context.Context, nodes []fwk.NodeInfo, gang planning.Gang) (*planning.Outcome, error) {
+	if err := pl.state.Sync(ctx); err != nil {
+		return nil, err
+	}
+	run, ok := pl.handle.(others.Framework)
+	if !ok {
+		return nil, errors.New("the scheduler's framework does not let plugins ask each other; use the one that kube-scheduler has")
+	}
+	planner := &planning.Planner{
+		Solver: pl.solver, Framework: run, Mark: conductor.SetApart, Nodes: nodes, Describe: pl.describe,
+		View:  func(ctx context.Context, pod *v1.Pod) (*planning.View, error) { return pl.viewOf(ctx, pod, nodes) },
+		Steps: int(*pl.args.GangStepBudget),
+	}
+	return planner.Plan(selector.WithBudget(ctx, selector.NewBudget(pl.attemptBudget, 0)), gang)
+}
+
+// describe returns the claims of a pod as a plan for its gang sees them.
+func (pl *Quartermaster) describe(pod *v1.Pod) (planning.Member, error) {
+	member := planning.Member{Pod: trial.Pod{Pod: pod}}
+	claims, err := pl.claims.Of(pod)
+	if err != nil {
+		return member, err
+	}
+	var allocated []*podClaim
+	for _, claim := range claims {
+		podClaim, status := pl.checkClaim(pod, claim, nil)
+		switch {
+		case status != nil:
+			return member, status.AsError()
+		case podClaim.decided() != nil && podClaim.broken != nil:
+			return member, podClaim.broken
+		case podClaim.decided() != nil || podClaim.nodes != nil:
+			allocated = append(allocated, podClaim)
+		}
+		if podClaim.decided() == nil {
+			member.Open = append(member.Open, claim)
+		}
+	}
+	if len(allocated) > 0 {
+		member.Usable = func(node *v1.Node) bool {
+			return !slices.ContainsFunc(allocated, func(claim *podClaim) bool { return !claim.usableOn(node) })
+		}
+	}
+	member.Claims = planning.ClaimsKey(pod, claims)
+	return member, nil
+}
+
+// viewOf returns what is known of devices as a pod sees them.
+func (pl *Quartermaster) viewOf(ctx context.Context, pod *v1.Pod, nodes []fwk.NodeInfo) (*planning.View, error) {
+	c := pl.newCycle(pod, len(nodes))
+	c.pod = requeue.Apart(pod)
+	_, status := pl.preFilter(ctx, framework.NewCycleState(), pod, c, pl.extendedResources(pod), nodes)
+	if status.IsRejected() && !status.IsSkip() || status.Code() == fwk.Error {
+		return nil, status.AsError()
+	}
+	view := &planning.View{
+		Site:   func(node *v1.Node) allocator.Site { return pl.nodeView(c, node) },
+		Valued: func(node *v1.Node) allocator.Site { return pl.valuedView(c, node) },
+	}
+	if c.task == nil {
+		return view, nil
+	}
+	view.Tied = pl.state.NodeCache.MayShare(ctx, c.task)
+	if c.known != nil {
+		view.Has, _ = c.known.Names(len(nodes))
+		if !c.scored {
+			view.Value = c.known.Value
+		}
+	}
+	return view, nil
+}
+
+// newGangs makes what profiles share about gangs.
+func (s *shared) newGangs(handle fwk.Handle) (err error) {
+	factory := handle.SharedInformerFactory()
+	if s.podGroups, err = coscheduling.New(handle.KubeConfig()); err != nil {
+		return err
+	}
+	pods := factory.Core().V1().Pods().Informer()
+	if s.gangs, err = conductor.New(pods); err != nil {
+		return err
+	}
+	s.gangs.Lookup, s.gangs.Ledger, s.gangs.Freed = s.podGroups.Get, s.Ledger, s.Freed
+	s.podGroups.OnChange(s.gangs.GroupChanged)
+	api := factory.Resource().V1()
+	return s.gangs.Follow(pods, factory.Core().V1().Nodes().Informer(), api.DeviceClasses().Informer(), api.ResourceSlices().Informer())
+}
+
+// conduct has the gangs of a profile scheduled.
+func (s *shared) conduct(ctx context.Context, pl *Quartermaster) {
+	s.gangs.Serve(pl.handle.ProfileName(), pl.handle, conductor.Times{
+		Permit: time.Duration(*pl.args.PermitWaitingTimeSeconds) * time.Second, Backoff: time.Duration(*pl.args.PodGroupBackoffSeconds) * time.Second,
+	})
+	s.conducting.Do(func() {
+		s.gangs.Ready = pl.claims.Check
+		s.Wakes(s.gangs)
+		go s.podGroups.Run(ctx)
+	})
+}
+
+// Permit has the pods of a gang wait for each other.
+func (pl *Quartermaster) Permit(_ context.Context, cs fwk.CycleState, pod *v1.Pod, _ string) (*fwk.Status, time.Duration) {
+	return pl.state.gangs.Permit(cs, pod, Name)
+}
+
+// postFilterGang is PostFilter for pods of gangs, nil for others. What is planned for one and does not fit is given up, for
+// all of its gang. If a gang does not fit, it does not keep what pods of it that did not get to run have left allocated.
+func (pl *Quartermaster) postFilterGang(ctx context.Context, cs fwk.CycleState, pod *v1.Pod) *fwk.Status {
+	if seat := conductor.SeatIn(cs); seat != nil {
+		pl.state.gangs.Failed(cs)
+		return unschedulable("group %s: node %s, which was planned for the pod, does not suit it any more; all pods of the group are planned again", seat.Gang, seat.Node)
+	}
+	if !pl.state.gangs.Misfit(pod) {
+		return nil
+	}
+	return unschedulable("")
+}

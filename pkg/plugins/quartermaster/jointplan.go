@@ -1,0 +1,86 @@
+package quartermaster
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/others"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/roster"
+	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
+)
+
+// planGroup plans nodes and devices for all pods of a PodGroup of the API (KEP-4671) together when the first of them is
+// tried: kube-scheduler itself takes one after the other, and never comes back to one that has a node. What is not planned is up
+// to the pods, one after the other: if there is no plan, each of them says what it lacks.
+func (pl *Quartermaster) planGroup(ctx context.Context, group *groupCycle, pod *v1.Pod, nodes []fwk.NodeInfo) {
+	name := podgroup.NameOf(pod)
+	if name == "" || !group.BeginPlan() {
+		return
+	}
+	logger := klog.FromContext(ctx)
+	state, err := pl.handle.PodGroupManager().PodGroupStates().Get(pod.Namespace, name)
+	if err != nil {
+		logger.V(4).Info("Cannot plan a PodGroup, trying one pod after the other", "podGroup", klog.KRef(pod.Namespace, name), "err", err)
+		return
+	}
+	podGroup, err := pl.handle.SnapshotSharedLister().PodGroups().Get(pod.Namespace, name)
+	if err != nil || pl.features.EnableTopologyAwareWorkloadScheduling && podGroup.Spec.SchedulingConstraints != nil {
+		return // Where the scheduler chooses among placements, it wants to know of each whether the pods fit.
+	}
+	pods := slices.Collect(maps.Values(state.UnscheduledPods()))
+	if len(pods) < 2 || slices.ContainsFunc(pods, pl.unplannable) {
+		return
+	}
+	slices.SortFunc(pods, planning.Older)
+	need := 1
+	if gang := podGroup.Spec.SchedulingPolicy.Gang; gang != nil {
+		need = max(need, int(gang.MinCount)-state.ScheduledPodsCount())
+	}
+	out, err := pl.planPods(ctx, nodes, planning.Gang{Name: pod.Namespace + "/" + name, Pods: pods, Need: need})
+	if err != nil || out.Plan == nil {
+		logger.V(4).Info("No plan for a PodGroup, trying one pod after the other", "podGroup", klog.KRef(pod.Namespace, name), "err", err)
+		return
+	}
+	group.Plans(out.Seats(name))
+}
+
+// unplannable reports whether a pod cannot be planned with others of its PodGroup: the scheduler has an order of its own,
+// and some pods depend on who comes first; and what has to back extended resources depends on the node.
+func (pl *Quartermaster) unplannable(pod *v1.Pod) bool {
+	return others.IsOrdered(pod) || extendedresource.AnyBacked(pl.extendedResources(pod))
+}
+
+// takeSeat has a pod get what is planned for it with its PodGroup. It returns the node, "" if nothing is planned.
+func (c *cycle) takeSeat() (node string) {
+	if c.group == nil {
+		return ""
+	}
+	seat := c.group.Seat(c.uid)
+	if seat == nil {
+		return ""
+	}
+	if plan := planOf(seat, c.open()); plan != nil {
+		c.setPlan(seat.Node, plan)
+	}
+	return seat.Node
+}
+
+// planOf returns what claims get by a plan, nil if it is not for all of them.
+func planOf(seat *roster.Seat, claims []*resourceapi.ResourceClaim) (plan []resourceapi.AllocationResult) {
+	for _, claim := range claims {
+		planned := seat.Allocations[claim.UID]
+		if planned == nil {
+			return nil
+		}
+		plan = append(plan, *planned)
+	}
+	return plan
+}
