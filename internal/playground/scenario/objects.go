@@ -8,15 +8,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes/scheme"
+	podgroups "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 )
 
 // clusterScoped are the kinds without a namespace that scenarios use.
 var clusterScoped = sets.New("Namespace", "Node", "DeviceClass", "DeviceTaintRule", "PriorityClass", "ResourceSlice")
 
-// Objects creates and deletes objects of any kind that client-go knows.
+// kinds are those that client-go knows, and PodGroups of scheduler-plugins.
+var kinds = func() *runtime.Scheme {
+	all := runtime.NewScheme()
+	utilruntime.Must(scheme.AddToScheme(all))
+	utilruntime.Must(podgroups.AddToScheme(all))
+	return all
+}()
+
+// Objects creates and deletes objects of any kind that client-go knows, and PodGroups of scheduler-plugins.
 type Objects struct {
 	client dynamic.Interface
 }
@@ -51,7 +61,7 @@ func (o *Objects) Delete(ctx context.Context, namespace string, object runtime.O
 // prepare finds the endpoint for an object and converts it. The object itself
 // is not changed: a scenario's objects may be used again.
 func (o *Objects) prepare(namespace string, object runtime.Object) (dynamic.ResourceInterface, *unstructured.Unstructured, error) {
-	kinds, _, err := scheme.Scheme.ObjectKinds(object)
+	known, _, err := kinds.ObjectKinds(object)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%T is no kind of the Kubernetes API: %w", object, err)
 	}
@@ -60,13 +70,13 @@ func (o *Objects) prepare(namespace string, object runtime.Object) (dynamic.Reso
 		return nil, nil, fmt.Errorf("convert %s: %w", objectTitle(object), err)
 	}
 	content := &unstructured.Unstructured{Object: fields}
-	content.SetGroupVersionKind(kinds[0])
+	content.SetGroupVersionKind(known[0])
 	// The server says these.
 	content.SetUID("")
 	content.SetResourceVersion("")
 	// The guess adds an s or es, which is right for all kinds in use.
-	plural, _ := meta.UnsafeGuessKindToResource(kinds[0])
-	if clusterScoped.Has(kinds[0].Kind) {
+	plural, _ := meta.UnsafeGuessKindToResource(known[0])
+	if clusterScoped.Has(known[0].Kind) {
 		return o.client.Resource(plural), content, nil
 	}
 	content.SetNamespace(namespace)

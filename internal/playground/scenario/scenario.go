@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
 )
@@ -137,8 +136,8 @@ func describe(objects []runtime.Object) string {
 // objectTitle is "<kind> <name>" for messages.
 func objectTitle(object runtime.Object) string {
 	kind := fmt.Sprintf("%T", object)
-	if kinds, _, err := scheme.Scheme.ObjectKinds(object); err == nil {
-		kind = kinds[0].Kind
+	if known, _, err := kinds.ObjectKinds(object); err == nil {
+		kind = known[0].Kind
 	}
 	if accessor, err := meta.Accessor(object); err == nil {
 		return kind + " " + accessor.GetName()
