@@ -77,7 +77,7 @@ func (c *Conductor) plan(ctx context.Context, key string, pod *v1.Pod, nodes []f
 		return nil, errors.New(reason)
 	}
 	if err := enough(group, nodes); err != nil {
-		return nil, c.refuse(key, refusal{reason: err.Error(), misfit: true, news: true})
+		return nil, c.refuse(key, refusal{reason: err.Error(), tried: true, misfit: true, news: true})
 	}
 	start := time.Now()
 	planned, err := plan(ctx, group, members, need)
@@ -87,9 +87,9 @@ func (c *Conductor) plan(ctx context.Context, key string, pod *v1.Pod, nodes []f
 	took := time.Since(start)
 	switch {
 	case err != nil:
-		return nil, c.refuse(key, refusal{reason: fmt.Sprintf("group %s: %v", key, err), took: took, later: shortestPause, news: true})
+		return nil, c.refuse(key, refusal{reason: fmt.Sprintf("group %s: %v", key, err), tried: true, took: took, later: shortestPause, news: true})
 	case len(planned.Seats) == 0:
-		r := refusal{reason: fmt.Sprintf("group %s: %s", key, planned.Reason), misfit: !planned.Again, took: took, news: true}
+		r := refusal{reason: fmt.Sprintf("group %s: %s", key, planned.Reason), tried: true, misfit: !planned.Again, took: took, news: true}
 		if planned.Again {
 			r.later = shortestPause
 		}

@@ -23,8 +23,8 @@ type waiting struct {
 	// reason is what the last attempt came to, at that time.
 	reason string
 	at     time.Time
-	// misfit is set if that was that there is no room for the gang.
-	misfit bool
+	// tried is set if that was an attempt to plan it, and misfit if there was no room.
+	tried, misfit bool
 	// pause is how long after that the next attempt may be, if something has happened by which the gang may fit (stirred),
 	// and later how long after that it is even if nothing has, 0 for never. timer is set if the gang is tried again when it is due.
 	pause, later time.Duration
@@ -40,7 +40,7 @@ func (c *Conductor) known(gang string) string {
 	defer c.mutex.Unlock()
 	w := c.waitingFor(gang)
 	since := time.Since(w.at)
-	if w.reason != "" && (since < w.pause || !w.stirred && since < longestMemory) {
+	if w.tried && (since < w.pause || !w.stirred && since < longestMemory) {
 		c.sleep(gang, w)
 		return w.reason
 	}
@@ -51,6 +51,8 @@ func (c *Conductor) known(gang string) string {
 // refusal is why a gang is not scheduled for the moment.
 type refusal struct {
 	reason string
+	// tried is set if it was planned, or need not be.
+	tried bool
 	// misfit is set if there is no room for the gang: this is no error, and it is no question of steps.
 	misfit bool
 	// took is how long it took to find out.
@@ -66,7 +68,7 @@ func (c *Conductor) refuse(gang string, r refusal) error {
 	c.mutex.Lock()
 	w := c.waitingFor(gang)
 	isNews := r.news && w.reason != r.reason
-	w.reason, w.misfit, w.at = r.reason, r.misfit, time.Now()
+	w.reason, w.tried, w.misfit, w.at = r.reason, r.tried, r.misfit, time.Now()
 	w.pause, w.later = c.times.Backoff, r.later
 	if w.pause == 0 && r.took > 0 {
 		w.pause = min(max(shortestPause, timesOfPlan*r.took*time.Duration(len(c.gangs))), longestPause)
@@ -95,7 +97,7 @@ func (c *Conductor) retry(failed *roster.Seat) {
 	defer c.mutex.Unlock()
 	w := c.waitingFor(failed.Gang)
 	w.reason = "group " + failed.Gang + ": its pod " + failed.Pod.Name + " could not be scheduled where that was planned; all of its pods are planned again in a moment"
-	w.at, w.stirred, w.misfit = time.Now(), true, false
+	w.at, w.stirred, w.tried, w.misfit = time.Now(), true, true, false
 	w.pause, w.later = max(c.times.Backoff, shortestPause), 0
 	c.sleep(failed.Gang, w)
 }

@@ -3,18 +3,27 @@ package quartermaster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
+	"github.com/quartermaster-dra/quartermaster/internal/coscheduling/status"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/conductor"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/others"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/trial"
+	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
@@ -126,6 +135,13 @@ func (s *shared) newGangs(handle fwk.Handle) (err error) {
 	}
 	s.gangs.Lookup, s.gangs.Ledger, s.gangs.Freed = s.podGroups.Get, s.Ledger, s.Freed
 	s.podGroups.OnChange(s.gangs.GroupChanged)
+	if handle.KubeConfig() != nil {
+		writer, err := dynamic.NewForConfig(handle.KubeConfig())
+		if err != nil {
+			return fmt.Errorf("client for the status of PodGroups: %w", err)
+		}
+		s.podGroupStatus = status.New(handle.ClientSet(), writer, s.podGroups, s.Lease.Leads)
+	}
 	api := factory.Resource().V1()
 	return s.gangs.Follow(pods, factory.Core().V1().Nodes().Informer(), api.DeviceClasses().Informer(), api.ResourceSlices().Informer())
 }
@@ -139,6 +155,9 @@ func (s *shared) conduct(ctx context.Context, pl *Quartermaster) {
 		s.gangs.Ready = pl.claims.Check
 		s.Wakes(s.gangs)
 		go s.podGroups.Run(ctx)
+		if s.podGroupStatus != nil {
+			go s.podGroupStatus.Run(ctx)
+		}
 	})
 }
 
@@ -157,5 +176,50 @@ func (pl *Quartermaster) postFilterGang(ctx context.Context, cs fwk.CycleState, 
 	if !pl.state.gangs.Misfit(pod) {
 		return nil
 	}
-	return unschedulable("")
+	released, err := pl.releaseForGang(ctx, pod)
+	switch {
+	case err != nil:
+		return failed(err)
+	case len(released) > 0:
+		return unschedulable("released, because the group does not fit: claims %s", strings.Join(released, ", "))
+	}
+	return unschedulable("no pods are evicted for a part of a group")
+}
+
+// releaseForGang releases claims that are reserved for pods of a gang that wait, and for nobody else: what an attempt that
+// came to nothing has left must not decide where the gang goes, nor keep devices from others.
+func (pl *Quartermaster) releaseForGang(ctx context.Context, pod *v1.Pod) (released []string, err error) {
+	waiting := preemption.ByUID(pl.state.gangs.MembersOf(pod).Waiting)
+	for _, member := range waiting {
+		claims, err := pl.claims.Of(member)
+		if err != nil {
+			continue
+		}
+		for _, claim := range claims {
+			if !isReserved(claim, waiting) || pl.commits.IsReleasing(member.UID) || pl.takeover.FoundReserved(claim, member.UID, member) {
+				continue
+			}
+			ctx := claimwriter.Because(ctx, claimwriter.Cause{Pod: member, Why: "because its group does not fit with it"})
+			returned, err := pl.writer.Release(ctx, claim, member.UID)
+			if err != nil {
+				return released, fmt.Errorf("release claim %s of a group that does not fit: %w", klog.KObj(claim), err)
+			}
+			if returned != nil {
+				pl.commits.Observe(ctx, returned)
+			}
+			released = append(released, klog.KObj(claim).String())
+		}
+	}
+	slices.Sort(released)
+	return slices.Compact(released), nil
+}
+
+// isReserved reports whether a claim is allocated, and reserved for some of the pods and nobody else.
+func isReserved(claim *resourceapi.ResourceClaim, pods map[types.UID]*v1.Pod) bool {
+	for _, consumer := range claim.Status.ReservedFor {
+		if pods[consumer.UID] == nil {
+			return false
+		}
+	}
+	return claim.Status.Allocation != nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
 	"github.com/quartermaster-dra/quartermaster/internal/contenders"
 	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
+	"github.com/quartermaster-dra/quartermaster/internal/coscheduling/status"
 	"github.com/quartermaster-dra/quartermaster/internal/demand"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/conductor"
@@ -54,9 +55,11 @@ type shared struct {
 	// claimEvents is the limit for events about claims.
 	claimEvents *claimevents.Limit
 
-	// gangs has pods of PodGroups of scheduler-plugins scheduled together; podGroups are these.
-	gangs     *conductor.Conductor
-	podGroups *coscheduling.Groups
+	// gangs has pods of PodGroups of scheduler-plugins scheduled together; podGroups are these, and podGroupStatus tells how
+	// they are, nil without a server.
+	gangs          *conductor.Conductor
+	podGroups      *coscheduling.Groups
+	podGroupStatus *status.Controller
 	// conducting has one of the profiles do for all what gangs need in the background.
 	conducting sync.Once
 
