@@ -8,7 +8,6 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
@@ -19,6 +18,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/nodescore"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
+	"github.com/quartermaster-dra/quartermaster/internal/usableclaim"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -117,47 +117,16 @@ type cycle struct {
 }
 
 // podClaim is one claim of the pod.
-type podClaim struct {
-	commitrunner.Claim
-	// nodes are those on which the allocation can be used; nil means all.
-	nodes *nodeaffinity.NodeSelector
-	// broken is why the allocation is of no use on any node, nil if it is.
-	broken error
-	// shared is an allocation that is planned for other pods of the group already.
-	shared *resourceapi.AllocationResult
-}
-
-// decided is the allocation that the claim has, or that is planned for others of the
-// group; nil if it is up to the pod.
-func (c *podClaim) decided() *resourceapi.AllocationResult {
-	if c.IsAllocated() {
-		return c.Object.Status.Allocation
-	}
-	return c.shared
-}
+type podClaim = usableclaim.Claim
 
 // Clone implements fwk.StateData. Dry runs share the state: what they change has an entry of its own, see preemption.World.
 func (c *cycle) Clone() fwk.StateData { return c }
 
 // unallocated returns the claims that the task is for.
-func (c *cycle) unallocated() []*podClaim {
-	var result []*podClaim
-	for _, claim := range c.claims {
-		if claim.decided() == nil {
-			result = append(result, claim)
-		}
-	}
-	return result
-}
+func (c *cycle) unallocated() []*podClaim { return usableclaim.Open(c.claims) }
 
 // open returns the claims themselves that the task is for.
-func (c *cycle) open() []*resourceapi.ResourceClaim {
-	var result []*resourceapi.ResourceClaim
-	for _, podClaim := range c.unallocated() {
-		result = append(result, podClaim.Object)
-	}
-	return result
-}
+func (c *cycle) open() []*resourceapi.ResourceClaim { return usableclaim.Objects(c.unallocated()) }
 
 // usualTask is the task for most nodes.
 func (c *cycle) usualTask() *allocator.Task {

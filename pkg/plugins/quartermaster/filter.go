@@ -4,18 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/component-helpers/nodedeclaredfeatures/features/draoptionalnodeoperations"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimname"
 	"github.com/quartermaster-dra/quartermaster/internal/nodecache"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
+	"github.com/quartermaster-dra/quartermaster/internal/usableclaim"
 	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
@@ -66,8 +63,8 @@ func (pl *Quartermaster) filterTask(ctx context.Context, c *cycle, w *preemption
 		return nil
 	}
 	if pl.legacy.Resolves() {
-		if status := c.filterUnsuitable(node); status != nil {
-			return status
+		if err := usableclaim.Unsuitable(node, c.claims); err != nil {
+			return unschedulable("%v", err)
 		}
 	}
 	return pl.filterUnallocated(ctx, c, w, task, known, node)
@@ -76,57 +73,20 @@ func (pl *Quartermaster) filterTask(ctx context.Context, c *cycle, w *preemption
 // filterAllocated checks that the node is one on which all existing allocations
 // can be used. It remembers all that cannot, for PostFilter.
 func (c *cycle) filterAllocated(node *v1.Node) *fwk.Status {
-	var status *fwk.Status
-	for _, claim := range c.claims {
-		if claim.decided() == nil || claim.broken == nil && claim.usableOn(node) {
-			continue
-		}
-		c.pod.Causes.Note(waitcause.ClaimElsewhere)
-		if !claim.IsAllocated() {
-			status = unschedulable(notOnNode+"claim %s is being allocated on other nodes for the pod's group", claimname.Of(claim.Object))
-			continue
-		}
-		c.mutex.Lock()
+	unavailable, reason := usableclaim.NotOn(node, c.claims)
+	if reason == nil {
+		return nil
+	}
+	c.pod.Causes.Note(waitcause.ClaimElsewhere)
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	for _, claim := range unavailable {
 		if c.unavailable == nil {
 			c.unavailable = make(map[*podClaim]bool)
 		}
 		c.unavailable[claim] = true
-		c.mutex.Unlock()
-		switch {
-		case status != nil:
-		case claim.broken != nil:
-			status = unschedulable(notOnNode+"%v", claim.broken)
-		default:
-			status = unschedulable(notOnNode+"claim %s is allocated on other nodes", claimname.Of(claim.Object))
-		}
 	}
-	return status
-}
-
-// filterUnsuitable rejects a node that does not suit the class of a claim.
-func (c *cycle) filterUnsuitable(node *v1.Node) *fwk.Status {
-	for _, claim := range c.claims {
-		if claim.decided() == nil && claim.nodes != nil && !claim.nodes.Match(node) {
-			return unschedulable("claim %s: the node is not among the suitableNodes of its class", claimname.Of(claim.Object))
-		}
-	}
-	return nil
-}
-
-func (c *podClaim) usableOn(node *v1.Node) bool {
-	if c.nodes != nil && !c.nodes.Match(node) {
-		return false
-	}
-	return !skipsNodeOperations(c.decided()) ||
-		slices.Contains(node.Status.DeclaredFeatures, draoptionalnodeoperations.DRAOptionalNodeOperationsFeatureGate)
-}
-
-// skipsNodeOperations reports whether a device of the allocation needs a kubelet
-// that can leave out operations for it.
-func skipsNodeOperations(allocation *resourceapi.AllocationResult) bool {
-	return slices.ContainsFunc(allocation.Devices.Results, func(r resourceapi.DeviceRequestAllocationResult) bool {
-		return len(r.SkipNodeOperations) > 0
-	})
+	return unschedulable("%v", reason)
 }
 
 // filterUnallocated finds out whether there are devices on a node. Which ones is only

@@ -7,13 +7,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/component-helpers/nodedeclaredfeatures/features/draoptionalnodeoperations"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/bindingcondition"
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
-	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 )
 
 // TestGangWithExtendedResources: the claims that the scheduler makes for extended resources
@@ -99,23 +95,4 @@ func TestLeftOverOfAGangThatDoesNotFit(t *testing.T) {
 		g.schedule(moved)
 		require.Equal(t, []string{"n1"}, g.nodes)
 	})
-}
-
-// TestPlannedAllocationNeedsItsNode: what is planned for others of the group asks the same
-// of a node as an allocation that is written.
-func TestPlannedAllocationNeedsItsNode(t *testing.T) {
-	t.Parallel()
-	shared := &resourceapi.AllocationResult{Devices: resourceapi.DeviceAllocationResult{Results: []resourceapi.DeviceRequestAllocationResult{
-		{Request: "gpu", SkipNodeOperations: []resourceapi.SkipNodeOperation{"Prepare"}},
-	}}}
-	claim := &podClaim{Claim: commitrunner.Claim{Object: gpus("c", 1).Obj()}, shared: shared}
-	plain, able := builder.Node("n1"), builder.Node("n2")
-	able.Status.DeclaredFeatures = []string{draoptionalnodeoperations.DRAOptionalNodeOperationsFeatureGate}
-	require.False(t, claim.usableOn(plain))
-	require.True(t, claim.usableOn(able))
-
-	var err error
-	claim.nodes, err = nodeaffinity.NewNodeSelector(builder.NodeSelector("kubernetes.io/hostname", "n1"))
-	require.NoError(t, err)
-	require.False(t, claim.usableOn(able))
 }

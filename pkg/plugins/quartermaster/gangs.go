@@ -80,18 +80,18 @@ func (pl *Quartermaster) describe(pod *v1.Pod) (planning.Member, error) {
 		switch {
 		case status != nil:
 			return member, status.AsError()
-		case podClaim.decided() != nil && podClaim.broken != nil:
-			return member, podClaim.broken
-		case podClaim.decided() != nil || podClaim.nodes != nil:
+		case podClaim.Decided() != nil && podClaim.Broken != nil:
+			return member, podClaim.Broken
+		case podClaim.Decided() != nil || podClaim.Nodes != nil:
 			allocated = append(allocated, podClaim)
 		}
-		if podClaim.decided() == nil {
+		if podClaim.Decided() == nil {
 			member.Open = append(member.Open, claim)
 		}
 	}
 	if len(allocated) > 0 {
 		member.Usable = func(node *v1.Node) bool {
-			return !slices.ContainsFunc(allocated, func(claim *podClaim) bool { return !claim.usableOn(node) })
+			return !slices.ContainsFunc(allocated, func(claim *podClaim) bool { return !claim.UsableOn(node) })
 		}
 	}
 	member.Claims = planning.ClaimsKey(pod, claims)

@@ -69,7 +69,7 @@ func (pl *Quartermaster) mayRunOn(node *v1.Node, pod *v1.Pod, claims []*resource
 			continue
 		}
 		podClaim, status := pl.checkClaim(pod, claim, nil)
-		if status != nil || !podClaim.usableOn(node) {
+		if status != nil || !podClaim.UsableOn(node) {
 			return false
 		}
 	}

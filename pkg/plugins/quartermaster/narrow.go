@@ -9,6 +9,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/narrowing"
+	"github.com/quartermaster-dra/quartermaster/internal/usableclaim"
 )
 
 // narrow returns the nodes to look at; nil stands for all of them. They are the ones where the
@@ -17,7 +18,7 @@ func (pl *Quartermaster) narrow(ctx context.Context, c *cycle, pod *v1.Pod, tota
 	if c.place.SomeNodes || c.pod.LooksEverywhere() || !pl.narrowing.IsFirst() || c.legacy != nil || narrowing.OthersName(pod) {
 		return nil
 	}
-	names := c.allocatedOn()
+	names := narrowing.OnlyNode(usableclaim.NodeSelectors(c.claims)...)
 	if names == nil {
 		names = pl.best(ctx, c, pod)
 		c.narrowedToBest = len(names) > 0
@@ -50,18 +51,8 @@ func (pl *Quartermaster) best(ctx context.Context, c *cycle, pod *v1.Pod) sets.S
 	admits := narrowing.Admission(klog.FromContext(ctx), pod)
 	return c.known.Best(enoughBest, mostBest, func(name string) bool {
 		node, err := pl.nodes.Get(name)
-		return err == nil && admits(node) && c.claimsAdmit(node) && !pl.keepsOn(c, node)
+		return err == nil && admits(node) && usableclaim.Admit(node, c.claims) && !pl.keepsOn(c, node)
 	})
-}
-
-// claimsAdmit reports whether the pod's claims can be on a node, as far as they say so themselves.
-func (c *cycle) claimsAdmit(node *v1.Node) bool {
-	for _, claim := range c.claims {
-		if claim.nodes != nil && !claim.nodes.Match(node) {
-			return false
-		}
-	}
-	return true
 }
 
 // mayHaveDevices returns the nodes to look at, unless they are more than some number: those
@@ -82,16 +73,4 @@ func (pl *Quartermaster) mayHaveDevices(c *cycle, most int) sets.Set[string] {
 		return nil
 	}
 	return names
-}
-
-// allocatedOn returns the only node on which all claims with an allocation can be used,
-// nil if that is not fixed to one node by name.
-func (c *cycle) allocatedOn() sets.Set[string] {
-	var selectors []*v1.NodeSelector
-	for _, claim := range c.claims {
-		if claim.IsAllocated() {
-			selectors = append(selectors, claim.Object.Status.Allocation.NodeSelector)
-		}
-	}
-	return narrowing.OnlyNode(selectors...)
 }

@@ -7,11 +7,10 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimname"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
@@ -55,38 +54,20 @@ func groupCycleIn(state fwk.PodGroupCycleState) (*groupCycle, error) {
 	return group, nil
 }
 
-// checkPlanned is checkClaim for a claim without allocation: if one is in flight, only
-// members of the group for which it was planned in this attempt can use the claim.
-func (pl *Quartermaster) checkPlanned(pod *v1.Pod, result *podClaim, group *groupCycle) *fwk.Status {
-	inFlight := pl.state.Ledger.InFlight(result.Object.UID)
-	if pl.groupRun != nil && inFlight == nil {
-		inFlight = pl.groupRun.Allocation(result.Object.UID)
-		return result.share(inFlight)
+// plannedFor returns what is planned for a claim without allocation, and whether a pod can use it: only members of the
+// group for which it was planned in this attempt can.
+func (pl *Quartermaster) plannedFor(pod *v1.Pod, claim types.UID, group *groupCycle) (planned *resourceapi.AllocationResult, usable bool) {
+	inFlight := pl.state.Ledger.InFlight(claim)
+	switch {
+	case inFlight == nil && pl.groupRun != nil:
+		return pl.groupRun.Allocation(claim), true
+	case inFlight == nil:
+		return nil, true
 	}
-	if inFlight == nil {
-		return nil
+	if seat := pl.state.gangs.Seat(pod.UID); seat != nil && seat.Allocations[claim] != nil {
+		return inFlight, true
 	}
-	if seat := pl.state.gangs.Seat(pod.UID); seat != nil && seat.Allocations[result.Object.UID] != nil {
-		return result.share(inFlight)
-	}
-	if group == nil || !group.Planned(result.Object.UID, inFlight) {
-		return unschedulable("claim %s is being allocated for another pod; waiting for that to be done", claimname.Of(result.Object))
-	}
-	return result.share(inFlight)
-}
-
-// share has the pod use what is planned for a claim, if anything is.
-func (c *podClaim) share(planned *resourceapi.AllocationResult) *fwk.Status {
-	c.shared = planned
-	if planned == nil || planned.NodeSelector == nil {
-		return nil
-	}
-	nodes, err := nodeaffinity.NewNodeSelector(planned.NodeSelector)
-	if err != nil {
-		return unschedulable("claim %s: the node selector of what is planned for it cannot be parsed: %v", claimname.Of(c.Object), err)
-	}
-	c.nodes = nodes
-	return nil
+	return inFlight, group != nil && group.Planned(claim, inFlight)
 }
 
 // wantsShared notes that the pod needs what is planned for others of its group. Nothing of
@@ -97,7 +78,7 @@ func (pl *Quartermaster) wantsShared(c *cycle) {
 	for _, podClaim := range c.claims {
 		if !podClaim.IsAllocated() {
 			missing = append(missing, podClaim.Object)
-			shared = shared || podClaim.shared != nil
+			shared = shared || podClaim.Shared != nil
 		}
 	}
 	if c.extended != nil && c.leftOver == nil && c.extended.Full().Claim != nil {
@@ -157,10 +138,10 @@ func (pl *Quartermaster) reserveShared(cs fwk.CycleState, c *cycle, pod *v1.Pod)
 		if podClaim.Group != nil && !cs.IsPodGroupSchedulingCycle() && !pl.groups.Join(podClaim.Object.UID, pod.UID) {
 			return failed(fmt.Errorf("reserve claim %s for %s: %w", klog.KObj(podClaim.Object), podClaim.Group.Name, errUndoing))
 		}
-		if podClaim.shared == nil {
+		if podClaim.Shared == nil {
 			continue
 		}
-		if err := c.attempt.PutInFlight(&podClaim.Claim, podClaim.shared); err != nil {
+		if err := c.attempt.PutInFlight(&podClaim.Claim, podClaim.Shared); err != nil {
 			return failed(err)
 		}
 		c.attempt.Signal(&podClaim.Claim)

@@ -60,8 +60,8 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 		if err := pl.free(ctx, podClaim, pod, pod.UID); err != nil {
 			return nil, failed(err)
 		}
-		if podClaim.broken != nil {
-			return nil, fwk.NewStatus(fwk.Success, fmt.Sprintf("%v; the claim was deallocated to look for devices again", podClaim.broken))
+		if podClaim.Broken != nil {
+			return nil, fwk.NewStatus(fwk.Success, fmt.Sprintf("%v; the claim was deallocated to look for devices again", podClaim.Broken))
 		}
 		return nil, fwk.NewStatus(fwk.Success,
 			fmt.Sprintf("claim %s was deallocated to find devices elsewhere", claimname.Of(podClaim.Object)))
@@ -91,8 +91,8 @@ func (pl *Quartermaster) lookEverywhere(ctx context.Context, c *cycle, pod *v1.P
 // free deallocates a claim that nobody but the consumer may use, for the sake of a pod.
 func (pl *Quartermaster) free(ctx context.Context, podClaim *podClaim, pod *v1.Pod, consumer types.UID) error {
 	claim, why := podClaim.Object, "because pod "+pod.Name+" fits no node where that can be used, and nobody else uses it"
-	if podClaim.broken != nil {
-		why = "because pod " + pod.Name + " cannot use that: " + podClaim.broken.Error()
+	if podClaim.Broken != nil {
+		why = "because pod " + pod.Name + " cannot use that: " + podClaim.Broken.Error()
 	}
 	ctx = claimwriter.Because(ctx, claimwriter.Cause{Pod: pod, Why: why})
 	freed, err := pl.writer.Deallocate(ctx, claim, consumer)
@@ -108,7 +108,7 @@ func (pl *Quartermaster) free(ctx context.Context, podClaim *podClaim, pod *v1.P
 // inTheWay reports whether the claim is what keeps the pod from nodes. As long as it is not
 // known of a node on which it can be used whether there are devices for the others, it is not.
 func (c *cycle) inTheWay(podClaim *podClaim) bool {
-	return c.unavailable[podClaim] && (podClaim.broken != nil || !c.undecided.Load())
+	return c.unavailable[podClaim] && (podClaim.Broken != nil || !c.undecided.Load())
 }
 
 // onlyFor reports whether nobody but the consumer, a pod or a group, uses the claim.

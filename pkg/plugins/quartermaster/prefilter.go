@@ -5,20 +5,16 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/resource"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
-	"k8s.io/dynamic-resource-allocation/resourceclaim"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimname"
-	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/conductor"
-	"github.com/quartermaster-dra/quartermaster/internal/legacy"
-	"github.com/quartermaster-dra/quartermaster/internal/nodeallocatable"
 	"github.com/quartermaster-dra/quartermaster/internal/noderoom"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
+	"github.com/quartermaster-dra/quartermaster/internal/usableclaim"
 	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/gangplacement/placed"
@@ -166,39 +162,19 @@ func (pl *Quartermaster) isResize(pod *v1.Pod) bool {
 
 // checkClaim finds what keeps the pod from using a claim on any node.
 func (pl *Quartermaster) checkClaim(pod *v1.Pod, claim *resourceapi.ResourceClaim, group *groupCycle) (*podClaim, *fwk.Status) {
-	result := &podClaim{Claim: commitrunner.Claim{Object: claim}}
-	if claim.Status.Allocation == nil {
-		if status := pl.checkPlanned(pod, result, group); status != nil {
-			return nil, status
-		}
-		nodes, err := pl.legacy.SuitableNodes(claim)
-		if err != nil {
-			return nil, unschedulable("%v", err)
-		}
-		if nodes != nil {
-			result.nodes = nodes
-		}
-		return result, nil
+	rules := usableclaim.Rules{
+		OfGroups:     pl.features.EnableDRAWorkloadResourceClaims,
+		RefuseOfNode: pl.features.EnableDRANodeAllocatableResources, Pools: pl.state.Pool,
+		ConsumerLimit: pl.consumerLimit,
+		Planned: func(claim types.UID) (*resourceapi.AllocationResult, bool) {
+			return pl.plannedFor(pod, claim, group)
+		},
+		BrokenBinding: pl.brokenBinding,
+		Legacy:        pl.legacy,
 	}
-	if !resourceclaim.IsReservedForPod(pod, claim, pl.features.EnableDRAWorkloadResourceClaims) &&
-		len(claim.Status.ReservedFor) >= pl.consumerLimit(claim) {
-		return nil, unschedulable(usedByTooMany+"claim %s is reserved for %d pods, which is the limit; waiting for one of them to end",
-			claimname.Of(claim), len(claim.Status.ReservedFor))
-	}
-	if pl.features.EnableDRANodeAllocatableResources {
-		if err := nodeallocatable.Check(claim, pl.state.Pool); err != nil {
-			return nil, unschedulable("%v", err)
-		}
-	}
-	if result.broken = legacy.DeallocationRequested(claim); result.broken == nil {
-		result.broken = pl.brokenBinding(claim)
-	}
-	if terms := claim.Status.Allocation.NodeSelector; terms != nil {
-		nodes, err := nodeaffinity.NewNodeSelector(terms)
-		if err != nil {
-			return nil, unschedulable("claim %s: the node selector of its allocation cannot be parsed: %v", claimname.Of(claim), err)
-		}
-		result.nodes = nodes
+	result, err := rules.Check(pod, claim)
+	if err != nil {
+		return nil, unschedulable("%v", err)
 	}
 	return result, nil
 }

@@ -46,7 +46,7 @@ func (pl *Quartermaster) Score(_ context.Context, cs fwk.CycleState, _ *v1.Pod, 
 func (c *cycle) merit(node string) (merit int64) {
 	plan := c.found[node]
 	for _, podClaim := range c.claims {
-		allocation := podClaim.decided()
+		allocation := podClaim.Decided()
 		if allocation == nil {
 			if len(plan) == 0 {
 				return 0

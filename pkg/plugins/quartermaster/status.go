@@ -13,8 +13,6 @@ import (
 const (
 	cannotAllocate = "cannot allocate all claims: "
 	invalidPools   = "invalid resource pools were encountered: "
-	notOnNode      = "resourceclaim not available on the node: "
-	usedByTooMany  = "resourceclaim in use: "
 )
 
 // unschedulable is the status of a pod that cannot be scheduled until some event changes

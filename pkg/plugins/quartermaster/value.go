@@ -36,7 +36,7 @@ const (
 // of its claims is the group's and not allocated yet. The node that costs least has few devices left for these, so
 // that the group would not fit.
 func (c *cycle) choosesForGroup() bool {
-	return slices.ContainsFunc(c.claims, func(claim *podClaim) bool { return claim.Group != nil && claim.decided() == nil })
+	return slices.ContainsFunc(c.claims, func(claim *podClaim) bool { return claim.Group != nil && claim.Decided() == nil })
 }
 
 // valueNodes finds out what it costs to take devices on nodes for which the pod fits, or on some of them if

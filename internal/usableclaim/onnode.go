@@ -1,0 +1,81 @@
+package usableclaim
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+)
+
+// NotOn returns the claims with an allocation that cannot be used on a node, and why the pod cannot run there: nil if
+// all that is decided about its claims can be used.
+func NotOn(node *v1.Node, claims []*Claim) (allocated []*Claim, reason error) {
+	for _, claim := range claims {
+		if claim.Decided() == nil || claim.Broken == nil && claim.UsableOn(node) {
+			continue
+		}
+		if !claim.IsAllocated() {
+			reason = fmt.Errorf(notOnNode+"claim %s is being allocated on other nodes for the pod's group", claimname.Of(claim.Object))
+			continue
+		}
+		allocated = append(allocated, claim)
+		switch {
+		case reason != nil:
+		case claim.Broken != nil:
+			reason = fmt.Errorf(notOnNode+"%w", claim.Broken)
+		default:
+			reason = fmt.Errorf(notOnNode+"claim %s is allocated on other nodes", claimname.Of(claim.Object))
+		}
+	}
+	return allocated, reason
+}
+
+// Unsuitable fails if a node does not suit the class of a claim about which nothing is decided.
+func Unsuitable(node *v1.Node, claims []*Claim) error {
+	for _, claim := range claims {
+		if claim.Decided() == nil && !claim.admits(node) {
+			return fmt.Errorf("claim %s: the node is not among the suitableNodes of its class", claimname.Of(claim.Object))
+		}
+	}
+	return nil
+}
+
+// Admit reports whether claims can be on a node, as far as they say so themselves.
+func Admit(node *v1.Node, claims []*Claim) bool {
+	for _, claim := range claims {
+		if !claim.admits(node) {
+			return false
+		}
+	}
+	return true
+}
+
+// NodeSelectors returns those of the claims that have an allocation; nil stands for all nodes.
+func NodeSelectors(claims []*Claim) (selectors []*v1.NodeSelector) {
+	for _, claim := range claims {
+		if claim.IsAllocated() {
+			selectors = append(selectors, claim.Object.Status.Allocation.NodeSelector)
+		}
+	}
+	return selectors
+}
+
+// Open returns the claims about which nothing is decided: what they get is up to the pod.
+func Open(claims []*Claim) (open []*Claim) {
+	for _, claim := range claims {
+		if claim.Decided() == nil {
+			open = append(open, claim)
+		}
+	}
+	return open
+}
+
+// Objects returns the claims themselves.
+func Objects(claims []*Claim) (objects []*resourceapi.ResourceClaim) {
+	for _, claim := range claims {
+		objects = append(objects, claim.Object)
+	}
+	return objects
+}

@@ -1,0 +1,204 @@
+package usableclaim_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/nodedeclaredfeatures/features/draoptionalnodeoperations"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
+	"github.com/quartermaster-dra/quartermaster/internal/usableclaim"
+)
+
+func open() *resourceapi.ResourceClaim {
+	return builder.Claim("c", builder.Request("gpu", "gpu")).Obj()
+}
+
+// allocated is a claim with a device on n1.
+func allocated() *resourceapi.ResourceClaim {
+	return builder.Claim("c", builder.Request("gpu", "gpu")).Allocated("n1", "gpu-0")
+}
+
+func of(object *resourceapi.ResourceClaim) *usableclaim.Claim {
+	return &usableclaim.Claim{Claim: commitrunner.Claim{Object: object}}
+}
+
+func onlyOn(t *testing.T, node string) *nodeaffinity.NodeSelector {
+	t.Helper()
+	nodes, err := nodeaffinity.NewNodeSelector(builder.NodeSelector("kubernetes.io/hostname", node))
+	require.NoError(t, err)
+	return nodes
+}
+
+// TestPlannedAllocationNeedsItsNode: what is planned for others of the group asks the same
+// of a node as an allocation that is written.
+func TestPlannedAllocationNeedsItsNode(t *testing.T) {
+	t.Parallel()
+	claim := of(open())
+	claim.Shared = &resourceapi.AllocationResult{Devices: resourceapi.DeviceAllocationResult{Results: []resourceapi.DeviceRequestAllocationResult{
+		{Request: "gpu", SkipNodeOperations: []resourceapi.SkipNodeOperation{"Prepare"}},
+	}}}
+	plain, able := builder.Node("n1"), builder.Node("n2")
+	able.Status.DeclaredFeatures = []string{draoptionalnodeoperations.DRAOptionalNodeOperationsFeatureGate}
+	require.False(t, claim.UsableOn(plain))
+	require.True(t, claim.UsableOn(able))
+
+	claim.Nodes = onlyOn(t, "n1")
+	require.False(t, claim.UsableOn(able))
+}
+
+// rules are such that nothing is in the way.
+func rules() usableclaim.Rules {
+	return usableclaim.Rules{
+		ConsumerLimit: func(*resourceapi.ResourceClaim) int { return 2 },
+		Planned:       func(types.UID) (*resourceapi.AllocationResult, bool) { return nil, true },
+		BrokenBinding: func(*resourceapi.ResourceClaim) error { return nil },
+	}
+}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	plan := allocated().Status.Allocation
+	plan.NodeSelector = builder.NodeSelector("kubernetes.io/hostname", "n1")
+	unreadable := func() *v1.NodeSelector {
+		selector := builder.NodeSelector("zone", "a")
+		selector.NodeSelectorTerms[0].MatchExpressions[0].Operator = "Near"
+		return selector
+	}
+	broken := errors.New("device broke")
+	with := func(claim *resourceapi.ResourceClaim, change func(*resourceapi.ResourceClaim)) *resourceapi.ResourceClaim {
+		change(claim)
+		return claim
+	}
+	consumers := func(names ...types.UID) (references []resourceapi.ResourceClaimConsumerReference) {
+		for _, name := range names {
+			references = append(references, resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: string(name), UID: name})
+		}
+		return references
+	}
+	planned := func(allocation *resourceapi.AllocationResult, usable bool) func(*usableclaim.Rules) {
+		return func(r *usableclaim.Rules) {
+			r.Planned = func(types.UID) (*resourceapi.AllocationResult, bool) { return allocation, usable }
+		}
+	}
+	tests := map[string]struct {
+		claim   *resourceapi.ResourceClaim
+		rules   func(*usableclaim.Rules)
+		err     string
+		decided bool
+		broken  error
+		// on are the nodes of n1 and n2 that the claim admits.
+		on []string
+	}{
+		"open":      {claim: open(), on: []string{"n1", "n2"}},
+		"allocated": {claim: allocated(), decided: true, on: []string{"n1", "n2"}},
+		"allocated on one node": {
+			claim:   with(allocated(), func(c *resourceapi.ResourceClaim) { c.Status.Allocation.NodeSelector = plan.NodeSelector }),
+			decided: true, on: []string{"n1"},
+		},
+		"allocated nobody knows where": {
+			claim: with(allocated(), func(c *resourceapi.ResourceClaim) { c.Status.Allocation.NodeSelector = unreadable() }),
+			err:   "the node selector of its allocation cannot be parsed",
+		},
+		"full": {
+			claim: with(allocated(), func(c *resourceapi.ResourceClaim) { c.Status.ReservedFor = consumers("a", "b") }),
+			err:   "resourceclaim in use: claim default/c is reserved for 2 pods, which is the limit",
+		},
+		"full of the pod itself": {
+			claim:   with(allocated(), func(c *resourceapi.ResourceClaim) { c.Status.ReservedFor = consumers("a", "p") }),
+			decided: true, on: []string{"n1", "n2"},
+		},
+		"broken": {
+			claim:   allocated(),
+			rules:   func(r *usableclaim.Rules) { r.BrokenBinding = func(*resourceapi.ResourceClaim) error { return broken } },
+			decided: true, broken: broken, on: []string{"n1", "n2"},
+		},
+		"planned for the group": {claim: open(), rules: planned(plan, true), decided: true, on: []string{"n1"}},
+		"planned for others":    {claim: open(), rules: planned(plan, false), err: "claim default/c is being allocated for another pod"},
+		"planned nobody knows where": {
+			claim: open(), rules: planned(&resourceapi.AllocationResult{NodeSelector: unreadable()}, true),
+			err: "the node selector of what is planned for it cannot be parsed",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := rules()
+			if test.rules != nil {
+				test.rules(&r)
+			}
+			claim, err := r.Check(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"}}, test.claim)
+			if test.err != "" {
+				require.ErrorContains(t, err, test.err)
+				require.Nil(t, claim)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, test.decided, claim.Decided() != nil)
+			require.Equal(t, test.broken, claim.Broken)
+			var on []string
+			for _, name := range []string{"n1", "n2"} {
+				if usableclaim.Admit(builder.Node(name), []*usableclaim.Claim{claim}) {
+					on = append(on, name)
+				}
+			}
+			require.Equal(t, test.on, on)
+		})
+	}
+}
+
+// TestNotOn: all allocated claims that are in the way are told, and of the reasons, that of one which is being allocated
+// or else the first.
+func TestNotOn(t *testing.T) {
+	t.Parallel()
+	usable, elsewhere, broken, undecided, shared := of(allocated()), of(allocated()), of(allocated()), of(open()), of(open())
+	elsewhere.Nodes, undecided.Nodes, shared.Nodes = onlyOn(t, "n2"), onlyOn(t, "n2"), onlyOn(t, "n2")
+	broken.Broken = errors.New("device broke")
+	shared.Shared = allocated().Status.Allocation
+	tests := map[string]struct {
+		claims, allocated []*usableclaim.Claim
+		reason            string
+	}{
+		"all usable": {claims: []*usableclaim.Claim{usable, undecided}},
+		"first elsewhere": {
+			claims: []*usableclaim.Claim{usable, elsewhere, broken}, allocated: []*usableclaim.Claim{elsewhere, broken},
+			reason: "resourceclaim not available on the node: claim default/c is allocated on other nodes",
+		},
+		"first broken": {
+			claims: []*usableclaim.Claim{broken, elsewhere}, allocated: []*usableclaim.Claim{broken, elsewhere},
+			reason: "resourceclaim not available on the node: device broke",
+		},
+		"being allocated": {
+			claims: []*usableclaim.Claim{broken, shared}, allocated: []*usableclaim.Claim{broken},
+			reason: "resourceclaim not available on the node: claim default/c is being allocated on other nodes for the pod's group",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			allocated, reason := usableclaim.NotOn(builder.Node("n1"), test.claims)
+			require.Equal(t, test.allocated, allocated)
+			if test.reason == "" {
+				require.NoError(t, reason)
+				return
+			}
+			require.EqualError(t, reason, test.reason)
+		})
+	}
+}
+
+func TestUnsuitable(t *testing.T) {
+	t.Parallel()
+	undecided, elsewhere := of(open()), of(allocated())
+	undecided.Nodes, elsewhere.Nodes = onlyOn(t, "n1"), onlyOn(t, "n2")
+	claims := []*usableclaim.Claim{undecided, elsewhere}
+	require.NoError(t, usableclaim.Unsuitable(builder.Node("n1"), claims), "what is allocated is not for it to judge")
+	require.EqualError(t, usableclaim.Unsuitable(builder.Node("n2"), claims), "claim default/c: the node is not among the suitableNodes of its class")
+}
