@@ -4,7 +4,7 @@
 // There is one file an extension point; none holds an algorithm:
 //
 //	PreEnqueue   are all claims there?                              preenqueue.go (internal/podclaims, internal/gate)
-//	PreFilter    resolve the claims into a task                     prefilter.go
+//	PreFilter    resolve the claims into a task                     prefilter.go (internal/usableclaim)
 //	Filter       look for devices on one node (pkg/allocator)       filter.go
 //	PostFilter   free an allocation that fits no node               postfilter.go
 //	PreScore     ask controllers about nodes (internal/legacy)      score.go
@@ -13,7 +13,7 @@
 //	PreBind      commit the plan (internal/commitrunner)            prebind.go, commits.go
 //	PostBind     end the use of what pods share                     prebind.go
 //	Unreserve    undo Reserve and PreBind (internal/commitrunner)   unreserve.go
-//	events       which events may help a pod that did not fit       events.go, hints.go; requeue.go (internal/requeue)
+//	events       which events may help a pod that did not fit       requeue.go (internal/requeue, internal/queueinghint)
 //
 // What is about one feature has a package of its own, and a file here that ties it in:
 //

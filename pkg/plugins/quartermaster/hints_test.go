@@ -272,17 +272,18 @@ func TestExtendedWokenBySlices(t *testing.T) {
 func TestHintsForExtendedResources(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		hint          func(*Quartermaster, klog.Logger, *v1.Pod, any, any) (fwk.QueueingHint, error)
+		resource      fwk.EventResource
+		action        fwk.ActionType
 		before, after runtime.Object
-		want          fwk.QueueingHint
+		want          bool
 	}{
-		"node":                             {hint: (*Quartermaster).isSchedulableAfterNodeChange, after: builder.Node("n2"), want: fwk.Queue},
-		"node with another device plugin":  {hint: (*Quartermaster).isSchedulableAfterNodeChange, before: builder.Node("n1"), after: offering("n1", gpuResource, "1"), want: fwk.Queue},
-		"its class":                        {hint: (*Quartermaster).isSchedulableAfterClassChange, before: backingClass("gpu", gpuResource), after: backing(builder.Class("gpu", "true"), gpuResource), want: fwk.Queue},
-		"its class in nothing but labels":  {hint: (*Quartermaster).isSchedulableAfterClassChange, before: backingClass("gpu", gpuResource), after: backingClass("gpu", gpuResource)},
-		"its class stands for another one": {hint: (*Quartermaster).isSchedulableAfterClassChange, before: backingClass("gpu", gpuResource), after: backingClass("gpu", nicResource), want: fwk.Queue},
-		"another class for the resource":   {hint: (*Quartermaster).isSchedulableAfterClassChange, after: backingClass("new", gpuResource), want: fwk.Queue},
-		"another class":                    {hint: (*Quartermaster).isSchedulableAfterClassChange, after: backingClass("new", nicResource)},
+		"node":                             {resource: fwk.Node, action: fwk.Add, after: builder.Node("n2"), want: true},
+		"node with another device plugin":  {resource: fwk.Node, action: fwk.UpdateNodeAllocatable, before: builder.Node("n1"), after: offering("n1", gpuResource, "1"), want: true},
+		"its class":                        {resource: fwk.DeviceClass, action: fwk.Update, before: backingClass("gpu", gpuResource), after: backing(builder.Class("gpu", "true"), gpuResource), want: true},
+		"its class in nothing but labels":  {resource: fwk.DeviceClass, action: fwk.Update, before: backingClass("gpu", gpuResource), after: backingClass("gpu", gpuResource)},
+		"its class stands for another one": {resource: fwk.DeviceClass, action: fwk.Update, before: backingClass("gpu", gpuResource), after: backingClass("gpu", nicResource), want: true},
+		"another class for the resource":   {resource: fwk.DeviceClass, action: fwk.Add, after: backingClass("new", gpuResource), want: true},
+		"another class":                    {resource: fwk.DeviceClass, action: fwk.Add, after: backingClass("new", nicResource)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -292,9 +293,7 @@ func TestHintsForExtendedResources(t *testing.T) {
 				if test.before != nil {
 					before = test.before
 				}
-				got, err := test.hint(f.pl, klog.Background(), pod, before, test.after)
-				require.NoError(t, err)
-				require.Equal(t, test.want, got)
+				require.Equal(t, test.want, f.wakes(event{resource: test.resource, action: test.action, oldObj: before, newObj: test.after}, pod))
 			})
 		})
 	}

@@ -8,7 +8,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
@@ -182,12 +181,12 @@ func TestClassicClasses(t *testing.T) {
 		pod := f.pod("pod")
 		require.Contains(t, f.schedule(pod).text(), "claim default/one: resource class late does not exist")
 		class := builder.Class("late")
-		require.Equal(t, fwk.Queue, f.hintAfterClass(pod, nil, class))
-		require.Equal(t, fwk.QueueSkip, f.hintAfterClass(pod, nil, builder.Class("another")))
-		require.Equal(t, fwk.QueueSkip, f.hintAfterClass(pod, class, class.DeepCopy()))
+		require.True(t, f.wakesAfterClass(pod, nil, class))
+		require.False(t, f.wakesAfterClass(pod, nil, builder.Class("another")))
+		require.False(t, f.wakesAfterClass(pod, class, class.DeepCopy()))
 		onlyB := class.DeepCopy()
 		hub.SetAlphaClass(onlyB, hub.AlphaClass{SuitableNodes: builder.NodeSelector("kubernetes.io/hostname", "b")})
-		require.Equal(t, fwk.Queue, f.hintAfterClass(pod, class, onlyB))
+		require.True(t, f.wakesAfterClass(pod, class, onlyB))
 		f.create(onlyB)
 		f.settle()
 		outcome := f.schedule(pod)
@@ -197,14 +196,12 @@ func TestClassicClasses(t *testing.T) {
 	})
 }
 
-func (f *classicFixture) hintAfterClass(pod *v1.Pod, before, after *resourceapi.DeviceClass) fwk.QueueingHint {
-	var old any
-	if before != nil {
-		old = before
+func (f *classicFixture) wakesAfterClass(pod *v1.Pod, before, after *resourceapi.DeviceClass) bool {
+	e := event{resource: fwk.DeviceClass, action: fwk.Update, oldObj: object(before), newObj: after}
+	if before == nil {
+		e.action = fwk.Add
 	}
-	hint, err := f.pl.isSchedulableAfterClassChange(klog.FromContext(f.ctx), pod, old, after)
-	require.NoError(f.t, err)
-	return hint
+	return f.wakes(e, pod)
 }
 
 // A claim that was allocated for another pod is left to that pod, until it is gone.

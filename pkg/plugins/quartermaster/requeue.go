@@ -9,9 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/gate"
+	"github.com/quartermaster-dra/quartermaster/internal/queueinghint"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
@@ -35,6 +37,22 @@ func (pl *Quartermaster) followEvents(ctx context.Context, pods cache.SharedInde
 		return err
 	}
 	return pl.events.FollowSlices(factory.Resource().V1(), pl.state.HasTaintRules())
+}
+
+// EventsToRegister lists the events that may help a pod which this plugin has rejected, other than those that followEvents
+// has the plugin hear of itself.
+func (pl *Quartermaster) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
+	hints := &queueinghint.Hints{
+		Claims: pl.claims, Waiting: pl.events, Legacy: pl.legacy, Solver: pl.solver, Inventory: pl.state.Inventory,
+		UsableOn: func(pod *v1.Pod, claim *resourceapi.ResourceClaim, node *v1.Node) bool {
+			podClaim, status := pl.checkClaim(pod, claim, nil)
+			return status == nil && podClaim.UsableOn(node)
+		},
+	}
+	if pl.features.EnableDRAExtendedResource {
+		hints.Extended = pl.extendedResources
+	}
+	return hints.Events(pl.features), nil
 }
 
 // requeueState implements requeue.State.

@@ -1,0 +1,145 @@
+// Package queueinghint says of events that the scheduling queue hears itself whether they may help pods that were rejected
+// for want of devices. Hints run for every waiting pod and hold up the queue, so they only use what is in memory and err
+// on the side of waking a pod.
+package queueinghint
+
+import (
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+	"github.com/quartermaster-dra/quartermaster/internal/legacy"
+	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
+	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
+	"github.com/quartermaster-dra/quartermaster/internal/requeue"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+)
+
+// Hints are those of one profile of the scheduler.
+type Hints struct {
+	Claims *podclaims.Claims
+	// Waiting are the events that are heard otherwise: its Pods are those that were rejected, its Context bounds what may
+	// be evaluated.
+	Waiting *requeue.Events
+	// Legacy is nil if the server has everything in v1.
+	Legacy    *legacy.Mode
+	Solver    *allocator.Solver
+	Inventory *inventory.Store
+	// Extended returns the extended resources that a pod asks for; nil if the feature is off.
+	Extended func(*v1.Pod) []extendedresource.Resource
+	// UsableOn reports whether a pod can use the allocation of a claim on a node.
+	UsableOn func(pod *v1.Pod, claim *resourceapi.ResourceClaim, node *v1.Node) bool
+}
+
+// afterClassChange wakes the pods with a claim that refers to the class,
+// if more than metadata changed.
+func (h *Hints) afterClassChange(_ klog.Logger, pod *v1.Pod, oldObj, newObj any) (fwk.QueueingHint, error) {
+	class, ok := newObj.(*resourceapi.DeviceClass)
+	if !ok {
+		return fwk.Queue, nil
+	}
+	if old, ok := oldObj.(*resourceapi.DeviceClass); ok && apiequality.Semantic.DeepEqual(&old.Spec, &class.Spec) && hub.SameAlphaClass(old, class) {
+		return fwk.QueueSkip, nil
+	}
+	if h.Legacy.DependsOnClass(pod, class.Name) {
+		return fwk.Queue, nil
+	}
+	if h.mayBack(pod, oldObj, class) {
+		return fwk.Queue, nil
+	}
+	claims, err := h.claimsWanted(pod)
+	if err != nil {
+		return fwk.QueueSkip, nil
+	}
+	for name := range h.Solver.Prepare(podclaims.Unallocated(claims)).Classes() {
+		if name == class.Name {
+			return fwk.Queue, nil
+		}
+	}
+	return fwk.QueueSkip, nil
+}
+
+// afterNodeChange wakes a pod if the node, as it is now, may have what
+// the pod waits for.
+func (h *Hints) afterNodeChange(_ klog.Logger, pod *v1.Pod, oldObj, newObj any) (fwk.QueueingHint, error) {
+	node, ok := newObj.(*v1.Node)
+	if !ok {
+		return fwk.Queue, nil
+	}
+	if h.Extended != nil && extendedresource.AnyBacked(h.Extended(pod)) {
+		return fwk.Queue, nil
+	}
+	if old, ok := oldObj.(*v1.Node); ok && apiequality.Semantic.DeepEqual(old.Labels, node.Labels) &&
+		apiequality.Semantic.DeepEqual(old.Status.DeclaredFeatures, node.Status.DeclaredFeatures) {
+		return fwk.QueueSkip, nil // Only the allocatable resources changed.
+	}
+	claims, err := h.Claims.Of(pod)
+	if err != nil {
+		return fwk.QueueSkip, nil
+	}
+	return hint(h.Legacy.DependsOnController(claims) || h.mayRunOn(node, pod, claims))
+}
+
+// mayRunOn reports whether all allocations can be used on the node, and whether
+// there is a pool on it that the claims without allocation could use.
+func (h *Hints) mayRunOn(node *v1.Node, pod *v1.Pod, claims []*resourceapi.ResourceClaim) bool {
+	for _, claim := range claims {
+		if claim.Status.Allocation != nil && !h.UsableOn(pod, claim, node) {
+			return false
+		}
+	}
+	missing := podclaims.Unallocated(claims)
+	if len(missing) == 0 {
+		return true
+	}
+	task := h.Solver.Prepare(missing)
+	for _, pool := range h.Inventory.OnNode(node) {
+		if task.Interested(h.Waiting.Context, pool) {
+			return true
+		}
+	}
+	return false
+}
+
+// afterTargetPodUpdate wakes a pod whose claims are all there now.
+func (h *Hints) afterTargetPodUpdate(_ klog.Logger, _ *v1.Pod, _, newObj any) (fwk.QueueingHint, error) {
+	pod, ok := newObj.(*v1.Pod)
+	return hint(!ok || h.Claims.Check(pod) == nil)
+}
+
+// claimsWanted returns the claims of a pod with the one that would be made for its extended
+// resources, as of the latest attempt.
+func (h *Hints) claimsWanted(pod *v1.Pod) ([]*resourceapi.ResourceClaim, error) {
+	claims, err := h.Claims.Of(pod)
+	if err != nil || h.Extended == nil {
+		return claims, err
+	}
+	if entry := h.Waiting.Pods.Get(pod.UID); entry != nil {
+		if claim, _ := entry.WantedExtended(); claim != nil {
+			claims = append(claims, claim)
+		}
+	}
+	return claims, nil
+}
+
+// mayBack reports whether a class stands for an extended resource of the pod, or did so
+// before it changed: another class may do so now.
+func (h *Hints) mayBack(pod *v1.Pod, before any, class *resourceapi.DeviceClass) bool {
+	if h.Extended == nil {
+		return false
+	}
+	old, changed := before.(*resourceapi.DeviceClass)
+	return extendedresource.AsksFor(pod, class) || changed && extendedresource.AsksFor(pod, old)
+}
+
+// hint turns a condition into a hint.
+func hint(mayHelp bool) (fwk.QueueingHint, error) {
+	if mayHelp {
+		return fwk.Queue, nil
+	}
+	return fwk.QueueSkip, nil
+}
