@@ -2,7 +2,6 @@ package quartermaster
 
 import (
 	"context"
-	"math"
 	"slices"
 	"time"
 
@@ -22,15 +21,9 @@ const (
 	fewRated  = 4
 )
 
-// Schedulers that take part in the protocol would all choose the one best node, and on it the same
-// device, and most of them would have to roll back. As long as another one is at work, each prefers
-// others of the best nodes, where they cost nearly the same: less than what it costs to break up
-// a device.
-const (
-	busyWithin    = 10 * time.Second
-	mostScattered = 8
-	nearly        = 0.05 // whole devices
-)
+// busyWithin is how long ago another scheduler that takes part in the protocol may have been heard of for the best nodes
+// to be scattered.
+const busyWithin = 10 * time.Second
 
 // choosesForGroup reports whether the node that the pod gets decides where others of its group can be: one
 // of its claims is the group's and not allocated yet. The node that costs least has few devices left for these, so
@@ -107,25 +100,8 @@ func (c *cycle) taskOn(nodeInfo fwk.NodeInfo) (*allocator.Task, *nodecache.Answe
 	return variant.Task, c.known
 }
 
-// scoreValues makes the final scores of those for first alternatives, and of what the devices cost. Nodes
-// of which that is not known count as the worst.
+// scoreValues makes the final scores of those for first alternatives, and of what the devices cost.
 func (pl *Quartermaster) scoreValues(c *cycle, scores fwk.NodeScoreList) {
-	nodes := make([]nodescore.Node, len(scores))
-	at := make(map[string]*fwk.NodeScore, len(scores))
-	for i := range scores {
-		value, known := c.values[scores[i].Name]
-		if !known {
-			value = allocator.Value{Apart: math.MaxUint64}
-		}
-		nodes[i] = nodescore.Node{Name: scores[i].Name, Merit: scores[i].Score, Value: value}
-		at[scores[i].Name] = &scores[i]
-	}
-	nodescore.Sort(nodes)
-	if pl.contest.Contenders.ParticipantHeard(busyWithin) {
-		nodescore.Scatter(nodes, pl.handle.ProfileName(), mostScattered, nearly)
-	}
-	for i, score := range nodescore.Of(nodes) {
-		at[nodes[i].Name].Score = score
-	}
-	c.ranking = nodes
+	ranking := nodescore.Ranking{Values: c.values, Scattered: pl.contest.Contenders.ParticipantHeard(busyWithin), Seed: pl.handle.ProfileName()}
+	c.ranking = ranking.Score(scores)
 }

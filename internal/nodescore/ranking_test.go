@@ -1,0 +1,54 @@
+package nodescore_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/nodescore"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+)
+
+// merits are the scores of nodes before the ranking.
+func merits(nodes ...string) (scores fwk.NodeScoreList) {
+	for _, name := range nodes {
+		scores = append(scores, fwk.NodeScore{Name: name, Score: 1})
+	}
+	return scores
+}
+
+func names(nodes []nodescore.Node) (result []string) {
+	for _, node := range nodes {
+		result = append(result, node.Name)
+	}
+	return result
+}
+
+// TestRanking: each node gets its own score, wherever it is in the list, and one of which nothing is known is the last.
+func TestRanking(t *testing.T) {
+	t.Parallel()
+	scores := merits("unknown", "dear", "cheap")
+	ranking := nodescore.Ranking{Values: map[string]allocator.Value{"dear": {Cost: 3}, "cheap": {Cost: 1}}}
+	require.Equal(t, []string{"cheap", "dear", "unknown"}, names(ranking.Score(scores)))
+	got := map[string]int64{}
+	for _, score := range scores {
+		got[score.Name] = score.Score
+	}
+	require.Equal(t, int64(fwk.MaxScore), got["cheap"])
+	require.Greater(t, got["dear"], got["unknown"])
+}
+
+// TestRankingScattered: only what costs nearly the same changes places, and with another seed to others.
+func TestRankingScattered(t *testing.T) {
+	t.Parallel()
+	values := map[string]allocator.Value{"a": {Cost: 1}, "b": {Cost: 1.01}, "c": {Cost: 1.02}, "d": {Cost: 2}}
+	firsts := map[string]bool{}
+	for _, seed := range []string{"one", "two", "three", "four", "five", "six"} {
+		order := names(nodescore.Ranking{Values: values, Scattered: true, Seed: seed}.Score(merits("a", "b", "c", "d")))
+		require.Equal(t, "d", order[3])
+		firsts[order[0]] = true
+		require.Equal(t, []string{"a", "b", "c", "d"}, names(nodescore.Ranking{Values: values, Seed: seed}.Score(merits("a", "b", "c", "d"))))
+	}
+	require.Greater(t, len(firsts), 1)
+}
