@@ -14,6 +14,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy"
 	"github.com/quartermaster-dra/quartermaster/internal/nodecache"
+	"github.com/quartermaster-dra/quartermaster/internal/nodereason"
 	"github.com/quartermaster-dra/quartermaster/internal/noderoom"
 	"github.com/quartermaster-dra/quartermaster/internal/nodescore"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
@@ -86,8 +87,8 @@ type cycle struct {
 	standingOnce sync.Once
 	// awaitsRelease is set if a node will do as soon as claims of pods that have ended are deallocated.
 	awaitsRelease atomic.Bool
-	// reasonTime is how long it took so far to find reasons, see reasonBudget.
-	reasonTime atomic.Int64
+	// reasons are why nodes have no devices.
+	reasons nodereason.Reasons
 
 	// mutex protects what Filter writes for several nodes at once.
 	mutex sync.Mutex

@@ -5,7 +5,7 @@
 //
 //	PreEnqueue   are all claims there?                              preenqueue.go (internal/podclaims, internal/gate)
 //	PreFilter    resolve the claims into a task                     prefilter.go (internal/usableclaim)
-//	Filter       look for devices on one node (pkg/allocator)       filter.go
+//	Filter       look for devices on one node (pkg/allocator)       filter.go (internal/nodereason)
 //	PostFilter   free an allocation that fits no node               postfilter.go
 //	PreScore     ask controllers about nodes (internal/legacy)      score.go
 //	Score        prefer the first alternatives of requests          score.go

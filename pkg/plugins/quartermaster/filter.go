@@ -3,7 +3,6 @@ package quartermaster
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -11,6 +10,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/nodecache"
+	"github.com/quartermaster-dra/quartermaster/internal/nodereason"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/usableclaim"
 	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
@@ -125,9 +125,9 @@ func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, w *pre
 		if ctx.Err() == nil && c.pod.HelpedByAnySlice() {
 			pl.waker.WakeAfterPause(c.pod)
 		}
-		return solveError(ctx, node, err)
+		return unschedulable("%s", nodereason.OfError(ctx, node, err))
 	case !outcome.Fits():
-		reason, full := c.reason(outcome)
+		reason, full := c.reasons.Of(outcome)
 		c.pod.Causes.NoteBlame(outcome.Blame())
 		if logger := klog.FromContext(ctx).V(5); logger.Enabled() {
 			logger.Info("No devices for a pod on a node", "node", klog.KObj(node), "explanation", outcome.Explain().String())
@@ -143,43 +143,6 @@ func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, w *pre
 	return nil
 }
 
-// reasonBudget is how much time, summed over nodes, an attempt may take to find out why
-// nodes have no devices. What is to blame in large claims can take a while to find, and
-// most nodes say the same.
-const reasonBudget = 50 * time.Millisecond
-
-// reason says why there are no devices on a node, or why that is not known. It is full if it says all that there is to
-// say: not for want of time or steps.
-func (c *cycle) reason(outcome *allocator.Outcome) (reason string, full bool) {
-	if outcome.GaveUp {
-		return outcome.Reason() + moreSteps(outcome), false
-	}
-	reason, full = c.cause(outcome)
-	if outcome.InvalidPools {
-		return invalidPools + reason, full
-	}
-	return cannotAllocate + reason, full
-}
-
-// cause says why there are no devices on a node, in brief if the attempt has no more time for that.
-func (c *cycle) cause(outcome *allocator.Outcome) (cause string, full bool) {
-	if time.Duration(c.reasonTime.Load()) > reasonBudget {
-		return outcome.Brief(), false
-	}
-	start := time.Now()
-	defer func() { c.reasonTime.Add(int64(time.Since(start))) }()
-	return outcome.Reason(), true
-}
-
-// moreSteps says which argument of the plugin a search that gave up could do with.
-func moreSteps(outcome *allocator.Outcome) string {
-	argument := "stepBudget"
-	if outcome.CommonBudget {
-		argument = "attemptStepBudget"
-	}
-	return fmt.Sprintf(", as does a larger %s among the scheduler's arguments for plugin %s", argument, Name)
-}
-
 // nodeView is what the allocator is to know about a node.
 func (pl *Quartermaster) nodeView(c *cycle, node *v1.Node) allocator.Site {
 	return allocator.Site{Node: node, Pools: c.place.Pools(pl.state.Inventory.OnNode(node)), Usage: c.usage}
@@ -192,27 +155,4 @@ func (pl *Quartermaster) valuedView(c *cycle, node *v1.Node) allocator.Site {
 		return pl.nodeView(c, node)
 	}
 	return c.valued(pl.nodeView(c, node), room)
-}
-
-// solveError is the status for a node on which the claims could not be judged. It
-// is that node's alone: elsewhere there may be devices that are no problem. The
-// in-tree plugin gives up on the pod as soon as one node has such a problem.
-func solveError(ctx context.Context, node *v1.Node, err error) *fwk.Status {
-	if ctx.Err() != nil {
-		// Usually the scheduler has found enough nodes.
-		return unschedulable("told to stop looking for devices: %v", context.Cause(ctx))
-	}
-	if errors.Is(err, selector.ErrPending) {
-		return unschedulable("%v", err)
-	}
-	klog.FromContext(ctx).V(4).Info("Cannot find out whether a node has devices for a pod", "node", klog.KObj(node), "err", err)
-	var onDevice interface {
-		error
-		WithoutDevice() string
-	}
-	if errors.As(err, &onDevice) {
-		// Without the device, which would make the reason another one on each node.
-		return unschedulable("%s", cannotAllocate+onDevice.WithoutDevice())
-	}
-	return unschedulable("%s%v", cannotAllocate, err)
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/quartermaster-dra/quartermaster/internal/nodereason"
 )
 
 // TestReasonBudget: once finding reasons took too long, nodes say no more than for which
@@ -15,7 +17,7 @@ func TestReasonBudget(t *testing.T) {
 		require.Equal(t, "cannot allocate all claims: claim default/a, request gpu: 1 device matches, 2 are wanted", a.reasons["n1"])
 		c, err := cycleOf(a.state)
 		require.NoError(t, err)
-		c.reasonTime.Store(int64(reasonBudget) + 1)
+		c.reasons.Spent.Store(int64(nodereason.Budget) + 1)
 		a.filter()
 		require.Equal(t, "cannot allocate all claims: claim default/a: no devices for this on the node; of nodes like this one, others say why", a.reasons["n1"])
 	})

@@ -6,15 +6,6 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
-// What the in-tree plugin says about a node comes first in the reasons of ours, so that those
-// who search for it, or have alerts for it, find pods of either. A node that could not be
-// judged, for instance because a selector failed there, is one where claims cannot be
-// allocated; where a search gave up, nobody has found out that they cannot.
-const (
-	cannotAllocate = "cannot allocate all claims: "
-	invalidPools   = "invalid resource pools were encountered: "
-)
-
 // unschedulable is the status of a pod that cannot be scheduled until some event changes
 // that. Removing other pods is not such an event (where it is one, see rejection), hence
 // "unresolvable": preemption need not try.

@@ -6,6 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/nodereason"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
@@ -30,10 +31,10 @@ func (pl *Quartermaster) filterWhatIf(ctx context.Context, c *cycle, w *preempti
 	outcome, err := task.Check(pl.dryRunContext(ctx, c), site)
 	switch {
 	case err != nil:
-		return solveError(ctx, node, err)
+		return unschedulable("%s", nodereason.OfError(ctx, node, err))
 	case !outcome.Fits():
 		defer outcome.Release()
-		return fwk.NewStatus(fwk.Unschedulable, cannotAllocate+outcome.Brief())
+		return fwk.NewStatus(fwk.Unschedulable, nodereason.Brief(outcome))
 	}
 	return nil
 }
