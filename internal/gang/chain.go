@@ -33,6 +33,12 @@ func (c *chain) search() Result {
 	if c.place(0, 0, c.pods()-c.Need) {
 		return Result{Seats: c.seats, Most: c.most}
 	}
+	if slices.ContainsFunc(c.Classes, func(class Class) bool { return class.Ordered && class.Pods > 0 }) {
+		c.steps, c.stopped = c.Steps, false
+		if c.mix(make(map[string]bool)) {
+			return Result{Seats: c.seats, Most: c.most}
+		}
+	}
 	gaveUp := c.unsure || c.stopped && !c.isTooLittle()
 	c.countWithoutTurningBack()
 	return Result{Most: c.most, GaveUp: gaveUp}

@@ -45,7 +45,8 @@ type Problem struct {
 	Need int
 	// Apart is set if what is added to one node changes nothing on all others. No class may be Ordered then.
 	Apart bool
-	// Steps is how many pods may be added, again and again, before a search that is not Apart gives up.
+	// Steps is how many pods may be added, again and again, before a search that is not Apart gives up. If any class is
+	// Ordered, it may do so twice.
 	Steps int
 }
 

@@ -139,6 +139,26 @@ func TestManyClasses(t *testing.T) {
 	require.Less(t, w.asked, 200_000)
 }
 
+// TestInAnyOrder: pods that others have to be beside may have to be placed between these.
+func TestInAnyOrder(t *testing.T) {
+	t.Parallel()
+	// Each pod of class 0 needs one of class 1 on the node, which needs one of class 2 there, and these are the last.
+	w := &world{free: [][2]int{{3, 0}, {3, 0}}, shared: 9, at: [][]int{{0, 0}, {0, 0}, {0, 0}}}
+	w.needs = []need{{own: [2]int{1, 0}, beside: 1}, {own: [2]int{1, 0}, beside: 2}, {own: [2]int{1, 0}, beside: -1}}
+	classes := []Class{{Pods: 2, Ordered: true}, {Pods: 2, Ordered: true}, {Pods: 2}}
+	result := Search(t.Context(), Problem{Classes: classes, Nodes: []int{0, 1}, Need: 6, Steps: 1000}, w)
+	require.Len(t, result.Seats, 6)
+	w.free[1][0], w.added = 2, nil
+	for class := range w.at {
+		w.at[class] = []int{0, 0}
+	}
+	w.free[0][0] = 3
+	result = Search(t.Context(), Problem{Classes: classes, Nodes: []int{0, 1}, Need: 6, Steps: 1000}, w)
+	require.False(t, result.Fits())
+	require.False(t, result.GaveUp)
+	require.Empty(t, w.added)
+}
+
 // TestRounds: where the order matters, a round is used up before the next one, and no node is asked in vain again and again.
 func TestRounds(t *testing.T) {
 	t.Parallel()

@@ -23,7 +23,11 @@ func (o *Others) ask(class, node int, info fwk.NodeInfo) (gang.Answer, string) {
 			return answer, why
 		}
 	}
-	return o.filter(c, info)
+	answer, why := o.filter(c, info)
+	if answer == gang.Yes && c.spread != nil && !c.spread.allows(info.Node()) {
+		return gang.No, notSpread
+	}
+	return answer, why
 }
 
 func notNamed(c *class) string { return "node(s) not among those that " + c.namedBy + " named" }

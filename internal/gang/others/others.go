@@ -50,6 +50,8 @@ type class struct {
 	nodes    sets.Set[string]
 	namedBy  string
 	rejected *fwk.Status
+	// spread has the topology spread constraints, nil if there are none.
+	spread *spread
 }
 
 type added struct {
@@ -78,6 +80,9 @@ func New(ctx context.Context, run Framework, nodes []fwk.NodeInfo, pods []*v1.Po
 			return nil, fmt.Errorf("ask the PreFilter plugins about pod %s: %w", klog.KObj(pod), status.AsError())
 		case !named.AllNodes():
 			c.nodes, c.namedBy = named.NodeNames, strings.Join(sets.List(by), ", ")
+		}
+		if c.spread, err = newSpread(pod, c.state, nodes); err != nil {
+			return nil, err
 		}
 		o.repelling = o.repelling || len(info.GetRequiredAntiAffinityTerms()) > 0
 		o.classes = append(o.classes, c)
@@ -122,6 +127,7 @@ func (o *Others) Add(class, node int, pod *v1.Pod) gang.Answer {
 			return gang.Unknown
 		}
 	}
+	o.count(podInfo.GetPod(), node, 1)
 	o.added = append(o.added, added{class: class, node: node, pod: podInfo, before: o.changed[node]})
 	o.changed[node] = next
 	return gang.Yes
@@ -132,6 +138,7 @@ func (o *Others) Remove() {
 	last := o.added[len(o.added)-1]
 	o.added = o.added[:len(o.added)-1]
 	o.forget(o.classes, last.pod, o.changed[last.node])
+	o.count(last.pod.GetPod(), last.node, -1)
 	if last.before == nil {
 		delete(o.changed, last.node)
 	} else {
@@ -144,6 +151,15 @@ func (o *Others) forget(classes []*class, pod fwk.PodInfo, info fwk.NodeInfo) {
 	for _, c := range classes {
 		if c.rejected == nil {
 			o.run.RunPreFilterExtensionRemovePod(o.ctx, c.state, c.pod.GetPod(), pod, info)
+		}
+	}
+}
+
+// count has classes count a pod of the gang for their topology spread constraints.
+func (o *Others) count(pod *v1.Pod, node, by int) {
+	for _, c := range o.classes {
+		if c.spread != nil {
+			c.spread.add(pod, o.nodes[node].Node(), by)
 		}
 	}
 }

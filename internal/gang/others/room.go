@@ -5,7 +5,7 @@ import (
 )
 
 // Room returns how many pods of a class a node takes, if these are all there is of the gang, up to most. Nothing may have
-// been added. A guess that is right saves time.
+// been added. Topology spread constraints are left out. A guess that is right saves time.
 func (o *Others) Room(class, node, guess, most int) int {
 	c := o.classes[class]
 	if answer, _ := o.ask(class, node, o.nodes[node]); answer != gang.Yes {
