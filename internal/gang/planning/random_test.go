@@ -15,6 +15,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
 )
 
 // tries is a search that tries all assignments. It has kube-scheduler's plugins judge each pod from scratch, with those
@@ -23,6 +24,22 @@ type tries struct {
 	*world
 	free  []int64
 	known map[string]int
+	// rack is the only one to be tried, "" for all.
+	rack string
+}
+
+// mostIn is how many pods fit at most: in one rack, if they have to be in one.
+func (tr *tries) mostIn(g Gang) (most int) {
+	racks := []string{""}
+	if g.Wish.Required {
+		racks = []string{"a", "b"}
+	}
+	for _, tr.rack = range racks {
+		tr.known = make(map[string]int)
+		most = max(most, tr.most(g.Pods))
+	}
+	tr.rack = ""
+	return most
 }
 
 // most is how many of the pods fit at most, whatever the order in which they are placed. Names of pods that are alike begin
@@ -72,7 +89,7 @@ func (tr *tries) nodesFor(pod *v1.Pod) (nodes []int) {
 		return nil
 	}
 	for i, node := range tr.nodes {
-		if tr.free[i] < tr.gpus(pod) || !named.AllNodes() && !named.NodeNames.Has(node.Name) {
+		if tr.rack != "" && node.Labels["rack"] != tr.rack || tr.free[i] < tr.gpus(pod) || !named.AllNodes() && !named.NodeNames.Has(node.Name) {
 			continue
 		}
 		info, err := tr.lister.NodeInfos().Get(node.Name)
@@ -86,20 +103,26 @@ func (tr *tries) nodesFor(pod *v1.Pod) (nodes []int) {
 
 // carryOut checks that a plan can be carried out pod by pod, in its order.
 func (tr *tries) carryOut(o *Outcome) {
+	racks := make(map[string]bool)
 	for _, seat := range o.Plan.Seats {
 		at := slices.IndexFunc(tr.nodes, func(n *v1.Node) bool { return n.Name == seat.Node })
 		require.Contains(tr.tb, tr.nodesFor(seat.Pod), at, "pod %s on node %s", seat.Pod.Name, seat.Node)
+		racks[tr.nodes[at].Labels["rack"]] = true
 		placed := seat.Pod.DeepCopy()
 		placed.Spec.NodeName = seat.Node
 		tr.running = append(tr.running, placed)
 		tr.free[at] -= tr.gpus(seat.Pod)
 	}
 	tr.running = tr.running[:len(tr.running)-len(o.Plan.Seats)]
+	require.True(tr.tb, !o.Wish.Required || len(racks) == 1, "in racks %v", racks)
 }
 
 // randomGang is a gang of one or two kinds of pods, with rules that some pods have.
 func randomGang(r *rand.Rand, number int, ties bool) Gang {
 	g := Gang{Name: fmt.Sprint("default/gang", number)}
+	if wish := r.IntN(6); wish < 2 {
+		g.Wish = domain.Wish{Key: domain.Key{Label: "rack"}, Required: wish == 0}
+	}
 	rules := []func(*v1.Pod){
 		onPort(80), onPort(81), tolerating, requiring(v1.NodeSelectorOpNotIn, "n0"), requiring(v1.NodeSelectorOpIn, "n1", "n2"),
 	}
@@ -154,13 +177,12 @@ func TestAgainstTryingEverything(t *testing.T) {
 						gaveUp++
 						continue
 					}
-					tr.known = make(map[string]int)
-					most := tr.most(g.Pods)
+					most := tr.mostIn(g)
 					require.Equal(t, most >= g.Need, outcome.Plan != nil, "world %d, gang %d: %d of %d fit: %s\n%s", i, number, most, g.Need,
 						outcome.Reason(func([]string) string { return "" }), w.describe(g))
 					if outcome.Plan == nil {
 						require.NotContains(t, outcome.Reason(func([]string) string { return "" }), "pods fit;")
-						require.Contains(t, outcome.Reason(func([]string) string { return "" }), " pods fit: ", "world %d, gang %d", i, number)
+						require.Regexp(t, " pods fit( into one domain .*)?: ", outcome.Reason(func([]string) string { return "" }), "world %d, gang %d", i, number)
 						continue
 					}
 					fit++
