@@ -9,10 +9,10 @@ import (
 // another in all classes. With one class there is one.
 const mostStates = 256
 
-// mostEffort bounds the time that is spent on combinations of classes on nodes, to a second or so: to add a pod to a node
+// mostEffort bounds the time that is spent on combinations of classes on nodes, to half a second or so: to add a pod to a node
 // counts addingEffort, to compare two ways one. Then only the first combination of each node counts.
 const (
-	mostEffort   = 20_000_000
+	mostEffort   = 10_000_000
 	addingEffort = 500
 )
 

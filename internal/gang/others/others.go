@@ -35,11 +35,9 @@ type Others struct {
 	// repelling is set if any class has required anti-affinity.
 	repelling bool
 	added     []added
-	// refused has why a class was last refused on nodes: by class and position of the node.
-	refused map[refusal]string
+	// refused has why a class was last refused on nodes, by class and then by position of the node.
+	refused []map[int]string
 }
-
-type refusal struct{ class, node int }
 
 // class is what plugins know about pods that are alike.
 type class struct {
@@ -64,7 +62,7 @@ type added struct {
 // New has PreFilter plugins look at one pod of each class. Mark is called for the state of each of these attempts,
 // before any plugin sees it: the caller's own plugin has to return Skip for it.
 func New(ctx context.Context, run Framework, nodes []fwk.NodeInfo, pods []*v1.Pod, mark func(fwk.CycleState)) (*Others, error) {
-	o := &Others{ctx: ctx, run: run, nodes: nodes, changed: make(map[int]fwk.NodeInfo), refused: make(map[refusal]string)}
+	o := &Others{ctx: ctx, run: run, nodes: nodes, changed: make(map[int]fwk.NodeInfo)}
 	for _, pod := range pods {
 		info, err := framework.NewPodInfo(pod)
 		if err != nil {
@@ -85,7 +83,7 @@ func New(ctx context.Context, run Framework, nodes []fwk.NodeInfo, pods []*v1.Po
 			return nil, err
 		}
 		o.repelling = o.repelling || len(info.GetRequiredAntiAffinityTerms()) > 0
-		o.classes = append(o.classes, c)
+		o.classes, o.refused = append(o.classes, c), append(o.refused, make(map[int]string))
 	}
 	return o, nil
 }
@@ -108,7 +106,7 @@ func IsOrdered(pod *v1.Pod) bool {
 func (o *Others) Add(class, node int, pod *v1.Pod) gang.Answer {
 	info := o.at(node)
 	if answer, why := o.ask(class, node, info); answer != gang.Yes {
-		o.refused[refusal{class, node}] = why
+		o.Note(class, node, why)
 		return answer
 	}
 	podInfo, err := framework.NewPodInfo(pod)
@@ -123,7 +121,7 @@ func (o *Others) Add(class, node int, pod *v1.Pod) gang.Answer {
 		}
 		if status := o.run.RunPreFilterExtensionAddPod(o.ctx, other.state, other.pod.GetPod(), podInfo, next); !status.IsSuccess() {
 			o.forget(o.classes[:i], podInfo, next)
-			o.refused[refusal{class, node}] = status.Message()
+			o.Note(class, node, status.Message())
 			return gang.Unknown
 		}
 	}
@@ -163,6 +161,9 @@ func (o *Others) count(pod *v1.Pod, node, by int) {
 		}
 	}
 }
+
+// Has reports whether a node has pods of the gang.
+func (o *Others) Has(node int) bool { return o.changed[node] != nil }
 
 // at is a node with the pods of the gang on it.
 func (o *Others) at(node int) fwk.NodeInfo {

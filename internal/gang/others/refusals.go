@@ -25,19 +25,21 @@ func (o *Others) Named(class int) (nodes sets.Set[string], why string) {
 // Refusals returns why pods of a class were last refused on nodes since Reset, and on how many.
 func (o *Others) Refusals(class int) map[string]int {
 	reasons := make(map[string]int)
-	for where, why := range o.refused {
-		if where.class == class {
-			reasons[why]++
-		}
+	for _, why := range o.refused[class] {
+		reasons[why]++
 	}
 	return reasons
 }
 
 // Note remembers that a class was refused on a node for another reason, since it was last asked about.
-func (o *Others) Note(class, node int, why string) { o.refused[refusal{class, node}] = why }
+func (o *Others) Note(class, node int, why string) { o.refused[class][node] = why }
 
 // Reset forgets what was refused.
-func (o *Others) Reset() { clear(o.refused) }
+func (o *Others) Reset() {
+	for _, nodes := range o.refused {
+		clear(nodes)
+	}
+}
 
 // Without is a framework in which some pods are not nominated for nodes: those of a gang that is planned anew, since they
 // are judged where they are planned now.

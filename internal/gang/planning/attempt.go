@@ -42,7 +42,7 @@ func (a *attempt) askOthers() (err error) {
 // try looks for a plan in an area.
 func (a *attempt) try(where area, need int) (*gang.Result, error) {
 	a.rest.Reset()
-	j := newJudge(a.ctx, a.rest, a.world(where))
+	j := newJudge(a.ctx, a.rest, a.world(where), a.classes)
 	result := gang.Search(a.ctx, a.problem(j.Trial, where.nodes, need), j)
 	if result.Fits() {
 		plan, err := j.Plan()

@@ -2,6 +2,7 @@ package planning
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -51,17 +52,19 @@ func BenchmarkPlan(b *testing.B) {
 					wish  domain.Wish
 					edits []func(*v1.Pod)
 				}{
-					"plain":         {},
-					"required rack": {wish: domain.Wish{Key: rack, Required: true}},
-					"preferred":     {wish: domain.Wish{Key: rack}},
-					"apart":         {edits: []func(*v1.Pod){labeled("app", "a"), apart(hostname, "a")}},
-					"spread":        {edits: []func(*v1.Pod){labeled("app", "a"), spread("rack", "a")}},
+					"plain":            {},
+					"required rack":    {wish: domain.Wish{Key: rack, Required: true}},
+					"preferred":        {wish: domain.Wish{Key: rack}},
+					"none alike":       {edits: []func(*v1.Pod){func(pod *v1.Pod) { pod.Spec.SchedulerName = pod.Name }}},
+					"none alike, rack": {wish: domain.Wish{Key: rack, Required: true}, edits: []func(*v1.Pod){func(pod *v1.Pod) { pod.Spec.SchedulerName = pod.Name }}},
+					"apart":            {edits: []func(*v1.Pod){labeled("app", "a"), apart(hostname, "a")}},
+					"spread":           {edits: []func(*v1.Pod){labeled("app", "a"), spread("rack", "a")}},
 				} {
 					b.Run(fmt.Sprintf("%s/%d nodes/%d pods/%s", name, nodes, pods, kind), func(b *testing.B) {
 						for b.Loop() {
 							o, err := p.Plan(b.Context(), gangOf(pods, pods, c.wish, c.edits...))
 							require.NoError(b, err)
-							if name == "half" && pods > 200 && kind != "plain" && kind != "preferred" && (nodes == 500 || kind == "required rack") {
+							if name == "half" && pods > 200 && kind != "plain" && kind != "preferred" && (nodes == 500 || strings.Contains(kind, "rack")) {
 								continue // There is too little.
 							}
 							require.Equal(b, name != "full", o.Plan != nil, "%s", o.Reason(func([]string) string { return "" }))

@@ -20,7 +20,14 @@ const (
 type judge struct {
 	*trial.Trial
 	rest *witness
+	// claims has for each class the first one with claims like its own.
+	claims []int
+	// lacking are nodes without devices for such claims. More pods elsewhere do not change that if the trial is Apart, and
+	// with more pods on the node there are no more devices.
+	lacking map[lack]bool
 }
+
+type lack struct{ claims, node int }
 
 // witness notices when other plugins are asked.
 type witness struct {
@@ -34,8 +41,16 @@ func (w *witness) Add(class, node int, pod *v1.Pod) gang.Answer {
 	return w.Others.Add(class, node, pod)
 }
 
-func newJudge(ctx context.Context, rest *others.Others, world trial.World) *judge {
-	j := &judge{rest: &witness{Others: rest}}
+func newJudge(ctx context.Context, rest *others.Others, world trial.World, classes []*class) *judge {
+	j := &judge{rest: &witness{Others: rest}, lacking: make(map[lack]bool)}
+	first := make(map[string]int)
+	for i, c := range classes {
+		claims := c.members[0].Claims
+		if _, found := first[claims]; !found {
+			first[claims] = i
+		}
+		j.claims = append(j.claims, first[claims])
+	}
 	world.Others = j.rest
 	j.Trial = trial.New(ctx, world)
 	return j
@@ -43,14 +58,28 @@ func newJudge(ctx context.Context, rest *others.Others, world trial.World) *judg
 
 // Add implements gang.Judge.
 func (j *judge) Add(class, node int) gang.Answer {
+	where := lack{j.claims[class], node}
+	if j.lacking[where] {
+		j.rest.Note(class, node, noDevices)
+		return gang.No
+	}
 	j.rest.asked = false
 	answer := j.Trial.Add(class, node)
-	if answer != gang.Yes && !j.rest.asked {
-		why := noDevices
-		if usable := j.Classes[class][0].Usable; usable != nil && !usable(j.Nodes[node]) {
-			why = notUsable
+	switch {
+	case answer == gang.Yes || j.rest.asked:
+	case !j.isUsable(class, node):
+		j.rest.Note(class, node, notUsable)
+	default:
+		j.rest.Note(class, node, noDevices)
+		if answer == gang.No && j.Apart() && !j.rest.Has(node) {
+			j.lacking[where] = true
 		}
-		j.rest.Note(class, node, why)
 	}
 	return answer
+}
+
+// isUsable reports whether a node can use what the claims of a class are allocated already.
+func (j *judge) isUsable(class, node int) bool {
+	usable := j.Classes[class][0].Usable
+	return usable == nil || usable(j.Nodes[node])
 }

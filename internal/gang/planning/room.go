@@ -17,50 +17,76 @@ import (
 // mostOnNode is up to which number pods that a node has room for are counted.
 const mostOnNode = 256
 
-// measure finds out how much room there is in an area, beyond what the gang takes. Nodes that are alike follow each other
-// often, so the last answer is the next guess.
+// measure finds out how much room there is in an area, beyond what the gang takes. Classes with claims that are alike are
+// counted as one, since there may be as many classes as pods.
 func (a *attempt) measure(where *area) {
-	ordered, shares := false, 0.0
-	for i, c := range a.classes {
-		ordered = ordered || others.IsOrdered(c.first())
-		if a.rest.Rejected(i) != "" {
-			continue
+	where.room, where.most = 0, 0
+	pods, shares, ordered := 0, 0.0, false
+	for _, group := range a.groups() {
+		members := 0
+		for _, i := range group {
+			members += len(a.classes[i].members)
+			ordered = ordered || others.IsOrdered(a.classes[i].first())
 		}
-		room := a.roomFor(i, where)
-		where.most += min(room, len(c.members))
-		// As if all classes wanted the same: the share of the room that the class takes.
-		shares += float64(len(c.members)) / float64(max(room, 1))
-		if len(a.classes) == 1 {
-			where.room = room
+		devices, room := a.roomFor(group[0], where)
+		if len(group) == 1 {
+			where.most += min(members, room)
+		} else {
+			where.most += min(members, devices) // What other plugins say of one class is not so for the next.
 		}
+		// As if all wanted the same: the share of the room that these take.
+		shares += float64(members) / (float64(room) + 1e-9)
+		pods += members
+		where.room = room
 	}
-	if len(a.classes) > 1 && shares > 0 && where.most > 0 {
-		where.room = max(1, int(float64(len(a.gang.Pods))/shares))
+	if pods > 0 && len(a.classes) > 1 {
+		where.room = int(float64(pods)/shares + 0.5)
 	}
 	if ordered { // Alone they may find no room, and with others of the gang they do.
 		where.most = len(a.gang.Pods)
 	}
 }
 
-// roomFor returns how many pods of a class nodes take that have nothing else of the gang.
-func (a *attempt) roomFor(class int, where *area) (room int) {
+// groups returns classes with claims that are alike, without those that are rejected everywhere.
+func (a *attempt) groups() (groups [][]int) {
+	byClaims := make(map[string]int)
+	for i, c := range a.classes {
+		if a.rest.Rejected(i) != "" {
+			continue
+		}
+		key := c.members[0].Claims
+		at, found := byClaims[key]
+		if !found {
+			at = len(groups)
+			byClaims[key] = at
+			groups = append(groups, nil)
+		}
+		groups[at] = append(groups[at], i)
+	}
+	return groups
+}
+
+// roomFor returns for how many pods of a class nodes have devices, and how many they take, if they have nothing else of the
+// gang. Nodes that are alike follow each other often, so the last answer is the next guess.
+func (a *attempt) roomFor(class int, where *area) (devices, room int) {
 	c := a.classes[class]
 	site := where.seen(c.view.Site)
-	last := [2]int{}
+	onLast, roomOnLast := 0, 0
 	for _, node := range where.nodes {
 		if a.ctx.Err() != nil {
-			return room
+			return devices, room
 		}
 		if usable := c.members[0].Usable; usable != nil && !usable(a.nodes[node]) || c.view.Has != nil && !c.view.Has.Has(a.nodes[node].Name) {
 			continue
 		}
-		last[0] = a.roomOfDevices(class, a.nodes[node], site, last[0])
-		if last[0] > 0 {
-			last[1] = a.rest.Room(class, node, min(last[0], max(last[1], 1)), last[0])
-			room += last[1]
+		onLast = a.roomOfDevices(class, a.nodes[node], site, onLast)
+		devices += onLast
+		if onLast > 0 {
+			roomOnLast = a.rest.Room(class, node, min(onLast, max(roomOnLast, 1)), onLast)
+			room += roomOnLast
 		}
 	}
-	return room
+	return devices, room
 }
 
 // roomOfDevices returns for how many pods of a class a node has devices.
