@@ -1,6 +1,7 @@
 package planning
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -228,6 +229,21 @@ func TestPodsDiffer(t *testing.T) {
 	outcome, err = w.planner().Plan(t.Context(), g)
 	require.NoError(t, err)
 	require.Equal(t, "2 of 3 pods fit: 1 node(s) didn't satisfy the anti-affinity rules of pods of the group", outcome.Reason(func([]string) string { return "" }))
+}
+
+// TestSpreadOverMany: a domain without room keeps the others from getting a second pod, however many they are.
+func TestSpreadOverMany(t *testing.T) {
+	t.Parallel()
+	nodes := []node{{rack: "full", edit: tainted}}
+	for i := range 12 {
+		nodes = append(nodes, node{rack: fmt.Sprint("r", i)})
+	}
+	w := newWorld(t, nodes...)
+	w.gpus = func(*v1.Pod) int64 { return 0 }
+	outcome, err := w.planner().Plan(t.Context(), gangOf(13, 13, domain.Wish{}, labeled("app", "a"), spread("rack", "a")))
+	require.NoError(t, err)
+	require.Nil(t, outcome.Plan)
+	require.Equal(t, 12, outcome.Fit)
 }
 
 // TestNominated: room for pods that are nominated is kept free, but not for those of the gang itself, which may have been
