@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -17,6 +18,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
 // takes finds out which devices pods could take. It is made when it is needed first, because what it
@@ -59,8 +61,11 @@ func takesDevices(pods []*v1.Pod) bool {
 	})
 }
 
-// kind returns which pools have devices that any of the pods could take; nil if that is not known.
-func (pl *Plugin) kind(ctx context.Context, pods []*v1.Pod) func(*inventory.NodePool) bool {
+// kind tells whether a pool has devices that some pods could take, also if that is not known.
+type kind func(context.Context, *inventory.NodePool) bool
+
+// kindOf returns which pools have devices that any of the pods could take; nil if that is not known of any.
+func (pl *Plugin) kindOf(pods []*v1.Pod) kind {
 	state := pl.state()
 	if state == nil {
 		return nil
@@ -86,18 +91,41 @@ func (pl *Plugin) kind(ctx context.Context, pods []*v1.Pod) func(*inventory.Node
 	if len(tasks) == 0 {
 		return nil // Devices for extended resources.
 	}
-	return func(pool *inventory.NodePool) bool {
+	return func(ctx context.Context, pool *inventory.NodePool) bool {
 		return slices.ContainsFunc(tasks, func(task *allocator.Task) bool { return task.Interested(ctx, pool) })
 	}
 }
 
-// free counts the devices that are free on nodes, in pools of a kind, all if kind is nil. If domains by an
+// selectorTime is how long expressions of selectors may be waited for, once for all placements of a group
+// and once more for each that is scored. What is not known then counts as a device that could be taken.
+const selectorTime = 100 * time.Millisecond
+
+// evaluate has selectors evaluated for the pools of nodes before any placement is tried. Else the first one
+// would be rejected because nobody knows, and not the best be chosen but one of those that are tried when everything is
+// known.
+func (pl *Plugin) evaluate(ctx context.Context, k kind, nodes []fwk.NodeInfo) {
+	state := pl.state()
+	if state == nil || k == nil {
+		return
+	}
+	ctx = selector.WithBudget(ctx, selector.NewBudget(selectorTime, 0))
+	for _, info := range nodes {
+		for _, pool := range state.Inventory.OnNode(info.Node()) {
+			if pool.State == inventory.Complete {
+				k(ctx, pool)
+			}
+		}
+	}
+}
+
+// free counts the devices that are free on nodes, in pools of a kind, all if that is nil. If domains by an
 // attribute are named, only devices in these count.
-func (pl *Plugin) free(key domain.Key, domains []string, nodes []fwk.NodeInfo, kind func(*inventory.NodePool) bool) int {
+func (pl *Plugin) free(ctx context.Context, key domain.Key, domains []string, nodes []fwk.NodeInfo, k kind) int {
 	state := pl.state()
 	if state == nil {
 		return 0
 	}
+	ctx = selector.WithBudget(ctx, selector.NewBudget(selectorTime, 0))
 	// Nodes may see the same devices, or different ones of a layout.
 	reached := make(map[*inventory.Layout]*view)
 	for _, info := range nodes {
@@ -106,7 +134,7 @@ func (pl *Plugin) free(key domain.Key, domains []string, nodes []fwk.NodeInfo, k
 			switch {
 			case v != nil:
 				v.add(pool)
-			case pool.State == inventory.Complete && (kind == nil || kind(pool)):
+			case pool.State == inventory.Complete && (k == nil || k(ctx, pool)):
 				reached[pool.Layout] = &view{pool: pool, devices: pool.Reachable}
 			}
 		}

@@ -36,15 +36,19 @@ func (pl *Plugin) GeneratePlacements(ctx context.Context, state fwk.PodGroupCycl
 		for _, p := range parents {
 			a.add(p, nil)
 		}
-	} else if status := pl.divide(a, parents); !status.IsSuccess() {
+	} else if status := pl.divide(ctx, a, parents); !status.IsSuccess() {
 		return nil, status
+	}
+	if len(a.listed) > 1 && takesDevices(group.GetUnscheduledPods()) {
+		a.takesDevices, a.kind = true, pl.kindOf(group.GetUnscheduledPods())
+		pl.evaluate(ctx, a.kind, parent.Nodes)
 	}
 	a.tell(state)
 	return &fwk.GeneratePlacementsResult{Placements: a.listed}, nil
 }
 
 // divide adds placements for the domains of a wish.
-func (pl *Plugin) divide(a *attempt, parents []*fwk.Placement) *fwk.Status {
+func (pl *Plugin) divide(ctx context.Context, a *attempt, parents []*fwk.Placement) *fwk.Status {
 	running, err := pl.runningDomains(a.wish.Key, a.group)
 	if err != nil {
 		return fwk.AsStatus(err)
@@ -56,7 +60,7 @@ func (pl *Plugin) divide(a *attempt, parents []*fwk.Placement) *fwk.Status {
 	}
 	a.running = running
 	for _, parent := range parents {
-		pl.divideOne(a, parent)
+		pl.divideOne(ctx, a, parent)
 	}
 	if len(a.listed) == 0 && len(parents) > 0 {
 		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, noDomain(a, parents))
@@ -67,7 +71,7 @@ func (pl *Plugin) divide(a *attempt, parents []*fwk.Placement) *fwk.Status {
 // divideOne adds a placement for each domain that has nodes in the parent. If a domain is only preferred,
 // there are others for groups that no single one has room for: several domains together, and at last all
 // nodes.
-func (pl *Plugin) divideOne(a *attempt, parent *fwk.Placement) {
+func (pl *Plugin) divideOne(ctx context.Context, a *attempt, parent *fwk.Placement) {
 	nodes := make([]*v1.Node, len(parent.Nodes))
 	for i, info := range parent.Nodes {
 		nodes[i] = info.Node()
@@ -83,16 +87,16 @@ func (pl *Plugin) divideOne(a *attempt, parent *fwk.Placement) {
 		return
 	}
 	a.remember(parent, domains)
-	pl.join(a, parent, domains)
+	pl.join(ctx, a, parent, domains)
 	a.addLast(parent)
 }
 
 // join adds placements of several domains: those with most free devices, in steps, because each placement
 // costs an attempt for the whole group. How many domains a group uses of them is up to the score.
-func (pl *Plugin) join(a *attempt, parent *fwk.Placement, domains []domain.Domain) {
+func (pl *Plugin) join(ctx context.Context, a *attempt, parent *fwk.Placement, domains []domain.Domain) {
 	rooms, total := make([]domain.Room, len(domains)), 0
 	for i, d := range domains {
-		rooms[i] = domain.Room{Name: d.Name, Pods: pl.free(a.wish.Key, []string{d.Name}, subset(parent, d.Name, d.Nodes).Nodes, nil)}
+		rooms[i] = domain.Room{Name: d.Name, Pods: pl.free(ctx, a.wish.Key, []string{d.Name}, subset(parent, d.Name, d.Nodes).Nodes, nil)}
 		total += rooms[i].Pods
 	}
 	order := domain.Choose(rooms, total, false) // All that have any, the largest first.
@@ -166,6 +170,10 @@ type attempt struct {
 	running running
 	listed  []*fwk.Placement
 	choices map[*fwk.Placement]*choice
+	// takesDevices is true if there are several placements, and the devices that the group leaves decide. kind is of which
+	// pools it takes them.
+	takesDevices bool
+	kind         kind
 	// byNode has the domains of nodes, if a domain is preferred.
 	byNode map[string][]string
 }

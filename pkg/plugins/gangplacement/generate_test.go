@@ -2,6 +2,7 @@ package gangplacement
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
@@ -14,6 +15,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/gangplacement/placed"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
 // inZone has the group ask for one zone, in the API's own words.
@@ -242,4 +244,38 @@ func TestSliceIsThereBeforeThePod(t *testing.T) {
 	got, status := w.generate()
 	require.True(t, status.IsSuccess(), status.Message())
 	require.Equal(t, map[string][]string{"a": {"n0"}}, got)
+}
+
+// Where no selector has been evaluated, the first placement would be rejected for that.
+func TestSelectorsAreEvaluatedBeforeAnyPlacementIsTried(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		racks []string
+		want  bool
+	}{
+		"several placements": {racks: []string{"r0", "r1"}, want: true},
+		"only one":           {racks: []string{"r0", "r0"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, domain.RequiredAnnotation, "label=rack")
+			for _, rack := range test.racks {
+				w.node(label("rack", rack), "a")
+			}
+			w.waits(2, "nic")
+			w.begin()
+			// Whoever has no time to look thinks that any device could be taken.
+			hurried := selector.WithBudget(t.Context(), selector.NewBudget(0, 0))
+			known := func() bool { return !w.pl.kindOf(w.waiting)(hurried, w.pl.poolsOf(w.nodes[0])[0]) }
+			require.False(t, known())
+			_, status := w.generate()
+			require.True(t, status.IsSuccess(), status.Message())
+			if !test.want {
+				require.False(t, known(), "it can wait until somebody needs it")
+				return
+			}
+			require.Eventually(t, known, time.Minute, time.Millisecond) // What takes too long goes on in the background.
+		})
+	}
 }

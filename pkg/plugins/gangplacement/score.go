@@ -5,11 +5,8 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	fwk "k8s.io/kube-scheduler/framework"
-
-	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
 // rating is what placements are compared by, field by field; less is better.
@@ -37,10 +34,6 @@ func (r rating) pack() int64 {
 	return -packed
 }
 
-// selectorTime is how long it may take to find out which devices a group takes. They were looked at just
-// before, so that it is hardly ever needed; devices about which nobody knows count as such.
-const selectorTime = 100 * time.Millisecond
-
 // ScorePlacement implements fwk.PlacementScorePlugin. What it returns is only good for comparisons.
 func (pl *Plugin) ScorePlacement(ctx context.Context, state fwk.PlacementCycleState, group fwk.PodGroupInfo, assigned *fwk.PodGroupAssignments) (int64, *fwk.Status) {
 	a, err := attemptIn(state.GetPodGroupSchedulingCycle())
@@ -55,9 +48,8 @@ func (pl *Plugin) ScorePlacement(ctx context.Context, state fwk.PlacementCycleSt
 	if c.last {
 		r.last = 1
 	}
-	if takesDevices(group.GetUnscheduledPods()) {
-		ctx = selector.WithBudget(ctx, selector.NewBudget(selectorTime, 0))
-		r.free = pl.free(a.wish.Key, c.domains, assigned.Nodes, pl.kind(ctx, group.GetUnscheduledPods()))
+	if a.takesDevices {
+		r.free = pl.free(ctx, a.wish.Key, c.domains, assigned.Nodes, a.kind)
 	}
 	return r.pack(), nil
 }

@@ -1,0 +1,167 @@
+package gangplacement
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	schedulingapi "k8s.io/api/scheduling/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
+	"github.com/quartermaster-dra/quartermaster/internal/playground/catalogue"
+	"github.com/quartermaster-dra/quartermaster/manifests"
+	"github.com/quartermaster-dra/quartermaster/test/controlplane"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
+)
+
+// gates are those that are on in the API server and in all schedulers.
+var gates = func() map[string]bool {
+	gates := maps.Clone(catalogue.FeatureGates())
+	gates["TopologyAwareWorkloadScheduling"] = true
+	return gates
+}()
+
+// cluster is what all tests share.
+var cluster *harness.Cluster
+
+func TestMain(m *testing.M) {
+	os.Exit(harness.Main(m, harness.Options{
+		Name: "gangplacement",
+		ControlPlane: controlplane.Options{
+			FeatureGates:  gates,
+			RuntimeConfig: catalogue.APIs(),
+		},
+	}, func(c *harness.Cluster) { cluster = c }, shared.Stop))
+}
+
+// shared is the scheduler that most tests use. The first test that needs it starts it.
+var shared harness.SharedScheduler
+
+func sharedScheduler(t *testing.T) *harness.Scheduler {
+	t.Helper()
+	return shared.Get(t, cluster, harness.SchedulerOptions{Name: "shared", Overlay: manifests.GangScheduling, FeatureGates: gates})
+}
+
+// space is the part of the cluster that belongs to one test, with a device template "one".
+type space struct {
+	*harness.Space
+	nodes int
+}
+
+// newSpace makes a space without nodes, for pods of the shared scheduler.
+func newSpace(t *testing.T, name string) *space {
+	t.Helper()
+	scheduler := sharedScheduler(t)
+	s := &space{Space: cluster.NewSpace(t, name, scheduler.Profile, 0)}
+	s.Log = scheduler.LogFile()
+	s.Create(builder.Claim("one", s.Want(1)).Template())
+	return s
+}
+
+// rack is the label of nodes that tests use. It is the space's own: nodes of others are in no domain.
+func (s *space) rack() string { return "topology.example.com/" + s.Name }
+
+// clique is the attribute of devices that tests use.
+func (s *space) clique() string { return s.Driver + "/clique" }
+
+// node adds a node in a rack with a device for each clique that is named. Devices are called "clique-number".
+func (s *space) node(rack string, cliques ...string) *space {
+	s.T.Helper()
+	s.AddNode(s.nodes, map[string]string{s.rack(): rack})
+	var devices []*builder.DeviceBuilder
+	for i, clique := range cliques {
+		devices = append(devices, builder.Device(fmt.Sprintf("%s-%d", clique, i)).Attr("clique", clique))
+	}
+	if len(devices) > 0 {
+		s.Devices(s.nodes, devices...)
+	}
+	s.nodes++
+	return s
+}
+
+// The ways to ask for a domain.
+func (s *space) inRack(group *schedulingapi.PodGroup) {
+	group.Spec.SchedulingConstraints = &schedulingapi.PodGroupSchedulingConstraints{Topology: []schedulingapi.TopologyConstraint{{Key: s.rack()}}}
+}
+
+func requiring(key domain.Key) func(*schedulingapi.PodGroup) {
+	return func(group *schedulingapi.PodGroup) {
+		group.Annotations = map[string]string{domain.RequiredAnnotation: key.String()}
+	}
+}
+
+func preferring(key domain.Key) func(*schedulingapi.PodGroup) {
+	return func(group *schedulingapi.PodGroup) {
+		group.Annotations = map[string]string{domain.PreferredAnnotation: key.String()}
+	}
+}
+
+// gang creates a gang of pods with claims, template "one" by default, and returns their names.
+func (s *space) gang(name string, pods int, wish func(*schedulingapi.PodGroup), uses ...corev1.PodResourceClaim) []string {
+	s.T.Helper()
+	group := &schedulingapi.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	group.Spec.SchedulingPolicy.Gang = &schedulingapi.GangSchedulingPolicy{MinCount: int32(pods)}
+	wish(group)
+	s.Create(group)
+	var names []string
+	for i := range pods {
+		names = append(names, fmt.Sprintf("%s-%d", name, i))
+		s.member(name, names[i], uses...)
+	}
+	return names
+}
+
+// member creates a pod of a gang, as gang does.
+func (s *space) member(gang, name string, uses ...corev1.PodResourceClaim) {
+	s.T.Helper()
+	if len(uses) == 0 {
+		uses = builder.FromTemplate("one")
+	}
+	pod := s.Pod(name, uses)
+	pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &gang}
+	s.Create(pod)
+}
+
+// changeGroup changes the annotations of a group.
+func (s *space) changeGroup(name string, change func(*schedulingapi.PodGroup)) {
+	s.T.Helper()
+	groups := cluster.Client.SchedulingV1beta1().PodGroups(s.Name)
+	group, err := groups.Get(s.T.Context(), name, metav1.GetOptions{})
+	require.NoError(s.T, err)
+	change(group)
+	_, err = groups.Update(s.T.Context(), group, metav1.UpdateOptions{})
+	require.NoError(s.T, err)
+}
+
+// cliquesOf counts the devices of pods by their clique.
+func (s *space) cliquesOf(pods []string) map[string]int {
+	s.T.Helper()
+	counts := make(map[string]int)
+	for _, pod := range pods {
+		for _, result := range s.Results(pod) {
+			var clique string
+			var number int
+			_, err := fmt.Sscanf(result.Device, "%1s-%d", &clique, &number)
+			require.NoError(s.T, err, result.Device)
+			counts[clique]++
+		}
+	}
+	return counts
+}
+
+// racksOf counts pods by the rack of their node.
+func (s *space) racksOf(pods []string) map[string]int {
+	s.T.Helper()
+	counts := make(map[string]int)
+	for _, pod := range pods {
+		node, err := cluster.Client.CoreV1().Nodes().Get(s.T.Context(), s.LivePod(pod).Spec.NodeName, metav1.GetOptions{})
+		require.NoError(s.T, err)
+		counts[node.Labels[s.rack()]]++
+	}
+	return counts
+}
