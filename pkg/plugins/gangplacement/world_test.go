@@ -132,6 +132,7 @@ func (w *world) begin() *world {
 	factory := informers.NewSharedInformerFactory(client, 0)
 	devices, err := clusterstate.New(factory, client, allocator.Supported, false)
 	require.NoError(w.t, err)
+	devices.Memory.Bound(1 << 20)
 	for _, slice := range w.slices {
 		require.NoError(w.t, factory.Resource().V1().ResourceSlices().Informer().GetStore().Add(slice.Obj()))
 		devices.RefreshSlice(slice.Obj().Name)
