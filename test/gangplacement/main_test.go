@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	schedulingapi "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
@@ -51,6 +52,8 @@ func sharedScheduler(t *testing.T) *harness.Scheduler {
 type space struct {
 	*harness.Space
 	nodes int
+	// priority is the priority class of the members of gangs that are created from now on.
+	priority string
 }
 
 // newSpace makes a space without nodes, for pods of the shared scheduler.
@@ -123,6 +126,7 @@ func (s *space) member(gang, name string, uses ...corev1.PodResourceClaim) {
 		uses = builder.FromTemplate("one")
 	}
 	pod := s.Pod(name, uses)
+	pod.Spec.PriorityClassName = s.priority
 	pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &gang}
 	s.Create(pod)
 }
@@ -131,11 +135,15 @@ func (s *space) member(gang, name string, uses ...corev1.PodResourceClaim) {
 func (s *space) changeGroup(name string, change func(*schedulingapi.PodGroup)) {
 	s.T.Helper()
 	groups := cluster.Client.SchedulingV1beta1().PodGroups(s.Name)
-	group, err := groups.Get(s.T.Context(), name, metav1.GetOptions{})
-	require.NoError(s.T, err)
-	change(group)
-	_, err = groups.Update(s.T.Context(), group, metav1.UpdateOptions{})
-	require.NoError(s.T, err)
+	require.NoError(s.T, retry.RetryOnConflict(retry.DefaultBackoff, func() error { // The scheduler writes conditions.
+		group, err := groups.Get(s.T.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		change(group)
+		_, err = groups.Update(s.T.Context(), group, metav1.UpdateOptions{})
+		return err
+	}))
 }
 
 // cliquesOf counts the devices of pods by their clique.

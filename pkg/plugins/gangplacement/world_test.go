@@ -154,6 +154,7 @@ func (w *world) begin() *world {
 	plugin, err := New(ctx, nil, handle)
 	require.NoError(w.t, err)
 	w.pl = plugin.(*Plugin)
+	go factory.Core().V1().Pods().Informer().Run(ctx.Done())
 	require.Nil(w.t, quartermaster.StateOf(factory), "no profile has Quartermaster")
 	w.pl.state = func() *clusterstate.State { return devices }
 	return w

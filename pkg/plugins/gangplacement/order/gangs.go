@@ -18,12 +18,18 @@ const GangLabel = "scheduling.x-k8s.io/pod-group"
 // queue may be behind: by then no pod of the gang is in it.
 const rememberedFor = 10 * time.Minute
 
+// longestStart is how long it may take at the start until everything is known of pods that were there before.
+const longestStart = 10 * time.Second
+
 // Gangs knows since when there are gangs, of which only a label of their pods tells. That is when the first of
 // their pods was created, as far as known when the gang is compared with others for the first time. From then on it
 // does not change, not even if an older pod turns up: the queue is a heap, in which the order must stay.
 // Whether there is an object for the gang, and since when, does not matter. It is safe for concurrent use.
 type Gangs struct {
 	clock clock.PassiveClock
+	// synced reports whether all pods were told of that were there at the start.
+	synced func() bool
+	start  sync.Once
 
 	mutex sync.Mutex
 	known map[types.NamespacedName]*gang
@@ -50,7 +56,7 @@ type gone struct {
 // Follow makes Gangs that follow the pods of an informer. It fails if the informer was stopped.
 func Follow(pods cache.SharedIndexInformer, by clock.PassiveClock) (*Gangs, error) {
 	g := &Gangs{clock: by, known: make(map[types.NamespacedName]*gang)}
-	_, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	registration, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { g.change(nil, podIn(object)) },
 		UpdateFunc: func(before, after any) { g.change(podIn(before), podIn(after)) },
 		DeleteFunc: func(object any) { g.change(podIn(object), nil) },
@@ -58,6 +64,7 @@ func Follow(pods cache.SharedIndexInformer, by clock.PassiveClock) (*Gangs, erro
 	if err != nil {
 		return nil, fmt.Errorf("follow pods to sort their gangs in the queue: %w", err)
 	}
+	g.synced = registration.HasSynced
 	return g, nil
 }
 
@@ -78,9 +85,16 @@ func Of(pod *v1.Pod) types.NamespacedName {
 	return types.NamespacedName{}
 }
 
-// Since returns since when there is the gang of a pod. It is quick: it is asked with each comparison, under
-// the lock of the queue.
+// Since returns since when there is the gang of a pod. It is quick, because it is asked with each comparison, under
+// the lock of the queue. Only at the start of the scheduler it waits for pods that were there before, so that it does not
+// depend on which of them the queue gets first. They are told of whether the queue waits or not, and nothing is
+// scheduled before.
 func (g *Gangs) Since(pod *v1.Pod) time.Time {
+	g.start.Do(func() {
+		for begun := time.Now(); !g.synced() && time.Since(begun) < longestStart; {
+			time.Sleep(time.Millisecond)
+		}
+	})
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	known := g.known[Of(pod)]

@@ -32,8 +32,10 @@ func after(seconds int) time.Time { return start.Add(time.Duration(seconds) * ti
 func gangs(t *testing.T) (*Gangs, *clocktesting.FakeClock) {
 	t.Helper()
 	clock := clocktesting.NewFakeClock(start)
-	g, err := Follow(informers.NewSharedInformerFactory(fake.NewClientset(), 0).Core().V1().Pods().Informer(), clock)
+	informer := informers.NewSharedInformerFactory(fake.NewClientset(), 0).Core().V1().Pods().Informer()
+	g, err := Follow(informer, clock)
 	require.NoError(t, err)
+	go informer.Run(t.Context().Done())
 	return g, clock
 }
 
@@ -119,11 +121,6 @@ func TestFollow(t *testing.T) {
 	g, err := Follow(factory.Core().V1().Pods().Informer(), clocktesting.NewFakeClock(start))
 	require.NoError(t, err)
 	factory.Start(t.Context().Done())
-	factory.WaitForCacheSync(t.Context().Done())
-	require.Eventually(t, func() bool {
-		g.mutex.Lock()
-		defer g.mutex.Unlock()
-		return len(g.known) == 1 && g.known[Of(pod)].pods == 2
-	}, time.Minute, time.Millisecond)
-	require.Equal(t, after(3), g.Since(member("late", "a", 8)))
+	require.Equal(t, after(3), g.Since(member("late", "a", 8)), "it waits for what is there at the start")
+	require.Equal(t, 2, g.known[Of(pod)].pods)
 }
