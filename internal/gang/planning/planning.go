@@ -89,11 +89,23 @@ type Left struct {
 }
 
 // Plan plans a gang. The error is why it cannot be scheduled at all for the moment, or what went wrong.
+//
+// If all pods can have the first alternatives of their requests (KEP-4816), they get them.
 func (p *Planner) Plan(ctx context.Context, g Gang) (*Outcome, error) {
 	classes, err := p.classes(ctx, g.Pods)
 	if err != nil {
 		return nil, err
 	}
+	if first, differs := firstAlternatives(classes); differs {
+		if out, err := p.plan(ctx, g, first); err == nil && out.Plan != nil && len(out.Plan.Seats) == len(g.Pods) {
+			return out, nil
+		}
+	}
+	return p.plan(ctx, g, classes)
+}
+
+// plan is Plan for pods that are sorted into classes.
+func (p *Planner) plan(ctx context.Context, g Gang, classes []*class) (out *Outcome, err error) {
 	a := &attempt{
 		Planner: p, ctx: ctx, gang: g, classes: classes, tasks: make(map[[2]int]*allocator.Task),
 		out: &Outcome{Pods: len(g.Pods), Need: g.Need, Wish: g.Wish},
