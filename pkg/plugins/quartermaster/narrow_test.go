@@ -18,6 +18,7 @@ import (
 	schedulermetrics "k8s.io/kubernetes/pkg/scheduler/metrics"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/internal/narrowing"
 )
 
 // evictor is a PostFilter plugin as preemption is one: whatever it is asked about costs
@@ -119,6 +120,24 @@ func fullNodes(n int) []runtime.Object {
 		objects = append(objects, gpus("c-"+name, 1).Allocated(name, "gpu-0"))
 	}
 	return plus(objects, gpus("mine", 1).Obj(), builder.Claim("nothing").Obj())
+}
+
+// TestNoNodeIsNamedWithinAPlacement: the nodes with devices may all be others than those to which the pod's group is limited.
+func TestNoNodeIsNamedWithinAPlacement(t *testing.T) {
+	t.Parallel()
+	pod := newPod("p", uses("mine"))
+	inCluster(t, plus(fullNodes(8), pod), func(t *testing.T, f *fixture) {
+		p := newFullProfile(f, Name)
+		p.preFilter(f, pod)
+		state, named := p.preFilter(f, pod)
+		require.Equal(t, []string{"n0"}, named)
+		c, err := cycleOf(state)
+		require.NoError(t, err)
+		f.pl.narrowing = narrowing.New(p.framework, Name) // The fixture's plugin is in no profile.
+		require.NotNil(t, f.pl.narrow(f.ctx, c, pod, 8))
+		c.place.SomeNodes = true
+		require.Nil(t, f.pl.narrow(f.ctx, c, pod, 8))
+	})
 }
 
 // TestDevicesBecameFreeMeanwhile: a pod for which there are devices on a node that PreFilter
