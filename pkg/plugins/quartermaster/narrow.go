@@ -13,7 +13,8 @@ import (
 )
 
 // narrow returns the nodes to look at; nil stands for all of them. They are the ones where the
-// devices cost the least, if that is known, else all that have devices, if these are few. Where a group is limited to some nodes, nobody knows which of them are among these.
+// devices cost the least, if that is known, else all that have devices, if these are few. A group may be
+// limited to nodes that are not among these: for its pods, none are named.
 func (pl *Quartermaster) narrow(ctx context.Context, c *cycle, pod *v1.Pod, total int) *fwk.PreFilterResult {
 	if c.place.SomeNodes || c.pod.LooksEverywhere() || !pl.narrowing.IsFirst() || c.legacy != nil || narrowing.OthersName(pod) {
 		return nil
