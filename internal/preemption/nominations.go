@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -155,12 +156,12 @@ func (n *Nominations) Against(pod *v1.Pod, priority int32, now time.Time) []*Nom
 	return against
 }
 
-// GroupOf returns "namespace/name" of a pod's PodGroup, "" if it has none.
+// GroupOf returns "namespace/name" of a pod's PodGroup, of the API or of scheduler-plugins, "" if it has none.
 func GroupOf(pod *v1.Pod) string {
 	if name := podgroup.NameOf(pod); name != "" {
 		return pod.Namespace + "/" + name
 	}
-	return ""
+	return coscheduling.KeyOf(pod)
 }
 
 // Changed takes over what the API server has of a pod: before and after an event, nil if there was no such pod. The

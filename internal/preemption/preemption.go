@@ -37,6 +37,8 @@ type Preemption struct {
 
 	handle  fwk.Handle
 	devices Devices
+	// Gangs says who is evicted together with others.
+	Gangs Gangs
 	// Enabled reports whether the profile preempts at all: it has the plugin DefaultPreemption.
 	Enabled func() bool
 	// profile returns the plugin DefaultPreemption of the profile, nil if that does not have it, or if it
@@ -52,7 +54,7 @@ const (
 )
 
 // New makes a Preemption for the plugin of that name. Tell says in events what victims give up.
-func New(ctx context.Context, plugin string, handle fwk.Handle, features feature.Features, devices Devices, tell Teller) (*Preemption, error) {
+func New(ctx context.Context, plugin string, handle fwk.Handle, features feature.Features, devices Devices, gangs Gangs, tell Teller) (*Preemption, error) {
 	args := &config.DefaultPreemptionArgs{
 		MinCandidateNodesPercentage: minCandidateNodesPercentage,
 		MinCandidateNodesAbsolute:   minCandidateNodesAbsolute,
@@ -61,7 +63,7 @@ func New(ctx context.Context, plugin string, handle fwk.Handle, features feature
 	if err != nil {
 		return nil, fmt.Errorf("set up preemption for devices: %w", err)
 	}
-	p := &Preemption{DefaultPreemption: upstream, handle: handle, devices: devices}
+	p := &Preemption{DefaultPreemption: upstream, handle: handle, devices: devices, Gangs: gangs}
 	p.profile = sync.OnceValue(p.ofProfile)
 	p.Enabled = sync.OnceValue(p.isEnabled)
 	upstream.Evaluator = preemption.NewEvaluator(plugin, handle, p, upstream.Executor)
@@ -136,10 +138,26 @@ func (p *Preemption) SelectVictimsOnNode(ctx context.Context, cs fwk.CycleState,
 	victims, violating, status := p.DefaultPreemption.SelectVictimsOnNode(ctx, cs, preemptor, node, append(slices.Clip(possible), elsewhere...), pdbs)
 	// Who leaves anyway is the last to be put back; but of the first one upstream takes it that its priority is the highest.
 	slices.SortStableFunc(victims, func(a, b *v1.Pod) int { return cmp.Compare(corev1helpers.PodPriority(b), corev1helpers.PodPriority(a)) })
+	if status.IsSuccess() {
+		if victims, status = p.together(preemptor, victims); !status.IsSuccess() {
+			return nil, 0, status
+		}
+	}
 	if attempt, _ := ctx.Value(attemptKey{}).(*attempt); attempt != nil && status.IsSuccess() {
 		attempt.set(node.Node().Name, victims)
 	}
 	return victims, violating, status
+}
+
+// together adds those that go with victims. A node is none where somebody of the same or a higher priority would have to.
+func (p *Preemption) together(preemptor *v1.Pod, victims []*v1.Pod) ([]*v1.Pod, *fwk.Status) {
+	all := p.Gangs.Together(victims)
+	for _, pod := range all {
+		if corev1helpers.PodPriority(pod) >= preemption.GetPodPriority(preemptor, nil, nil) {
+			return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "a group of pods would have to go of which some do not have a lower priority")
+		}
+	}
+	return all, nil
 }
 
 // Preempt is PostFilter. It also returns the victims on the node that the pod is nominated for then.

@@ -26,6 +26,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
@@ -36,7 +37,7 @@ func (pl *Quartermaster) planGang(nodes []fwk.NodeInfo) conductor.Planner {
 		for _, pod := range members.Assigned {
 			gang.On = append(gang.On, pod.Spec.NodeName)
 		}
-		out, err := pl.planPods(ctx, nodes, gang)
+		out, err := pl.planPods(ctx, nodes, gang, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -50,8 +51,8 @@ func (pl *Quartermaster) planGang(nodes []fwk.NodeInfo) conductor.Planner {
 	}
 }
 
-// planPods looks for nodes and devices for pods together.
-func (pl *Quartermaster) planPods(ctx context.Context, nodes []fwk.NodeInfo, gang planning.Gang) (*planning.Outcome, error) {
+// planPods looks for nodes and devices for pods together, as if something had been released.
+func (pl *Quartermaster) planPods(ctx context.Context, nodes []fwk.NodeInfo, gang planning.Gang, released []ledger.Use) (*planning.Outcome, error) {
 	if err := pl.state.Sync(ctx); err != nil {
 		return nil, err
 	}
@@ -61,7 +62,9 @@ func (pl *Quartermaster) planPods(ctx context.Context, nodes []fwk.NodeInfo, gan
 	}
 	planner := &planning.Planner{
 		Solver: pl.solver, Framework: run, Mark: conductor.SetApart, Nodes: nodes, Describe: pl.describe,
-		View:  func(ctx context.Context, pod *v1.Pod) (*planning.View, error) { return pl.viewOf(ctx, pod, nodes) },
+		View: func(ctx context.Context, pod *v1.Pod) (*planning.View, error) {
+			return pl.viewOf(ctx, pod, nodes, released)
+		},
 		Steps: int(*pl.args.GangStepBudget),
 	}
 	return planner.Plan(selector.WithBudget(ctx, selector.NewBudget(pl.attemptBudget, 0)), gang)
@@ -98,13 +101,16 @@ func (pl *Quartermaster) describe(pod *v1.Pod) (planning.Member, error) {
 	return member, nil
 }
 
-// viewOf returns what is known of devices as a pod sees them.
-func (pl *Quartermaster) viewOf(ctx context.Context, pod *v1.Pod, nodes []fwk.NodeInfo) (*planning.View, error) {
+// viewOf returns what is known of devices as a pod sees them, if something had been released.
+func (pl *Quartermaster) viewOf(ctx context.Context, pod *v1.Pod, nodes []fwk.NodeInfo, released []ledger.Use) (*planning.View, error) {
 	c := pl.newCycle(pod, len(nodes))
 	c.pod = requeue.Apart(pod)
 	_, status := pl.preFilter(ctx, framework.NewCycleState(), pod, c, pl.extendedResources(pod), nodes)
 	if status.IsRejected() && !status.IsSkip() || status.Code() == fwk.Error {
 		return nil, status.AsError()
+	}
+	if len(released) > 0 {
+		c.usage, c.known = ledger.WhatIf(c.usage, released, nil), nil
 	}
 	view := &planning.View{
 		Site:   func(node *v1.Node) allocator.Site { return pl.nodeView(c, node) },
@@ -168,22 +174,22 @@ func (pl *Quartermaster) Permit(_ context.Context, cs fwk.CycleState, pod *v1.Po
 
 // postFilterGang is PostFilter for pods of gangs, nil for others. What is planned for one and does not fit is given up, for
 // all of its gang. If a gang does not fit, it does not keep what pods of it that did not get to run have left allocated.
-func (pl *Quartermaster) postFilterGang(ctx context.Context, cs fwk.CycleState, pod *v1.Pod) *fwk.Status {
+func (pl *Quartermaster) postFilterGang(ctx context.Context, cs fwk.CycleState, pod *v1.Pod) (*fwk.PostFilterResult, *fwk.Status) {
 	if seat := conductor.SeatIn(cs); seat != nil {
 		pl.state.gangs.Failed(cs)
-		return unschedulable("group %s: node %s, which was planned for the pod, does not suit it any more; all pods of the group are planned again", seat.Gang, seat.Node)
+		return nil, unschedulable("group %s: node %s, which was planned for the pod, does not suit it any more; all pods of the group are planned again", seat.Gang, seat.Node)
 	}
 	if !pl.state.gangs.Misfit(pod) {
-		return nil
+		return nil, nil
 	}
 	released, err := pl.releaseForGang(ctx, pod)
 	switch {
 	case err != nil:
-		return failed(err)
+		return nil, failed(err)
 	case len(released) > 0:
-		return unschedulable("released, because the group does not fit: claims %s", strings.Join(released, ", "))
+		return nil, unschedulable("released, because the group does not fit: claims %s", strings.Join(released, ", "))
 	}
-	return unschedulable("no pods are evicted for a part of a group")
+	return pl.preemptForGang(ctx, pod)
 }
 
 // releaseForGang releases claims that are reserved for pods of a gang that wait, and for nobody else: what an attempt that

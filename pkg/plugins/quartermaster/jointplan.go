@@ -44,7 +44,7 @@ func (pl *Quartermaster) planGroup(ctx context.Context, group *groupCycle, pod *
 	if gang := podGroup.Spec.SchedulingPolicy.Gang; gang != nil {
 		need = max(need, int(gang.MinCount)-state.ScheduledPodsCount())
 	}
-	out, err := pl.planPods(ctx, nodes, planning.Gang{Name: pod.Namespace + "/" + name, Pods: pods, Need: need})
+	out, err := pl.planPods(ctx, nodes, planning.Gang{Name: pod.Namespace + "/" + name, Pods: pods, Need: need}, nil)
 	if err != nil || out.Plan == nil {
 		logger.V(4).Info("No plan for a PodGroup, trying one pod after the other", "podGroup", klog.KRef(pod.Namespace, name), "err", err)
 		return

@@ -124,7 +124,7 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 	state.Memory.Bound(args.CacheSize.Value())
 	nodeallocatable.Warn(klog.FromContext(ctx), features, Name)
 	pl := newPlugin(ctx, args, features, handle, state)
-	if pl.preemption, err = preemption.New(ctx, Name, handle, features, deviceHolders{pl}, pl.holders.Gives); err != nil {
+	if pl.preemption, err = preemption.New(ctx, Name, handle, features, deviceHolders{pl}, state.gangs, pl.holders.Gives); err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", Name, err)
 	}
 	tracer, err := spans.NewTracer(ctx, args.Tracing)

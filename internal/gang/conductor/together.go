@@ -1,0 +1,90 @@
+package conductor
+
+import (
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
+)
+
+// Together returns some pods and those that go with them: of a gang of which fewer than minMember would be left, all.
+func (c *Conductor) Together(pods []*v1.Pod) []*v1.Pod {
+	going := make(map[types.UID]bool)
+	byGang := make(map[string]int)
+	for _, pod := range pods {
+		going[pod.UID] = true
+		if key := coscheduling.KeyOf(pod); key != "" {
+			byGang[key]++
+		}
+	}
+	for key, gone := range byGang {
+		members := c.assigned(key)
+		if gone <= c.beyond(members) {
+			continue
+		}
+		for _, member := range members {
+			if !going[member.UID] {
+				going[member.UID] = true
+				pods = append(slices.Clip(pods), member)
+			}
+		}
+	}
+	return pods
+}
+
+// Beyond returns how many pods of a pod's gang could go so that the gang still runs; 0 also if it does not, or if it is not
+// known. The pod is in a gang.
+func (c *Conductor) Beyond(pod *v1.Pod) int {
+	key := coscheduling.KeyOf(pod)
+	return c.beyond(c.assigned(key))
+}
+
+// assigned returns the pods of a gang that have a node and have not ended.
+func (c *Conductor) assigned(key string) []*v1.Pod {
+	return slices.DeleteFunc(c.podsOf(key), func(pod *v1.Pod) bool { return pod.Spec.NodeName == "" || isOver(pod) })
+}
+
+func (c *Conductor) beyond(members []*v1.Pod) int {
+	if len(members) == 0 {
+		return 0
+	}
+	group, err := c.lookup(members[0], coscheduling.NameOf(members[0]))
+	if err != nil {
+		return len(members) // Without a PodGroup, nobody says that they need each other.
+	}
+	return max(0, len(members)+group.Succeeded-group.MinMember)
+}
+
+// Pending returns a pod's group, the pods of that, and how many more of them have to be placed.
+func (c *Conductor) Pending(pod *v1.Pod) (*Group, *Members, int, error) {
+	group, err := c.lookup(pod, coscheduling.NameOf(pod))
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	members := c.MembersOf(pod)
+	return group, members, group.MinMember - len(members.Assigned) - group.Succeeded, nil
+}
+
+// Await notes for whose end a gang waits.
+func (c *Conductor) Await(gang string, victims []*v1.Pod) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.awaited[gang] = victims
+}
+
+// Awaited returns how many of those for whose end a gang waits are still there.
+func (c *Conductor) Awaited(gang string) int {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	left := slices.DeleteFunc(slices.Clone(c.awaited[gang]), func(victim *v1.Pod) bool {
+		known, exists, _ := c.pods.GetByKey(victim.Namespace + "/" + victim.Name)
+		now, ok := known.(*v1.Pod)
+		return !exists || !ok || now.UID != victim.UID || isOver(now)
+	})
+	if len(left) == 0 {
+		delete(c.awaited, gang)
+	}
+	return len(left)
+}

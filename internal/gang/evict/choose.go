@@ -1,0 +1,138 @@
+package evict
+
+import (
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// Unit is one or more pods that are evicted together.
+type Unit struct {
+	Pods     []*v1.Pod
+	Priority int32
+	// Gang is "namespace/name" of the gang that the pods are of, "" if they are of none; Core is set for the unit without which
+	// the gang cannot run. The gang's other units are pods beyond that.
+	Gang string
+	Core bool
+}
+
+// Question is what is asked to choose victims. A Plan is how the gang would be placed.
+type Question[Plan any] struct {
+	// Units are those that may be evicted, the most important first.
+	Units []*Unit
+	// Fits returns a plan for the gang if some units were gone, and whether there is one. It is asked at most Budget times.
+	Fits func(gone []*Unit) (Plan, bool)
+	// Within is Fits for the part of the cluster that a plan makes use of.
+	Within func(plan Plan, gone []*Unit) (Plan, bool)
+	// InTheWay reports whether a unit has something that a plan makes use of.
+	InTheWay func(Plan, *Unit) bool
+	Budget   int
+}
+
+// Choose returns the units that have to go, and a plan without them. It reports false if the gang does not fit even if all
+// were gone, or if that could not be found out.
+//
+// First it finds the priority up to which units have to go. Of those it takes the ones that are in the way of a plan, and puts
+// back what it can, the most important first. That is not always the least that would do, but of each unit that goes it is
+// known, within the budget, that the gang does not fit with it put back.
+func (q *Question[Plan]) Choose() (victims []*Unit, plan Plan, ok bool) {
+	plan, gone, ok := q.leastPriority()
+	if !ok {
+		return nil, plan, false
+	}
+	first := plan
+	victims = slices.DeleteFunc(slices.Clone(gone), func(unit *Unit) bool { return !q.InTheWay(first, unit) })
+	if plan, ok = q.within(first, victims); !ok {
+		return nil, plan, false
+	}
+	kept := make(map[*Unit]bool)
+	q.putBack(first, victims, victims, kept, &plan)
+	victims = slices.DeleteFunc(victims, func(unit *Unit) bool { return kept[unit] })
+	return q.whole(victims), plan, true
+}
+
+// leastPriority returns the units up to the lowest priority with which the gang fits if they are gone.
+func (q *Question[Plan]) leastPriority() (plan Plan, gone []*Unit, ok bool) {
+	var levels []int32
+	for _, unit := range q.Units {
+		levels = append(levels, unit.Priority)
+	}
+	slices.Sort(levels)
+	levels = slices.Compact(levels)
+	upTo := func(level int) []*Unit {
+		return slices.DeleteFunc(slices.Clone(q.Units), func(unit *Unit) bool { return unit.Priority > levels[level] })
+	}
+	if len(levels) == 0 {
+		return plan, nil, false
+	}
+	low, high := 0, len(levels)-1
+	if gone = upTo(high); len(gone) == 0 {
+		return plan, nil, false
+	}
+	if plan, ok = q.fits(gone); !ok {
+		return plan, nil, false
+	}
+	for low < high {
+		middle := (low + high) / 2
+		if better, ok := q.fits(upTo(middle)); ok {
+			plan, gone, high = better, upTo(middle), middle
+		} else {
+			low = middle + 1
+		}
+	}
+	return plan, gone, true
+}
+
+// putBack puts units back, as many as it can: all of the list at once, or else the more important half first.
+func (q *Question[Plan]) putBack(first Plan, victims, list []*Unit, kept map[*Unit]bool, plan *Plan) {
+	if len(list) == 0 || q.Budget <= 0 {
+		return
+	}
+	for _, unit := range list {
+		kept[unit] = true
+	}
+	gone := slices.DeleteFunc(slices.Clone(victims), func(unit *Unit) bool { return kept[unit] })
+	if better, ok := q.within(first, gone); ok {
+		*plan = better
+		return
+	}
+	for _, unit := range list {
+		delete(kept, unit)
+	}
+	if len(list) == 1 {
+		return
+	}
+	half := (len(list) + 1) / 2
+	q.putBack(first, victims, list[:half], kept, plan)
+	q.putBack(first, victims, list[half:], kept, plan)
+}
+
+// whole adds the pods of gangs that lose their core.
+func (q *Question[Plan]) whole(victims []*Unit) []*Unit {
+	lost := make(map[string]bool)
+	for _, unit := range victims {
+		if unit.Core {
+			lost[unit.Gang] = true
+		}
+	}
+	for _, unit := range q.Units {
+		if !unit.Core && lost[unit.Gang] && !slices.Contains(victims, unit) {
+			victims = append(victims, unit)
+		}
+	}
+	return victims
+}
+
+func (q *Question[Plan]) fits(gone []*Unit) (plan Plan, ok bool) {
+	if q.Budget--; q.Budget < 0 {
+		return plan, false
+	}
+	return q.Fits(gone)
+}
+
+func (q *Question[Plan]) within(of Plan, gone []*Unit) (plan Plan, ok bool) {
+	if q.Budget--; q.Budget < 0 {
+		return plan, false
+	}
+	return q.Within(of, gone)
+}

@@ -1,0 +1,202 @@
+package preemption
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
+	"k8s.io/kubernetes/pkg/scheduler/util"
+
+	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/evict"
+)
+
+// Gangs knows which pods of PodGroups of scheduler-plugins need each other.
+type Gangs interface {
+	// Together returns some pods and those that go with them.
+	Together(pods []*v1.Pod) []*v1.Pod
+	// Beyond returns how many pods of a pod's gang could go so that the gang still runs.
+	Beyond(pod *v1.Pod) int
+}
+
+// Units returns what can be evicted for a gang of some priority, the most important first: those that violate
+// PodDisruptionBudgets before others.
+func (p *Preemption) Units(ctx context.Context, gang string, priority int32) ([]*evict.Unit, error) {
+	victims, err := p.victimsBelow(ctx, gang, priority)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(victims, func(a, b *gangVictim) int {
+		switch {
+		case p.MoreImportantVictim(a, b):
+			return -1
+		case p.MoreImportantVictim(b, a):
+			return 1
+		}
+		return 0
+	})
+	pdbs, err := p.handle.SharedInformerFactory().Policy().V1().PodDisruptionBudgets().Lister().List(labels.Everything())
+	if err != nil {
+		return nil, fmt.Errorf("look for PodDisruptionBudgets: %w", err)
+	}
+	violating, others := preemption.FilterVictimsWithPDBViolation(victims, pdbs)
+	units := make([]*evict.Unit, 0, len(victims))
+	for _, victim := range violating {
+		units = append(units, victim.Victim.unit())
+	}
+	for _, victim := range others {
+		units = append(units, victim.unit())
+	}
+	return units, nil
+}
+
+// gangVictim is a victim that may be a gang, or a pod that a gang can do without.
+type gangVictim struct {
+	preemption.Victim
+	gang string
+	core bool
+}
+
+func (v *gangVictim) unit() *evict.Unit {
+	unit := &evict.Unit{Priority: v.Priority(), Gang: v.gang, Core: v.core}
+	for _, info := range v.Pods() {
+		unit.Pods = append(unit.Pods, info.GetPod())
+	}
+	return unit
+}
+
+// victimsBelow returns the victims of a priority below some other, in no order.
+func (p *Preemption) victimsBelow(ctx context.Context, gang string, priority int32) (victims []*gangVictim, err error) {
+	nodes, err := p.handle.MutableSnapshotSharedLister().NodeInfos().List()
+	if err != nil {
+		return nil, err
+	}
+	seen := make(map[types.UID]bool)
+	gangs := make(map[string][]fwk.PodInfo)
+	for _, node := range nodes {
+		onNode, err := p.Evaluator.GetVictimsOnNode(ctx, node)
+		if err != nil {
+			return nil, fmt.Errorf("find out what can be evicted from node %s: %w", node.Node().Name, err)
+		}
+		for _, victim := range onNode {
+			first := victim.Pods()[0].GetPod()
+			if seen[first.UID] || victim.Priority() >= priority {
+				continue
+			}
+			seen[first.UID] = true
+			if key := coscheduling.KeyOf(first); key != "" && !victim.IsGroup() {
+				gangs[key] = append(gangs[key], victim.Pods()...)
+				continue
+			}
+			victims = append(victims, &gangVictim{Victim: victim})
+		}
+	}
+	delete(gangs, gang)
+	for key, members := range gangs {
+		victims = append(victims, p.victimsOfGang(key, members)...)
+	}
+	return victims, nil
+}
+
+// victimsOfGang returns the pods that a gang can do without, those that were started last, and the rest of it.
+func (p *Preemption) victimsOfGang(key string, members []fwk.PodInfo) (victims []*gangVictim) {
+	slices.SortStableFunc(members, func(a, b fwk.PodInfo) int {
+		return util.GetPodStartTime(a.GetPod()).Compare(util.GetPodStartTime(b.GetPod()).Time)
+	})
+	core := max(0, len(members)-p.Gangs.Beyond(members[0].GetPod()))
+	if core > 0 {
+		priority := preemption.GetPodPriority(members[0].GetPod(), nil, nil)
+		if victim, err := preemption.NewVictim(members[:core], priority, fwk.PodGroupKeyType); err == nil {
+			victims = append(victims, &gangVictim{Victim: victim, gang: key, core: true})
+		}
+	}
+	for _, member := range members[core:] {
+		victims = append(victims, &gangVictim{Victim: preemption.NewPodVictim(member, nil, nil), gang: key})
+	}
+	return victims
+}
+
+// Without calls a function while some pods are not in the scheduler's snapshot. Only the scheduling goroutine may call it.
+func (p *Preemption) Without(ctx context.Context, gone []*evict.Unit, do func(nodes []fwk.NodeInfo)) error {
+	snapshot := p.handle.MutableSnapshotSharedLister()
+	if err := snapshot.StartMutations(); err != nil {
+		return err
+	}
+	defer func() {
+		if err := snapshot.EndMutations(); err != nil {
+			klog.FromContext(ctx).Error(err, "Cannot put pods back that were taken out of the snapshot to see who has to go for a group")
+		}
+	}()
+	for _, unit := range gone {
+		for _, pod := range unit.Pods {
+			if err := snapshot.RemovePod(klog.FromContext(ctx), pod, pod.Spec.NodeName); err != nil {
+				return err
+			}
+		}
+	}
+	nodes, err := snapshot.NodeInfos().List()
+	if err == nil {
+		do(nodes)
+	}
+	return err
+}
+
+// EvictFor evicts victims for the pods of a gang, and nominates these for the nodes that they are to get. It does not wait
+// for that; done is called when the requests are through.
+func (p *Preemption) EvictFor(pods []*v1.Pod, nodes map[types.UID]string, victims []*v1.Pod, done func()) {
+	preemptor := &gangPreemptor{Pod: pods[0], pods: pods}
+	go func() {
+		defer done()
+		ctx := context.Background()
+		logger := klog.FromContext(ctx)
+		for _, pod := range pods {
+			status := pod.Status.DeepCopy()
+			status.NominatedNodeName = nodes[pod.UID]
+			if err := util.PatchPodStatus(ctx, p.handle.ClientSet(), pod.Name, pod.Namespace, &pod.Status, status); err != nil {
+				logger.V(2).Info("Cannot nominate a pod of a group for the node where others are evicted for it", "pod", klog.KObj(pod), "err", err)
+			}
+		}
+		p.handle.Parallelizer().Until(ctx, len(victims), func(i int) {
+			if victims[i].DeletionTimestamp != nil {
+				return
+			}
+			if _, err := p.Executor.PreemptPod(ctx, nodeOf{victims[i]}, preemptor, victims[i], "Quartermaster"); err != nil {
+				logger.Error(err, "Cannot evict a pod for a group; the next attempt to schedule the group tries again", "victim", klog.KObj(victims[i]))
+			}
+		}, "Quartermaster")
+	}()
+}
+
+// gangPreemptor implements preemption.ExecutorPreemptor: the first pod of a gang stands for all.
+type gangPreemptor struct {
+	*v1.Pod
+	pods []*v1.Pod
+}
+
+func (g *gangPreemptor) UID() types.UID        { return g.Pod.UID }
+func (g *gangPreemptor) SchedulerName() string { return g.Spec.SchedulerName }
+func (g *gangPreemptor) Obj() runtime.Object   { return g.Pod }
+func (g *gangPreemptor) Priority() int32       { return preemption.GetPodPriority(g.Pod, nil, nil) }
+func (g *gangPreemptor) Type() string          { return "podgroup" }
+func (g *gangPreemptor) Pods() map[string]*v1.Pod {
+	byName := make(map[string]*v1.Pod, len(g.pods))
+	for _, pod := range g.pods {
+		byName[pod.Namespace+"/"+pod.Name] = pod
+	}
+	return byName
+}
+
+// nodeOf implements preemption.Candidate for one victim.
+type nodeOf struct{ victim *v1.Pod }
+
+func (n nodeOf) Victims() *extenderv1.Victims { return &extenderv1.Victims{Pods: []*v1.Pod{n.victim}} }
+func (n nodeOf) Name() string                 { return n.victim.Spec.NodeName }
+func (n nodeOf) NumPodGroupDisruptions() int  { return 0 }

@@ -1,0 +1,177 @@
+package quartermaster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/gang/evict"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/roster"
+	"github.com/quartermaster-dra/quartermaster/internal/preemption"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// gangPreemptionPlans is how many times a gang is planned to find out who has to go for it.
+const gangPreemptionPlans = 48
+
+// preemptForGang looks for pods of lower priority that have to go for a gang, and has them evicted: for all of its pods, or
+// for none. What they give up is kept for the gang's pods.
+func (pl *Quartermaster) preemptForGang(ctx context.Context, pod *v1.Pod) (*fwk.PostFilterResult, *fwk.Status) {
+	group, members, need, err := pl.state.gangs.Pending(pod)
+	if err != nil || need <= 0 || !pl.preemption.Enabled() || !pl.mayPreempt(pod) {
+		return pl.notNominated(pod), unschedulable("no pods are evicted for the group")
+	}
+	if left := pl.state.gangs.Awaited(group.Name); left > 0 {
+		return nil, unschedulable("waiting for %d evicted pods to end, whose place the group gets", left)
+	}
+	units, err := pl.preemption.Units(ctx, group.Name, pl.holders.Priority(pod))
+	if err != nil {
+		return nil, failed(err)
+	}
+	w := &gangWorld{pl: pl, ctx: ctx, gang: planning.Gang{Name: group.Name, Pods: members.Waiting, Need: need, Wish: group.Wish}}
+	for _, member := range members.Assigned {
+		w.gang.On = append(w.gang.On, member.Spec.NodeName)
+	}
+	question := &evict.Question[*gangPlan]{Units: units, Fits: w.fits, Within: w.within, InTheWay: w.inTheWay, Budget: gangPreemptionPlans}
+	chosen, plan, ok := question.Choose()
+	switch {
+	case w.err != nil:
+		return nil, failed(w.err)
+	case !ok || len(chosen) == 0:
+		return pl.notNominated(pod), unschedulable("no pods are evicted: the group would not fit even then")
+	}
+	return pl.evictForGang(ctx, pod, group.Name, plan, podsOf(chosen))
+}
+
+// notNominated ends the nomination of a pod for which nothing is kept any more.
+func (pl *Quartermaster) notNominated(pod *v1.Pod) *fwk.PostFilterResult {
+	if pod.Status.NominatedNodeName == "" {
+		return nil
+	}
+	pl.state.Freed(pl.state.nominations.Drop(pod.UID))
+	return &fwk.PostFilterResult{NominatingInfo: &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride}}
+}
+
+// evictForGang evicts pods, and keeps for those of the gang what is planned.
+func (pl *Quartermaster) evictForGang(ctx context.Context, pod *v1.Pod, gang string, plan *gangPlan, victims []*v1.Pod) (*fwk.PostFilterResult, *fwk.Status) {
+	pl.state.gangs.Await(gang, victims)
+	var pods []*v1.Pod
+	nodes := make(map[types.UID]string)
+	for _, seat := range plan.seats {
+		pods, nodes[seat.Pod.UID] = append(pods, seat.Pod), seat.Node
+		if uses := usesOf(seat); len(uses) > 0 {
+			pl.planner.Keep(ctx, seat.Pod, seat.Node, uses, victims)
+		}
+	}
+	klog.FromContext(ctx).V(2).Info("Evicting pods for a group", "podGroup", gang, "pods", len(pods), "victims", len(victims))
+	pl.preemption.EvictFor(pods, nodes, victims, func() { pl.state.gangs.Stir(gang) })
+	status := fwk.NewStatus(fwk.Success, fmt.Sprintf("%d pods are evicted for all %d pods of the group", len(victims), len(pods)))
+	if node := nodes[pod.UID]; node != "" {
+		return &fwk.PostFilterResult{NominatingInfo: &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride, NominatedNodeName: node}}, status
+	}
+	return nil, unschedulable("%s", status.Message())
+}
+
+// usesOf is what a seat's claims get.
+func usesOf(seat *roster.Seat) (uses []ledger.Use) {
+	for _, claim := range seat.Claims {
+		uses = append(uses, ledger.Use{Claim: ledger.RefTo(claim), Allocation: seat.Allocations[claim.UID]})
+	}
+	return uses
+}
+
+func podsOf(units []*evict.Unit) (pods []*v1.Pod) {
+	for _, unit := range units {
+		pods = append(pods, unit.Pods...)
+	}
+	return pods
+}
+
+// gangWorld is the cluster in which it is tried whether a gang fits without some pods.
+type gangWorld struct {
+	pl   *Quartermaster
+	ctx  context.Context
+	gang planning.Gang
+	// err is what went wrong, nil if nothing did.
+	err error
+}
+
+// gangPlan is how a gang would be placed: on which nodes, with which devices.
+type gangPlan struct {
+	seats   []*roster.Seat
+	nodes   sets.Set[string]
+	devices map[device]bool
+}
+
+// device is one that a plan takes.
+type device struct {
+	pool inventory.PoolID
+	name string
+}
+
+// fits is evict.Question.Fits.
+func (w *gangWorld) fits(gone []*evict.Unit) (*gangPlan, bool) { return w.plan(gone, nil) }
+
+// within is evict.Question.Within.
+func (w *gangWorld) within(plan *gangPlan, gone []*evict.Unit) (*gangPlan, bool) {
+	return w.plan(gone, plan.nodes)
+}
+
+func (w *gangWorld) plan(gone []*evict.Unit, only sets.Set[string]) (*gangPlan, bool) {
+	released := w.pl.holders.Released(preemption.ByUID(podsOf(gone)))
+	var out *planning.Outcome
+	var err error
+	failed := w.pl.preemption.Without(w.ctx, gone, func(nodes []fwk.NodeInfo) {
+		if only != nil {
+			nodes = slices.DeleteFunc(slices.Clone(nodes), func(node fwk.NodeInfo) bool { return !only.Has(node.Node().Name) })
+		}
+		out, err = w.pl.planPods(w.ctx, nodes, w.gang, released)
+	})
+	if failed != nil || err != nil {
+		w.err = errors.Join(failed, err)
+		return nil, false
+	}
+	if out.Plan == nil {
+		return nil, false
+	}
+	plan := &gangPlan{seats: out.Seats(w.gang.Name), nodes: sets.New[string](), devices: make(map[device]bool)}
+	for _, seat := range plan.seats {
+		plan.nodes.Insert(seat.Node)
+		for _, use := range usesOf(seat) {
+			plan.takes(use)
+		}
+	}
+	return plan, true
+}
+
+func (p *gangPlan) takes(use ledger.Use) {
+	for result := range ledger.Used(use.Allocation) {
+		p.devices[device{ledger.PoolOf(result), result.Device}] = true
+	}
+}
+
+// inTheWay is evict.Question.InTheWay: a unit has a pod on one of the nodes, or holds one of the devices.
+func (w *gangWorld) inTheWay(plan *gangPlan, unit *evict.Unit) bool {
+	for _, pod := range unit.Pods {
+		if plan.nodes.Has(pod.Spec.NodeName) {
+			return true
+		}
+		for _, use := range w.pl.holders.UsesOf(pod) {
+			for result := range ledger.Used(use.Allocation) {
+				if plan.devices[device{ledger.PoolOf(result), result.Device}] {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
