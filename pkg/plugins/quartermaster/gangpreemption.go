@@ -37,9 +37,13 @@ func (pl *Quartermaster) preemptForGang(ctx context.Context, pod *v1.Pod) (*fwk.
 	if err != nil {
 		return nil, failed(err)
 	}
-	w := &gangWorld{pl: pl, ctx: ctx, gang: planning.Gang{Name: group.Name, Pods: members.Waiting, Need: need, Wish: group.Wish}}
+	w := &gangWorld{pl: pl, ctx: ctx, costs: evict.CostsOf(units), gang: planning.Gang{Name: group.Name, Pods: members.Waiting, Need: need, Wish: group.Wish}}
 	for _, member := range members.Assigned {
 		w.gang.On = append(w.gang.On, member.Spec.NodeName)
+	}
+	if _, fits := w.plan(nil, nil); fits { // Since it was planned, or as soon as claims of pods that have ended are deallocated.
+		pl.state.gangs.Stir(group.Name)
+		return nil, unschedulable("no pods are evicted: the group fits as soon as claims of pods that have ended are deallocated")
 	}
 	question := &evict.Question[*gangPlan]{Units: units, Fits: w.fits, Within: w.within, InTheWay: w.inTheWay, Budget: gangPreemptionPlans}
 	chosen, plan, ok := question.Choose()
@@ -98,9 +102,10 @@ func podsOf(units []*evict.Unit) (pods []*v1.Pod) {
 
 // gangWorld is the cluster in which it is tried whether a gang fits without some pods.
 type gangWorld struct {
-	pl   *Quartermaster
-	ctx  context.Context
-	gang planning.Gang
+	pl    *Quartermaster
+	ctx   context.Context
+	gang  planning.Gang
+	costs evict.Costs
 	// err is what went wrong, nil if nothing did.
 	err error
 }
@@ -127,13 +132,12 @@ func (w *gangWorld) within(plan *gangPlan, gone []*evict.Unit) (*gangPlan, bool)
 }
 
 func (w *gangWorld) plan(gone []*evict.Unit, only sets.Set[string]) (*gangPlan, bool) {
-	released := w.pl.holders.Released(preemption.ByUID(podsOf(gone)))
+	released := append([]ledger.Use{}, w.pl.holders.Released(preemption.ByUID(podsOf(gone)))...)
 	var out *planning.Outcome
 	var err error
 	failed := w.pl.preemption.Without(w.ctx, gone, func(nodes []fwk.NodeInfo) {
-		if only != nil {
-			nodes = slices.DeleteFunc(slices.Clone(nodes), func(node fwk.NodeInfo) bool { return !only.Has(node.Node().Name) })
-		}
+		nodes = slices.DeleteFunc(slices.Clone(nodes), func(node fwk.NodeInfo) bool { return only != nil && !only.Has(node.Node().Name) })
+		slices.SortStableFunc(nodes, func(a, b fwk.NodeInfo) int { return w.costs.Compare(a.Node().Name, b.Node().Name) })
 		out, err = w.pl.planPods(w.ctx, nodes, w.gang, released)
 	})
 	if failed != nil || err != nil {

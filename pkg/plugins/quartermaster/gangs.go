@@ -51,7 +51,8 @@ func (pl *Quartermaster) planGang(nodes []fwk.NodeInfo) conductor.Planner {
 	}
 }
 
-// planPods looks for nodes and devices for pods together, as if something had been released.
+// planPods looks for nodes and devices for pods together; unless it is nil, as if something had been released, and all that is
+// about to be.
 func (pl *Quartermaster) planPods(ctx context.Context, nodes []fwk.NodeInfo, gang planning.Gang, released []ledger.Use) (*planning.Outcome, error) {
 	if err := pl.state.Sync(ctx); err != nil {
 		return nil, err
@@ -101,7 +102,7 @@ func (pl *Quartermaster) describe(pod *v1.Pod) (planning.Member, error) {
 	return member, nil
 }
 
-// viewOf returns what is known of devices as a pod sees them, if something had been released.
+// viewOf returns what is known of devices as a pod sees them; see planPods about what is released.
 func (pl *Quartermaster) viewOf(ctx context.Context, pod *v1.Pod, nodes []fwk.NodeInfo, released []ledger.Use) (*planning.View, error) {
 	c := pl.newCycle(pod, len(nodes))
 	c.pod = requeue.Apart(pod)
@@ -109,8 +110,8 @@ func (pl *Quartermaster) viewOf(ctx context.Context, pod *v1.Pod, nodes []fwk.No
 	if status.IsRejected() && !status.IsSkip() || status.Code() == fwk.Error {
 		return nil, status.AsError()
 	}
-	if len(released) > 0 {
-		c.usage, c.known = ledger.WhatIf(c.usage, released, nil), nil
+	if released != nil {
+		c.usage, c.known = ledger.WhatIf(pl.standing(c).WithoutEnding, released, nil), nil
 	}
 	view := &planning.View{
 		Site:   func(node *v1.Node) allocator.Site { return pl.nodeView(c, node) },
