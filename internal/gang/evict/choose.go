@@ -16,6 +16,14 @@ type Unit struct {
 	Core bool
 }
 
+// PodsOf returns the pods of units.
+func PodsOf(units []*Unit) (pods []*v1.Pod) {
+	for _, unit := range units {
+		pods = append(pods, unit.Pods...)
+	}
+	return pods
+}
+
 // Question is what is asked to choose victims. A Plan is how the gang would be placed.
 type Question[Plan any] struct {
 	// Units are those that may be evicted, the most important first.

@@ -22,6 +22,18 @@ type Seat struct {
 	After []types.UID
 }
 
+// PlanOf returns what claims get, in their order; nil if that is not planned for all of them.
+func (s *Seat) PlanOf(claims []*resourceapi.ResourceClaim) (plan []resourceapi.AllocationResult) {
+	for _, claim := range claims {
+		planned := s.Allocations[claim.UID]
+		if planned == nil {
+			return nil
+		}
+		plan = append(plan, *planned)
+	}
+	return plan
+}
+
 // phase is how far a pod has got.
 type phase int8
 

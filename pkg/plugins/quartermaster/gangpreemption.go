@@ -53,7 +53,7 @@ func (pl *Quartermaster) preemptForGang(ctx context.Context, pod *v1.Pod) (*fwk.
 	case !ok || len(chosen) == 0:
 		return pl.notNominated(pod), unschedulable("no pods are evicted: the group would not fit even then")
 	}
-	return pl.evictForGang(ctx, pod, group.Name, plan, podsOf(chosen))
+	return pl.evictForGang(ctx, pod, group.Name, plan, evict.PodsOf(chosen))
 }
 
 // notNominated ends the nomination of a pod for which nothing is kept any more.
@@ -93,13 +93,6 @@ func usesOf(seat *roster.Seat) (uses []ledger.Use) {
 	return uses
 }
 
-func podsOf(units []*evict.Unit) (pods []*v1.Pod) {
-	for _, unit := range units {
-		pods = append(pods, unit.Pods...)
-	}
-	return pods
-}
-
 // gangWorld is the cluster in which it is tried whether a gang fits without some pods.
 type gangWorld struct {
 	pl    *Quartermaster
@@ -132,7 +125,7 @@ func (w *gangWorld) within(plan *gangPlan, gone []*evict.Unit) (*gangPlan, bool)
 }
 
 func (w *gangWorld) plan(gone []*evict.Unit, only sets.Set[string]) (*gangPlan, bool) {
-	released := append([]ledger.Use{}, w.pl.holders.Released(preemption.ByUID(podsOf(gone)))...)
+	released := append([]ledger.Use{}, w.pl.holders.Released(preemption.ByUID(evict.PodsOf(gone)))...)
 	var out *planning.Outcome
 	var err error
 	failed := w.pl.preemption.Without(w.ctx, gone, func(nodes []fwk.NodeInfo) {

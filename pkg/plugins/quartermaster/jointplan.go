@@ -6,14 +6,12 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/others"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
-	"github.com/quartermaster-dra/quartermaster/internal/gang/roster"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 )
 
@@ -67,20 +65,8 @@ func (c *cycle) takeSeat() (node string) {
 	if seat == nil {
 		return ""
 	}
-	if plan := planOf(seat, c.open()); plan != nil {
+	if plan := seat.PlanOf(c.open()); plan != nil {
 		c.setPlan(seat.Node, plan)
 	}
 	return seat.Node
-}
-
-// planOf returns what claims get by a plan, nil if it is not for all of them.
-func planOf(seat *roster.Seat, claims []*resourceapi.ResourceClaim) (plan []resourceapi.AllocationResult) {
-	for _, claim := range claims {
-		planned := seat.Allocations[claim.UID]
-		if planned == nil {
-			return nil
-		}
-		plan = append(plan, *planned)
-	}
-	return plan
 }
