@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -11,6 +12,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/others"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/roster"
 )
 
@@ -34,6 +36,10 @@ const longestMemory = 10 * time.Second
 // reason stays right.
 const lookAgain = 10 * time.Second
 
+// mostTries is how many attempts may begin with a seat and end before the pod is reserved, without anybody saying that it
+// does not suit the pod: errors.
+const mostTries = 3
+
 // Begin is the beginning of an attempt to schedule a pod, and notes the pod's seat in its state. There is none if the pod
 // can go where it fits without others: it is in no gang, or enough of its gang have nodes. The error is why it has to wait.
 func (c *Conductor) Begin(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo, plan Planner) (*roster.Seat, error) {
@@ -44,92 +50,78 @@ func (c *Conductor) Begin(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, n
 	seat := c.roster.Of(pod.UID)
 	if seat == nil {
 		var err error
-		if seat, err = c.plan(ctx, key, pod, nodes, plan); seat == nil {
+		if seat, err = c.plan(ctx, key, cs, pod, nodes, plan); seat == nil {
 			return nil, err
 		}
 	}
 	if first := c.roster.Awaits(pod.UID); len(first) > 0 {
 		return nil, fmt.Errorf("group %s: pod %s is reserved first, because this pod depends on where that is", key, first[0].Name)
 	}
+	if c.roster.Try(seat) > mostTries {
+		c.fail(seat)
+		return nil, fmt.Errorf("group %s: pod %s could not be reserved in %d attempts; all pods of the group are planned again", key, pod.Name, mostTries)
+	}
 	cs.Write(seatKey, seatState{seat})
 	return seat, nil
 }
 
 // plan plans the gang of a pod that has no seat, unless it is known that this is in vain.
-func (c *Conductor) plan(ctx context.Context, key string, pod *v1.Pod, nodes []fwk.NodeInfo, plan Planner) (*roster.Seat, error) {
+func (c *Conductor) plan(ctx context.Context, key string, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo, plan Planner) (*roster.Seat, error) {
+	if c.misses(key) {
+		return nil, errCarried(key)
+	}
+	stirred := c.answer(key)
 	group, err := c.lookup(pod, coscheduling.NameOf(pod))
 	if err != nil {
-		return nil, c.refuse(key, refusal{reason: err.Error(), later: lookAgain, news: true})
+		return nil, c.refuse(key, pod, refusal{reason: err.Error(), later: lookAgain})
 	}
-	members := c.MembersOf(pod)
+	members := c.count(pod)
 	need := group.MinMember - len(members.Assigned) - group.Succeeded
-	if _, carried := c.roster.Carried(key); carried {
-		return nil, fmt.Errorf("group %s: other pods of the group are being scheduled; waiting for that to be done", key)
-	}
 	if need <= 0 {
-		c.forget(key)
+		c.letGo(key, pod)
 		return nil, nil
 	}
-	if err := complete(group, members, need); err != nil {
-		return nil, c.refuse(key, refusal{reason: err.Error()})
+	if err := exist(group, members); err != nil {
+		return nil, c.refuse(key, pod, refusal{reason: err.Error(), pause: shortestPause})
 	}
-	if reason := c.known(key); reason != "" {
+	if reason := c.known(key, stirred); reason != "" {
 		return nil, errors.New(reason)
 	}
-	if err := enough(group, nodes); err != nil {
-		return nil, c.refuse(key, refusal{reason: err.Error(), tried: true, misfit: true, news: true})
-	}
 	start := time.Now()
+	if c.judge(members, pod); len(members.Waiting) < need {
+		return nil, c.refuse(key, pod, refusal{reason: errHeld(group, members).Error(), incomplete: true, took: time.Since(start)})
+	}
+	cs.Write(plannedKey, apart{})
+	ordered := slices.ContainsFunc(members.Waiting, others.IsOrdered)
+	if err := enough(group, nodes); err != nil {
+		return nil, c.refuse(key, pod, refusal{reason: err.Error(), tried: true, misfit: true, ordered: ordered, took: time.Since(start)})
+	}
 	planned, err := plan(ctx, group, members, need)
 	if err == nil && len(planned.Seats) > 0 {
-		err = c.hold(ctx, group, planned.Seats)
+		err = c.hold(group, planned.Seats)
 	}
 	took := time.Since(start)
 	switch {
 	case err != nil:
-		return nil, c.refuse(key, refusal{reason: fmt.Sprintf("group %s: %v", key, err), tried: true, took: took, later: shortestPause, news: true})
+		return nil, c.refuse(key, pod, refusal{reason: fmt.Sprintf("group %s: %v", key, err), tried: true, ordered: ordered, took: took, later: shortestPause})
 	case len(planned.Seats) == 0:
-		r := refusal{reason: fmt.Sprintf("group %s: %s", key, planned.Reason), tried: true, misfit: !planned.Again, took: took, news: true}
+		r := refusal{reason: fmt.Sprintf("group %s: %s", key, planned.Reason), tried: true, misfit: !planned.Again, ordered: ordered, took: took}
 		if planned.Again {
 			r.later = shortestPause
 		}
-		return nil, c.refuse(key, r)
+		return nil, c.refuse(key, pod, r)
 	}
 	klog.FromContext(ctx).V(2).Info("Planned a group", "podGroup", key, "pods", len(planned.Seats), "minMember", group.MinMember, "took", took)
 	c.start(group, need, planned.Seats, pod)
 	if seat := c.roster.Of(pod.UID); seat != nil {
 		return seat, nil
 	}
-	return nil, fmt.Errorf("group %s: other pods of the group are being scheduled; waiting for that to be done", key)
+	if c.misses(key) {
+		return nil, errCarried(key)
+	}
+	return nil, fmt.Errorf("group %s: one of its pods is gone since that was planned; all of them are planned again in a moment", key)
 }
 
-// start has the pods of a planned gang take their seats, of which one is being tried already.
-func (c *Conductor) start(group *Group, need int, seats []*roster.Seat, trying *v1.Pod) {
-	c.forget(group.Name)
-	c.roster.Begin(group.Name, need, seats)
-	var others []*v1.Pod
-	for _, seat := range seats {
-		if _, exists, _ := c.pods.GetByKey(seat.Pod.Namespace + "/" + seat.Pod.Name); !exists {
-			c.fail(seat) // It went while it was planned, and no event will tell of that again.
-		}
-		if seat.Pod.UID != trying.UID {
-			others = append(others, seat.Pod)
-		}
-	}
-	c.activate(others)
-	time.AfterFunc(c.timeout(group)+grace, func() { c.expire(seats) })
-}
-
-// grace is how much longer than pods wait for others of their gang the whole plan may take: pods that do not get as far
-// as waiting are noticed by that.
-const grace = 5 * time.Second
-
-// expire gives up a plan that is not carried out in time, because some pod does not get as far as being reserved.
-func (c *Conductor) expire(seats []*roster.Seat) {
-	for _, seat := range seats {
-		if c.roster.IsPlanned(seat) {
-			klog.Background().V(2).Info("A pod of a group was not reserved in time where that was planned; planning the group again", "podGroup", seat.Gang, "pod", klog.KObj(seat.Pod))
-			c.fail(seat)
-		}
-	}
+func errCarried(gang string) error {
+	return fmt.Errorf("group %s: other pods of the group are being scheduled; waiting for that to be done", gang)
 }

@@ -47,11 +47,16 @@ type Conductor struct {
 	held map[types.UID]types.UID
 	// awaited are the pods for whose end gangs wait, by gang.
 	awaited map[string][]*v1.Pod
+	// underway are attempts that got as far as Permit, by pod.
+	underway map[types.UID]*underway
 }
 
 // New makes a conductor for the pods of an informer, which must not have been started.
 func New(pods cache.SharedIndexInformer) (*Conductor, error) {
-	c := &Conductor{gangs: make(map[string]*waiting), handles: make(map[string]Handle), held: make(map[types.UID]types.UID), awaited: make(map[string][]*v1.Pod), pods: pods.GetIndexer()}
+	c := &Conductor{
+		gangs: make(map[string]*waiting), handles: make(map[string]Handle), held: make(map[types.UID]types.UID),
+		underway: make(map[types.UID]*underway), awaited: make(map[string][]*v1.Pod), pods: pods.GetIndexer(),
+	}
 	if err := pods.AddIndexers(cache.Indexers{gangIndex: func(obj any) ([]string, error) {
 		if pod, ok := obj.(*v1.Pod); ok {
 			if key := coscheduling.KeyOf(pod); key != "" {

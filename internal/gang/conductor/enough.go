@@ -7,16 +7,18 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
-// complete returns an error unless there are enough pods to be planned.
-func complete(group *Group, members *Members, need int) error {
+// exist returns an error unless a gang has enough pods, whether they can be scheduled or not.
+func exist(group *Group, members *Members) error {
 	if exist := members.all() + group.Succeeded; exist < group.MinMember {
 		return fmt.Errorf("group %s: %d of %d pods exist (minMember); waiting for the others to be created", group.Name, exist, group.MinMember)
 	}
-	if len(members.Waiting) < need {
-		return fmt.Errorf("group %s: %d of its pods cannot be scheduled with this one yet, and at least %d are needed (minMember): %s",
-			group.Name, len(members.Held), group.MinMember, members.HeldBy)
-	}
 	return nil
+}
+
+// errHeld says that too few of a gang's pods can be scheduled.
+func errHeld(group *Group, members *Members) error {
+	return fmt.Errorf("group %s: %d of its pods cannot be scheduled with this one yet, and at least %d are needed (minMember): %s",
+		group.Name, len(members.Held), group.MinMember, members.HeldBy)
 }
 
 // enough returns an error if less is free in the cluster than the group wants at least (spec.minResources).

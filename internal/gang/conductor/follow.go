@@ -2,16 +2,16 @@ package conductor
 
 import (
 	"fmt"
-	"maps"
 	"reflect"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
-	"github.com/quartermaster-dra/quartermaster/internal/gang/others"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -45,47 +45,82 @@ func handler[T any](changed func(before, after *T)) cache.ResourceEventHandler {
 
 // podChanged takes over what happened to a pod; before is nil if it is new, and after if it is gone.
 func (c *Conductor) podChanged(before, after *v1.Pod) {
-	if before != nil && (after == nil || isOver(after) && !isOver(before)) {
-		if seat := c.roster.Of(before.UID); seat != nil && before.Spec.NodeName == "" && (after == nil || after.Spec.NodeName == "") {
-			c.fail(seat)
-		}
+	switch {
+	case before == nil:
+		c.podStirs(after)
+		return
+	case after == nil:
+		c.land(before.UID)
+		c.leave(before)
 		c.StirAll() // What it had on its node is free.
+		c.podStirs(before)
+		return
+	case before.UID != after.UID: // While nobody watched, it was deleted and made again.
+		c.podChanged(before, nil)
+		c.podChanged(nil, after)
+		return
 	}
-	if before != nil && after != nil && before.Spec.NodeName == "" && after.Spec.NodeName != "" {
-		c.stirDependent()
+	if isOver(after) && !isOver(before) {
+		c.leave(after)
+		c.StirAll()
 	}
-	pod := after
-	if pod == nil {
-		pod = before
+	if before.Spec.NodeName == "" && after.Spec.NodeName != "" {
+		c.land(after.UID)
+		if seat := c.roster.Of(after.UID); seat != nil && c.roster.IsPlanned(seat) {
+			c.fail(seat) // Somebody else has bound it.
+		}
+		c.stirOrdered()
+		c.stirWaiting(coscheduling.KeyOf(after))
 	}
-	isNews := before == nil || after == nil || isHeld(before) != isHeld(after) || isOver(before) != isOver(after)
-	if gang := coscheduling.KeyOf(pod); gang != "" && isNews {
+	if coscheduling.KeyOf(before) != coscheduling.KeyOf(after) {
+		c.leave(after)
+		c.podStirs(before)
+		c.podStirs(after)
+	} else if isHeld(before) != isHeld(after) || isOver(before) != isOver(after) {
+		c.podStirs(after)
+	}
+}
+
+// leave has a pod without a node that is gone, or in another gang, take no seat.
+func (c *Conductor) leave(pod *v1.Pod) {
+	if seat := c.roster.Of(pod.UID); seat != nil && pod.Spec.NodeName == "" {
+		c.fail(seat)
+	}
+}
+
+// podStirs stirs the gang of a pod.
+func (c *Conductor) podStirs(pod *v1.Pod) {
+	if gang := coscheduling.KeyOf(pod); gang != "" {
 		c.Stir(gang)
 	}
 }
 
-// stirDependent stirs the gangs that may fit because one more pod has a node: those that want to be close to others.
-func (c *Conductor) stirDependent() {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	for gang, w := range c.gangs {
-		if pods := c.podsOf(gang); len(pods) > 0 && others.IsOrdered(pods[0]) {
-			w.stirred = true
-			c.sleep(gang, w)
-		}
-	}
-}
-
-// GroupChanged takes over what happened to a PodGroup.
+// GroupChanged takes over what happened to a PodGroup. What was planned for it as it was before is given up, unless its pods
+// are about to be bound.
 func (c *Conductor) GroupChanged(before, after *v1alpha1.PodGroup) {
 	group := after
 	if group == nil {
 		group = before
 	}
-	if before == nil || after == nil || before.Generation != after.Generation || before.UID != after.UID ||
-		before.Status.Succeeded != after.Status.Succeeded || !maps.Equal(before.Annotations, after.Annotations) {
-		c.Stir(group.Namespace + "/" + group.Name)
+	gang := group.Namespace + "/" + group.Name
+	if !wantsTheSame(before, after) {
+		if ended := c.roster.Abandon(gang); len(ended) > 0 {
+			c.giveUp(ended, "the PodGroup has changed")
+		}
+		c.Stir(gang)
+		return
 	}
+	if before.Status.Succeeded != after.Status.Succeeded {
+		c.Stir(gang)
+	}
+}
+
+// wantsTheSame reports whether two versions of a PodGroup are to be scheduled alike; how many of its pods have succeeded
+// does not count.
+func wantsTheSame(before, after *v1alpha1.PodGroup) bool {
+	return before != nil && after != nil && before.UID == after.UID && equality.Semantic.DeepEqual(before.Spec, after.Spec) &&
+		before.Annotations[domain.RequiredAnnotation] == after.Annotations[domain.RequiredAnnotation] &&
+		before.Annotations[domain.PreferredAnnotation] == after.Annotations[domain.PreferredAnnotation]
 }
 
 // isOver reports whether a pod needs no node any more.

@@ -1,13 +1,9 @@
 package conductor
 
 import (
-	"context"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/klog/v2"
-	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/gang/roster"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -15,7 +11,7 @@ import (
 
 // hold puts all that is planned for a gang in flight, or nothing if somebody else has some of it by now. What pods need
 // besides devices is kept for them by nominating them, in memory.
-func (c *Conductor) hold(ctx context.Context, group *Group, seats []*roster.Seat) error {
+func (c *Conductor) hold(group *Group, seats []*roster.Seat) error {
 	for i, seat := range seats {
 		for _, claim := range seat.Claims {
 			if err := c.Ledger.AddInFlight(ledger.RefTo(claim), group.UID, seat.Allocations[claim.UID]); err != nil {
@@ -24,17 +20,11 @@ func (c *Conductor) hold(ctx context.Context, group *Group, seats []*roster.Seat
 			}
 		}
 	}
-	logger := klog.FromContext(ctx)
 	for _, seat := range seats {
 		c.mutex.Lock()
 		c.held[seat.Pod.UID] = group.UID
 		c.mutex.Unlock()
-		handle := c.handle(seat.Pod)
-		info, err := framework.NewPodInfo(seat.Pod)
-		if handle == nil || err != nil {
-			continue
-		}
-		handle.AddNominatedPod(logger, info, &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride, NominatedNodeName: seat.Node})
+		c.nominate(seat)
 	}
 	return nil
 }

@@ -21,30 +21,56 @@ type Members struct {
 	// first of these cannot.
 	Waiting, Held []*v1.Pod
 	HeldBy        string
+	// without are those without a node, until they are judged.
+	without []*v1.Pod
 }
 
 // all is how many pods there are.
-func (m *Members) all() int { return len(m.Assigned) + len(m.Waiting) + len(m.Held) }
+func (m *Members) all() int {
+	return len(m.Assigned) + len(m.Waiting) + len(m.Held) + len(m.without)
+}
 
 // MembersOf returns the pods of a pod's gang.
 func (c *Conductor) MembersOf(pod *v1.Pod) *Members {
+	m := c.count(pod)
+	c.judge(m, pod)
+	return m
+}
+
+// count tells the pods of a pod's gang that have a node from those that have none.
+func (c *Conductor) count(pod *v1.Pod) *Members {
 	m := &Members{}
 	for _, other := range c.podsOf(coscheduling.KeyOf(pod)) {
+		placed, undoing := c.placeOf(other)
 		switch {
 		case isOver(other):
 		case other.Spec.NodeName != "":
 			m.Assigned = append(m.Assigned, other)
+		case undoing:
+			m.add(other, fmt.Sprintf("an attempt to schedule pod %s that came to nothing is being undone; waiting for that", other.Name))
+		case placed != nil:
+			m.Assigned = append(m.Assigned, placed)
 		default:
-			m.add(other, c.heldBy(other, pod))
+			m.without = append(m.without, other)
 		}
 	}
-	if pod.Spec.NodeName == "" && !slices.ContainsFunc(m.Waiting, func(other *v1.Pod) bool { return other.UID == pod.UID }) {
+	return m
+}
+
+// judge finds out which of the pods without a node can be scheduled together with one of them. That takes longer.
+func (c *Conductor) judge(m *Members, pod *v1.Pod) {
+	missing := pod.Spec.NodeName == ""
+	for _, other := range m.without {
+		missing = missing && other.UID != pod.UID
+		m.add(other, c.heldBy(other, pod))
+	}
+	m.without = nil
+	if missing {
 		m.Waiting = append(m.Waiting, pod)
 	}
 	slices.SortFunc(m.Waiting, func(a, b *v1.Pod) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
-	return m
 }
 
 // add adds a pod without a node.

@@ -42,3 +42,13 @@ func IsApart(cs fwk.CycleState) bool {
 	_, err := cs.Read(apartKey)
 	return err == nil
 }
+
+// plannedKey marks the states of attempts in which a gang was planned.
+const plannedKey fwk.StateKey = "QuartermasterPlanned"
+
+// HasPlanned reports whether an attempt has looked for room for the whole gang, other than those that were told what one of
+// them found a moment ago.
+func HasPlanned(cs fwk.CycleState) bool {
+	_, err := cs.Read(plannedKey)
+	return err == nil
+}

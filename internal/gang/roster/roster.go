@@ -41,7 +41,7 @@ const (
 	planned phase = iota
 	reserved
 	committed
-	bound
+	phases int = iota // A pod that is bound has no seat any more.
 )
 
 // Roster has the gangs whose plans are being carried out, of all profiles of a scheduler. The zero value has none. It is
@@ -59,6 +59,12 @@ type carried struct {
 	need  int
 	seats map[types.UID]*Seat
 	at    map[types.UID]phase
+	// count is how many seats are at each phase.
+	count [phases]int
+	// before are the seats that have to be reserved after a pod's.
+	before map[types.UID][]*Seat
+	// tries is how often an attempt began with a seat.
+	tries map[types.UID]int
 	// settled is closed when it is decided whether the pods are bound: opened is set if they are.
 	settled chan struct{}
 	opened  bool
@@ -71,10 +77,17 @@ func (r *Roster) Begin(gang string, need int, seats []*Seat) {
 	if r.gangs == nil {
 		r.gangs, r.pods = make(map[string]*carried), make(map[types.UID]*carried)
 	}
-	c := &carried{name: gang, need: need, seats: make(map[types.UID]*Seat), at: make(map[types.UID]phase), settled: make(chan struct{})}
+	c := &carried{
+		name: gang, need: need, seats: make(map[types.UID]*Seat), at: make(map[types.UID]phase),
+		before: make(map[types.UID][]*Seat), tries: make(map[types.UID]int), settled: make(chan struct{}),
+	}
 	for _, seat := range seats {
 		c.seats[seat.Pod.UID], c.at[seat.Pod.UID] = seat, planned
+		c.count[planned]++
 		r.pods[seat.Pod.UID] = c
+		for _, first := range seat.After {
+			c.before[first] = append(c.before[first], seat)
+		}
 	}
 	r.gangs[gang] = c
 }
@@ -132,9 +145,21 @@ func (r *Roster) Awaits(pod types.UID) (pods []*v1.Pod) {
 	return pods
 }
 
-// Reserve notes that a pod is reserved on its node. It reports whether all pods of its gang are, and returns the others.
-// The error says that the seat has ended.
-func (r *Roster) Reserve(seat *Seat) (all bool, others []*v1.Pod, err error) {
+// Try counts an attempt that begins with a seat, and returns how many there were; 0 if the seat has ended.
+func (r *Roster) Try(seat *Seat) int {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	c := r.of(seat)
+	if c == nil {
+		return 0
+	}
+	c.tries[seat.Pod.UID]++
+	return c.tries[seat.Pod.UID]
+}
+
+// Reserve notes that a pod is reserved on its node. It reports whether all pods of its gang are, and returns the others
+// then; else it returns those that had to wait for this one to be reserved. The error says that the seat has ended.
+func (r *Roster) Reserve(seat *Seat) (all bool, pods []*v1.Pod, err error) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	c := r.of(seat)
@@ -142,12 +167,25 @@ func (r *Roster) Reserve(seat *Seat) (all bool, others []*v1.Pod, err error) {
 		return false, nil, errEnded(seat)
 	}
 	c.reach(seat, reserved)
-	for uid, other := range c.seats {
-		if uid != seat.Pod.UID {
-			others = append(others, other.Pod)
+	if c.all(reserved) {
+		return true, c.except(seat), nil
+	}
+	for _, next := range c.before[seat.Pod.UID] {
+		if c.seats[next.Pod.UID] == next {
+			pods = append(pods, next.Pod)
 		}
 	}
-	return c.all(reserved), others, nil
+	return false, pods, nil
+}
+
+// except returns the pods of all seats but one, which may be nil.
+func (c *carried) except(seat *Seat) (pods []*v1.Pod) {
+	for _, other := range c.seats {
+		if other != seat {
+			pods = append(pods, other.Pod)
+		}
+	}
+	return pods
 }
 
 // of returns the gang in which a seat is, nil if it has ended: the pod may have got another one since. It needs the mutex.
@@ -159,7 +197,13 @@ func (r *Roster) of(seat *Seat) *carried {
 }
 
 // reach notes how far a pod has got.
-func (c *carried) reach(seat *Seat, to phase) { c.at[seat.Pod.UID] = max(c.at[seat.Pod.UID], to) }
+func (c *carried) reach(seat *Seat, to phase) {
+	if at := c.at[seat.Pod.UID]; at < to {
+		c.at[seat.Pod.UID] = to
+		c.count[at]--
+		c.count[to]++
+	}
+}
 
 func errEnded(seat *Seat) error {
 	return fmt.Errorf("group %s: the plan for the group was given up, because another of its pods could not be scheduled; all of them are planned again", seat.Gang)
@@ -167,8 +211,8 @@ func errEnded(seat *Seat) error {
 
 // all reports whether all pods have got so far.
 func (c *carried) all(to phase) bool {
-	for _, at := range c.at {
-		if at < to {
+	for _, count := range c.count[:to] {
+		if count > 0 {
 			return false
 		}
 	}
@@ -232,19 +276,44 @@ func (r *Roster) Bound(seat *Seat) bool {
 }
 
 // Leave ends the seat of a pod whose attempt has failed, or that is gone. Unless the others of the gang are about to be
-// bound, or enough of them are left, theirs end as well. It returns the seats that have ended, that of the pod first.
-func (r *Roster) Leave(seat *Seat) []*Seat {
+// bound, or enough of them are left, theirs end as well. It returns the seats that have ended, that of the pod first, and
+// the pods that are left if all of these are reserved: nobody else tells them that they have not to wait for each other.
+func (r *Roster) Leave(seat *Seat) (ended []*Seat, reserved []*v1.Pod) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	c := r.of(seat)
 	if c == nil {
+		return nil, nil
+	}
+	ended = []*Seat{r.remove(c, seat.Pod.UID)}
+	if c.opened || len(c.seats) >= c.need {
+		return ended, c.goOn()
+	}
+	return r.giveUp(c, ended), nil
+}
+
+// goOn has the pods that are left do the next step if they waited for nobody but one that is gone.
+func (c *carried) goOn() []*v1.Pod {
+	if c.opened || !c.all(reserved) {
 		return nil
 	}
-	ended := []*Seat{r.remove(c, seat.Pod.UID)}
-	if c.opened || len(c.seats) >= c.need {
-		c.openIfComplete()
-		return ended
+	c.openIfComplete()
+	return c.except(nil)
+}
+
+// Abandon ends all seats of a gang, unless its pods are about to be bound, and returns these.
+func (r *Roster) Abandon(gang string) []*Seat {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	c := r.gangs[gang]
+	if c == nil || c.opened {
+		return nil
 	}
+	return r.giveUp(c, nil)
+}
+
+// giveUp ends all seats of a gang that is not settled, and appends them. It needs the mutex.
+func (r *Roster) giveUp(c *carried, ended []*Seat) []*Seat {
 	for uid := range c.seats {
 		ended = append(ended, r.remove(c, uid))
 	}
@@ -255,6 +324,7 @@ func (r *Roster) Leave(seat *Seat) []*Seat {
 // remove needs the mutex.
 func (r *Roster) remove(c *carried, pod types.UID) *Seat {
 	seat := c.seats[pod]
+	c.count[c.at[pod]]--
 	delete(c.seats, pod)
 	delete(c.at, pod)
 	delete(r.pods, pod)

@@ -59,7 +59,7 @@ func TestAllOrNothing(t *testing.T) {
 	require.Len(t, r.Awaits("p1"), 1)
 	all, others := reserve(t, r, "p0")
 	require.False(t, all)
-	require.Equal(t, "p1", others[0].Name)
+	require.Equal(t, "p1", others[0].Name, "it waited for this one")
 	require.Empty(t, r.Awaits("p1"))
 	all, _ = reserve(t, r, "p1")
 	require.True(t, all)
@@ -70,7 +70,8 @@ func TestAllOrNothing(t *testing.T) {
 	require.True(t, isOpen(first) && isOpen(second))
 	require.NoError(t, r.Verdict(p0))
 	require.True(t, r.Bound(p0))
-	require.Len(t, r.Leave(r.Of("p1")), 1, "the other one is bound")
+	ended, _ := r.Leave(r.Of("p1"))
+	require.Len(t, ended, 1, "the other one is bound")
 	_, carried := r.Carried("ns/gang")
 	require.False(t, carried)
 }
@@ -82,13 +83,14 @@ func TestOneFails(t *testing.T) {
 	p0, p1 := r.Of("p0"), r.Of("p1")
 	reserve(t, r, "p0")
 	waits := commit(t, r, "p0")
-	require.Len(t, r.Leave(r.Of("p2")), 1, "two are enough")
+	ended, _ := r.Leave(r.Of("p2"))
+	require.Len(t, ended, 1, "two are enough")
 	require.Nil(t, r.Of("p2"))
 	seats, _ := r.Carried("ns/gang")
 	require.Equal(t, 2, seats)
 	require.True(t, r.IsPlanned(p1))
 	require.False(t, r.IsPlanned(p0))
-	ended := r.Leave(p1)
+	ended, _ = r.Leave(p1)
 	require.Len(t, ended, 2)
 	require.Equal(t, "p1", ended[0].Pod.Name)
 	require.True(t, isOpen(waits))
@@ -97,7 +99,9 @@ func TestOneFails(t *testing.T) {
 	require.ErrorContains(t, err, "given up", "its attempt may have got no further than that")
 	_, err = r.Commit(p1)
 	require.ErrorContains(t, err, "given up", "nor must it be bound")
-	require.Nil(t, r.Leave(p1))
+	ended, reserved := r.Leave(p1)
+	require.Empty(t, ended)
+	require.Empty(t, reserved)
 	require.False(t, r.IsPlanned(p1))
 	require.False(t, r.Bound(p0))
 }
@@ -113,7 +117,8 @@ func TestSeatOfBefore(t *testing.T) {
 	_, err := r.Commit(before)
 	require.ErrorContains(t, err, "given up")
 	require.ErrorContains(t, r.Verdict(before), "given up")
-	require.Nil(t, r.Leave(before), "the next plan goes on")
+	ended, _ := r.Leave(before)
+	require.Empty(t, ended, "the next plan goes on")
 	require.True(t, isOpen(commit(t, r, "p0")))
 	require.NoError(t, r.Verdict(after))
 }
@@ -151,4 +156,62 @@ func TestNoSeat(t *testing.T) {
 	r := &Roster{}
 	require.Nil(t, r.Of("p"))
 	require.Empty(t, r.Awaits("p"))
+}
+
+// TestNobodyElseIsWaitedFor: those that are left are returned if they waited for nobody but the one that leaves.
+func TestNobodyElseIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		before   func(t *testing.T, r *Roster)
+		leaves   types.UID
+		reserved int
+	}{
+		"all others are reserved": {func(t *testing.T, r *Roster) { reserve(t, r, "p0"); reserve(t, r, "p1") }, "p2", 2},
+		"one is not":              {func(t *testing.T, r *Roster) { reserve(t, r, "p0") }, "p2", 0},
+		"one is committed":        {func(t *testing.T, r *Roster) { reserve(t, r, "p0"); commit(t, r, "p1") }, "p2", 2},
+		"they are being bound": {func(t *testing.T, r *Roster) {
+			for _, pod := range []types.UID{"p0", "p1", "p2"} {
+				commit(t, r, pod)
+			}
+		}, "p2", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := begun(3, 2)
+			test.before(t, r)
+			ended, reserved := r.Leave(r.Of(test.leaves))
+			require.Len(t, ended, 1)
+			require.Len(t, reserved, test.reserved)
+		})
+	}
+}
+
+// TestAbandon: all seats end, unless the pods are about to be bound.
+func TestAbandon(t *testing.T) {
+	t.Parallel()
+	r := begun(2, 2)
+	p0 := r.Of("p0")
+	waits := commit(t, r, "p0")
+	require.Len(t, r.Abandon("ns/gang"), 2)
+	require.True(t, isOpen(waits))
+	require.ErrorContains(t, r.Verdict(p0), "given up")
+	require.Empty(t, r.Abandon("ns/gang"))
+
+	r = begun(2, 2)
+	commit(t, r, "p0")
+	commit(t, r, "p1")
+	require.Empty(t, r.Abandon("ns/gang"))
+	require.NoError(t, r.Verdict(r.Of("p0")))
+}
+
+// TestTry: attempts are counted for each seat.
+func TestTry(t *testing.T) {
+	t.Parallel()
+	r := begun(2, 2)
+	p0 := r.Of("p0")
+	require.Equal(t, 1, r.Try(p0))
+	require.Equal(t, 2, r.Try(p0))
+	require.Equal(t, 1, r.Try(r.Of("p1")))
+	r.Abandon("ns/gang")
+	require.Zero(t, r.Try(p0))
 }

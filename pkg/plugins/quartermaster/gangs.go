@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -176,14 +177,13 @@ func (pl *Quartermaster) Permit(_ context.Context, cs fwk.CycleState, pod *v1.Po
 // postFilterGang is PostFilter for pods of gangs, nil for others. What is planned for one and does not fit is given up, for
 // all of its gang. If a gang does not fit, it does not keep what pods of it that did not get to run have left allocated.
 func (pl *Quartermaster) postFilterGang(ctx context.Context, cs fwk.CycleState, pod *v1.Pod) (*fwk.PostFilterResult, *fwk.Status) {
-	if seat := conductor.SeatIn(cs); seat != nil {
-		pl.state.gangs.Failed(cs)
+	if seat := pl.state.gangs.Unfit(cs, pod); seat != nil {
 		return nil, unschedulable("group %s: node %s, which was planned for the pod, does not suit it any more; all pods of the group are planned again", seat.Gang, seat.Node)
 	}
 	if !pl.state.gangs.Misfit(pod) {
 		return nil, nil
 	}
-	released, err := pl.releaseForGang(ctx, pod)
+	released, err := pl.releaseForGang(ctx, cs, pod)
 	switch {
 	case err != nil:
 		return nil, failed(err)
@@ -195,15 +195,19 @@ func (pl *Quartermaster) postFilterGang(ctx context.Context, cs fwk.CycleState, 
 
 // releaseForGang releases claims that are reserved for pods of a gang that wait, and for nobody else: what an attempt that
 // came to nothing has left must not decide where the gang goes, nor keep devices from others.
-func (pl *Quartermaster) releaseForGang(ctx context.Context, pod *v1.Pod) (released []string, err error) {
-	waiting := preemption.ByUID(pl.state.gangs.MembersOf(pod).Waiting)
-	for _, member := range waiting {
+func (pl *Quartermaster) releaseForGang(ctx context.Context, cs fwk.CycleState, pod *v1.Pod) (released []string, err error) {
+	waiting := sync.OnceValue(func() map[types.UID]*v1.Pod { return preemption.ByUID(pl.state.gangs.MembersOf(pod).Waiting) })
+	members := map[types.UID]*v1.Pod{pod.UID: pod}
+	if conductor.HasPlanned(cs) {
+		members = waiting() // Each of the others looks after its own claims only: there may be many.
+	}
+	for _, member := range members {
 		claims, err := pl.claims.Of(member)
 		if err != nil {
 			continue
 		}
 		for _, claim := range claims {
-			if !isReserved(claim, waiting) || pl.commits.IsReleasing(member.UID) || pl.takeover.FoundReserved(claim, member.UID, member) {
+			if claim.Status.Allocation == nil || !isReserved(claim, waiting()) || pl.commits.IsReleasing(member.UID) || pl.takeover.FoundReserved(claim, member.UID, member) {
 				continue
 			}
 			ctx := claimwriter.Because(ctx, claimwriter.Cause{Pod: member, Why: "because its group does not fit with it"})
