@@ -38,7 +38,13 @@ func (c *Conductor) wake(gang string) {
 		c.mutex.Unlock()
 		return
 	}
-	w.timer, w.pause, w.later = nil, 0, 0
+	w.timer = nil
+	if time.Since(w.at) < w.pause {
+		c.sleep(gang, w) // It was tried since that was to be done now.
+		c.mutex.Unlock()
+		return
+	}
+	w.pause, w.later = 0, 0
 	w.stirred = true
 	c.mutex.Unlock()
 	if _, carried := c.roster.Carried(gang); carried {
