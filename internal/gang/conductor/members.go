@@ -59,15 +59,14 @@ func (c *Conductor) count(pod *v1.Pod) *Members {
 
 // judge finds out which of the pods without a node can be scheduled together with one of them. That takes longer.
 func (c *Conductor) judge(m *Members, pod *v1.Pod) {
-	missing := pod.Spec.NodeName == ""
+	isIt := func(other *v1.Pod) bool { return other.UID == pod.UID }
+	if pod.Spec.NodeName == "" && !slices.ContainsFunc(slices.Concat(m.Assigned, m.Held, m.without), isIt) {
+		m.Waiting = append(m.Waiting, pod) // The informer has it in another gang, or not any more.
+	}
 	for _, other := range m.without {
-		missing = missing && other.UID != pod.UID
 		m.add(other, c.heldBy(other, pod))
 	}
 	m.without = nil
-	if missing {
-		m.Waiting = append(m.Waiting, pod)
-	}
 	slices.SortFunc(m.Waiting, func(a, b *v1.Pod) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
