@@ -1,0 +1,96 @@
+package conductor
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/gang/roster"
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
+)
+
+const (
+	// grace is how much longer than pods wait for others of their gang the whole plan may take: pods that do not get as far
+	// as waiting are noticed by that.
+	grace = 5 * time.Second
+	// firstLook is after what time pods that are not reserved yet are tried again, for the first time. After that it doubles
+	// up to longestPause.
+	firstLook = time.Second
+)
+
+// start has the pods of a planned gang take their seats, of which one is being tried already.
+func (c *Conductor) start(group *Group, need int, seats []*roster.Seat, trying *v1.Pod) {
+	c.begun(group.Name)
+	c.roster.Begin(group.Name, need, seats)
+	var pods []*v1.Pod
+	for _, seat := range seats {
+		known := informer.Object[v1.Pod](c.pods, seat.Pod.Namespace+"/"+seat.Pod.Name)
+		if known == nil || known.UID != seat.Pod.UID || known.Spec.NodeName != "" {
+			c.fail(seat) // That was while it was planned, and no event will tell of it again.
+			continue
+		}
+		if seat.Pod.UID != trying.UID && len(seat.After) == 0 {
+			pods = append(pods, seat.Pod)
+		}
+	}
+	c.activate(pods)
+	c.lookAfter(seats, time.Now().Add(c.timeout(group)+grace), firstLook)
+}
+
+// lookAfter sees to it that a plan is carried out, after some time, and gives it up when it is due.
+func (c *Conductor) lookAfter(seats []*roster.Seat, due time.Time, pause time.Duration) {
+	time.AfterFunc(min(pause, time.Until(due)), func() {
+		late := c.late(seats)
+		switch {
+		case len(late) == 0:
+		case time.Now().Before(due):
+			c.push(late)
+			c.lookAfter(late, due, min(2*pause, longestPause))
+		default:
+			klog.Background().V(2).Info("A pod of a group was not reserved in time where that was planned; planning the group again",
+				"podGroup", late[0].Gang, "pod", klog.KObj(late[0].Pod))
+			for _, seat := range late {
+				c.fail(seat)
+			}
+		}
+	})
+}
+
+// late returns the seats whose pods are not reserved yet.
+func (c *Conductor) late(seats []*roster.Seat) (late []*roster.Seat) {
+	for _, seat := range seats {
+		if c.roster.IsPlanned(seat) {
+			late = append(late, seat)
+		}
+	}
+	return late
+}
+
+// push has pods tried again that have a seat and are not reserved. A pod may not have been back in the queue when it got its
+// seat, and an attempt that comes to nothing ends what it is nominated for.
+func (c *Conductor) push(late []*roster.Seat) {
+	var pods []*v1.Pod
+	for _, seat := range late {
+		c.nominate(seat)
+		if len(c.roster.Awaits(seat.Pod.UID)) == 0 {
+			pods = append(pods, seat.Pod)
+		}
+		if handle := c.handle(seat.Pod); handle != nil && !c.roster.IsPlanned(seat) {
+			handle.DeleteNominatedPodIfExists(seat.Pod) // It was reserved, or given up, in the meantime.
+		}
+	}
+	c.activate(pods)
+}
+
+// nominate keeps what a pod needs besides devices for it, in memory.
+func (c *Conductor) nominate(seat *roster.Seat) {
+	handle := c.handle(seat.Pod)
+	info, err := framework.NewPodInfo(seat.Pod)
+	if handle == nil || err != nil {
+		return
+	}
+	handle.AddNominatedPod(klog.Background(), info, &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride, NominatedNodeName: seat.Node})
+}
