@@ -57,6 +57,7 @@ func inWorld(t *testing.T, devices int, test func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, devices)
 		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
 		go w.run(ctx)
 		test(w)
 		time.Sleep(5 * time.Minute) // All timers have gone off.
