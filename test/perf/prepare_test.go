@@ -5,11 +5,13 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/kubernetes/pkg/scheduler"
 	scheduler_perf "k8s.io/kubernetes/test/integration/scheduler_perf"
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 
 	"github.com/quartermaster-dra/quartermaster/test/perf/cluster"
+	"github.com/quartermaster-dra/quartermaster/test/perf/report"
 	"github.com/quartermaster-dra/quartermaster/test/perf/timing"
 	"github.com/quartermaster-dra/quartermaster/test/perf/workload"
 )
@@ -23,6 +25,8 @@ type preparation struct {
 	w        workload.Workload
 	// takenBy is the field manager of the claims that occupy devices.
 	takenBy string
+	// label is what the plugin is called in the table.
+	label string
 	// guardLog is where the guard writes its log to; "" if there is to be none.
 	guardLog string
 
@@ -32,12 +36,18 @@ type preparation struct {
 	// scheduler's informers had them.
 	slices int
 	took   time.Duration
+	// published are the slices, and gangs what became of the gangs.
+	published []*resourceapi.ResourceSlice
+	gangs     []report.Result
 }
 
 // nodesCreated runs after each createNodes operation of a workload. It returns when
 // the scheduler knows of everything, so that catching up is not measured later.
 func (p *preparation) nodesCreated(tCtx ktesting.TContext, _ *scheduler.Scheduler, _ *scheduler_perf.Workload, nodes *v1.NodeList) error {
 	p.calls++
+	if p.calls == 2 && p.c.Gangs != nil {
+		return p.placeGangs(tCtx)
+	}
 	publishAt := 1
 	if p.c.MeasurePublishing {
 		publishAt = 2
@@ -57,7 +67,7 @@ func (p *preparation) nodesCreated(tCtx ktesting.TContext, _ *scheduler.Schedule
 	if err := cluster.AwaitInformed(tCtx, informers, len(slices), 0); err != nil {
 		return err
 	}
-	p.slices, p.took = len(slices), time.Since(start)
+	p.slices, p.took, p.published = len(slices), time.Since(start), slices
 
 	claims, err := cluster.Occupying(slices, p.w.OccupiedClaims, max(p.c.Occupied.DevicesPerClaim, 1), p.c.Occupied.ClaimsPerNode)
 	if err != nil || len(claims) == 0 {

@@ -50,7 +50,7 @@ func run(b *testing.B, c workload.Case, w workload.Workload, plugin subject) {
 	if c.VictimsPerPod > 0 {
 		window.evictions = timing.NewEvictions(workload.Namespace)
 	}
-	preparation := &preparation{recorder: recorder, c: c, w: w, takenBy: plugin.takenBy}
+	preparation := &preparation{recorder: recorder, c: c, w: w, takenBy: plugin.takenBy, label: plugin.label}
 	if plugin.guarded {
 		preparation.guardLog = filepath.Join(directory, "guard.log")
 	}
@@ -63,6 +63,12 @@ func run(b *testing.B, c workload.Case, w workload.Workload, plugin subject) {
 	})
 	if !finished {
 		b.Fatalf("%s with %s failed; what was logged is above", workload.FullName(c, w), plugin.label)
+	}
+	if c.Gangs != nil {
+		placed := preparation.gangs
+		measured.Results = append(measured.Results, placed...)
+		outcome = fmt.Sprintf("%d gangs done", len(placed))
+		return
 	}
 	result, err := collect(directory, window, preparation)
 	if err != nil {

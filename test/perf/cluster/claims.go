@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 )
@@ -98,10 +99,10 @@ func occupyingClaim(index int, node string, devices []resourceapi.DeviceRequestA
 }
 
 // Occupy creates the claims, and writes their allocations in the name of a field manager, from
-// which a scheduler of ours tells who has allocated them (docs/commit-protocol.md).
+// which a scheduler of ours tells who has allocated them (docs/commit-protocol.md). It can be called again for more.
 func Occupy(ctx context.Context, client kubernetes.Interface, claims []*resourceapi.ResourceClaim, manager string) error {
 	namespace := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: OccupiedNamespace}}
-	if _, err := client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
+	if _, err := client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("occupy devices: %w", err)
 	}
 	api := client.ResourceV1().ResourceClaims(OccupiedNamespace)

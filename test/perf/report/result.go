@@ -51,11 +51,24 @@ type Result struct {
 	// DryRuns is the number of calls of PostFilter that found victims, DryRunTime their time.
 	DryRuns    int64         `json:"dryRuns,omitempty"`
 	DryRunTime time.Duration `json:"dryRunTime,omitempty"`
+	// Gang is set if a gang was measured, of which Count pods were bound; Elapsed is then from the first creation of a pod until
+	// the last one was bound.
+	Gang Gang `json:"gang,omitzero"`
 	// Points is the time of each extension point of all plugins, PluginPoints that of
 	// the measured plugin alone. They are not in the table: they help to find out where
 	// time goes.
 	Points       map[string]time.Duration `json:"points"`
 	PluginPoints any                      `json:"pluginPoints"`
+}
+
+// Gang is what there is to know of a gang, besides what there is of other pods. Times are 0 if nothing was bound.
+type Gang struct {
+	// Pods is how many pods it has.
+	Pods int64 `json:"pods"`
+	// FromReady is from when the scheduler had all that the last pod waited for, its claims, until the last pod was bound.
+	FromReady time.Duration `json:"fromReady"`
+	// Decided is from the first PreFilter until the last Reserve: what it takes to find nodes for all pods, all attempts of the gang.
+	Decided time.Duration `json:"decided"`
 }
 
 // CheckVictims returns an error if fewer pods were evicted than had to be, because then the nodes were
@@ -89,6 +102,9 @@ func Median(runs []Result) Result {
 	merged.Heap = median(runs, func(r Result) int64 { return r.Heap })
 	merged.Victims = median(runs, func(r Result) int64 { return r.Victims })
 	merged.VictimsNeeded = median(runs, func(r Result) int64 { return r.VictimsNeeded })
+	merged.Gang.Pods = median(runs, func(r Result) int64 { return r.Gang.Pods })
+	merged.Gang.FromReady = median(runs, func(r Result) time.Duration { return r.Gang.FromReady })
+	merged.Gang.Decided = median(runs, func(r Result) time.Duration { return r.Gang.Decided })
 	merged.DryRuns = median(runs, func(r Result) int64 { return r.DryRuns })
 	merged.DryRunTime = median(runs, func(r Result) time.Duration { return r.DryRunTime })
 	return merged

@@ -60,6 +60,19 @@ var preemptionColumns = []column{
 	{"heap growth MiB", less, func(r Result) float64 { return float64(r.Heap) / (1 << 20) }, "%.0f"},
 }
 
+// gangColumns are those of gangs: times are of a whole gang, and nothing if it was not placed.
+var gangColumns = []column{
+	{"pods", neither, func(r Result) float64 { return float64(r.Gang.Pods) }, "%.0f"},
+	{"bound", more, func(r Result) float64 { return float64(r.Count) }, "%.0f"},
+	{"created to bound ms", less, func(r Result) float64 { return in(r.Elapsed, time.Millisecond) }, "%.0f"},
+	{"ready to bound ms", less, func(r Result) float64 { return in(r.Gang.FromReady, time.Millisecond) }, "%.0f"},
+	{"decided ms", less, func(r Result) float64 { return in(r.Gang.Decided, time.Millisecond) }, "%.1f"},
+	{"cycle ms", less, func(r Result) float64 { return in(r.CycleTime, time.Millisecond) }, "%.1f"},
+	{"plugin ms", less, func(r Result) float64 { return in(r.PluginTime, time.Millisecond) }, "%.1f"},
+	{"attempts/pod", neither, func(r Result) float64 { return per(float64(r.Attempts), r.Gang.Pods) }, "%.2f"},
+	{"nodes/pod", neither, func(r Result) float64 { return per(float64(r.Nodes), r.Gang.Pods) }, "%.1f"},
+}
+
 // tolerance is by how much two runs of the same code may differ, as a part of the value.
 const tolerance = 0.05
 
@@ -102,16 +115,19 @@ const (
 	behindMark = "▼ "
 )
 
-// Write writes the results as a Markdown table, and a second one for those with preemption: for
+// Write writes the results as a Markdown table, another one for those with preemption and one for gangs: for
 // each workload, in the order in which they come, a row for the baseline, and for each of ours a
 // row and then the ratio, ours : baseline. A ratio with which ours is the worse one is marked, and
 // what is marked is listed below the tables.
 func Write(w io.Writer, results []Result, baseline string, ours ...string) error {
-	var plain, withPreemption []Result
+	var plain, withPreemption, gangs []Result
 	for _, result := range results {
-		if result.VictimsNeeded > 0 {
+		switch {
+		case result.Gang.Pods > 0:
+			gangs = append(gangs, result)
+		case result.VictimsNeeded > 0:
 			withPreemption = append(withPreemption, result)
-		} else {
+		default:
 			plain = append(plain, result)
 		}
 	}
@@ -119,7 +135,7 @@ func Write(w io.Writer, results []Result, baseline string, ours ...string) error
 	for _, table := range []struct {
 		columns []column
 		results []Result
-	}{{columns, plain}, {preemptionColumns, withPreemption}} {
+	}{{columns, plain}, {preemptionColumns, withPreemption}, {gangColumns, gangs}} {
 		if len(table.results) > 0 {
 			rows, behind := compare(table.columns, table.results, baseline, ours)
 			texts, lost = append(texts, markdown(rows)), append(lost, behind...)

@@ -39,6 +39,7 @@ type timedPodGroupPlugin struct {
 // morePoints are the extension points of ours that the in-tree plugin does not have.
 type morePoints interface {
 	fwk.PreScorePlugin
+	fwk.PermitPlugin
 	fwk.PostBindPlugin
 }
 
@@ -62,11 +63,16 @@ func (p *timedOwnPlugin) Name() string { return p.name }
 // the measurement.
 func (p *timedPlugin) PreEnqueue(ctx context.Context, pod *v1.Pod) *fwk.Status {
 	p.recorder.enqueued(pod)
-	return p.devicePlugin.PreEnqueue(ctx, pod)
+	status := p.devicePlugin.PreEnqueue(ctx, pod)
+	if status.IsSuccess() {
+		p.recorder.ready(pod)
+	}
+	return status
 }
 
 func (p *timedPlugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	start := time.Now()
+	p.recorder.tried(pod, start)
 	result, status := p.devicePlugin.PreFilter(ctx, state, pod, nodes)
 	p.recorder.add(&p.recorder.preFilter, pod, start)
 	return result, status
@@ -121,6 +127,9 @@ func (p *timedPlugin) Reserve(ctx context.Context, state fwk.CycleState, pod *v1
 	start := time.Now()
 	status := p.devicePlugin.Reserve(ctx, state, pod, node)
 	p.recorder.add(&p.recorder.reserve, pod, start)
+	if status.IsSuccess() {
+		p.recorder.reserved(pod)
+	}
 	return status
 }
 

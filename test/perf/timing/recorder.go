@@ -25,6 +25,7 @@ type Recorder struct {
 	first, last time.Time
 	// onFirst is called when the first pod gets into the queue, which waits for it.
 	onFirst func()
+	span    Span
 }
 
 // total is the number of calls and the sum of their durations in nanoseconds.

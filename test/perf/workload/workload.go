@@ -43,6 +43,8 @@ type Case struct {
 	// InTreeTemplate is what is run with the in-tree plugin instead of WorkloadTemplate, and
 	// without slices, where it cannot do with devices what is measured.
 	InTreeTemplate []map[string]any `json:"inTreeTemplate,omitempty"`
+	// Gangs is set if what is measured are gangs, which have a table of their own.
+	Gangs *Gangs `json:"gangs,omitempty"`
 }
 
 // InTree is the case as it is run with the in-tree plugin.
@@ -71,6 +73,8 @@ type Workload struct {
 	Short bool `json:"short,omitempty"`
 	// OccupiedClaims is the number of claims that hold devices beforehand.
 	OccupiedClaims int `json:"occupiedClaims,omitempty"`
+	// Gangs are those of the workload, in this order.
+	Gangs []Gang `json:"gangs,omitempty"`
 	// FeatureGates are those that differ from the case's.
 	FeatureGates map[string]bool `json:"featureGates,omitempty"`
 	// Timeout is how long it may take to schedule the pods of one operation; the ten
