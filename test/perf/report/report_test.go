@@ -113,3 +113,31 @@ func TestCheckVictims(t *testing.T) {
 	require.NoError(t, Result{Victims: 31, VictimsNeeded: 30}.CheckVictims(false))
 	require.ErrorContains(t, Result{Victims: 29, VictimsNeeded: 30}.CheckVictims(false), "were the nodes full?")
 }
+
+func TestGangsHaveATableOfTheirOwn(t *testing.T) {
+	theirs := Result{Workload: "Gang/a/8", Plugin: "theirs", Count: 8, Elapsed: time.Second, Attempts: 8,
+		Gang: Gang{Pods: 8, FromReady: 800 * time.Millisecond, Decided: 400 * time.Millisecond}}
+	ours := theirs
+	ours.Plugin, ours.Gang.Decided = "ours", 10*time.Millisecond
+	givenUp := Result{Workload: "Gang/b/8", Plugin: "theirs", Attempts: 24, Gang: Gang{Pods: 8}}
+	placed := ours
+	placed.Workload = "Gang/b/8"
+	var text strings.Builder
+	require.NoError(t, Write(&text, []Result{theirs, ours, givenUp, placed}, "theirs", "ours"))
+	var got [][]string
+	for _, line := range strings.Split(text.String(), "\n")[2:8] {
+		var cells []string
+		for _, cell := range strings.Split(strings.Trim(line, "|"), "|")[:7] {
+			cells = append(cells, strings.TrimSpace(cell))
+		}
+		got = append(got, cells)
+	}
+	require.Equal(t, [][]string{
+		{"Gang/a/8", "theirs", "8", "8", "1000", "800", "400.0"},
+		{"Gang/a/8", "ours", "8", "8", "1000", "800", "10.0"},
+		{"Gang/a/8", "ratio", "1", "1", "1", "1", "0.025"},
+		{"Gang/b/8", "theirs", "8", "–", "–", "–", "–"},
+		{"Gang/b/8", "ours", "8", "8", "1000", "800", "10.0"},
+		{"Gang/b/8", "ratio", "1", "–", "–", "–", "–"},
+	}, got)
+}

@@ -105,6 +105,10 @@ func (p *ownPlugin) PostFilter(context.Context, fwk.CycleState, *v1.Pod, fwk.Nod
 	return nil, nil
 }
 
+func (p *ownPlugin) PreFilter(context.Context, fwk.CycleState, *v1.Pod, []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+	return nil, nil
+}
+
 func (p *ownPlugin) PreScore(context.Context, fwk.CycleState, *v1.Pod, []fwk.NodeInfo) *fwk.Status {
 	return nil
 }
@@ -152,4 +156,32 @@ func TestAbsentExtensionsStayAbsent(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, wrapped.(fwk.PreFilterPlugin).PreFilterExtensions())
 	require.Nil(t, wrapped.(fwk.ScorePlugin).ScoreExtensions())
+}
+
+func TestSpan(t *testing.T) {
+	recorder := NewRecorder("measured")
+	wrapped, err := wrap("Name", recorder, &ownPlugin{})
+	require.NoError(t, err)
+	enqueue, try, reserve := wrapped.(fwk.PreEnqueuePlugin), wrapped.(fwk.PreFilterPlugin), wrapped.(fwk.ReservePlugin)
+	pod, other := podIn("measured", "a"), podIn("elsewhere", "b")
+
+	enqueue.PreEnqueue(t.Context(), pod)
+	ready := recorder.Span().Ready
+	require.False(t, ready.IsZero())
+	enqueue.PreEnqueue(t.Context(), other)
+	require.Equal(t, Span{Ready: ready}, recorder.Span(), "pods of other namespaces are not measured")
+
+	try.PreFilter(t.Context(), nil, pod, nil)
+	tried := recorder.Span().Tried
+	require.True(t, tried.After(ready))
+	enqueue.PreEnqueue(t.Context(), pod)
+	try.PreFilter(t.Context(), nil, pod, nil)
+	require.Equal(t, Span{Ready: ready, Tried: tried}, recorder.Span(), "the first attempt counts")
+
+	reserve.Reserve(t.Context(), nil, pod, "node")
+	first := recorder.Span().Reserved
+	reserve.Reserve(t.Context(), nil, pod, "node")
+	require.True(t, recorder.Span().Reserved.After(first), "the last one counts")
+	recorder.Restart()
+	require.Zero(t, recorder.Span())
 }
