@@ -17,24 +17,30 @@ import (
 // WakeForDevices wakes the pods that could use any of the devices, which are listed as
 // for CouldUse.
 func (e *Events) WakeForDevices(devices map[inventory.PoolID][]string) {
-	e.wakeInterested(devices, "", e.Waker.Wake)
+	e.wakeInterested(devices, func(*Pod) bool { return false }, e.Waker.Wake)
 }
 
 // WakeForLanded is WakeForDevices for devices that a pod had in flight, and not for that pod.
-// All others wait for the rest of their pause.
+// All others wait for the rest of their pause. Those that do so already are passed over: a group that is given a place has each of
+// its pods, one after the other, give up what it had in flight while a place was looked for, and nothing is to be done about
+// all others of the group each time.
 func (e *Events) WakeForLanded(by types.UID, devices map[inventory.PoolID][]string) {
-	e.wakeInterested(devices, by, e.Waker.WakeAfterPause)
+	now := e.Waker.now()
+	passOver := func(entry *Pod) bool { return entry.isDue(now) || entry.Latest().UID == by }
+	e.wakeInterested(devices, passOver, e.Waker.WakeAfterPause)
 }
 
-// wakeInterested wakes the pods that could use any of the devices, except one. The scheduling
+// wakeInterested wakes the pods that could use any of the devices and are not to be passed over. The scheduling
 // queue would try those with the highest priority first, so these come first if not all may
 // be woken at once.
-func (e *Events) wakeInterested(devices map[inventory.PoolID][]string, except types.UID, wake func(*Pod)) {
+func (e *Events) wakeInterested(devices map[inventory.PoolID][]string, passOver func(*Pod) bool, wake func(*Pod)) {
 	var interested []*Pod
 	for _, entry := range e.Pods.All() {
+		if passOver(entry) {
+			continue
+		}
 		_, task := entry.Wanted()
 		switch {
-		case entry.Latest().UID == except:
 		case task == nil:
 			entry.MissIfOpen()
 		case !e.CouldUse(task, devices):

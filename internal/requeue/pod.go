@@ -242,6 +242,13 @@ func (p *Pod) activated(begun int) {
 // isActive reports whether the pod was activated and not tried again yet. It usually is about
 // to be, and will find what is in the state by then; but another plugin may keep it out of
 // the queue.
+// isDue reports whether a rejected pod is in its pause, and is going to be woken.
+func (p *Pod) isDue(now time.Time) bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.rejected && p.timer != nil && pause(p.attempts) > now.Sub(p.since)
+}
+
 func (p *Pod) isActive() bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

@@ -112,6 +112,33 @@ func TestWakeLaterNotNeeded(t *testing.T) {
 	}
 }
 
+// Who is passed over because it is woken later anyway must be woken later.
+func TestIsDue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		pods, waker, woken := wakers()
+		p := pods.Begin(builder.Pod("p"))
+		waker.WakeAfterPause(p)
+		require.False(t, p.isDue(time.Now()), "is being tried")
+		p = pods.Begin(builder.Pod("p"))
+		waker.Reject(p)
+		require.False(t, p.isDue(time.Now()), "nobody has woken it")
+		waker.WakeAfterPause(p)
+		require.True(t, p.isDue(time.Now()))
+		require.Empty(t, woken.names())
+		time.Sleep(initialPause)
+		synctest.Wait()
+		require.False(t, p.isDue(time.Now()))
+		require.Len(t, woken.names(), 1)
+
+		p = pods.Begin(builder.Pod("p"))
+		waker.Reject(p)
+		waker.WakeIn(p, LongestPause)
+		time.Sleep(LongestPause / 2)
+		require.False(t, p.isDue(time.Now()), "its pause is over: an event wakes it now")
+	})
+}
+
 func TestPause(t *testing.T) {
 	t.Parallel()
 	for rejections, want := range map[int]time.Duration{
