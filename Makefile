@@ -30,7 +30,7 @@ PLACEMENT_SCALE ?= 4
 # What bench-guard runs, of the workloads where devices are taken.
 GUARD_WORKLOADS ?= ^ClaimTemplate/full_500nodes
 # The pure packages of the benchmarks' module, which are tested with the rest.
-PERF_UNIT_PACKAGES := ./workload ./report ./cluster ./cpuprofile ./timing ./process
+PERF_UNIT_PACKAGES := ./workload ./report ./cluster ./cpuprofile ./timing ./process ./gangs
 # What looks at pages with Debian's chromium. The race detector would make drawing up thousands of nodes slow.
 BROWSER_PACKAGES := ./test/webmap
 # What steps through millions of states, one after the other: nothing in it can race, and the
