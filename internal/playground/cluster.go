@@ -88,6 +88,9 @@ func (c *Cluster) setUp(ctx context.Context) error {
 	if err := manifests.Apply(ctx, config, manifests.Secondary, manifests.ApplyOptions{RBACOnly: true}); err != nil {
 		return err
 	}
+	if err := manifests.Apply(ctx, config, manifests.PodGroups, manifests.ApplyOptions{}); err != nil {
+		return err
+	}
 	// The simulation ends with the control plane, not with the start.
 	return c.controlPlane.StartSimulatedNodes(context.WithoutCancel(ctx))
 }

@@ -4,7 +4,10 @@ import (
 	"os"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quartermaster-dra/quartermaster/internal/playground/catalogue"
+	"github.com/quartermaster-dra/quartermaster/manifests"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -20,6 +23,8 @@ func TestMain(m *testing.M) {
 
 // TestCatalogue runs all scenarios that need no gate that is off by default.
 func TestCatalogue(t *testing.T) {
+	// Before the scheduler looks for it.
+	require.NoError(t, manifests.Apply(t.Context(), cluster.ControlPlane.AdminConfig(), manifests.PodGroups, manifests.ApplyOptions{}))
 	scheduler := shared.Get(t, cluster, harness.SchedulerOptions{LeaderElection: true})
 	scenarios.Run(t, cluster, scheduler, catalogue.WithDefaultGates())
 }

@@ -38,6 +38,7 @@ func WithDefaultGates() []scenario.Scenario {
 		reachScenarios(),
 		extendedScenarios(),
 		preemptionScenarios(),
+		wholeGangScenarios(),
 		badInputScenarios(),
 		badReferenceScenarios(),
 	)

@@ -45,6 +45,8 @@ const (
 	claimDeleted scenario.Cause = "claim being deleted"
 	// claimNotGenerated: a claim was not made from its template yet.
 	claimNotGenerated scenario.Cause = "claim not generated"
+	// groupTooLarge: not all pods of a group fit that are to run together.
+	groupTooLarge scenario.Cause = "too little for all pods of the group"
 	// celFails: a CEL expression fails at run time.
 	celFails scenario.Cause = "CEL fails at run time"
 )
@@ -81,6 +83,7 @@ func Quartermaster() scenario.Dialect {
 			claimMissing:      {"does not exist"},
 			claimDeleted:      {"is being deleted"},
 			claimNotGenerated: {"has not been created yet"},
+			groupTooLarge:     {"group ", "pods fit"},
 			celFails:          {"CEL runtime error"},
 		},
 	}
