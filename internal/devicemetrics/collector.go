@@ -53,7 +53,7 @@ func newCollector(all func() []Scheduler) *collector {
 		}, "device_class"),
 		waiting: newDesc(&k8smetrics.GaugeOpts{
 			Subsystem: metricsSubsystem, Name: "waiting_pods",
-			Help: "Pods that this plugin has rejected in their latest attempt, on at least one node, or that are kept out of the queue because a claim does not exist, or whose claims are being written; by cause. A pod with several causes counts for that which is nearest to an end. It may wait for something else as well.",
+			Help: "Pods that this plugin has rejected in their latest attempt, on at least one node, or that are kept out of the queue because a claim does not exist, or that wait for their group, or whose claims are being written; by cause. A pod with several causes counts for that which is nearest to an end. It may wait for something else as well.",
 		}, "cause"),
 	}
 }

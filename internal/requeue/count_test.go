@@ -46,10 +46,20 @@ func TestCount(t *testing.T) {
 	pods.Begin(named("held"))
 	require.Equal(t, map[string]int{"other": 1, "claim_missing": 1}, counts(), "what it was is over when it is tried again")
 
+	pods.AwaitsGroup(named("in-group"), true)
+	pods.AwaitsGroup(named("rejected"), true)
+	require.Equal(t, map[string]int{"group": 2, "claim_missing": 1}, counts(), "what one lacked when it was tried by itself does not count")
+	pods.Lacks(named("in-group"), true)
+	require.Equal(t, map[string]int{"group": 1, "claim_missing": 2}, counts())
+	pods.Forget("in-group")
+	pods.AwaitsGroup(named("rejected"), false)
+	require.Equal(t, map[string]int{"other": 1, "claim_missing": 1}, counts())
+
 	pods.Forget("rejected")
 	pods.Forget("never-tried")
 	require.Empty(t, counts())
 	pods.exists = func(*v1.Pod) bool { return false }
 	pods.Lacks(named("gone"), true)
+	pods.AwaitsGroup(named("gone"), true)
 	require.Empty(t, counts(), "nobody else would forget it")
 }

@@ -24,6 +24,8 @@ type Pods struct {
 	pods  map[types.UID]*Pod
 	// lacking are pods that are kept out of the queue because a claim does not exist.
 	lacking sets.Set[types.UID]
+	// grouped are pods that were not tried because their group does not fit.
+	grouped sets.Set[types.UID]
 	// exists reports whether a pod is known to wait for a node.
 	exists func(*v1.Pod) bool
 }
@@ -34,6 +36,7 @@ func FollowPods(pods cache.SharedIndexInformer, ended func(types.UID)) (*Pods, e
 	w := &Pods{
 		pods:    make(map[types.UID]*Pod),
 		lacking: sets.New[types.UID](),
+		grouped: sets.New[types.UID](),
 		exists: func(pod *v1.Pod) bool {
 			obj, _, _ := pods.GetIndexer().GetByKey(pod.Namespace + "/" + pod.Name)
 			known, _ := obj.(*v1.Pod)
@@ -89,6 +92,7 @@ func (w *Pods) Forget(pod types.UID) {
 	entry := w.pods[pod]
 	delete(w.pods, pod)
 	w.lacking.Delete(pod)
+	w.grouped.Delete(pod)
 	w.mutex.Unlock()
 	if entry != nil {
 		entry.stop()
@@ -96,15 +100,21 @@ func (w *Pods) Forget(pod types.UID) {
 }
 
 // Lacks notes whether the pod is kept out of the queue because a claim of it does not exist.
-func (w *Pods) Lacks(pod *v1.Pod, claim bool) {
+func (w *Pods) Lacks(pod *v1.Pod, claim bool) { w.note(w.lacking, pod, claim) }
+
+// AwaitsGroup notes whether the pod is not tried because its group does not fit.
+func (w *Pods) AwaitsGroup(pod *v1.Pod, waits bool) { w.note(w.grouped, pod, waits) }
+
+// note notes whether a pod is in one of the sets.
+func (w *Pods) note(set sets.Set[types.UID], pod *v1.Pod, in bool) {
 	w.mutex.Lock()
-	if claim {
-		w.lacking.Insert(pod.UID)
+	if in {
+		set.Insert(pod.UID)
 	} else {
-		w.lacking.Delete(pod.UID)
+		set.Delete(pod.UID)
 	}
 	w.mutex.Unlock()
-	if claim && !w.exists(pod) {
+	if in && !w.exists(pod) {
 		w.Forget(pod.UID) // As in Begin.
 	}
 }
@@ -113,9 +123,11 @@ func (w *Pods) Lacks(pod *v1.Pod, claim bool) {
 func (w *Pods) Count(counts *waitcause.Counts) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
+	grouped := w.grouped.Difference(w.lacking)
 	counts[waitcause.ClaimMissing] += len(w.lacking)
+	counts[waitcause.Group] += len(grouped)
 	for uid, entry := range w.pods {
-		if cause, waits := entry.Causes.First(); waits && !w.lacking.Has(uid) {
+		if cause, waits := entry.Causes.First(); waits && !w.lacking.Has(uid) && !grouped.Has(uid) {
 			counts[cause]++
 		}
 	}

@@ -38,7 +38,7 @@ func (a *activator) names() []string {
 // wakers makes a waker that counts, in a registry that knows all pods.
 func wakers() (*Pods, *Waker, *activator) {
 	a := &activator{}
-	pods := &Pods{pods: make(map[types.UID]*Pod), lacking: sets.New[types.UID](), exists: func(*v1.Pod) bool { return true }}
+	pods := &Pods{pods: make(map[types.UID]*Pod), lacking: sets.New[types.UID](), grouped: sets.New[types.UID](), exists: func(*v1.Pod) bool { return true }}
 	return pods, NewWaker(klog.Background(), a.activate), a
 }
 

@@ -48,6 +48,8 @@ const (
 	RequestInvalid
 	// ClaimMissing: a claim of the pod does not exist yet, or is not the pod's.
 	ClaimMissing
+	// Group: it is in a PodGroup of scheduler-plugins, of which not enough pods can be scheduled.
+	Group
 	// Other: none of these.
 	Other
 
@@ -58,7 +60,7 @@ var names = [count]string{
 	Conflict: "conflict", CommitFailed: "commit_failed", Committing: "committing", Undecided: "undecided", Releasing: "releasing",
 	LowerPriority: "held_by_lower_priority", Held: "held", Combination: "combination", PoolUnusable: "pool_unusable",
 	SelectorFails: "selector_fails", NoDevices: "no_devices", ClaimElsewhere: "claim_elsewhere", ClaimInUse: "claim_in_use",
-	ClassMissing: "class_missing", RequestInvalid: "request_invalid", ClaimMissing: "claim_missing", Other: "other",
+	ClassMissing: "class_missing", RequestInvalid: "request_invalid", ClaimMissing: "claim_missing", Group: "group", Other: "other",
 }
 
 // String is the value of the label.

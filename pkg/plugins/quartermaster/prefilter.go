@@ -31,6 +31,7 @@ func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	seat, err := pl.state.gangs.Begin(ctx, cs, pod, nodes, pl.planGang(nodes))
+	pl.waiting.AwaitsGroup(pod, err != nil)
 	if err != nil {
 		return nil, unschedulableFor(err)
 	}

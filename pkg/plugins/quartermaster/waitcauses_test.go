@@ -72,6 +72,10 @@ func TestWaitCauses(t *testing.T) {
 				held(gpus("b", 1).Obj(), "n1", []string{"gpu-1"}, "b"), low("b", "n1", uses("b")), gpus("c", 1).Obj()),
 			pod: high("p", uses("c")), want: "releasing",
 		},
+		"group": {
+			objects: plus(gpuNodes(1, "n1"), gpus("c", 1).Obj()),
+			pod:     newPod("p", uses("c"), func(pod *v1.Pod) { pod.Labels = map[string]string{"scheduling.x-k8s.io/pod-group": "missing"} }), want: "group",
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
