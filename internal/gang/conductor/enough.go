@@ -2,9 +2,13 @@ package conductor
 
 import (
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
 )
 
 // exist returns an error unless a gang has enough pods, whether they can be scheduled or not.
@@ -21,8 +25,13 @@ func errHeld(group *Group, members *Members) error {
 		group.Name, len(members.Held), group.MinMember, members.HeldBy)
 }
 
-// enough returns an error if less is free in the cluster than the group wants at least (spec.minResources).
+// enough returns an error if less is free in the cluster than the group wants at least (spec.minResources), which is for
+// all of its pods: what those have that run already counts as free.
 func enough(group *Group, nodes []fwk.NodeInfo) error {
+	if len(group.MinResources) == 0 {
+		return nil
+	}
+	nodes = without(group.Name, nodes)
 	for name, quantity := range group.MinResources {
 		free := int64(0)
 		for _, node := range nodes {
@@ -37,6 +46,23 @@ func enough(group *Group, nodes []fwk.NodeInfo) error {
 		}
 	}
 	return nil
+}
+
+// without returns nodes as they would be without the pods of a gang.
+func without(gang string, nodes []fwk.NodeInfo) []fwk.NodeInfo {
+	others := slices.Clone(nodes)
+	for i, node := range nodes {
+		for _, info := range node.GetPods() {
+			if coscheduling.KeyOf(info.GetPod()) != gang {
+				continue
+			}
+			if others[i] == node {
+				others[i] = node.Snapshot()
+			}
+			_ = others[i].RemovePod(klog.Background(), info.GetPod()) // It is there: the snapshot is of this moment.
+		}
+	}
+	return others
 }
 
 // freeOf is how much of a resource is free on a node; CPU in thousandths.

@@ -76,7 +76,7 @@ func (c *Conductor) podChanged(before, after *v1.Pod) {
 		c.leave(after)
 		c.podStirs(before)
 		c.podStirs(after)
-	} else if isHeld(before) != isHeld(after) || isOver(before) != isOver(after) {
+	} else if isHeld(before) != isHeld(after) || isOver(before) != isOver(after) || isLeaving(before) != isLeaving(after) {
 		c.podStirs(after)
 	}
 }
@@ -127,6 +127,10 @@ func wantsTheSame(before, after *v1alpha1.PodGroup) bool {
 func isOver(pod *v1.Pod) bool {
 	return pod.Status.Phase == v1.PodFailed || pod.Status.Phase == v1.PodSucceeded || pod.DeletionTimestamp != nil && pod.Spec.NodeName == ""
 }
+
+// isLeaving reports whether a pod is being deleted. It still has what it has, but its gang has to do without it: whoever
+// makes pods anew does not wait for those of before to end.
+func isLeaving(pod *v1.Pod) bool { return pod.DeletionTimestamp != nil }
 
 func isHeld(pod *v1.Pod) bool { return len(pod.Spec.SchedulingGates) > 0 }
 

@@ -15,7 +15,7 @@ const gangIndex = "quartermasterPodsByGang"
 
 // Members are the pods of a gang.
 type Members struct {
-	// Assigned have a node and have not ended.
+	// Assigned have a node, have not ended and are not about to.
 	Assigned []*v1.Pod
 	// Waiting can be scheduled together with a pod, oldest first; Held can not, for the time being. HeldBy says why the
 	// first of these cannot.
@@ -43,7 +43,7 @@ func (c *Conductor) count(pod *v1.Pod) *Members {
 	for _, other := range c.podsOf(coscheduling.KeyOf(pod)) {
 		placed, undoing := c.placeOf(other)
 		switch {
-		case isOver(other):
+		case isOver(other), isLeaving(other):
 		case other.Spec.NodeName != "":
 			m.Assigned = append(m.Assigned, other)
 		case undoing:
