@@ -6,8 +6,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
 )
 
 // TestTwoGangs: together they want more than there is. One runs, the other waits whole and says what it lacks.
@@ -107,4 +110,40 @@ func TestWithoutDevices(t *testing.T) {
 		s.Create(pod)
 	}
 	s.Waiting("more-0", "1 of 3 pods fit", "Insufficient cpu")
+}
+
+// TestMinResources: what the group wants at least has to be free in the cluster before the group is tried. What its own pods have
+// counts as free, so that one of them can be replaced.
+func TestMinResources(t *testing.T) {
+	t.Parallel()
+	const unit = "example.com/unit" // No other test's nodes have it.
+	s := newSpace(t, "resources", false, 0, 0)
+	node := fleet.Node(s.Node(0), s.Name, nil)
+	node.Status.Capacity[unit], node.Status.Allocatable[unit] = resource.MustParse("3"), resource.MustParse("3")
+	s.Create(node)
+	create := func(group string, i int) string {
+		pod := in(group, s.Pod(fmt.Sprintf("%s-%d", group, i), nil))
+		pod.Spec.Containers[0].Resources.Requests = builder.Resources(unit, "1")
+		pod.Spec.Containers[0].Resources.Limits = builder.Resources(unit, "1")
+		s.Create(pod)
+		return pod.Name
+	}
+	for group, units := range map[string]string{"more": "4", "all": "3"} {
+		s.group(group, 3, func(group *v1alpha1.PodGroup) { group.Spec.MinResources = builder.Resources(unit, units) })
+	}
+	var more, all []string
+	for i := range 3 {
+		more = append(more, create("more", i))
+	}
+	for _, pod := range more {
+		s.Waiting(pod, "less of "+unit+" is free in the cluster than it wants at least (minResources: 4)")
+	}
+	for i := range 3 {
+		all = append(all, create("all", i))
+	}
+	s.Running(all...)
+	s.deletePods(all[0])
+	s.Gone(all[0])
+	create("all", 0)
+	s.RunningSoon(all...)
 }
