@@ -22,7 +22,7 @@
 //	devices that get ready late            internal/bindingcondition   bindingconditions.go
 //	extended resources                     internal/extendedresource   extendedresources.go
 //	claims of older servers                internal/legacy             olderservers.go
-//	pods that are scheduled together       internal/podgroup           podgroup.go, regroup.go, postfiltergroup.go
+//	pods that are scheduled together       internal/podgroup           podgroup.go, jointplan.go, postfiltergroup.go
 //
 // What is known of the cluster is in internal/clusterstate, and all profiles share it, see
 // shared.go. The state of one cycle is in cycle.go.
