@@ -69,7 +69,7 @@ func TestClique(t *testing.T) {
 	pods := s.members("gang", 0, 4)
 	s.Running(pods...)
 	for _, pod := range pods {
-		require.Equal(t, "b", s.DeviceNames(pod)[0][:1], pod)
+		require.Equal(t, "b", s.Results(pod)[0].Device[:1], pod)
 	}
 }
 
