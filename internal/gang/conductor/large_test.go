@@ -1,0 +1,55 @@
+package conductor
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+)
+
+// TestLarge: what a gang of many pods costs grows with their number, not with its square: how often it is asked whether a pod
+// can be tried at all, and how often pods are tried.
+func TestLarge(t *testing.T) {
+	const pods = 1000
+	inWorld(t, pods-1, func(w *world) {
+		var asked atomic.Int64
+		w.Ready = func(*v1.Pod) error { asked.Add(1); return nil }
+		w.group("gang", pods)
+		for i := range pods {
+			w.pods("gang", i, 1)
+			time.Sleep(2 * time.Millisecond)
+		}
+		time.Sleep(time.Minute)
+		require.Zero(w, w.bound("gang"))
+		require.LessOrEqual(w, asked.Load(), int64(10*pods))
+		require.LessOrEqual(w, w.allAttempts(), 5*pods)
+		w.Conductor.mutex.Lock()
+		require.Contains(w, w.gangs["ns/gang"].reason, "999 of 1000 pods fit")
+		w.Conductor.mutex.Unlock()
+
+		for range 60 { // Something happens all the time, and it is no use.
+			w.StirAll()
+			time.Sleep(time.Second)
+		}
+		require.LessOrEqual(w, w.plans, 70)
+		before := w.allAttempts()
+		w.mutex.Lock()
+		w.free++
+		w.mutex.Unlock()
+		w.StirAll()
+		w.requireBoundLater("gang", pods, 15*time.Second)
+		require.LessOrEqual(w, w.allAttempts()-before, 2*pods)
+		require.LessOrEqual(w, asked.Load(), int64(100*pods))
+	})
+}
+
+func (w *world) allAttempts() (all int) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	for _, tried := range w.tried {
+		all += tried
+	}
+	return all
+}
