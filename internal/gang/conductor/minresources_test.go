@@ -12,8 +12,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
-// TestMinResources: what a group wants at least is for all of its pods, so that what they have already counts as free.
-func TestMinResources(t *testing.T) {
+// TestMinResourcesOfPodsThatRun: what a group wants at least is for all of its pods, so that what they have already counts as free.
+func TestMinResourcesOfPodsThatRun(t *testing.T) {
 	t.Parallel()
 	running := func(name, group string) *v1.Pod {
 		return builder.Pod(name, builder.Container("main", "cpu", "2"), func(pod *v1.Pod) {

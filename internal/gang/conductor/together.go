@@ -41,9 +41,9 @@ func (c *Conductor) Beyond(pod *v1.Pod) int {
 	return c.beyond(c.assigned(key))
 }
 
-// assigned returns the pods of a gang that have a node and have not ended.
+// assigned returns the pods of a gang that have a node, have not ended and are not about to.
 func (c *Conductor) assigned(key string) []*v1.Pod {
-	return slices.DeleteFunc(c.podsOf(key), func(pod *v1.Pod) bool { return pod.Spec.NodeName == "" || isOver(pod) })
+	return slices.DeleteFunc(c.podsOf(key), func(pod *v1.Pod) bool { return pod.Spec.NodeName == "" || isOver(pod) || isLeaving(pod) })
 }
 
 func (c *Conductor) beyond(members []*v1.Pod) int {
