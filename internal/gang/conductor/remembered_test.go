@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
@@ -132,6 +133,25 @@ func TestTriesEnd(t *testing.T) {
 	})
 }
 
+// TestNominationsLast: an attempt that comes to nothing ends what a pod is nominated for, but not for long.
+func TestNominationsLast(t *testing.T) {
+	inWorld(t, 4, func(w *world) {
+		w.pods("gang", 0, 1, func(pod *v1.Pod) { pod.Annotations = map[string]string{"after": "gang-1"} })
+		w.pods("gang", 1, 1)
+		w.atPreFilter = func(pod *v1.Pod) error {
+			if pod.Name == "gang-1" && w.attempts("gang-1") < 5 {
+				return errHere
+			}
+			return nil
+		}
+		w.group("gang", 2)
+		time.Sleep(1500 * time.Millisecond)
+		require.NotNil(w, w.Seat("gang-0"))
+		require.Contains(w, w.queue.nominations(), types.UID("gang-0"))
+		w.requireBoundLater("gang", 2, 10*time.Second)
+	})
+}
+
 // TestAboutToWait: a pod whose plan is given up between Permit and the moment when it waits does not wait for long.
 func TestAboutToWait(t *testing.T) {
 	t.Parallel()
@@ -149,7 +169,9 @@ func TestAboutToWait(t *testing.T) {
 		waits := w.wait(pod, timeout)
 		time.Sleep(time.Second)
 		synctest.Wait()
+		begun := time.Now()
 		require.False(t, <-waits.verdict)
+		require.Equal(t, begun, time.Now(), "it was rejected before")
 		require.ErrorContains(t, w.Committed(t.Context(), cs), "given up")
 		w.Failed(cs)
 		w.Failed(cs)
