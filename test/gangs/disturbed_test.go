@@ -1,0 +1,213 @@
+package gangs
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
+)
+
+// quiet is for how long nothing must happen where nothing may.
+const quiet = 4 * time.Second
+
+// stays fails the test unless so many pods are bound for a while.
+func (s *space) stays(bound int) {
+	s.T.Helper()
+	for end := time.Now().Add(quiet); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		require.Equal(s.T, bound, s.Bound())
+	}
+}
+
+// TestClaimRefused: as long as the claim of one pod cannot be written none of the gang runs, and no other gang lacks what it
+// does not get. When it can be written, all run.
+func TestClaimRefused(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t, "claim-refused", false, 2, 4)
+	allow := s.refuse("resourceclaims/status", "resource.k8s.io", admissionregistrationv1.Update, "!object.metadata.name.startsWith('big-3-') || !has(object.status.allocation)")
+	s.group("big", 6)
+	pods := s.members("big", 0, 6)
+	s.stays(0)
+	s.group("small", 4)
+	s.Running(s.members("small", 0, 4)...)
+	s.deletePods("small-0", "small-1", "small-2", "small-3")
+	allow()
+	s.Running(pods...)
+}
+
+// TestBindingRefused: the claims of all are written when one cannot be bound. The others run, as a pod that is bound stays
+// bound, and the last one keeps trying.
+func TestBindingRefused(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t, "binding-refused", false, 2, 2)
+	allow := s.refuse("pods/binding", "", admissionregistrationv1.Create, "request.name != 'gang-2'")
+	s.group("gang", 4)
+	pods := s.members("gang", 0, 4)
+	s.Running("gang-0", "gang-1", "gang-3")
+	s.stays(3)
+	allow()
+	s.Running(pods...)
+}
+
+// TestMemberGone: pods are deleted at any time while their gang is scheduled, and made again. All run in the end.
+func TestMemberGone(t *testing.T) {
+	t.Parallel()
+	for i, after := range []time.Duration{0, 20 * time.Millisecond, 60 * time.Millisecond, 150 * time.Millisecond, 400 * time.Millisecond} {
+		t.Run(after.String(), func(t *testing.T) {
+			t.Parallel()
+			s := newSpace(t, fmt.Sprintf("gone-%d", i), false, 4, 4)
+			s.group("gang", 16)
+			pods := s.members("gang", 0, 16)
+			time.Sleep(after)
+			s.deletePods("gang-7", "gang-15")
+			s.members("gang", 7, 1)
+			s.members("gang", 15, 1)
+			s.RunningSoon(pods...)
+		})
+	}
+}
+
+// TestGroupChanges: minMember grows while a gang waits and while it runs, and the PodGroup is deleted and made again.
+func TestGroupChanges(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t, "changes", false, 2, 3)
+	s.group("gang", 7)
+	pods := s.members("gang", 0, 4)
+	s.Waiting("gang-0", "4 of 7 pods exist (minMember)")
+	s.deleteGroup("gang")
+	for _, pod := range pods {
+		s.Waiting(pod, "there is none of that name")
+	}
+	s.group("gang", 8)
+	s.Waiting("gang-0", "4 of 8 pods exist (minMember)")
+	s.patchGroup("gang", `{"spec":{"minMember":3}}`)
+	s.RunningSoon(pods...)
+	s.patchGroup("gang", `{"spec":{"minMember":7}}`)
+	more := s.members("gang", 4, 3)
+	s.Waiting(more[0], "2 of 3 pods fit")
+	s.stays(4)
+	s.patchGroup("gang", `{"spec":{"minMember":6}}`)
+	s.Eventually("two more run", func(context.Context) error {
+		if n := s.Bound(); n != 6 {
+			return fmt.Errorf("%d pods are bound", n)
+		}
+		return nil
+	})
+}
+
+// TestNotReservedInTime: a pod that another plugin holds back is waited for as long as the PodGroup says, and then nobody
+// keeps devices for it.
+func TestNotReservedInTime(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t, "timeout", false, 2, 2)
+	s.group("gang", 3, func(group *v1alpha1.PodGroup) { group.Spec.ScheduleTimeoutSeconds = new(int32(3)) })
+	s.members("gang", 0, 2)
+	elsewhere := in("gang", s.PodOn("gang-2", map[string]string{"there-is": "none"}, builder.FromTemplate("one")))
+	s.Create(elsewhere)
+	s.Waiting("gang-0", "2 of 3 pods fit")
+	s.stays(0)
+	s.ClaimAndPod("single", s.Want(1))
+	s.RunningSoon("single")
+	s.LabelNode(0, "there-is", "none")
+	s.RunningSoon("gang-0", "gang-1", "gang-2")
+}
+
+// TestMinResources: a gang is planned once what it wants at least is free in the cluster.
+func TestMinResources(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t, "resources", false, 1, 4)
+	resource := corev1.ResourceName(s.Name + ".example.com/things")
+	s.group("gang", 2, func(group *v1alpha1.PodGroup) { group.Spec.MinResources = builder.Resources(string(resource), "2") })
+	pods := s.members("gang", 0, 2)
+	s.Waiting("gang-0", "less of "+string(resource)+" is free in the cluster")
+	s.Waiting("gang-1", "less of "+string(resource)+" is free in the cluster")
+	s.stays(0)
+	node, err := cluster.Client.CoreV1().Nodes().Get(t.Context(), s.Node(0), metav1.GetOptions{})
+	require.NoError(t, err)
+	for _, list := range []corev1.ResourceList{node.Status.Capacity, node.Status.Allocatable} {
+		list[resource] = builder.Resources("x", "2")["x"]
+	}
+	_, err = cluster.Client.CoreV1().Nodes().UpdateStatus(t.Context(), node, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	s.RunningSoon(pods...)
+}
+
+// TestGated: a gang of 64 waits for one pod with a scheduling gate.
+func TestGated(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t, "gated", false, 8, 8)
+	s.group("gang", 64)
+	pods := s.members("gang", 0, 63)
+	gated := in("gang", s.Pod("gang-63", builder.FromTemplate("one")))
+	gated.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/gate"}}
+	s.Create(gated)
+	s.Waiting("gang-5", "pod gang-63 has the scheduling gate example.com/gate")
+	s.stays(0)
+	live := s.LivePod("gang-63")
+	live.Spec.SchedulingGates = nil
+	_, err := cluster.Client.CoreV1().Pods(s.Name).Update(t.Context(), live, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	s.RunningSoon(append(pods, "gang-63")...)
+}
+
+// TestTwoSchedulers: the gangs of two schedulers wait for the same devices when these start. Each gang runs whole or holds
+// nothing for long, and all run one after the other.
+func TestTwoSchedulers(t *testing.T) {
+	t.Parallel()
+	const gangs, size = 8, 6
+	s := newSpace(t, "schedulers", true, 3, 4)
+	s.Patience = 3 * time.Minute
+	watch := newHolds(s)
+	all := make(map[string][]string)
+	for g := range gangs {
+		name := fmt.Sprintf("gang-%d-0", g)
+		s.group(name, size)
+		for i := range size {
+			pod := in(name, s.Pod(fmt.Sprintf("%s-%d", name, i), builder.FromTemplate("one")))
+			pod.Spec.SchedulerName = fmt.Sprintf("%s-%d", s.Name, g%2)
+			s.Create(pod)
+			all[name] = append(all[name], pod.Name)
+		}
+	}
+	for i := range 2 {
+		profile := fmt.Sprintf("%s-%d", s.Name, i)
+		s.StartScheduler(harness.SchedulerOptions{Name: profile, Profile: profile})
+	}
+	for len(all) > 0 {
+		s.Eventually("a gang runs whole", func(context.Context) error {
+			for name, pods := range all {
+				if err := s.whole(pods); err == nil {
+					s.deletePods(pods...)
+					delete(all, name)
+					return nil
+				}
+			}
+			return fmt.Errorf("none of %d gangs does", len(all))
+		})
+	}
+	times, longest, violations := watch.results()
+	t.Logf("%d times claims of a gang were allocated and it did not run with them, for %s at most", times, longest.Round(time.Millisecond))
+	require.Empty(t, violations)
+}
+
+// whole is nil if all of these pods are bound.
+func (s *space) whole(pods []string) error {
+	for _, name := range pods {
+		pod, err := s.KnownPod(name)
+		if err != nil {
+			return err
+		}
+		if pod.Spec.NodeName == "" {
+			return fmt.Errorf("pod %s is not bound", name)
+		}
+	}
+	return nil
+}
