@@ -36,6 +36,9 @@ func groupOf(from *v1alpha1.PodGroup) (*Group, error) {
 		Name: from.Namespace + "/" + from.Name, UID: from.UID, MinMember: int(from.Spec.MinMember), Succeeded: int(from.Status.Succeeded),
 		MinResources: from.Spec.MinResources, Wish: wish,
 	}
+	if from.Status.Phase == v1alpha1.PodGroupFinished || from.Status.Phase == v1alpha1.PodGroupFailed {
+		g.Succeeded = 0 // Pods of another run of the same job begin anew.
+	}
 	if seconds := from.Spec.ScheduleTimeoutSeconds; seconds != nil && *seconds > 0 {
 		g.Timeout = time.Duration(*seconds) * time.Second
 	}

@@ -52,6 +52,9 @@ func (pl *Quartermaster) planGang(nodes []fwk.NodeInfo) conductor.Planner {
 	}
 }
 
+// mostEvaluated is how many times as long as for a pod expressions may be evaluated for a gang.
+const mostEvaluated = 10
+
 // planPods looks for nodes and devices for pods together; unless it is nil, as if something had been released, and all that is
 // about to be.
 func (pl *Quartermaster) planPods(ctx context.Context, nodes []fwk.NodeInfo, gang planning.Gang, released []ledger.Use) (*planning.Outcome, error) {
@@ -69,7 +72,8 @@ func (pl *Quartermaster) planPods(ctx context.Context, nodes []fwk.NodeInfo, gan
 		},
 		Steps: int(*pl.args.GangStepBudget),
 	}
-	return planner.Plan(selector.WithBudget(ctx, selector.NewBudget(pl.attemptBudget, 0)), gang)
+	evaluation := pl.attemptBudget * time.Duration(min(len(gang.Pods), mostEvaluated)) // It is one attempt for all of them.
+	return planner.Plan(selector.WithBudget(ctx, selector.NewBudget(evaluation, 0)), gang)
 }
 
 // describe returns the claims of a pod as a plan for its gang sees them.
