@@ -120,8 +120,8 @@ func TestNotReservedInTime(t *testing.T) {
 	s.RunningSoon("gang-0", "gang-1", "gang-2")
 }
 
-// TestMinResources: a gang is planned once what it wants at least is free in the cluster.
-func TestMinResources(t *testing.T) {
+// TestMinResourcesLater: a gang is planned once what it wants at least is free in the cluster.
+func TestMinResourcesLater(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, "resources", false, 1, 4)
 	resource := corev1.ResourceName(s.Name + ".example.com/things")

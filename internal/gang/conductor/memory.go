@@ -25,6 +25,8 @@ type waiting struct {
 	// tried is set if that was an attempt to plan it, and misfit if there was no room. incomplete is set if not enough of its
 	// pods could be scheduled.
 	tried, misfit, incomplete bool
+	// verdict is what was found out since about who could be evicted for it.
+	verdict Verdict
 	// ordered is set if it may fit because some other pod has a node.
 	ordered bool
 	// pause is how long after that the next attempt may be, if something has happened by which the gang may fit (stirred),
@@ -123,6 +125,7 @@ func (c *Conductor) refuse(gang string, pod *v1.Pod, r refusal) error {
 	// How many pods are held back, and why, depends on who asks.
 	isNews := w.reason != r.reason && !(w.incomplete && r.incomplete)
 	w.reason, w.tried, w.misfit, w.incomplete, w.ordered, w.at = r.reason, r.tried, r.misfit, r.incomplete, r.ordered, time.Now()
+	w.verdict = Verdict{}
 	w.pause, w.later = c.pauseAfter(r), r.later
 	c.sleep(gang, w)
 	tell := func() {}
@@ -215,6 +218,32 @@ func (c *Conductor) drop(gang string, w *waiting) {
 		}
 	}
 	delete(c.gangs, gang)
+}
+
+// Verdict is what is said of those who could be evicted for a gang; the zero Verdict is none.
+type Verdict struct {
+	Said string
+	// Hopeless is set if nothing is kept for the gang.
+	Hopeless bool
+}
+
+// Verdict returns what SetVerdict was given since a pod's gang was planned last: it is the same for all of its pods.
+func (c *Conductor) Verdict(pod *v1.Pod) Verdict {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if w := c.gangs[coscheduling.KeyOf(pod)]; w != nil {
+		return w.verdict
+	}
+	return Verdict{}
+}
+
+// SetVerdict notes what was found out about who could be evicted for a pod's gang.
+func (c *Conductor) SetVerdict(pod *v1.Pod, verdict Verdict) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if w := c.gangs[coscheduling.KeyOf(pod)]; w != nil {
+		w.verdict = verdict
+	}
 }
 
 // Misfit reports whether there was no room for a pod's gang when that was planned last.

@@ -6,6 +6,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
+// MostPlans is a budget with which a dozen victims are found among hundreds.
+const MostPlans = 48
+
 // Unit is one or more pods that are evicted together.
 type Unit struct {
 	Pods     []*v1.Pod

@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/gang/conductor"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/evict"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/roster"
@@ -20,18 +21,20 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// gangPreemptionPlans is how many times a gang is planned to find out who has to go for it.
-const gangPreemptionPlans = 48
-
 // preemptForGang looks for pods of lower priority that have to go for a gang, and has them evicted: for all of its pods, or
 // for none. What they give up is kept for the gang's pods.
 func (pl *Quartermaster) preemptForGang(ctx context.Context, pod *v1.Pod) (*fwk.PostFilterResult, *fwk.Status) {
+	says := func(hopeless bool, format string, args ...any) (*fwk.PostFilterResult, *fwk.Status) {
+		verdict := conductor.Verdict{Said: fmt.Sprintf(format, args...), Hopeless: hopeless}
+		pl.state.gangs.SetVerdict(pod, verdict) // For all pods of the gang.
+		return pl.unlessKept(pod, verdict), unschedulable("%s", verdict.Said)
+	}
 	group, members, need, err := pl.state.gangs.Pending(pod)
 	if err != nil || need <= 0 || !pl.preemption.Enabled() || !pl.mayPreempt(pod) {
-		return pl.notNominated(pod), unschedulable("no pods are evicted for the group")
+		return says(true, "no pods are evicted for the group")
 	}
 	if left := pl.state.gangs.Awaited(group.Name); left > 0 {
-		return nil, unschedulable("waiting for %d evicted pods to end, whose place the group gets", left)
+		return says(false, "waiting for %d evicted pods to end, whose place the group gets", left)
 	}
 	units, err := pl.preemption.Units(ctx, group.Name, pl.holders.Priority(pod))
 	if err != nil {
@@ -42,31 +45,37 @@ func (pl *Quartermaster) preemptForGang(ctx context.Context, pod *v1.Pod) (*fwk.
 		w.gang.On = append(w.gang.On, member.Spec.NodeName)
 	}
 	if _, fits := w.plan(nil, nil); fits { // Since it was planned, or as soon as claims of pods that have ended are deallocated.
-		pl.state.gangs.Stir(group.Name)
-		return nil, unschedulable("no pods are evicted: the group fits as soon as claims of pods that have ended are deallocated")
+		return says(false, "no pods are evicted: there is room for the group, or will be as soon as claims of pods that have ended are deallocated")
 	}
-	question := &evict.Question[*gangPlan]{Units: units, Fits: w.fits, Within: w.within, InTheWay: w.inTheWay, Budget: gangPreemptionPlans}
+	question := &evict.Question[*gangPlan]{Units: units, Fits: w.fits, Within: w.within, InTheWay: w.inTheWay, Budget: evict.MostPlans}
 	chosen, plan, ok := question.Choose()
 	switch {
 	case w.err != nil:
 		return nil, failed(w.err)
 	case !ok || len(chosen) == 0:
-		return pl.notNominated(pod), unschedulable("no pods are evicted: the group would not fit even then")
+		return says(true, "no pods are evicted: the group would not fit even then")
 	}
-	return pl.evictForGang(ctx, pod, group.Name, plan, evict.PodsOf(chosen))
+	victims := evict.PodsOf(chosen)
+	node := pl.evictForGang(ctx, group.Name, plan, victims)[pod.UID]
+	result, status := says(false, "%d pods are evicted for all %d pods of the group", len(victims), len(plan.seats))
+	if node != "" {
+		result = &fwk.PostFilterResult{NominatingInfo: &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride, NominatedNodeName: node}}
+		status = fwk.NewStatus(fwk.Success, status.Message())
+	}
+	return result, status
 }
 
-// notNominated ends the nomination of a pod for which nothing is kept any more.
-func (pl *Quartermaster) notNominated(pod *v1.Pod) *fwk.PostFilterResult {
-	if pod.Status.NominatedNodeName == "" {
+// unlessKept ends the nomination of a pod for which nothing is kept.
+func (pl *Quartermaster) unlessKept(pod *v1.Pod, verdict conductor.Verdict) *fwk.PostFilterResult {
+	if !verdict.Hopeless || pod.Status.NominatedNodeName == "" {
 		return nil
 	}
 	pl.state.Freed(pl.state.nominations.Drop(pod.UID))
 	return &fwk.PostFilterResult{NominatingInfo: &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride}}
 }
 
-// evictForGang evicts pods, and keeps for those of the gang what is planned.
-func (pl *Quartermaster) evictForGang(ctx context.Context, pod *v1.Pod, gang string, plan *gangPlan, victims []*v1.Pod) (*fwk.PostFilterResult, *fwk.Status) {
+// evictForGang evicts pods, and keeps for those of the gang what is planned. It returns on which nodes.
+func (pl *Quartermaster) evictForGang(ctx context.Context, gang string, plan *gangPlan, victims []*v1.Pod) map[types.UID]string {
 	pl.state.gangs.Await(gang, victims)
 	var pods []*v1.Pod
 	nodes := make(map[types.UID]string)
@@ -78,11 +87,7 @@ func (pl *Quartermaster) evictForGang(ctx context.Context, pod *v1.Pod, gang str
 	}
 	klog.FromContext(ctx).V(2).Info("Evicting pods for a group", "podGroup", gang, "pods", len(pods), "victims", len(victims))
 	pl.preemption.EvictFor(pods, nodes, victims, func() { pl.state.gangs.Stir(gang) })
-	status := fwk.NewStatus(fwk.Success, fmt.Sprintf("%d pods are evicted for all %d pods of the group", len(victims), len(pods)))
-	if node := nodes[pod.UID]; node != "" {
-		return &fwk.PostFilterResult{NominatingInfo: &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride, NominatedNodeName: node}}, status
-	}
-	return nil, unschedulable("%s", status.Message())
+	return nodes
 }
 
 // usesOf is what a seat's claims get.
@@ -144,16 +149,12 @@ func (w *gangWorld) plan(gone []*evict.Unit, only sets.Set[string]) (*gangPlan, 
 	for _, seat := range plan.seats {
 		plan.nodes.Insert(seat.Node)
 		for _, use := range usesOf(seat) {
-			plan.takes(use)
+			for result := range ledger.Used(use.Allocation) {
+				plan.devices[device{ledger.PoolOf(result), result.Device}] = true
+			}
 		}
 	}
 	return plan, true
-}
-
-func (p *gangPlan) takes(use ledger.Use) {
-	for result := range ledger.Used(use.Allocation) {
-		p.devices[device{ledger.PoolOf(result), result.Device}] = true
-	}
 }
 
 // inTheWay is evict.Question.InTheWay: a unit has a pod on one of the nodes, or holds one of the devices.

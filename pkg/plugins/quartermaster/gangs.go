@@ -187,6 +187,9 @@ func (pl *Quartermaster) postFilterGang(ctx context.Context, cs fwk.CycleState, 
 	if !pl.state.gangs.Misfit(pod) {
 		return nil, nil
 	}
+	if known := pl.state.gangs.Verdict(pod); known.Said != "" {
+		return pl.unlessKept(pod, known), unschedulable("%s", known.Said)
+	}
 	released, err := pl.releaseForGang(ctx, cs, pod)
 	switch {
 	case err != nil:
