@@ -103,12 +103,11 @@ func TestGroupChanges(t *testing.T) {
 	})
 }
 
-// TestNotReservedInTime: a pod that another plugin holds back is waited for as long as the PodGroup says, and then nobody
-// keeps devices for it.
-func TestNotReservedInTime(t *testing.T) {
+// TestOneFitsNowhere: a gang of which one pod fits no node keeps nothing from others, and runs when there is such a node.
+func TestOneFitsNowhere(t *testing.T) {
 	t.Parallel()
-	s := newSpace(t, "timeout", false, 2, 2)
-	s.group("gang", 3, func(group *v1alpha1.PodGroup) { group.Spec.ScheduleTimeoutSeconds = new(int32(3)) })
+	s := newSpace(t, "nowhere", false, 2, 2)
+	s.group("gang", 3)
 	s.members("gang", 0, 2)
 	elsewhere := in("gang", s.PodOn("gang-2", map[string]string{"there-is": "none"}, builder.FromTemplate("one")))
 	s.Create(elsewhere)

@@ -216,7 +216,7 @@ func TestWaitsQuietly(t *testing.T) {
 		},
 		"no devices": {
 			3, func(w *world) { w.group("gang", 4); w.pods("gang", 0, 4); w.StirAll() },
-			func(w *world) { w.free = 4; w.WakeForDevices(nil) }, "3 of 4 pods fit", 20,
+			func(w *world) { w.has(4); w.WakeForDevices(nil) }, "3 of 4 pods fit", 20,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -224,9 +224,7 @@ func TestWaitsQuietly(t *testing.T) {
 				test.before(w)
 				time.Sleep(10 * time.Minute)
 				require.Zero(w, w.bound("gang"))
-				w.Conductor.mutex.Lock()
-				require.Contains(w, w.gangs["ns/gang"].reason, test.reason)
-				w.Conductor.mutex.Unlock()
+				require.Contains(w, w.reason("gang"), test.reason)
 				for _, pod := range w.unbound() {
 					require.LessOrEqual(w, w.attempts(pod), test.tried, pod)
 				}
@@ -253,7 +251,7 @@ func TestTwoProfiles(t *testing.T) {
 		time.Sleep(time.Hour)
 		require.Zero(w, w.bound("gang"))
 		require.LessOrEqual(w, w.attempts("gang-0")+w.attempts("gang-1"), 12)
-		require.Contains(w, w.gangs["ns/gang"].reason, "give all pods of a group the same")
+		require.Contains(w, w.reason("gang"), "give all pods of a group the same")
 	})
 }
 
@@ -288,8 +286,8 @@ func TestAlwaysFails(t *testing.T) {
 		w.pods("gang", 0, 2)
 		time.Sleep(10 * time.Minute)
 		require.Zero(w, w.bound("gang"))
-		require.LessOrEqual(w, w.plans, 70, "every ten seconds")
-		require.GreaterOrEqual(w, w.plans, 20)
+		require.LessOrEqual(w, w.planned(), 70, "every ten seconds")
+		require.GreaterOrEqual(w, w.planned(), 20)
 		w.delete("gang-0")
 		w.delete("gang-1")
 	})

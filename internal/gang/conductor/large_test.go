@@ -25,19 +25,15 @@ func TestLarge(t *testing.T) {
 		require.Zero(w, w.bound("gang"))
 		require.LessOrEqual(w, asked.Load(), int64(10*pods))
 		require.LessOrEqual(w, w.allAttempts(), 5*pods)
-		w.Conductor.mutex.Lock()
-		require.Contains(w, w.gangs["ns/gang"].reason, "999 of 1000 pods fit")
-		w.Conductor.mutex.Unlock()
+		require.Contains(w, w.reason("gang"), "999 of 1000 pods fit")
 
 		for range 60 { // Something happens all the time, and it is no use.
 			w.StirAll()
 			time.Sleep(time.Second)
 		}
-		require.LessOrEqual(w, w.plans, 70)
+		require.LessOrEqual(w, w.planned(), 70)
 		before := w.allAttempts()
-		w.mutex.Lock()
-		w.free++
-		w.mutex.Unlock()
+		w.has(pods)
 		w.StirAll()
 		w.requireBoundLater("gang", pods, 15*time.Second)
 		require.LessOrEqual(w, w.allAttempts()-before, 2*pods)

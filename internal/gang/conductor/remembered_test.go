@@ -3,6 +3,7 @@ package conductor
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,10 +35,10 @@ func TestBoundAndNotSeen(t *testing.T) {
 		require.Len(w, members.Assigned, 4)
 		require.Equal(w, "node", members.Assigned[0].Spec.NodeName)
 		require.Empty(w, members.Waiting)
-		plans := w.plans
+		plans := w.planned()
 		w.pods("gang", 4, 1)
 		time.Sleep(time.Second)
-		require.Equal(w, plans, w.plans, "the fifth goes for itself")
+		require.Equal(w, plans, w.planned(), "the fifth goes for itself")
 		require.Equal(w, 1, w.attempts("gang-4"))
 		require.Len(w, w.MembersOf(w.pod("gang-0")).Assigned, 5)
 		time.Sleep(30 * time.Second)
@@ -48,13 +49,13 @@ func TestBoundAndNotSeen(t *testing.T) {
 // TestUndoing: a gang is not planned as long as an attempt to schedule one of its pods is not undone.
 func TestUndoing(t *testing.T) {
 	inWorld(t, 4, func(w *world) {
-		first := true
+		var undone atomic.Bool
 		w.atPreBind = func(pod *v1.Pod) error {
 			switch {
-			case first && pod.Name == "gang-0":
+			case !undone.Load() && pod.Name == "gang-0":
 				time.Sleep(30 * time.Second)
-				first = false
-			case first && pod.Name == "gang-1":
+				undone.Store(true)
+			case !undone.Load() && pod.Name == "gang-1":
 				return errHere
 			}
 			return nil
@@ -62,7 +63,7 @@ func TestUndoing(t *testing.T) {
 		w.group("gang", 2)
 		w.pods("gang", 0, 2)
 		time.Sleep(25 * time.Second)
-		require.Equal(w, 1, w.plans)
+		require.Equal(w, 1, w.planned())
 		members := w.MembersOf(w.pod("gang-1"))
 		require.Len(w, members.Held, 1)
 		require.Contains(w, members.HeldBy, "pod gang-0 that came to nothing is being undone")
@@ -95,9 +96,7 @@ func TestNotInTheQueue(t *testing.T) {
 		for _, pod := range w.podsOf("ns/gang")[:4] {
 			w.queue.remove(pod)
 		}
-		w.mutex.Lock()
-		w.free = 5
-		w.mutex.Unlock()
+		w.has(5)
 		w.StirAll()
 		time.Sleep(5 * time.Second)
 		_, carried := w.roster.Carried("ns/gang")
@@ -274,7 +273,6 @@ func TestFollow(t *testing.T) {
 	cordoned.Spec.Unschedulable = true
 	heartbeat.ResourceVersion = "2"
 	onNodes, onPods := handler(w.nodeChanged), handler(w.podChanged)
-	ordered := w.gangs
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "p"}}
 	placed, over, again := pod.DeepCopy(), pod.DeepCopy(), pod.DeepCopy()
 	placed.Spec.NodeName = "n"
@@ -300,7 +298,9 @@ func TestFollow(t *testing.T) {
 		"a claim is given up":       {happens: func() { w.WakeOthersOf("p", ledger.ClaimRef{}) }, stirs: true},
 	} {
 		waits := &waiting{reason: "no room", tried: true, at: time.Now(), pause: time.Hour, ordered: test.ordered}
-		ordered["ns/gang"] = waits
+		w.Conductor.mutex.Lock()
+		w.gangs["ns/gang"] = waits
+		w.Conductor.mutex.Unlock()
 		test.happens()
 		require.Equal(t, test.stirs, waits.stirred, name)
 		require.Equal(t, test.stirs, waits.timer != nil, name)
@@ -339,11 +339,16 @@ func TestGroupChanged(t *testing.T) {
 				w.pods("gang", 0, 2)
 				_, err := w.Begin(t.Context(), framework.NewCycleState(), w.pod("gang-0"), nil, w.plan)
 				require.NoError(t, err)
+				synctest.Wait()
+				w.Conductor.mutex.Lock()
 				w.gangs = make(map[string]*waiting)
+				w.Conductor.mutex.Unlock()
 				after := before.DeepCopy()
 				test.change(after)
 				w.GroupChanged(before, after)
 				require.Equal(t, test.ends, w.Seat("gang-0") == nil)
+				w.Conductor.mutex.Lock()
+				defer w.Conductor.mutex.Unlock()
 				require.Equal(t, test.ignored, w.gangs["ns/gang"] == nil)
 			})
 		})

@@ -203,6 +203,30 @@ func (w *world) bound(group string) (n int) {
 	return n
 }
 
+// planned is how often a gang was planned.
+func (w *world) planned() int {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return w.plans
+}
+
+// has sets how many devices there are that no pod has that is bound.
+func (w *world) has(devices int) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.free = devices
+}
+
+// reason is why a gang waits, "" if nothing is known.
+func (w *world) reason(gang string) string {
+	w.Conductor.mutex.Lock()
+	defer w.Conductor.mutex.Unlock()
+	if waits := w.gangs["ns/"+gang]; waits != nil {
+		return waits.reason
+	}
+	return ""
+}
+
 func (w *world) attempts(name string) int {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
