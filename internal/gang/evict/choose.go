@@ -6,7 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// MostPlans is a budget with which a dozen victims are found among hundreds.
+// MostPlans is a Budget that bounds how long it takes. With many victims, some may go that need not have.
 const MostPlans = 48
 
 // Unit is one or more pods that are evicted together.
