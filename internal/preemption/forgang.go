@@ -79,7 +79,7 @@ func (p *Preemption) victimsBelow(ctx context.Context, gang string, priority int
 	if err != nil {
 		return nil, err
 	}
-	seen := make(map[types.UID]bool)
+	seen := make(map[types.UID]*v1.Pod)
 	gangs := make(map[string][]fwk.PodInfo)
 	for _, node := range nodes {
 		onNode, err := p.Evaluator.GetVictimsOnNode(ctx, node)
@@ -87,11 +87,12 @@ func (p *Preemption) victimsBelow(ctx context.Context, gang string, priority int
 			return nil, fmt.Errorf("find out what can be evicted from node %s: %w", node.Node().Name, err)
 		}
 		for _, victim := range onNode {
-			first := victim.Pods()[0].GetPod()
-			if seen[first.UID] || victim.Priority() >= priority {
-				continue
+			known := slices.ContainsFunc(victim.Pods(), func(info fwk.PodInfo) bool { return seen[info.GetPod().UID] != nil })
+			if known || victim.Priority() >= priority {
+				continue // A group is on each of its nodes.
 			}
-			seen[first.UID] = true
+			take(seen, victim)
+			first := victim.Pods()[0].GetPod()
 			if key := coscheduling.KeyOf(first); key != "" && !victim.IsGroup() {
 				gangs[key] = append(gangs[key], victim.Pods()...)
 				continue
