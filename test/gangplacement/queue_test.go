@@ -6,8 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
 	"github.com/quartermaster-dra/quartermaster/manifests"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/gangplacement/order"
@@ -31,9 +34,13 @@ func TestQueue(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			require.NoError(t, manifests.Apply(t.Context(), cluster.ControlPlane.AdminConfig(), manifests.PodGroups, manifests.ApplyOptions{}))
 			s := &space{Space: cluster.NewSpace(t, "queue-"+name, "", 0)}
 			s.node("")
 			const pods = 3 // Of each gang, and as many as there is room for.
+			for _, gang := range test.gangs {
+				s.Create(&v1alpha1.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: gang}, Spec: v1alpha1.PodGroupSpec{MinMember: pods}})
+			}
 			var first, second []string
 			for i := range 2 * pods {
 				pod := s.queued(fmt.Sprintf("pod-%d", i), test.gangs[i%2])

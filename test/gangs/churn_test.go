@@ -18,7 +18,7 @@ import (
 )
 
 // How long gangs come and go: GANGS_DURATION, such as 5m.
-const defaultChurn = 40 * time.Second
+const defaultChurn = 20 * time.Second
 
 func churnDuration(t *testing.T) time.Duration {
 	t.Helper()

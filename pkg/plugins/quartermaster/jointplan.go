@@ -30,8 +30,8 @@ func (pl *Quartermaster) planGroup(ctx context.Context, group *groupCycle, pod *
 		return
 	}
 	podGroup, err := pl.handle.SnapshotSharedLister().PodGroups().Get(pod.Namespace, name)
-	if err != nil || pl.features.EnableTopologyAwareWorkloadScheduling && podGroup.Spec.SchedulingConstraints != nil {
-		return // Where the scheduler chooses among placements, it wants to know of each whether the pods fit.
+	if err != nil {
+		return
 	}
 	pods := slices.Collect(maps.Values(state.UnscheduledPods()))
 	if len(pods) < 2 || slices.ContainsFunc(pods, pl.unplannable) {
