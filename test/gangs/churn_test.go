@@ -45,7 +45,7 @@ const (
 func TestChurn(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, "churn", true, churnNodes, churnDevices)
-	s.Patience = 3 * time.Minute
+	s.Patience = churnDuration(t) + 2*time.Minute // Large gangs get their turn when no more small ones come.
 	scheduler := s.StartScheduler(harness.SchedulerOptions{})
 	watch := newHolds(s)
 	ctx, stop := context.WithTimeout(t.Context(), churnDuration(t))
