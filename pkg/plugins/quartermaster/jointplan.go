@@ -13,6 +13,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/others"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
+	"github.com/quartermaster-dra/quartermaster/pkg/plugins/gangplacement/placed"
 )
 
 // planGroup plans nodes and devices for all pods of a PodGroup of the API (KEP-4671) together when the first of them is
@@ -58,7 +59,7 @@ func (pl *Quartermaster) unplannable(pod *v1.Pod) bool {
 
 // takeSeat has a pod get what is planned for it with its PodGroup. It returns the node, "" if nothing is planned.
 func (c *cycle) takeSeat() (node string) {
-	if c.group == nil {
+	if c.group == nil || c.place != (placed.Place{}) {
 		return ""
 	}
 	seat := c.group.Seat(c.uid)

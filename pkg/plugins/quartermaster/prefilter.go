@@ -88,7 +88,7 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 		c.group, c.uid = group, pod.UID
 		group.SetMember(pod.UID, c)
 		c.place = placed.Current(pl.handle.SnapshotSharedLister(), cs)
-		if c.dryRun == nil && cs.GetPlacementCycleState() == nil { // Of each placement it is to be known whether the pods fit there.
+		if c.dryRun == nil && c.place == (placed.Place{}) { // Of a domain it is to be known whether the pods fit there.
 			pl.planGroup(ctx, group, pod, nodes)
 		}
 	}
