@@ -20,10 +20,10 @@ import (
 // Follow has gangs tried again when something happens that may help them: to pods, to nodes, or to any object of the other
 // informers.
 func (c *Conductor) Follow(pods, nodes cache.SharedIndexInformer, others ...cache.SharedIndexInformer) error {
-	if _, err := pods.AddEventHandler(handler(c.podChanged)); err != nil {
+	if _, err := pods.AddEventHandler(informer.Handler(c.podChanged)); err != nil {
 		return fmt.Errorf("watch the pods of groups: %w", err)
 	}
-	if _, err := nodes.AddEventHandler(handler(c.nodeChanged)); err != nil {
+	if _, err := nodes.AddEventHandler(informer.Handler(c.nodeChanged)); err != nil {
 		return fmt.Errorf("watch nodes for groups: %w", err)
 	}
 	for _, other := range others {
@@ -34,13 +34,6 @@ func (c *Conductor) Follow(pods, nodes cache.SharedIndexInformer, others ...cach
 		}
 	}
 	return nil
-}
-
-func handler[T any](changed func(before, after *T)) cache.ResourceEventHandler {
-	with := func(oldObj, newObj any) { changed(informer.Versions[T](oldObj, newObj)) }
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { with(nil, obj) }, UpdateFunc: with, DeleteFunc: func(obj any) { with(obj, nil) },
-	}
 }
 
 // podChanged takes over what happened to a pod; before is nil if it is new, and after if it is gone.

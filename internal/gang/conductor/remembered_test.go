@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -272,7 +273,7 @@ func TestFollow(t *testing.T) {
 	cordoned, heartbeat := node.DeepCopy(), node.DeepCopy()
 	cordoned.Spec.Unschedulable = true
 	heartbeat.ResourceVersion = "2"
-	onNodes, onPods := handler(w.nodeChanged), handler(w.podChanged)
+	onNodes, onPods := informer.Handler(w.nodeChanged), informer.Handler(w.podChanged)
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "p"}}
 	placed, over, again := pod.DeepCopy(), pod.DeepCopy(), pod.DeepCopy()
 	placed.Spec.NodeName = "n"

@@ -96,17 +96,11 @@ func (d deviceHolders) NotYet(ctx context.Context, preemptor *v1.Pod) string {
 
 // followNominated has nominations end with what they are for, and takes note of priorities.
 func (s *shared) followNominated(pods cache.SharedIndexInformer) error {
-	changed := func(oldObj, newObj any) {
-		before, after := informer.Versions[v1.Pod](oldObj, newObj)
+	registration, err := pods.AddEventHandler(informer.Handler(func(before, after *v1.Pod) {
 		s.priorities.Changed(before, after)
 		preemption.PodChanged(s.Ledger, before, after)
 		s.Freed(s.nominations.Changed(before, after))
-	}
-	registration, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { changed(nil, obj) },
-		UpdateFunc: changed,
-		DeleteFunc: func(obj any) { changed(obj, nil) },
-	})
+	}))
 	if err != nil {
 		return fmt.Errorf("watch pods that are nominated for nodes: %w", err)
 	}
