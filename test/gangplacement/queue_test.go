@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
 	"github.com/quartermaster-dra/quartermaster/manifests"
-	"github.com/quartermaster-dra/quartermaster/pkg/plugins/gangplacement/order"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -44,7 +43,7 @@ func TestQueue(t *testing.T) {
 			var first, second []string
 			for i := range 2 * pods {
 				pod := s.queued(fmt.Sprintf("pod-%d", i), test.gangs[i%2])
-				if pod.Labels[order.GangLabel] == test.first {
+				if pod.Labels[v1alpha1.PodGroupLabel] == test.first {
 					first = append(first, pod.Name)
 				} else {
 					second = append(second, pod.Name)
@@ -72,7 +71,7 @@ func TestQueue(t *testing.T) {
 func (s *space) queued(name, gang string) *corev1.Pod {
 	s.T.Helper()
 	pod := s.Pod(name, nil)
-	pod.Labels[order.GangLabel] = gang
+	pod.Labels[v1alpha1.PodGroupLabel] = gang
 	pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10")}
 	s.Create(pod)
 	return pod

@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/gangplacement/order"
 )
 
@@ -33,8 +34,8 @@ func entityOf(queued fwk.QueuedEntityInfo, gangs *order.Gangs) order.Entity {
 		pod := q.GetPodInfo().GetPod()
 		e.Name = keyOf(pod.Namespace, pod.Name)
 		e.Group = e.Name
-		if gang := order.Of(pod); gang.Name != "" {
-			e.Group, e.InGroup, e.Time = gang.String(), true, gangs.Since(pod)
+		if gang := coscheduling.KeyOf(pod); gang != "" {
+			e.Group, e.InGroup, e.Time = gang, true, gangs.Since(pod)
 		}
 	case queuedGroup:
 		e.Name = keyOf(q.GetNamespace(), q.GetName())

@@ -13,9 +13,9 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
-	"github.com/quartermaster-dra/quartermaster/pkg/plugins/gangplacement/order"
 )
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -25,7 +25,7 @@ func queued(name string, priority int32, seconds int, group string) fwk.QueuedEn
 	pod := builder.Pod(name)
 	pod.Spec.Priority = &priority
 	if group != "" {
-		pod.Labels = map[string]string{order.GangLabel: group}
+		pod.Labels = map[string]string{v1alpha1.PodGroupLabel: group}
 	}
 	info, err := framework.NewPodInfo(pod)
 	if err != nil {
@@ -74,7 +74,7 @@ func TestLess(t *testing.T) {
 	for _, e := range queue {
 		if q, ok := e.(queuedPod); ok {
 			pod := q.GetPodInfo().GetPod()
-			pod.CreationTimestamp = metav1.NewTime(map[string]time.Time{"a": start.Add(5 * time.Second), "b": start.Add(5 * time.Second)}[pod.Labels[order.GangLabel]])
+			pod.CreationTimestamp = metav1.NewTime(map[string]time.Time{"a": start.Add(5 * time.Second), "b": start.Add(5 * time.Second)}[pod.Labels[v1alpha1.PodGroupLabel]])
 		}
 	}
 	failed := queue[6].(*framework.QueuedPodInfo)

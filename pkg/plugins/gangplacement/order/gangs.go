@@ -6,13 +6,12 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
-)
 
-// GangLabel has the name of the PodGroup of scheduling.x-k8s.io that a pod belongs to, in its namespace.
-const GangLabel = "scheduling.x-k8s.io/pod-group"
+	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
+)
 
 // rememberedFor is how long the time of a gang is remembered that has no pods any more. The handlers of the
 // queue may be behind: by then no pod of the gang is in it.
@@ -32,7 +31,8 @@ type Gangs struct {
 	start  sync.Once
 
 	mutex sync.Mutex
-	known map[types.NamespacedName]*gang
+	// known are gangs by "namespace/name".
+	known map[string]*gang
 	// gone are gangs without pods, those that are without for the longest first.
 	gone []gone
 }
@@ -48,41 +48,20 @@ type gang struct {
 
 // gone is a gang that is without pods since a time, unless it has been emptied once more or has got others.
 type gone struct {
-	name    types.NamespacedName
+	name    string
 	at      time.Time
 	emptied int
 }
 
 // Follow makes Gangs that follow the pods of an informer. It fails if the informer was stopped.
 func Follow(pods cache.SharedIndexInformer, by clock.PassiveClock) (*Gangs, error) {
-	g := &Gangs{clock: by, known: make(map[types.NamespacedName]*gang)}
-	registration, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { g.change(nil, podIn(object)) },
-		UpdateFunc: func(before, after any) { g.change(podIn(before), podIn(after)) },
-		DeleteFunc: func(object any) { g.change(podIn(object), nil) },
-	})
+	g := &Gangs{clock: by, known: make(map[string]*gang)}
+	registration, err := pods.AddEventHandler(informer.Handler(g.change))
 	if err != nil {
 		return nil, fmt.Errorf("follow pods to sort their gangs in the queue: %w", err)
 	}
 	g.synced = registration.HasSynced
 	return g, nil
-}
-
-// podIn returns the pod that an informer tells of, nil if it is none.
-func podIn(object any) *v1.Pod {
-	if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
-		object = unknown.Obj
-	}
-	pod, _ := object.(*v1.Pod)
-	return pod
-}
-
-// Of returns which gang a pod belongs to, the zero name if to none.
-func Of(pod *v1.Pod) types.NamespacedName {
-	if name := pod.Labels[GangLabel]; name != "" {
-		return types.NamespacedName{Namespace: pod.Namespace, Name: name}
-	}
-	return types.NamespacedName{}
 }
 
 // Since returns since when there is the gang of a pod. It is quick, because it is asked with each comparison, under
@@ -97,13 +76,13 @@ func (g *Gangs) Since(pod *v1.Pod) time.Time {
 	})
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
-	known := g.known[Of(pod)]
+	known := g.known[coscheduling.KeyOf(pod)]
 	if known == nil {
 		// The queue was told of the pod first. It counts when that is told here, or never if that has been and the
 		// pod is gone already: then it is forgotten in time.
 		known = &gang{since: pod.CreationTimestamp.Time}
-		g.known[Of(pod)] = known
-		g.leave(Of(pod), known)
+		g.known[coscheduling.KeyOf(pod)] = known
+		g.leave(coscheduling.KeyOf(pod), known)
 	}
 	known.fixed = true
 	return known.since
@@ -111,12 +90,12 @@ func (g *Gangs) Since(pod *v1.Pod) time.Time {
 
 // change takes into account that a pod has come, is another, or is gone.
 func (g *Gangs) change(before, after *v1.Pod) {
-	var left, joined types.NamespacedName
+	var left, joined string
 	if before != nil {
-		left = Of(before)
+		left = coscheduling.KeyOf(before)
 	}
 	if after != nil {
-		joined = Of(after)
+		joined = coscheduling.KeyOf(after)
 	}
 	if left == joined {
 		return
@@ -124,7 +103,7 @@ func (g *Gangs) change(before, after *v1.Pod) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	g.forget()
-	if joined != (types.NamespacedName{}) {
+	if joined != "" {
 		g.join(joined, after.CreationTimestamp.Time)
 	}
 	if known := g.known[left]; known != nil {
@@ -134,7 +113,7 @@ func (g *Gangs) change(before, after *v1.Pod) {
 	}
 }
 
-func (g *Gangs) join(name types.NamespacedName, created time.Time) {
+func (g *Gangs) join(name string, created time.Time) {
 	known := g.known[name]
 	if known == nil {
 		known = &gang{since: created}
@@ -147,7 +126,7 @@ func (g *Gangs) join(name types.NamespacedName, created time.Time) {
 }
 
 // leave has a gang be forgotten later that has no pods now.
-func (g *Gangs) leave(name types.NamespacedName, known *gang) {
+func (g *Gangs) leave(name string, known *gang) {
 	known.emptied++
 	g.gone = append(g.gone, gone{name: name, at: g.clock.Now(), emptied: known.emptied})
 }

@@ -9,10 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
-	"k8s.io/client-go/tools/cache"
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
 )
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -22,7 +23,7 @@ func member(name, gang string, seconds int) *v1.Pod {
 	pod := builder.Pod(name)
 	pod.CreationTimestamp = metav1.NewTime(after(seconds))
 	if gang != "" {
-		pod.Labels = map[string]string{GangLabel: gang}
+		pod.Labels = map[string]string{v1alpha1.PodGroupLabel: gang}
 	}
 	return pod
 }
@@ -112,15 +113,12 @@ func TestLabels(t *testing.T) {
 // The informer tells of what happened, also if it has missed that.
 func TestFollow(t *testing.T) {
 	t.Parallel()
-	require.Nil(t, podIn(nil))
 	pod := member("pod", "a", 0)
-	require.Same(t, pod, podIn(cache.DeletedFinalStateUnknown{Obj: pod}))
-
 	client := fake.NewClientset(member("early", "a", 3), member("late", "a", 8))
 	factory := informers.NewSharedInformerFactory(client, 0)
 	g, err := Follow(factory.Core().V1().Pods().Informer(), clocktesting.NewFakeClock(start))
 	require.NoError(t, err)
 	factory.Start(t.Context().Done())
 	require.Equal(t, after(3), g.Since(member("late", "a", 8)), "it waits for what is there at the start")
-	require.Equal(t, 2, g.known[Of(pod)].pods)
+	require.Equal(t, 2, g.known[coscheduling.KeyOf(pod)].pods)
 }
