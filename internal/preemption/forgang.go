@@ -34,25 +34,12 @@ func (p *Preemption) Units(ctx context.Context, gang string, priority int32) ([]
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(victims, func(a, b *gangVictim) int {
-		switch {
-		case p.MoreImportantVictim(a, b):
-			return -1
-		case p.MoreImportantVictim(b, a):
-			return 1
-		}
-		return 0
-	})
 	pdbs, err := p.handle.SharedInformerFactory().Policy().V1().PodDisruptionBudgets().Lister().List(labels.Everything())
 	if err != nil {
 		return nil, fmt.Errorf("look for PodDisruptionBudgets: %w", err)
 	}
-	violating, others := preemption.FilterVictimsWithPDBViolation(victims, pdbs)
 	units := make([]*evict.Unit, 0, len(victims))
-	for _, victim := range violating {
-		units = append(units, victim.Victim.unit())
-	}
-	for _, victim := range others {
+	for _, victim := range slices.Backward(leastImportantFirst(victims, pdbs, p.MoreImportantVictim)) {
 		units = append(units, victim.unit())
 	}
 	return units, nil
@@ -112,7 +99,7 @@ func (p *Preemption) victimsOfGang(key string, members []fwk.PodInfo) (victims [
 	slices.SortStableFunc(members, func(a, b fwk.PodInfo) int {
 		return util.GetPodStartTime(a.GetPod()).Compare(util.GetPodStartTime(b.GetPod()).Time)
 	})
-	core := max(0, len(members)-p.Gangs.Beyond(members[0].GetPod()))
+	core := max(0, len(members)-p.gangs.Beyond(members[0].GetPod()))
 	if core > 0 {
 		priority := preemption.GetPodPriority(members[0].GetPod(), nil, nil)
 		if victim, err := preemption.NewVictim(members[:core], priority, fwk.PodGroupKeyType); err == nil {
@@ -158,21 +145,21 @@ func (p *Preemption) EvictFor(pods []*v1.Pod, nodes map[types.UID]string, victim
 		defer done()
 		ctx := context.Background()
 		logger := klog.FromContext(ctx)
-		for _, pod := range pods {
-			status := pod.Status.DeepCopy()
-			status.NominatedNodeName = nodes[pod.UID]
-			if err := util.PatchPodStatus(ctx, p.handle.ClientSet(), pod.Name, pod.Namespace, &pod.Status, status); err != nil {
-				logger.V(2).Info("Cannot nominate a pod of a group for the node where others are evicted for it", "pod", klog.KObj(pod), "err", err)
+		p.handle.Parallelizer().Until(ctx, len(pods), func(i int) {
+			status := pods[i].Status.DeepCopy()
+			status.NominatedNodeName = nodes[pods[i].UID]
+			if err := util.PatchPodStatus(ctx, p.handle.ClientSet(), pods[i].Name, pods[i].Namespace, &pods[i].Status, status); err != nil {
+				logger.V(2).Info("Cannot nominate a pod of a group for the node where others are evicted for it", "pod", klog.KObj(pods[i]), "err", err)
 			}
-		}
+		}, p.Evaluator.PluginName)
 		p.handle.Parallelizer().Until(ctx, len(victims), func(i int) {
 			if victims[i].DeletionTimestamp != nil {
 				return
 			}
-			if _, err := p.Executor.PreemptPod(ctx, nodeOf{victims[i]}, preemptor, victims[i], "Quartermaster"); err != nil {
+			if _, err := p.Executor.PreemptPod(ctx, nodeOf{victims[i]}, preemptor, victims[i], p.Evaluator.PluginName); err != nil {
 				logger.Error(err, "Cannot evict a pod for a group; the next attempt to schedule the group tries again", "victim", klog.KObj(victims[i]))
 			}
-		}, "Quartermaster")
+		}, p.Evaluator.PluginName)
 	}()
 }
 

@@ -37,8 +37,8 @@ type Preemption struct {
 
 	handle  fwk.Handle
 	devices Devices
-	// Gangs says who is evicted together with others.
-	Gangs Gangs
+	// gangs says who is evicted together with others.
+	gangs Gangs
 	// Enabled reports whether the profile preempts at all: it has the plugin DefaultPreemption.
 	Enabled func() bool
 	// profile returns the plugin DefaultPreemption of the profile, nil if that does not have it, or if it
@@ -63,7 +63,7 @@ func New(ctx context.Context, plugin string, handle fwk.Handle, features feature
 	if err != nil {
 		return nil, fmt.Errorf("set up preemption for devices: %w", err)
 	}
-	p := &Preemption{DefaultPreemption: upstream, handle: handle, devices: devices, Gangs: gangs}
+	p := &Preemption{DefaultPreemption: upstream, handle: handle, devices: devices, gangs: gangs}
 	p.profile = sync.OnceValue(p.ofProfile)
 	p.Enabled = sync.OnceValue(p.isEnabled)
 	upstream.Evaluator = preemption.NewEvaluator(plugin, handle, p, upstream.Executor)
@@ -151,7 +151,7 @@ func (p *Preemption) SelectVictimsOnNode(ctx context.Context, cs fwk.CycleState,
 
 // together adds those that go with victims. A node is none where somebody of the same or a higher priority would have to.
 func (p *Preemption) together(preemptor *v1.Pod, victims []*v1.Pod) ([]*v1.Pod, *fwk.Status) {
-	all := p.Gangs.Together(victims)
+	all := p.gangs.Together(victims)
 	for _, pod := range all {
 		if corev1helpers.PodPriority(pod) >= preemption.GetPodPriority(preemptor, nil, nil) {
 			return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "a group of pods would have to go of which some do not have a lower priority")
@@ -269,9 +269,8 @@ func (p *Preemption) victimsOf(ctx context.Context, pods []*v1.Pod, known []*pre
 }
 
 // leastImportantFirst sorts victims in the order in which upstream would rather evict them.
-func leastImportantFirst(victims []*preemption.DomainVictim, pdbs []*policy.PodDisruptionBudget,
-	moreImportant defaultpreemption.MoreImportantVictimFunc) []*preemption.DomainVictim {
-	slices.SortFunc(victims, func(a, b *preemption.DomainVictim) int {
+func leastImportantFirst[V preemption.Victim](victims []V, pdbs []*policy.PodDisruptionBudget, moreImportant defaultpreemption.MoreImportantVictimFunc) []V {
+	slices.SortStableFunc(victims, func(a, b V) int {
 		switch {
 		case moreImportant(a, b):
 			return -1
