@@ -16,7 +16,7 @@ func ClaimsKey(pod *v1.Pod, claims []*resourceapi.ResourceClaim) string {
 	var b strings.Builder
 	for _, claim := range claims {
 		b.WriteByte('\n')
-		if claim.Status.Allocation == nil && isMadeFor(pod, claim) {
+		if claim.Status.Allocation == nil && metav1.IsControlledBy(claim, pod) {
 			if spec, err := json.Marshal(&claim.Spec); err == nil {
 				b.Write(spec)
 				continue
@@ -25,11 +25,6 @@ func ClaimsKey(pod *v1.Pod, claims []*resourceapi.ResourceClaim) string {
 		b.WriteString(string(claim.UID))
 	}
 	return b.String()
-}
-
-// isMadeFor reports whether a claim was made from a template for a pod.
-func isMadeFor(pod *v1.Pod, claim *resourceapi.ResourceClaim) bool {
-	return slices.ContainsFunc(claim.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.UID == pod.UID })
 }
 
 // DevicesOf returns how many devices of some classes are allocated to claims.
