@@ -143,7 +143,5 @@ func TestMinResources(t *testing.T) {
 	}
 	s.Running(all...)
 	s.deletePods(all[0])
-	s.Gone(all[0])
-	create("all", 0)
-	s.RunningSoon(all...)
+	s.RunningSoon(append(all[1:], create("all", 3))...)
 }

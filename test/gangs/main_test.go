@@ -78,7 +78,8 @@ func (s *space) members(group string, from, count int) (names []string) {
 	return names
 }
 
-// deletePods deletes pods at once.
+// deletePods deletes pods at once. No pod may get one of these names afterwards: KWOK, which ends pods that are deleted,
+// deletes by name, and may be late.
 func (s *space) deletePods(names ...string) {
 	s.T.Helper()
 	for _, name := range names {
