@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -70,8 +69,7 @@ func TestPodsKeepTheirReferences(t *testing.T) {
 func createPriority(s *harness.Space) string {
 	s.T.Helper()
 	classes := s.Cluster.Client.SchedulingV1().PriorityClasses()
-	_, err := classes.Create(s.T.Context(), &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: s.Name}, Value: 1000}, metav1.CreateOptions{})
-	require.NoError(s.T, err)
+	s.Cluster.PriorityClass(s.T, s.Name, 1000)
 	s.T.Cleanup(func() { require.NoError(s.T, classes.Delete(context.Background(), s.Name, metav1.DeleteOptions{})) })
 	return s.Name
 }

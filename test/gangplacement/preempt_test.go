@@ -5,9 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	schedulingapi "k8s.io/api/scheduling/v1beta1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
@@ -18,9 +16,7 @@ func TestGangPreemptsInOneClique(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, "preempts")
 	important := s.Name
-	_, err := cluster.Client.SchedulingV1().PriorityClasses().Create(t.Context(),
-		&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: important}, Value: 1000}, metav1.CreateOptions{})
-	require.NoError(t, err)
+	cluster.PriorityClass(t, important, 1000)
 	s.node("", "a", "a", "b").node("", "a", "b", "b")
 	var low []string
 	for i := range 6 {

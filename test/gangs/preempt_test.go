@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	schedulingapi "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
@@ -17,7 +16,7 @@ import (
 func (s *space) high() string {
 	s.T.Helper()
 	name := s.Name + "-high"
-	s.Create(&schedulingapi.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: 1000})
+	cluster.PriorityClass(s.T, name, 1000)
 	s.T.Cleanup(func() {
 		_ = cluster.Client.SchedulingV1().PriorityClasses().Delete(context.Background(), name, metav1.DeleteOptions{})
 	})

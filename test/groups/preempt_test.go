@@ -8,25 +8,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	schedulingapi "k8s.io/api/scheduling/v1beta1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 // important is a priority class for groups and pods that may have others evicted.
 const important = "groups-important"
-
-func createImportant(t *testing.T) {
-	t.Helper()
-	_, err := cluster.Client.SchedulingV1().PriorityClasses().Create(context.Background(),
-		&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: important}, Value: 1000}, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		require.NoError(t, err)
-	}
-}
 
 // ofImportance gives a group and its pods the priority class.
 func ofImportance(group *schedulingapi.PodGroup) *schedulingapi.PodGroup {
@@ -59,7 +47,7 @@ func (s *space) evicted(pods []string) (gone int) {
 // TestGangPreempts: as many pods go as the gang needs devices, and it runs.
 func TestGangPreempts(t *testing.T) {
 	t.Parallel()
-	createImportant(t)
+	cluster.PriorityClass(t, important, 1000)
 	s := newSpace(t, "preempts", 2, 3)
 	s.Create(builder.Claim("one", s.Want(1)).Template(), builder.Claim("shared", s.Want(1)).Obj())
 	var low []string
@@ -76,7 +64,7 @@ func TestGangPreempts(t *testing.T) {
 // TestGangPreemptsOrNot: a gang that would not fit as a whole has nobody evicted.
 func TestGangPreemptsOrNot(t *testing.T) {
 	t.Parallel()
-	createImportant(t)
+	cluster.PriorityClass(t, important, 1000)
 	s := newSpace(t, "preempts-not", 1, 3)
 	s.Create(builder.Claim("one", s.Want(1)).Template())
 	var low []string
@@ -96,7 +84,7 @@ func TestGangPreemptsOrNot(t *testing.T) {
 // stays.
 func TestClaimOfGroupIsPreempted(t *testing.T) {
 	t.Parallel()
-	createImportant(t)
+	cluster.PriorityClass(t, important, 1000)
 	s := newSpace(t, "claim-preempted", 1, 1)
 	s.Create(builder.Claim("shared", s.Want(1)).Obj(), builder.Claim("one", s.Want(1)).Template(), group("gang", 2, builder.Uses("shared")...))
 	low := s.createMembers("gang", 2, builder.Uses("shared"))

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,9 +22,7 @@ import (
 func TestPreemptedWhileWaiting(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, "gated-victim", 1)
-	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: s.Name}, Value: 1000}
-	_, err := s.Cluster.Client.SchedulingV1().PriorityClasses().Create(t.Context(), class, metav1.CreateOptions{})
-	require.NoError(t, err)
+	s.Cluster.PriorityClass(t, s.Name, 1000)
 	s.gatedSlice(0, "gpu-9")
 	large := func(name string) *corev1.Pod {
 		pod := s.Pod(name, builder.Uses(name))
@@ -38,7 +35,7 @@ func TestPreemptedWhileWaiting(t *testing.T) {
 
 	s.Devices(0, builder.Device("gpu-0").Attr(late, false))
 	urgent := large("urgent")
-	urgent.Spec.PriorityClassName = class.Name
+	urgent.Spec.PriorityClassName = s.Name
 	s.Create(builder.Claim("urgent", s.Want(1)).Obj(), urgent)
 	s.RunningSoon("urgent")
 	s.EventuallyFree("victim")

@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -20,8 +19,7 @@ func TestNominatedNode(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, "nominated", 2)
 	classes := s.Cluster.Client.SchedulingV1().PriorityClasses()
-	_, err := classes.Create(t.Context(), &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: s.Name}, Value: 1000}, metav1.CreateOptions{})
-	require.NoError(t, err)
+	s.Cluster.PriorityClass(t, s.Name, 1000)
 	t.Cleanup(func() { require.NoError(t, classes.Delete(context.Background(), s.Name, metav1.DeleteOptions{})) })
 	s.Devices(1, numbered(2)...)
 	s.Create(withCPUs(s.PodOnNode("victim", 1, nil), "20", ""))

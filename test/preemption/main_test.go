@@ -1,14 +1,11 @@
 package preemption
 
 import (
-	"context"
 	"os"
 	"testing"
 
-	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartermaster-dra/quartermaster/test/harness"
@@ -46,10 +43,7 @@ func createClasses(t *testing.T) {
 		{ObjectMeta: metav1.ObjectMeta{Name: urgent}, Value: 2000},
 		{ObjectMeta: metav1.ObjectMeta{Name: patient}, Value: 1000, PreemptionPolicy: &never},
 	} {
-		_, err := cluster.Client.SchedulingV1().PriorityClasses().Create(context.Background(), class, metav1.CreateOptions{})
-		if err != nil && !apierrors.IsAlreadyExists(err) {
-			require.NoError(t, err)
-		}
+		cluster.CreatePriorityClass(t, class)
 	}
 }
 

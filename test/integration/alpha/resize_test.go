@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -22,8 +21,7 @@ func TestResizeThatHasToWait(t *testing.T) {
 	t.Parallel()
 	s := newSpaceWithout(t, "resize", 1, map[string]bool{"InPlacePodVerticalScalingSchedulerPreemption": true})
 	classes := s.Cluster.Client.SchedulingV1().PriorityClasses()
-	_, err := classes.Create(t.Context(), &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: s.Name}, Value: 1000}, metav1.CreateOptions{})
-	require.NoError(t, err)
+	s.Cluster.PriorityClass(t, s.Name, 1000)
 	t.Cleanup(func() { require.NoError(t, classes.Delete(context.Background(), s.Name, metav1.DeleteOptions{})) })
 	s.Devices(0, harness.Numbered(2)...)
 	cpus := func(amount string) corev1.ResourceList {
