@@ -1,6 +1,7 @@
 package evict
 
 import (
+	"cmp"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -43,11 +44,11 @@ type Question[Plan any] struct {
 // Choose returns the units that have to go, and a plan without them. It reports false if the gang does not fit even if all
 // were gone, or if that could not be found out.
 //
-// First it finds the priority up to which units have to go. Of those it takes the ones that are in the way of a plan, and puts
+// First it finds the priority up to which units have to go, and whether gangs of that priority have to go as a whole. Of those it takes the ones that are in the way of a plan, and puts
 // back what it can, the most important first. That is not always the least that would do, but of each unit that goes it is
 // known, within the budget, that the gang does not fit with it put back.
 func (q *Question[Plan]) Choose() (victims []*Unit, plan Plan, ok bool) {
-	plan, gone, ok := q.leastPriority()
+	plan, gone, ok := q.leastLevel()
 	if !ok {
 		return nil, plan, false
 	}
@@ -62,24 +63,42 @@ func (q *Question[Plan]) Choose() (victims []*Unit, plan Plan, ok bool) {
 	return q.whole(victims), plan, true
 }
 
-// leastPriority returns the units up to the lowest priority with which the gang fits if they are gone.
-func (q *Question[Plan]) leastPriority() (plan Plan, gone []*Unit, ok bool) {
-	var levels []int32
-	for _, unit := range q.Units {
-		levels = append(levels, unit.Priority)
+// level is how much it takes to evict a unit: of units of equal priority, pods that a gang can do without come before those
+// with which all of it has to go.
+type level struct {
+	priority int32
+	core     bool
+}
+
+func levelOf(unit *Unit) level { return level{unit.Priority, unit.Core} }
+
+func (l level) compare(other level) int {
+	core := 0
+	if l.core != other.core {
+		core = 1
+		if other.core {
+			core = -1
+		}
 	}
-	slices.Sort(levels)
+	return cmp.Or(cmp.Compare(l.priority, other.priority), core)
+}
+
+// leastLevel returns the units up to the lowest level with which the gang fits if they are gone.
+func (q *Question[Plan]) leastLevel() (plan Plan, gone []*Unit, ok bool) {
+	var levels []level
+	for _, unit := range q.Units {
+		levels = append(levels, levelOf(unit))
+	}
+	slices.SortFunc(levels, level.compare)
 	levels = slices.Compact(levels)
-	upTo := func(level int) []*Unit {
-		return slices.DeleteFunc(slices.Clone(q.Units), func(unit *Unit) bool { return unit.Priority > levels[level] })
+	upTo := func(highest int) []*Unit {
+		return slices.DeleteFunc(slices.Clone(q.Units), func(unit *Unit) bool { return levelOf(unit).compare(levels[highest]) > 0 })
 	}
 	if len(levels) == 0 {
 		return plan, nil, false
 	}
 	low, high := 0, len(levels)-1
-	if gone = upTo(high); len(gone) == 0 {
-		return plan, nil, false
-	}
+	gone = upTo(high)
 	if plan, ok = q.fits(gone); !ok {
 		return plan, nil, false
 	}

@@ -116,9 +116,33 @@ func TestWholeGangs(t *testing.T) {
 	victims, _, ok = w.question([]*Unit{core, other, beyond}, 4, 100).Choose()
 	require.True(t, ok)
 	require.ElementsMatch(t, []*Unit{core, beyond, other}, victims)
-	victims, _, ok = w.question([]*Unit{core, beyond}, 2, 100).Choose()
+	w.at[other] = [2]int{1, 0}
+	victims, _, ok = w.question([]*Unit{core, beyond}, 3, 100).Choose()
 	require.True(t, ok)
 	require.ElementsMatch(t, []*Unit{core, beyond}, victims, "what is left of a gang does not run on")
+	victims, _, ok = w.question([]*Unit{core, beyond}, 2, 100).Choose()
+	require.True(t, ok)
+	require.Equal(t, []*Unit{beyond}, victims)
+}
+
+// TestSpareBesideCore: a gang runs on if it is enough that a pod goes which it can do without, also if the place that would be
+// chosen were all of it gone is another one.
+func TestSpareBesideCore(t *testing.T) {
+	t.Parallel()
+	core, beyond := unit("0/1", 0), unit("0/1", 0)
+	core.Gang, core.Core, beyond.Gang = "ns/a", true, "ns/a"
+	w := &world{nodes: 3, devices: 2, at: map[*Unit][2]int{core: {0, 1}, beyond: {0, 1}}}
+	var stay []*Unit
+	for node := range 2 {
+		stay = append(stay, unit(fmt.Sprintf("%d/1", node+1), 5))
+		w.at[stay[node]] = [2]int{node + 1, 1}
+	}
+	q := w.question(append(stay, core, beyond), 3, 100)
+	q.Units = []*Unit{core, beyond}
+	victims, plan, ok := q.Choose()
+	require.True(t, ok)
+	require.Equal(t, []*Unit{beyond}, victims)
+	require.Equal(t, place{0: 1, 1: 1, 2: 1}, plan)
 }
 
 // TestBudget: without any left, it is not known that the gang fits; with little, more may go than have to.
