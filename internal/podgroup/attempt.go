@@ -1,6 +1,8 @@
 package podgroup
 
 import (
+	"slices"
+
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -24,6 +26,8 @@ type Attempt[Member any] struct {
 	// tried is set once a plan for all pods was tried, and seats has it.
 	tried bool
 	seats map[types.UID]*roster.Seat
+	// inTurn are the pods that have not asked for a seat yet, in the order of the plan. It is empty if the order does not matter.
+	inTurn []types.UID
 }
 
 // NewAttempt begins an attempt.
@@ -41,16 +45,32 @@ func (a *Attempt[Member]) BeginPlan() bool {
 	return began
 }
 
-// Plans notes the plan for all pods.
+// Plans notes the plan for all pods. If it matters to any of them who comes first, all have to be alike: then the first one
+// that asks gets the first seat, because the order in which kube-scheduler takes them is not known beforehand.
 func (a *Attempt[Member]) Plans(seats []*roster.Seat) {
-	a.seats = make(map[types.UID]*roster.Seat, len(seats))
+	a.seats, a.inTurn = make(map[types.UID]*roster.Seat, len(seats)), nil
+	ordered := false
 	for _, seat := range seats {
 		a.seats[seat.Pod.UID] = seat
+		a.inTurn = append(a.inTurn, seat.Pod.UID)
+		ordered = ordered || len(seat.After) > 0
+	}
+	if !ordered {
+		a.inTurn = nil
 	}
 }
 
 // Seat returns what is planned for a pod with all others, nil if nothing is.
-func (a *Attempt[Member]) Seat(pod types.UID) *roster.Seat { return a.seats[pod] }
+func (a *Attempt[Member]) Seat(pod types.UID) *roster.Seat {
+	if at := slices.Index(a.inTurn, pod); at >= 0 {
+		if first := a.inTurn[0]; at > 0 {
+			a.seats[pod], a.seats[first] = roster.Exchanged(a.seats[pod], a.seats[first])
+			a.inTurn[at] = first
+		}
+		a.inTurn = a.inTurn[1:]
+	}
+	return a.seats[pod]
+}
 
 // SetMember notes the latest state of a pod.
 func (a *Attempt[Member]) SetMember(pod types.UID, m Member) { a.members[pod] = m }

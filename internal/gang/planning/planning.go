@@ -73,6 +73,8 @@ type Outcome struct {
 	Left []Left
 	// Wish is what nodes are to have in common.
 	Wish domain.Wish
+	// Alike is set if any pod could take the seat of any other.
+	Alike bool
 }
 
 // Left is a class of pods of which not all fit.
@@ -108,7 +110,7 @@ func (p *Planner) Plan(ctx context.Context, g Gang) (*Outcome, error) {
 func (p *Planner) plan(ctx context.Context, g Gang, classes []*class) (out *Outcome, err error) {
 	a := &attempt{
 		Planner: p, ctx: ctx, gang: g, classes: classes, tasks: make(map[[2]int]*allocator.Task),
-		out: &Outcome{Pods: len(g.Pods), Need: g.Need, Wish: g.Wish},
+		out: &Outcome{Pods: len(g.Pods), Need: g.Need, Wish: g.Wish, Alike: len(classes) == 1},
 	}
 	for i := range p.Nodes {
 		a.nodes = append(a.nodes, p.Nodes[i].Node())

@@ -34,6 +34,21 @@ func (s *Seat) PlanOf(claims []*resourceapi.ResourceClaim) (plan []resourceapi.A
 	return plan
 }
 
+// Exchanged returns the seats of two pods that are alike (planning.Outcome.Alike), each with what was planned for the
+// other one.
+func Exchanged(a, b *Seat) (*Seat, *Seat) { return a.with(b), b.with(a) }
+
+// with is a seat of the same pod with what is planned for another one. It has no After: seats are exchanged when it is the
+// turn of one of them.
+func (s *Seat) with(other *Seat) *Seat {
+	seat := *s
+	seat.Node, seat.After, seat.Allocations = other.Node, nil, make(map[types.UID]*resourceapi.AllocationResult, len(s.Claims))
+	for i, claim := range s.Claims {
+		seat.Allocations[claim.UID] = other.Allocations[other.Claims[i].UID]
+	}
+	return &seat
+}
+
 // phase is how far a pod has got.
 type phase int8
 

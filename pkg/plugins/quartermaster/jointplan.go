@@ -48,13 +48,16 @@ func (pl *Quartermaster) planGroup(ctx context.Context, group *groupCycle, pod *
 		logger.V(4).Info("No plan for a PodGroup, trying one pod after the other", "podGroup", klog.KRef(pod.Namespace, name), "err", err)
 		return
 	}
+	if !out.Alike && slices.ContainsFunc(pods, others.IsOrdered) {
+		return // kube-scheduler has an order of its own, and some of these pods depend on who comes first.
+	}
 	group.Plans(out.Seats(name))
 }
 
-// unplannable reports whether a pod cannot be planned with others of its PodGroup: the scheduler has an order of its own,
-// and some pods depend on who comes first; and what has to back extended resources depends on the node.
+// unplannable reports whether a pod cannot be planned with others of its PodGroup: what has to back extended resources
+// depends on the node.
 func (pl *Quartermaster) unplannable(pod *v1.Pod) bool {
-	return others.IsOrdered(pod) || extendedresource.AnyBacked(pl.extendedResources(pod))
+	return extendedresource.AnyBacked(pl.extendedResources(pod))
 }
 
 // takeSeat has a pod get what is planned for it with its PodGroup. It returns the node, "" if nothing is planned.
