@@ -12,15 +12,17 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
-// createAlike creates pods of a group that are told apart from all others by a label.
-func (s *space) createAlike(group string, count int, uses []corev1.PodResourceClaim, edit func(*corev1.Pod, *metav1.LabelSelector)) {
+// createAlike creates pods of a group that are told apart from all others by a label, and returns their names.
+func (s *space) createAlike(group string, count int, uses []corev1.PodResourceClaim, edit func(*corev1.Pod, *metav1.LabelSelector)) (names []string) {
 	s.T.Helper()
-	for _, pod := range memberNames(group, count) {
-		member := s.Pod(pod, uses)
+	for i := range count {
+		member := s.Pod(fmt.Sprintf("%s-%d", group, i), uses)
 		metav1.SetMetaDataLabel(&member.ObjectMeta, "app", group)
 		edit(member, &metav1.LabelSelector{MatchLabels: map[string]string{"app": group}})
 		s.createMember(group, member)
+		names = append(names, member.Name)
 	}
+	return names
 }
 
 // TestSpreadGang: the pods of a gang are spread evenly over nodes. Each would like two devices, and there are just two
@@ -29,12 +31,11 @@ func TestSpreadGang(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, "spread", 2, 2)
 	s.Create(builder.Claim("some", builder.FirstAvailable("gpu", s.Want(2).Named("two"), s.Want(1).Named("one"))).Template(), group("gang", 4))
-	s.createAlike("gang", 4, builder.FromTemplate("some"), func(pod *corev1.Pod, alike *metav1.LabelSelector) {
+	pods := s.createAlike("gang", 4, builder.FromTemplate("some"), func(pod *corev1.Pod, alike *metav1.LabelSelector) {
 		pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
 			MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: alike,
 		}}
 	})
-	pods := memberNames("gang", 4)
 	s.Running(pods...)
 	on := make(map[string]int)
 	for _, pod := range pods {
@@ -55,22 +56,13 @@ func TestGangStaysTogether(t *testing.T) {
 		s.Devices(node, harness.Numbered(devices)...)
 	}
 	s.Create(builder.Claim("one", s.Want(1)).Template(), group("gang", 4))
-	s.createAlike("gang", 4, builder.FromTemplate("one"), func(pod *corev1.Pod, alike *metav1.LabelSelector) {
+	pods := s.createAlike("gang", 4, builder.FromTemplate("one"), func(pod *corev1.Pod, alike *metav1.LabelSelector) {
 		pod.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{
 			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: rack, LabelSelector: alike}},
 		}}
 	})
-	pods := memberNames("gang", 4)
 	s.Running(pods...)
 	for _, pod := range pods {
 		require.Equal(t, s.Node(1), s.LivePod(pod).Spec.NodeName)
 	}
-}
-
-// memberNames are the names that createMembers gives.
-func memberNames(group string, count int) (names []string) {
-	for i := range count {
-		names = append(names, fmt.Sprintf("%s-%d", group, i))
-	}
-	return names
 }

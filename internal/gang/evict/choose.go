@@ -1,7 +1,6 @@
 package evict
 
 import (
-	"cmp"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -44,8 +43,8 @@ type Question[Plan any] struct {
 // Choose returns the units that have to go, and a plan without them. It reports false if the gang does not fit even if all
 // were gone, or if that could not be found out.
 //
-// First it finds the priority up to which units have to go, and whether gangs of that priority have to go as a whole. Of those it takes the ones that are in the way of a plan, and puts
-// back what it can, the most important first. That is not always the least that would do, but of each unit that goes it is
+// First it finds the priority up to which units have to go, and whether gangs of that priority have to go as a whole. Of those
+// it takes the ones that are in the way of a plan, and puts back what it can, the most important first. That is not always the least that would do, but of each unit that goes it is
 // known, within the budget, that the gang does not fit with it put back.
 func (q *Question[Plan]) Choose() (victims []*Unit, plan Plan, ok bool) {
 	plan, gone, ok := q.leastLevel()
@@ -63,36 +62,26 @@ func (q *Question[Plan]) Choose() (victims []*Unit, plan Plan, ok bool) {
 	return q.whole(victims), plan, true
 }
 
-// level is how much it takes to evict a unit: of units of equal priority, pods that a gang can do without come before those
-// with which all of it has to go.
-type level struct {
-	priority int32
-	core     bool
-}
-
-func levelOf(unit *Unit) level { return level{unit.Priority, unit.Core} }
-
-func (l level) compare(other level) int {
-	core := 0
-	if l.core != other.core {
-		core = 1
-		if other.core {
-			core = -1
-		}
+// levelOf returns how much it takes to evict a unit: of units of equal priority, pods that a gang can do without come before
+// those with which all of it has to go.
+func levelOf(unit *Unit) int64 {
+	level := 2 * int64(unit.Priority)
+	if unit.Core {
+		level++
 	}
-	return cmp.Or(cmp.Compare(l.priority, other.priority), core)
+	return level
 }
 
 // leastLevel returns the units up to the lowest level with which the gang fits if they are gone.
 func (q *Question[Plan]) leastLevel() (plan Plan, gone []*Unit, ok bool) {
-	var levels []level
+	var levels []int64
 	for _, unit := range q.Units {
 		levels = append(levels, levelOf(unit))
 	}
-	slices.SortFunc(levels, level.compare)
+	slices.Sort(levels)
 	levels = slices.Compact(levels)
 	upTo := func(highest int) []*Unit {
-		return slices.DeleteFunc(slices.Clone(q.Units), func(unit *Unit) bool { return levelOf(unit).compare(levels[highest]) > 0 })
+		return slices.DeleteFunc(slices.Clone(q.Units), func(unit *Unit) bool { return levelOf(unit) > levels[highest] })
 	}
 	if len(levels) == 0 {
 		return plan, nil, false

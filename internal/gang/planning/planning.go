@@ -3,6 +3,7 @@ package planning
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -24,6 +25,9 @@ type Gang struct {
 	// Wish is what their nodes are to have in common, and On are the nodes where other pods of the gang are.
 	Wish domain.Wish
 	On   []string
+	// AnyOrder is set if it is not known in which order the pods will take their seats. Those for which that matters are
+	// planned only if all are alike, so that any pod can take the seat of any other.
+	AnyOrder bool
 }
 
 // Member is a pod with its claims.
@@ -73,8 +77,6 @@ type Outcome struct {
 	Left []Left
 	// Wish is what nodes are to have in common.
 	Wish domain.Wish
-	// Alike is set if any pod could take the seat of any other.
-	Alike bool
 }
 
 // Left is a class of pods of which not all fit.
@@ -98,6 +100,9 @@ func (p *Planner) Plan(ctx context.Context, g Gang) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
+	if g.AnyOrder && len(classes) > 1 && slices.ContainsFunc(g.Pods, others.IsOrdered) {
+		return &Outcome{GaveUp: true, Pods: len(g.Pods), Need: g.Need, Wish: g.Wish}, nil
+	}
 	if first, differs := firstAlternatives(classes); differs {
 		if out, err := p.plan(ctx, g, first); err == nil && out.Plan != nil && len(out.Plan.Seats) == len(g.Pods) {
 			return out, nil
@@ -110,7 +115,7 @@ func (p *Planner) Plan(ctx context.Context, g Gang) (*Outcome, error) {
 func (p *Planner) plan(ctx context.Context, g Gang, classes []*class) (out *Outcome, err error) {
 	a := &attempt{
 		Planner: p, ctx: ctx, gang: g, classes: classes, tasks: make(map[[2]int]*allocator.Task),
-		out: &Outcome{Pods: len(g.Pods), Need: g.Need, Wish: g.Wish, Alike: len(classes) == 1},
+		out: &Outcome{Pods: len(g.Pods), Need: g.Need, Wish: g.Wish},
 	}
 	for i := range p.Nodes {
 		a.nodes = append(a.nodes, p.Nodes[i].Node())

@@ -34,7 +34,7 @@ func (s *Seat) PlanOf(claims []*resourceapi.ResourceClaim) (plan []resourceapi.A
 	return plan
 }
 
-// Exchanged returns the seats of two pods that are alike (planning.Outcome.Alike), each with what was planned for the
+// Exchanged returns the seats of two pods that are alike (planning.Gang.AnyOrder), each with what was planned for the
 // other one.
 func Exchanged(a, b *Seat) (*Seat, *Seat) { return a.with(b), b.with(a) }
 

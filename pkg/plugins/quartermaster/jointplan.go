@@ -10,7 +10,6 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
-	"github.com/quartermaster-dra/quartermaster/internal/gang/others"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/gangplacement/placed"
@@ -43,13 +42,10 @@ func (pl *Quartermaster) planGroup(ctx context.Context, group *groupCycle, pod *
 	if gang := podGroup.Spec.SchedulingPolicy.Gang; gang != nil {
 		need = max(need, int(gang.MinCount)-state.ScheduledPodsCount())
 	}
-	out, err := pl.planPods(ctx, nodes, planning.Gang{Name: pod.Namespace + "/" + name, Pods: pods, Need: need}, nil)
+	out, err := pl.planPods(ctx, nodes, planning.Gang{Name: pod.Namespace + "/" + name, Pods: pods, Need: need, AnyOrder: true}, nil)
 	if err != nil || out.Plan == nil {
 		logger.V(4).Info("No plan for a PodGroup, trying one pod after the other", "podGroup", klog.KRef(pod.Namespace, name), "err", err)
 		return
-	}
-	if !out.Alike && slices.ContainsFunc(pods, others.IsOrdered) {
-		return // kube-scheduler has an order of its own, and some of these pods depend on who comes first.
 	}
 	group.Plans(out.Seats(name))
 }
