@@ -21,9 +21,23 @@ type Teller func(victim *v1.Pod) string
 type eviction struct {
 	handle fwk.Handle
 	tell   Teller
+	gangs  Gangs
 }
 
-// evict is preemption.Executor.PreemptPod: it has a pod that is not bound yet tried again, and deletes one that is,
+// evictAll is preemption.Executor.PreemptPod: it evicts a pod, and those that go with it. It reports whether the pod was not
+// bound.
+func (e *eviction) evictAll(ctx context.Context, target preemption.Candidate, preemptor preemption.ExecutorPreemptor, victim *v1.Pod, plugin string) (bool, error) {
+	companions := e.companions(target, preemptor, victim) // Before the gang has one less.
+	unbound, err := e.evict(ctx, target, preemptor, victim, plugin)
+	for _, companion := range companions {
+		if err == nil && companion.DeletionTimestamp == nil {
+			_, err = e.evict(ctx, target, preemptor, companion, plugin)
+		}
+	}
+	return unbound, err
+}
+
+// evict has a pod that is not bound yet tried again, and deletes one that is,
 // with its grace period. It reports whether the pod was not bound.
 func (e *eviction) evict(ctx context.Context, target preemption.Candidate, preemptor preemption.ExecutorPreemptor, victim *v1.Pod, plugin string) (bool, error) {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "victim", klog.KObj(victim), "preemptor", klog.KObj(preemptor), "node", target.Name())

@@ -96,10 +96,7 @@ func (p *Preemption) victimsBelow(ctx context.Context, gang string, priority int
 
 // victimsOfGang returns the pods that a gang can do without, those that were started last, and the rest of it.
 func (p *Preemption) victimsOfGang(key string, members []fwk.PodInfo) (victims []*gangVictim) {
-	slices.SortStableFunc(members, func(a, b fwk.PodInfo) int {
-		return util.GetPodStartTime(a.GetPod()).Compare(util.GetPodStartTime(b.GetPod()).Time)
-	})
-	core := max(0, len(members)-p.gangs.Beyond(members[0].GetPod()))
+	core := p.coreOf(members)
 	if core > 0 {
 		priority := preemption.GetPodPriority(members[0].GetPod(), nil, nil)
 		if victim, err := preemption.NewVictim(members[:core], priority, fwk.PodGroupKeyType); err == nil {

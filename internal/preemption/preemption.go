@@ -35,7 +35,9 @@ type Devices interface {
 type Preemption struct {
 	*defaultpreemption.DefaultPreemption
 
-	handle  fwk.Handle
+	handle fwk.Handle
+	// guarded is the handle that upstream has.
+	guarded *guardedHandle
 	devices Devices
 	// gangs says who is evicted together with others.
 	gangs Gangs
@@ -59,16 +61,17 @@ func New(ctx context.Context, plugin string, handle fwk.Handle, features feature
 		MinCandidateNodesPercentage: minCandidateNodesPercentage,
 		MinCandidateNodesAbsolute:   minCandidateNodesAbsolute,
 	}
-	upstream, err := defaultpreemption.New(ctx, args, handle, features)
+	guarded := &guardedHandle{Handle: handle}
+	upstream, err := defaultpreemption.New(ctx, args, guarded, features)
 	if err != nil {
 		return nil, fmt.Errorf("set up preemption for devices: %w", err)
 	}
-	p := &Preemption{DefaultPreemption: upstream, handle: handle, devices: devices, gangs: gangs}
+	p := &Preemption{DefaultPreemption: upstream, handle: handle, guarded: guarded, devices: devices, gangs: gangs}
 	p.profile = sync.OnceValue(p.ofProfile)
 	p.Enabled = sync.OnceValue(p.isEnabled)
 	upstream.Evaluator = preemption.NewEvaluator(plugin, handle, p, upstream.Executor)
 	upstream.MoreImportantVictim = stayingFirst
-	upstream.Executor.PreemptPod = (&eviction{handle: handle, tell: tell}).evict
+	upstream.Executor.PreemptPod = (&eviction{handle: handle, tell: tell, gangs: gangs}).evictAll
 	return p, nil
 }
 

@@ -5,6 +5,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
 )
@@ -12,15 +13,20 @@ import (
 // Together returns some pods and those that go with them: of a gang of which fewer than minMember would be left, all.
 func (c *Conductor) Together(pods []*v1.Pod) []*v1.Pod {
 	going := make(map[types.UID]bool)
-	byGang := make(map[string]int)
+	gangs := sets.New[string]()
 	for _, pod := range pods {
 		going[pod.UID] = true
 		if key := coscheduling.KeyOf(pod); key != "" {
-			byGang[key]++
+			gangs.Insert(key)
 		}
 	}
-	for key, gone := range byGang {
-		members := c.assigned(key)
+	for key := range gangs {
+		members, gone := c.assigned(key), 0
+		for _, member := range members { // Who is leaving anyway is none of them.
+			if going[member.UID] {
+				gone++
+			}
+		}
 		if gone <= c.beyond(members) {
 			continue
 		}

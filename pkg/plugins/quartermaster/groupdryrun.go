@@ -59,7 +59,7 @@ func (pl *Quartermaster) preemptForGroup(ctx context.Context, state fwk.PodGroup
 	}
 	pl.groupRun = run
 	defer func() { pl.groupRun = nil }()
-	result, status := pl.preemption.PodGroupPostFilter(ctx, state, info, schedule)
+	result, status := pl.preemption.PreemptForGroup(ctx, state, info, schedule)
 	if status.IsSuccess() && result != nil {
 		pl.nominateGroup(ctx, run, info, result)
 	}
