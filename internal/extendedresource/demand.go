@@ -1,6 +1,7 @@
 package extendedresource
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
@@ -23,6 +24,8 @@ type Demand struct {
 	// found is a claim to go on with, obsolete are claims to delete; see NewDemand.
 	found    *resourceapi.ResourceClaim
 	obsolete []*resourceapi.ResourceClaim
+	// planned is set if the claim to go on with does not exist yet; see Expect.
+	planned bool
 	// full is for nodes where no device plugin offers any of the resources.
 	full *Variant
 	// open, prepare and recordable are those of Prepare.
@@ -69,7 +72,14 @@ func NewDemand(pod *v1.Pod, resources []Resource, left []*resourceapi.ResourceCl
 	return d
 }
 
-// Found returns the claim of an earlier attempt to go on with, nil if there is none.
+// Make has the claim made under the UID of another one, which a plan for the pod's group has been made with.
+func (d *Demand) Make(as *resourceapi.ResourceClaim) { d.template.UID = as.UID }
+
+// Expect has the pod go on with a claim that does not exist yet, but for which there is an allocation already: nodes where
+// another one would be needed are none for the pod.
+func (d *Demand) Expect(claim *resourceapi.ResourceClaim) { d.found, d.planned = claim, true }
+
+// Found returns the claim to go on with, of an earlier attempt or as expected, nil if there is none.
 func (d *Demand) Found() *resourceapi.ResourceClaim { return d.found }
 
 // Obsolete returns the claims of earlier attempts that are only good for being deleted.
@@ -80,7 +90,7 @@ func (d *Demand) Resources() []Resource { return d.resources }
 
 // Prepare works out what most nodes have to give, all of them unless a device plugin offers
 // something somewhere. The open claims are those of the pod without allocation, Found among
-// them. prepare makes their tasks, and recordable reports whether the API server may store
+// them. prepare makes their tasks, nil if they are of no use, and recordable reports whether the API server may store
 // what tells the kubelet about the claim.
 func (d *Demand) Prepare(open []*resourceapi.ResourceClaim, prepare func([]*resourceapi.ResourceClaim) *allocator.Task, recordable func() bool) {
 	d.open, d.prepare, d.recordable = open, prepare, recordable
@@ -98,7 +108,7 @@ func (d *Demand) Prepare(open []*resourceapi.ResourceClaim, prepare func([]*reso
 // Full returns the variant of nodes where no device plugin offers any of the resources.
 func (d *Demand) Full() *Variant { return d.full }
 
-// The kind of a node has one of these for each of the pod's extended resources.
+// The kind of a node, a text, has one of these for each of the pod's extended resources.
 const (
 	offered = '-' // by a device plugin
 	lacking = 'd' // devices have to back it
@@ -123,20 +133,31 @@ func (d *Demand) kindOf(kind []byte, allocatable map[v1.ResourceName]int64) ([]b
 // VariantOn returns the variant for a node with these allocatable scalar resources. It fails
 // if a resource is not to be had there, or if the variant is unfit.
 func (d *Demand) VariantOn(node string, allocatable map[v1.ResourceName]int64) (*Variant, error) {
-	var buffer [16]byte
-	kind, err := d.kindOf(buffer[:0], allocatable)
+	v, _, err := d.On(allocatable)
 	if err != nil {
 		return nil, err
 	}
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
-	v := d.variants[string(kind)]
-	if v == nil {
-		v = d.newVariant(kind)
-		d.variants[string(kind)] = v
-	}
 	d.onNode[node] = v
 	return v, v.Unfit
+}
+
+// On returns the variant for nodes with these allocatable scalar resources, which may be unfit, and their kind. It fails if a
+// resource is not to be had there. The node cannot be chosen by that.
+func (d *Demand) On(allocatable map[v1.ResourceName]int64) (v *Variant, kind string, err error) {
+	var buffer [16]byte
+	k, err := d.kindOf(buffer[:0], allocatable)
+	if err != nil {
+		return nil, "", err
+	}
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	if v = d.variants[string(k)]; v == nil {
+		v = d.newVariant(k)
+		d.variants[string(k)] = v
+	}
+	return v, string(k), nil
 }
 
 // newVariant works out what has to be allocated on nodes of a kind.
@@ -157,7 +178,7 @@ func (d *Demand) newVariant(kind []byte) *Variant {
 	if v.Claim != nil && d.found == nil {
 		v.Claims = append(v.Claims, v.Claim)
 	}
-	if len(v.Claims) > 0 {
+	if len(v.Claims) > 0 && d.prepare != nil {
 		v.Task = d.prepare(v.Claims)
 	}
 	v.Unfit = d.unfit(v, &requests)
@@ -172,6 +193,9 @@ func (d *Demand) unfit(v *Variant, requests *Requests) error {
 	if len(d.obsolete) > 0 {
 		return fmt.Errorf("claim %s, which an earlier attempt made for the pod's extended resources, has to be deleted first",
 			klog.KObj(d.obsolete[0]))
+	}
+	if d.planned && !asksForSame(d.found, v.Claim) {
+		return errors.New("the pod needs other devices for its extended resources on this node than what was planned for it with its group")
 	}
 	if d.found != nil && !asksForSame(d.found, v.Claim) {
 		return fmt.Errorf("claim %s, which an earlier attempt made for the pod's extended resources, is not what the pod needs on this node",

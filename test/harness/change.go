@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // UpdateClaimStatus changes the status of a claim as administrator.
@@ -39,6 +41,17 @@ func (s *Space) Protect(name string) {
 		return err
 	})
 }
+
+// Offer makes a node say that a device plugin offers an extended resource.
+func (s *Space) Offer(i int, resource, quantity string) {
+	s.T.Helper()
+	patch := fmt.Sprintf(`{"status":{"capacity":{%[1]q:%[2]q},"allocatable":{%[1]q:%[2]q}}}`, resource, quantity)
+	_, err := s.Cluster.Client.CoreV1().Nodes().Patch(s.T.Context(), s.Node(i), types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	require.NoError(s.T, err)
+}
+
+// Implicit is the extended resource that the class of the space stands for by its name (KEP-5004).
+func (s *Space) Implicit() string { return resourceapi.ResourceDeviceClassPrefix + s.Name }
 
 // LabelNode sets a label of a node.
 func (s *Space) LabelNode(i int, key, value string) {

@@ -75,7 +75,7 @@ func TestBindingOfExtendedResources(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, "gated-extended", 1)
 	s.gatedSlice(0, "gpu-9")
-	s.Create(s.extendedPod("p", s.implicit(), "1"))
+	s.Create(s.extendedPod("p", s.Implicit(), "1"))
 	first := s.gatedClaimOf("p", "")
 	s.announced("p")
 	s.reports(first.Name, broken)

@@ -37,7 +37,7 @@ func TestExtendedResources(t *testing.T) {
 func testExtendedNames(t *testing.T) {
 	s := newSpace(t, "extnames", 1)
 	s.Devices(0, numbered(4)...)
-	s.Create(s.namedClass(), s.extendedPod("explicit", s.explicit(), "2"), s.extendedPod("implicit", s.implicit(), "1"))
+	s.Create(s.namedClass(), s.extendedPod("explicit", s.explicit(), "2"), s.extendedPod("implicit", s.Implicit(), "1"))
 	s.Running("explicit", "implicit")
 	for pod, class := range map[string]string{"explicit": s.Name + "-named", "implicit": s.Name} {
 		claim := s.onlyClaim(pod)
@@ -58,14 +58,14 @@ func testExtendedContainers(t *testing.T) {
 	s := newSpace(t, "extcontainers", 1)
 	s.Devices(0, numbered(6)...)
 	s.Create(s.namedClass())
-	pod := s.extendedPod("several", s.implicit(), "1", s.explicit(), "2", "cpu", "100m")
+	pod := s.extendedPod("several", s.Implicit(), "1", s.explicit(), "2", "cpu", "100m")
 	pod.Spec.Containers = append(pod.Spec.Containers, asking("idle"), asking("second", s.explicit(), "3"))
 	s.Create(pod)
 	s.Running("several")
 	s.onlyClaim("several")
 	require.Equal(t, map[string]int{"container-0-request-1": 1, "container-0-request-2": 2, "container-2-request-0": 3}, s.devicesByRequest("several"))
 	require.ElementsMatch(t, []string{
-		"main " + s.implicit() + ": container-0-request-1",
+		"main " + s.Implicit() + ": container-0-request-1",
 		"main " + s.explicit() + ": container-0-request-2",
 		"second " + s.explicit() + ": container-2-request-0",
 	}, s.mappings("several"))
@@ -74,11 +74,11 @@ func testExtendedContainers(t *testing.T) {
 func testExtendedInitContainers(t *testing.T) {
 	s := newSpace(t, "extinit", 1)
 	s.Devices(0, numbered(5)...)
-	sidecar := asking("sidecar", s.implicit(), "1")
+	sidecar := asking("sidecar", s.Implicit(), "1")
 	sidecar.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
-	pod := s.extendedPod("init", s.implicit(), "2")
+	pod := s.extendedPod("init", s.Implicit(), "2")
 	pod.Spec.InitContainers = []corev1.Container{
-		asking("first", s.implicit(), "1"), sidecar, asking("second", s.implicit(), "4"), asking("third", s.implicit(), "3"),
+		asking("first", s.Implicit(), "1"), sidecar, asking("second", s.Implicit(), "4"), asking("third", s.Implicit(), "3"),
 	}
 	s.Create(pod)
 	// The sidecar has 1 and the main container 2. The second init container uses these two and
@@ -86,10 +86,10 @@ func testExtendedInitContainers(t *testing.T) {
 	s.Running("init")
 	require.Equal(t, map[string]int{"container-1-request-0": 1, "container-2-request-0": 2, "container-4-request-0": 2}, s.devicesByRequest("init"))
 	require.ElementsMatch(t, []string{
-		"sidecar " + s.implicit() + ": container-1-request-0", "main " + s.implicit() + ": container-4-request-0",
-		"first " + s.implicit() + ": container-1-request-0",
-		"second " + s.implicit() + ": container-4-request-0", "second " + s.implicit() + ": container-2-request-0",
-		"third " + s.implicit() + ": container-4-request-0", "third " + s.implicit() + ": container-2-request-0",
+		"sidecar " + s.Implicit() + ": container-1-request-0", "main " + s.Implicit() + ": container-4-request-0",
+		"first " + s.Implicit() + ": container-1-request-0",
+		"second " + s.Implicit() + ": container-4-request-0", "second " + s.Implicit() + ": container-2-request-0",
+		"third " + s.Implicit() + ": container-4-request-0", "third " + s.Implicit() + ": container-2-request-0",
 	}, s.mappings("init"))
 }
 
@@ -97,7 +97,7 @@ func testExtendedWithClaim(t *testing.T) {
 	s := newSpace(t, "extclaim", 2)
 	s.Devices(0, numbered(2)...)
 	s.Devices(1, numbered(3)...)
-	pod := s.extendedPod("both", s.implicit(), "1")
+	pod := s.extendedPod("both", s.Implicit(), "1")
 	pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "claim", ResourceClaimName: ptr.To("claim")}}
 	s.Create(builder.Claim("claim", s.Want(2)).Obj(), pod)
 	s.Running("both")
@@ -111,7 +111,7 @@ func testExtendedWithClaim(t *testing.T) {
 func testExtendedBesideDevicePlugin(t *testing.T) {
 	s := newSpace(t, "extbeside", 2)
 	s.Create(s.namedClass())
-	s.offer(0, s.explicit(), "2")
+	s.Offer(0, s.explicit(), "2")
 	s.Devices(1, numbered(2)...)
 	byNode := map[string]int{}
 	for i := range 4 {
@@ -136,19 +136,19 @@ func testExtendedBesideDevicePlugin(t *testing.T) {
 func testExtendedPartlyByDevicePlugin(t *testing.T) {
 	s := newSpace(t, "extpartly", 2)
 	s.Create(s.namedClass())
-	s.offer(0, s.explicit(), "2")
+	s.Offer(0, s.explicit(), "2")
 	s.Devices(0, numbered(1)...)
-	s.Create(s.extendedPod("both", s.explicit(), "2", s.implicit(), "1"))
+	s.Create(s.extendedPod("both", s.explicit(), "2", s.Implicit(), "1"))
 	s.Running("both")
 	require.Equal(t, s.Node(0), s.LivePod("both").Spec.NodeName)
-	require.Equal(t, []string{"main " + s.implicit() + ": container-0-request-0"}, s.mappings("both"))
+	require.Equal(t, []string{"main " + s.Implicit() + ": container-0-request-0"}, s.mappings("both"))
 	require.Len(t, s.onlyClaim("both").Spec.Devices.Requests, 1)
 
 	// What no class stands for has to be on the node.
 	s.Devices(1, numbered(1)...)
-	s.Create(s.extendedPod("unknown", s.implicit(), "1", "example.com/"+s.Name+"-other", "1"))
+	s.Create(s.extendedPod("unknown", s.Implicit(), "1", "example.com/"+s.Name+"-other", "1"))
 	s.Waiting("unknown", "Insufficient example.com/"+s.Name+"-other")
-	s.offer(1, "example.com/"+s.Name+"-other", "1")
+	s.Offer(1, "example.com/"+s.Name+"-other", "1")
 	s.RunningSoon("unknown")
 	require.Equal(t, s.Node(1), s.LivePod("unknown").Spec.NodeName)
 }
@@ -156,14 +156,14 @@ func testExtendedPartlyByDevicePlugin(t *testing.T) {
 func testExtendedReasons(t *testing.T) {
 	s := newSpace(t, "extreasons", 2)
 	s.Devices(0, numbered(2)...)
-	s.Create(s.extendedPod("three", s.implicit(), "3"))
-	s.Waiting("three", "extended resource "+s.implicit()+" of container main: 2 devices match, 3 are wanted")
-	s.Create(s.extendedPod("hundred", s.implicit(), "100"))
+	s.Create(s.extendedPod("three", s.Implicit(), "3"))
+	s.Waiting("three", "extended resource "+s.Implicit()+" of container main: 2 devices match, 3 are wanted")
+	s.Create(s.extendedPod("hundred", s.Implicit(), "100"))
 	s.Waiting("hundred", "asks for 100 devices", "at most 32")
-	many := s.extendedPod("many", s.implicit(), "1")
+	many := s.extendedPod("many", s.Implicit(), "1")
 	many.Spec.Containers = nil
 	for i := range 33 {
-		many.Spec.Containers = append(many.Spec.Containers, asking(fmt.Sprintf("c-%d", i), s.implicit(), "1"))
+		many.Spec.Containers = append(many.Spec.Containers, asking(fmt.Sprintf("c-%d", i), s.Implicit(), "1"))
 	}
 	s.Create(many)
 	s.Waiting("many", "would take 33 requests for devices, a claim can have 32")
@@ -175,14 +175,14 @@ func testExtendedReasons(t *testing.T) {
 func testExtendedWoken(t *testing.T) {
 	s := newSpace(t, "extwoken", 2)
 	s.Devices(0, numbered(2)...)
-	s.Create(s.extendedPod("first", s.implicit(), "2"))
+	s.Create(s.extendedPod("first", s.Implicit(), "2"))
 	s.Running("first")
-	s.Create(s.extendedPod("second", s.implicit(), "2"))
+	s.Create(s.extendedPod("second", s.Implicit(), "2"))
 	s.Waiting("second", "held by")
 	s.DeletePod("first")
 	s.RunningSoon("second")
 
-	s.Create(s.extendedPod("third", s.implicit(), "1"))
+	s.Create(s.extendedPod("third", s.Implicit(), "1"))
 	s.Waiting("third", "held by")
 	s.Devices(1, numbered(1)...)
 	s.RunningSoon("third")
@@ -193,7 +193,7 @@ func testExtendedWoken(t *testing.T) {
 	s.Waiting("claim", "held by")
 	s.DeletePod("third")
 	s.RunningSoon("claim")
-	s.Create(s.extendedPod("fourth", s.implicit(), "1"))
+	s.Create(s.extendedPod("fourth", s.Implicit(), "1"))
 	s.Waiting("fourth", "held by")
 	s.DeletePod("claim")
 	s.RunningSoon("fourth")
@@ -204,7 +204,7 @@ func testExtendedWokenByClass(t *testing.T) {
 	s.Devices(0, numbered(3)...)
 	s.Create(s.extendedPod("early", s.explicit(), "1"))
 	s.Waiting("early", "Insufficient "+s.explicit())
-	both := s.extendedPod("both", s.explicit(), "1", s.implicit(), "1")
+	both := s.extendedPod("both", s.explicit(), "1", s.Implicit(), "1")
 	s.Create(both)
 	s.Waiting("both", "Insufficient "+s.explicit())
 	s.Create(s.namedClass())
@@ -214,10 +214,10 @@ func testExtendedWokenByClass(t *testing.T) {
 
 func testExtendedWokenByDevicePlugin(t *testing.T) {
 	s := newSpace(t, "extplugin", 1)
-	s.Create(s.extendedPod("pod", s.implicit(), "1"))
+	s.Create(s.extendedPod("pod", s.Implicit(), "1"))
 	// Why there are none depends on whether other tests have devices for all nodes.
 	s.Waiting("pod", "of container main: ")
-	s.offer(0, s.implicit(), "1")
+	s.Offer(0, s.Implicit(), "1")
 	s.RunningSoon("pod")
 	require.Empty(t, s.madeFor("pod"))
 }
@@ -236,7 +236,7 @@ func testExtendedBurst(t *testing.T) {
 		if i%4 == 3 {
 			s.Create(s.Pod(name, builder.FromTemplate("one")))
 		} else {
-			s.Create(s.extendedPod(name, s.implicit(), "1"))
+			s.Create(s.extendedPod(name, s.Implicit(), "1"))
 		}
 	}
 	holders := map[string]string{}
@@ -273,7 +273,7 @@ func testExtendedPodEnds(t *testing.T) {
 	s := newSpace(t, "extends", 1)
 	s.Devices(0, numbered(pods)...)
 	for i := range pods {
-		s.Create(s.extendedPod(fmt.Sprintf("pod-%02d", i), s.implicit(), "1"))
+		s.Create(s.extendedPod(fmt.Sprintf("pod-%02d", i), s.Implicit(), "1"))
 	}
 	for i := range pods {
 		s.DeletePod(fmt.Sprintf("pod-%02d", i))
@@ -302,13 +302,13 @@ func testExtendedScored(t *testing.T) {
 			"name": "NodeResourcesFit",
 			"args": map[string]any{"scoringStrategy": map[string]any{
 				"type":      "MostAllocated",
-				"resources": []any{map[string]any{"name": s.implicit(), "weight": 100}},
+				"resources": []any{map[string]any{"name": s.Implicit(), "weight": 100}},
 			}},
 		})
 	}})
 	for i := range 2 * perNode {
 		name := fmt.Sprintf("pod-%d", i)
-		s.Create(s.extendedPod(name, s.implicit(), "1"))
+		s.Create(s.extendedPod(name, s.Implicit(), "1"))
 		s.Running(name)
 	}
 	byNode := map[string]int{}

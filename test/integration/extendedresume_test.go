@@ -64,7 +64,7 @@ func TestResumeExtendedResources(t *testing.T) {
 		s.Devices(node, numbered(devices)...)
 	}
 	create := func(name string) *corev1.Pod {
-		s.Create(s.extendedPod(name, s.implicit(), "1"))
+		s.Create(s.extendedPod(name, s.Implicit(), "1"))
 		return s.LivePod(name)
 	}
 	// kept are claims to go on with, and devices those that they have.
@@ -85,7 +85,7 @@ func TestResumeExtendedResources(t *testing.T) {
 	s.allocateLeft(claim, 0, "gpu-5")
 	recorded.Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{
 		ResourceClaimName: claim.Name,
-		RequestMappings:   []corev1.ContainerExtendedResourceRequest{{ContainerName: "main", ResourceName: s.implicit(), RequestName: "container-0-request-0"}},
+		RequestMappings:   []corev1.ContainerExtendedResourceRequest{{ContainerName: "main", ResourceName: s.Implicit(), RequestName: "container-0-request-0"}},
 	}
 	_, err := cluster.Client.CoreV1().Pods(s.Name).UpdateStatus(t.Context(), recorded, metav1.UpdateOptions{})
 	require.NoError(t, err)
@@ -94,7 +94,7 @@ func TestResumeExtendedResources(t *testing.T) {
 	// These are of no use: made for something else; allocated where the pod cannot run; one
 	// too many; deleted, but held by its reservation.
 	s.leaveClaim(create("different"), 3)
-	misplaced := s.extendedPod("misplaced", s.implicit(), "1")
+	misplaced := s.extendedPod("misplaced", s.Implicit(), "1")
 	misplaced.Spec.NodeSelector = map[string]string{corev1.LabelHostname: s.Node(0)}
 	s.Create(misplaced)
 	s.allocateLeft(s.leaveClaim(s.LivePod("misplaced"), 1), 1, "gpu-4")
@@ -134,7 +134,7 @@ func TestKilledWhileItMakesClaims(t *testing.T) {
 		before := s.Bound()
 		for i := range podsPerWave {
 			pods = append(pods, fmt.Sprintf("pod-%d-%02d", wave, i))
-			s.Create(s.extendedPod(pods[len(pods)-1], s.implicit(), "1"))
+			s.Create(s.extendedPod(pods[len(pods)-1], s.Implicit(), "1"))
 		}
 		s.Eventually("bind the first pods of a wave", func(context.Context) error {
 			if bound := s.Bound(); bound < before+boundBeforeKill {

@@ -9,14 +9,10 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
-
-// implicit is the extended resource that the class of the space stands for by its name.
-func (s *space) implicit() string { return resourceapi.ResourceDeviceClassPrefix + s.Name }
 
 // explicit is the one that namedClass stands for.
 func (s *space) explicit() string { return "example.com/" + s.Name }
@@ -46,14 +42,6 @@ func (s *space) extendedPod(name string, resources ...string) *corev1.Pod {
 	pod := s.Pod(name, nil)
 	pod.Spec.Containers = []corev1.Container{asking("main", resources...)}
 	return pod
-}
-
-// offer makes a node say that a device plugin offers a resource.
-func (s *space) offer(node int, resource, quantity string) {
-	s.T.Helper()
-	patch := fmt.Sprintf(`{"status":{"capacity":{%[1]q:%[2]q},"allocatable":{%[1]q:%[2]q}}}`, resource, quantity)
-	_, err := cluster.Client.CoreV1().Nodes().Patch(s.T.Context(), s.Node(node), types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
-	require.NoError(s.T, err)
 }
 
 // madeFor returns the claims on the server that were made for a pod's extended resources.

@@ -46,6 +46,17 @@ func (c *Conductor) release(group types.UID, seats []*roster.Seat) {
 	}
 }
 
+// HandOver ends what is in flight in the name of the gang for a claim that is to be made for a pod, because it is in flight
+// in the pod's own name now: the claim gets another UID when it is made, and no other pod uses it.
+func (c *Conductor) HandOver(pod, claim types.UID) {
+	c.mutex.Lock()
+	group, held := c.held[pod]
+	c.mutex.Unlock()
+	if held {
+		c.Ledger.RemoveInFlight(claim, group) // Nothing becomes free by that.
+	}
+}
+
 // end ends what is kept for a seat.
 func (c *Conductor) end(seat *roster.Seat) {
 	c.mutex.Lock()

@@ -49,6 +49,11 @@ func (p *Planner) classes(ctx context.Context, pods []*v1.Pod) (classes []*class
 	return classes, nil
 }
 
+// areAlike reports whether each pod can have what is planned for any other one.
+func areAlike(classes []*class) bool {
+	return len(classes) == 1 && (classes[0].members[0].Made == nil || !classes[0].members[0].Made.Varies)
+}
+
 func boolToInt(b bool) int {
 	if b {
 		return 1

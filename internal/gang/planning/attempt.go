@@ -23,8 +23,8 @@ type attempt struct {
 	rest *others.Others
 	// candidates are the nodes to be tried, in this order.
 	candidates []int
-	// tasks are what so many pods of a class need, and users how many pods use a claim.
-	tasks map[[2]int]*allocator.Task
+	// tasks are what so many pods need, and users how many pods use a claim.
+	tasks map[taskKey]*allocator.Task
 	users map[types.UID]int
 	out   *Outcome
 }
@@ -107,7 +107,7 @@ func (a *attempt) note(most []int) {
 		}
 		missing -= left
 		refusals := a.rest.Refusals(i)
-		lacking := refusals[noDevices]
+		lacking := refusals[noDevices] + a.knownToLack(c)
 		delete(refusals, noDevices)
 		if names, why := a.rest.Named(i); names != nil {
 			refusals[why] = 0
@@ -117,4 +117,16 @@ func (a *attempt) note(most []int) {
 		}
 		a.out.Left = append(a.out.Left, Left{Pod: c.members[0], Pods: left, Rejected: a.rest.Rejected(i), NoDevices: lacking, Refusals: refusals})
 	}
+}
+
+// knownToLack returns on how many nodes there are no devices for what a pod asks for by extended resources, so that none of
+// these was asked. Those where a device plugin offers some were asked nevertheless, and have none left either.
+func (a *attempt) knownToLack(c *class) (nodes int) {
+	if c.members[0].Made == nil || c.view.Has == nil {
+		return 0
+	}
+	for _, node := range a.nodes {
+		nodes += boolToInt(!c.view.Has.Has(node.Name))
+	}
+	return nodes
 }

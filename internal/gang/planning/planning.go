@@ -100,7 +100,7 @@ func (p *Planner) Plan(ctx context.Context, g Gang) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	if g.AnyOrder && len(classes) > 1 && slices.ContainsFunc(g.Pods, others.IsOrdered) {
+	if g.AnyOrder && !areAlike(classes) && slices.ContainsFunc(g.Pods, others.IsOrdered) {
 		return &Outcome{GaveUp: true, Pods: len(g.Pods), Need: g.Need, Wish: g.Wish}, nil
 	}
 	if first, differs := firstAlternatives(classes); differs {
@@ -114,7 +114,7 @@ func (p *Planner) Plan(ctx context.Context, g Gang) (*Outcome, error) {
 // plan is Plan for pods that are sorted into classes.
 func (p *Planner) plan(ctx context.Context, g Gang, classes []*class) (out *Outcome, err error) {
 	a := &attempt{
-		Planner: p, ctx: ctx, gang: g, classes: classes, tasks: make(map[[2]int]*allocator.Task),
+		Planner: p, ctx: ctx, gang: g, classes: classes, tasks: make(map[taskKey]*allocator.Task),
 		out: &Outcome{Pods: len(g.Pods), Need: g.Need, Wish: g.Wish},
 	}
 	for i := range p.Nodes {

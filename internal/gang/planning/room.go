@@ -91,12 +91,13 @@ func (a *attempt) roomFor(class int, where *area) (devices, room int) {
 
 // roomOfDevices returns for how many pods of a class a node has devices.
 func (a *attempt) roomOfDevices(class int, node *v1.Node, site func(*v1.Node) allocator.Site, guess int) int {
-	if len(a.classes[class].members[0].Open) == 0 {
+	open, kind := a.classes[class].members[0].OpenOn(node)
+	if len(open) == 0 {
 		return mostOnNode
 	}
 	seen := site(node)
 	return gang.Most(guess, mostOnNode, func(pods int) bool {
-		outcome, err := a.task(class, pods).Check(a.ctx, seen)
+		outcome, err := a.task(taskKey{class, pods, kind}, open).Check(a.ctx, seen)
 		if err != nil {
 			return errors.Is(err, selector.ErrPending)
 		}
@@ -108,18 +109,23 @@ func (a *attempt) roomOfDevices(class int, node *v1.Node, site func(*v1.Node) al
 	})
 }
 
-// task is what so many pods of a class need on a node.
-func (a *attempt) task(class, pods int) *allocator.Task {
-	key := [2]int{class, pods}
+// taskKey is so many pods of a class, on nodes of a kind; see trial.Made.
+type taskKey struct {
+	class, pods int
+	kind        string
+}
+
+// task is what so many pods need on a node, each of them the like of some open claims.
+func (a *attempt) task(key taskKey, open []*resourceapi.ResourceClaim) *allocator.Task {
 	if a.tasks[key] == nil {
-		a.tasks[key] = a.Solver.Prepare(a.claimsOf(class, pods))
+		a.tasks[key] = a.Solver.Prepare(a.claimsOf(open, key.pods))
 	}
 	return a.tasks[key]
 }
 
-// claimsOf returns the claims of so many pods of a class. Those that several pods of the gang use are there once, and of
-// the others there are copies, since there may be more such pods than the gang has.
-func (a *attempt) claimsOf(class, pods int) (claims []*resourceapi.ResourceClaim) {
+// claimsOf returns the claims of so many pods with claims like these. Those that several pods of the gang use are there once,
+// and of the others there are copies, since there may be more such pods than the gang has.
+func (a *attempt) claimsOf(open []*resourceapi.ResourceClaim, pods int) (claims []*resourceapi.ResourceClaim) {
 	if a.users == nil {
 		a.users = make(map[types.UID]int)
 		for _, c := range a.classes {
@@ -130,7 +136,7 @@ func (a *attempt) claimsOf(class, pods int) (claims []*resourceapi.ResourceClaim
 			}
 		}
 	}
-	for _, claim := range a.classes[class].members[0].Open {
+	for _, claim := range open {
 		if a.users[claim.UID] > 1 {
 			claims = append(claims, claim)
 			continue

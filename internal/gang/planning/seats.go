@@ -16,7 +16,7 @@ func (o *Outcome) Seats(gang string) (seats []*roster.Seat) {
 	var before []types.UID
 	for i := range o.Plan.Seats {
 		from := &o.Plan.Seats[i]
-		seat := &roster.Seat{Gang: gang, Pod: from.Pod, Node: from.Node, Claims: from.Claims, Allocations: make(map[types.UID]*resourceapi.AllocationResult)}
+		seat := &roster.Seat{Gang: gang, Pod: from.Pod, Node: from.Node, Claims: from.Claims, Made: from.Made, Allocations: make(map[types.UID]*resourceapi.AllocationResult)}
 		for _, claim := range from.Claims {
 			seat.Allocations[claim.UID] = o.Plan.Allocations[claim.UID]
 		}

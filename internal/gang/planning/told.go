@@ -17,11 +17,15 @@ const (
 	mostOfOne  = 200
 )
 
-// requests returns how many devices of which class a pod still needs: of alternatives the first one counts, and a
-// request for all devices as one.
+// requests returns how many devices of which class a pod still needs: of alternatives the first one counts, a request for
+// all devices as one, and of extended resources what devices have to back where no device plugin offers them.
 func requests(pod *trial.Pod) map[string]int64 {
 	counts := make(map[string]int64)
-	for _, claim := range pod.Open {
+	open := pod.Open
+	if pod.Made != nil {
+		open = append(slices.Clip(open), pod.Made.Most)
+	}
+	for _, claim := range open {
 		for i := range claim.Spec.Devices.Requests {
 			request := &claim.Spec.Devices.Requests[i]
 			switch {

@@ -18,6 +18,8 @@ type Seat struct {
 	// Claims are those of the pod that had no allocation, and Allocations what they get, by UID.
 	Claims      []*resourceapi.ResourceClaim
 	Allocations map[types.UID]*resourceapi.AllocationResult
+	// Made is the last of the claims if it does not exist yet: it is made for the pod's extended resources (KEP-5004).
+	Made *resourceapi.ResourceClaim
 	// After are the pods that have to be reserved before this one, because it depends on them where it may be.
 	After []types.UID
 }

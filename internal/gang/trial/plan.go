@@ -24,8 +24,9 @@ type Seat struct {
 	Pod   *v1.Pod
 	Node  string
 	Class int
-	// Claims are the open ones of the pod.
+	// Claims are the open ones of the pod, and Made is the one among them that is to be made, nil if none is.
 	Claims []*resourceapi.ResourceClaim
+	Made   *resourceapi.ResourceClaim
 }
 
 // Plan returns the plan for the pods that were added. Of all devices that a node has for its pods, it takes those that
@@ -33,7 +34,11 @@ type Seat struct {
 func (t *Trial) Plan() (*Plan, error) {
 	plan := &Plan{Allocations: make(map[types.UID]*resourceapi.AllocationResult)}
 	for _, s := range t.steps {
-		plan.Seats = append(plan.Seats, Seat{Pod: s.pod.Pod, Node: t.Nodes[s.node].Name, Class: s.class, Claims: s.pod.Open})
+		node := t.Nodes[s.node]
+		seat := Seat{Pod: s.pod.Pod, Node: node.Name, Class: s.class}
+		seat.Claims, _ = s.pod.OpenOn(node)
+		seat.Made, _ = s.pod.madeOn(node)
+		plan.Seats = append(plan.Seats, seat)
 	}
 	for _, number := range slices.Sorted(maps.Keys(t.units)) {
 		u := t.units[number]

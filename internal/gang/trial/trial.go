@@ -2,6 +2,7 @@ package trial
 
 import (
 	"context"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -25,6 +26,37 @@ type Pod struct {
 	Open []*resourceapi.ResourceClaim
 	// Usable reports whether the claims that have an allocation can be used on a node; nil stands for all nodes.
 	Usable func(*v1.Node) bool
+	// Made is the claim that is made for the pod's extended resources (KEP-5004); nil if devices back none of them.
+	Made *Made
+}
+
+// Made is a claim of one pod that is made when it is known on which node that runs: devices back only what no device plugin
+// offers there.
+type Made struct {
+	// Most is the claim where no device plugin offers anything.
+	Most *resourceapi.ResourceClaim
+	// On returns the claim for a node, nil if none is needed there, and a text of ASCII letters and dashes that is the same
+	// for nodes where pods of the class need the same.
+	On func(*v1.Node) (claim *resourceapi.ResourceClaim, kind string)
+	// Varies is set if the claim is not the same on all nodes.
+	Varies bool
+}
+
+// OpenOn returns the claims that need devices if the pod is on a node, and a text that is the same for nodes where pods of
+// its class need the same.
+func (p *Pod) OpenOn(node *v1.Node) (claims []*resourceapi.ResourceClaim, kind string) {
+	made, kind := p.madeOn(node)
+	if made == nil {
+		return p.Open, kind
+	}
+	return append(slices.Clip(p.Open), made), kind
+}
+
+func (p *Pod) madeOn(node *v1.Node) (made *resourceapi.ResourceClaim, kind string) {
+	if p.Made == nil {
+		return nil, ""
+	}
+	return p.Made.On(node)
 }
 
 // Others is what pods need besides devices. Like a gang.Judge it has a state.

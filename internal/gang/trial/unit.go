@@ -1,9 +1,9 @@
 package trial
 
 import (
-	"encoding/binary"
 	"errors"
 	"slices"
+	"strconv"
 
 	resourceapi "k8s.io/api/resource/v1"
 
@@ -67,7 +67,8 @@ func (t *Trial) addClaims(s *step) (changed []int) {
 		next.claims, next.key = slices.Clip(before.claims), before.key
 	}
 	had := len(next.claims)
-	for _, claim := range s.pod.Open {
+	claims, kind := s.pod.OpenOn(t.Nodes[s.node])
+	for _, claim := range claims {
 		on := t.on[claim.UID]
 		if slices.Contains(on, s.node) {
 			continue
@@ -80,7 +81,7 @@ func (t *Trial) addClaims(s *step) (changed []int) {
 		}
 	}
 	if len(next.claims) > had {
-		next.key += string(binary.AppendUvarint(nil, uint64(s.class)))
+		next.key += strconv.Itoa(s.class) + kind + " "
 		t.put(s, s.node, &next)
 		changed = append(changed, s.node)
 	}

@@ -29,6 +29,8 @@ type world struct {
 	// devices has how many of which model a node has of its own, and shared how many all nodes reach.
 	devices [][2]int
 	shared  int
+	// offers has on which nodes a device plugin offers what pods want by extended resources, so that they need no devices.
+	offers []bool
 	// room is how many pods a node takes.
 	room []int
 	pods []wanted
@@ -36,10 +38,11 @@ type world struct {
 	need int
 }
 
-// wanted is what a pod wants: a number of devices of a model, by a claim of its own or by one that others use as well.
+// wanted is what a pod wants: a number of devices of a model, by a claim of its own, by one that others use as well, or by
+// extended resources.
 type wanted struct {
-	model, count int
-	together     bool
+	model, count       int
+	together, extended bool
 }
 
 // randomWorld makes one. Pods that are alike follow each other.
@@ -47,10 +50,11 @@ func randomWorld(r *rand.Rand) *world {
 	w := &world{shared: r.IntN(3)}
 	for range 1 + r.IntN(4) {
 		w.devices, w.room = append(w.devices, [2]int{r.IntN(4), r.IntN(3)}), append(w.room, r.IntN(4))
+		w.offers = append(w.offers, r.IntN(4) == 0)
 	}
 	together := r.IntN(4) == 0
 	for range 1 + r.IntN(2) {
-		kind := wanted{model: r.IntN(3), count: 1 + r.IntN(2), together: together}
+		kind := wanted{model: r.IntN(3), count: 1 + r.IntN(2), together: together, extended: !together && r.IntN(3) == 0}
 		together = false
 		for range 1 + r.IntN(2) {
 			w.pods = append(w.pods, kind)
@@ -79,6 +83,9 @@ func (w *world) fits(pod, need int, at []int) bool {
 			free = &w.devices[node][p.model]
 		}
 		count, far := p.count, false
+		if p.extended && w.offers[node] {
+			count = 0
+		}
 		for before, where := range at {
 			if p.together && where >= 0 && w.pods[before].together {
 				count, far = 0, p.model != network && where != node
@@ -135,6 +142,18 @@ func numbered(model, n int) (devices []*builder.DeviceBuilder) {
 	return devices
 }
 
+// made is a claim that is only needed on nodes where no device plugin offers what it is for.
+func (w *world) made(claim *resourceapi.ResourceClaim) *Made {
+	return &Made{Most: claim, Varies: true, On: func(node *v1.Node) (*resourceapi.ResourceClaim, string) {
+		for i, offers := range w.offers {
+			if offers && node.Name == fmt.Sprintf("n%d", i) {
+				return nil, "-"
+			}
+		}
+		return claim, "d"
+	}}
+}
+
 // objects makes the world of API objects, and the trial.
 func (w *world) objects(t testing.TB) (*Trial, gang.Problem) {
 	var slices []*resourceapi.ResourceSlice
@@ -163,6 +182,9 @@ func (w *world) objects(t testing.TB) (*Trial, gang.Problem) {
 		object := builder.Claim(claim, builder.Request("r", "gpu").Count(int64(p.count)).Where(fmt.Sprintf(`device.attributes[%q].model == %q`, builder.Driver, models[p.model]))).Obj()
 		object.UID = types.UID("uid-" + claim)
 		pod := Pod{Pod: builder.Pod(name), Open: []*resourceapi.ResourceClaim{object}}
+		if p.extended {
+			pod.Open, pod.Made = nil, w.made(object)
+		}
 		pod.UID = types.UID(name)
 		if before == nil || *before != *p {
 			world.Classes, problem.Classes = append(world.Classes, nil), append(problem.Classes, gang.Class{})

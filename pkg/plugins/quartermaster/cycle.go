@@ -46,8 +46,8 @@ type cycle struct {
 	// extended is nil unless a device class stands for resources that the pod asks for. If
 	// it is set, the task depends on the node, and is here from Reserve on.
 	extended *extendedresource.Demand
-	// leftOver is the claim for these that an earlier attempt has left; it is among the claims
-	// as well. nil if there is none.
+	// leftOver is the claim for these that an earlier attempt has left, or that is in flight for the pod's gang; it is among
+	// the claims as well. nil if there is none.
 	leftOver *podClaim
 
 	// group is the state of the pod's group while that is tried as a whole, else nil; uid

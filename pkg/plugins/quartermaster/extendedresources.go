@@ -2,15 +2,12 @@ package quartermaster
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
@@ -57,11 +54,12 @@ func (pl *Quartermaster) demandExtended(cs fwk.CycleState, c *cycle, pod *v1.Pod
 		return nil
 	}
 	pl.scoring.Begin()
-	left, err := extendedresource.LeftOver(pod, pl.state.Claims, pl.claims.Claim)
+	left, err := pl.leftOver(pod)
 	if err != nil {
 		return failed(err)
 	}
 	c.extended = extendedresource.NewDemand(pod, resources, left)
+	expected := pl.expectPlanned(c, pod)
 	claim := c.extended.Found()
 	if claim == nil {
 		return nil
@@ -71,9 +69,31 @@ func (pl *Quartermaster) demandExtended(cs fwk.CycleState, c *cycle, pod *v1.Pod
 		return status
 	}
 	found.Origin = commitrunner.Made
+	if expected {
+		found.Origin = commitrunner.ToMake
+	}
 	c.leftOver = found
 	c.claims = append(c.claims, found)
 	return nil
+}
+
+// leftOver returns the claims that earlier attempts have made for a pod's extended resources.
+func (pl *Quartermaster) leftOver(pod *v1.Pod) ([]*resourceapi.ResourceClaim, error) {
+	return extendedresource.LeftOver(pod, pl.state.Claims, pl.claims.Claim)
+}
+
+// expectPlanned has the claim for a pod's extended resources be the one that a plan for its group was made with. It reports
+// whether that has an allocation in flight.
+func (pl *Quartermaster) expectPlanned(c *cycle, pod *v1.Pod) bool {
+	if seat := c.groupSeat(); seat != nil && seat.Made != nil {
+		c.extended.Make(seat.Made)
+	}
+	seat := pl.state.gangs.Seat(pod.UID)
+	if seat == nil || seat.Made == nil || c.extended.Found() != nil || pl.state.Ledger.InFlight(seat.Made.UID) == nil {
+		return false
+	}
+	c.extended.Expect(seat.Made)
+	return true
 }
 
 // prepareExtended makes the task of most nodes.
@@ -161,28 +181,8 @@ func (pl *Quartermaster) removeLeftOver(ctx context.Context, c *cycle, pod *v1.P
 		return false, nil
 	}
 	claims := c.extended.Obsolete()
-	if c.leftOver != nil && !c.undecided.Load() {
+	if c.leftOver != nil && c.leftOver.Origin == commitrunner.Made && !c.undecided.Load() {
 		claims = append([]*resourceapi.ResourceClaim{c.leftOver.Object}, claims...)
 	}
-	if len(claims) == 0 {
-		return false, nil
-	}
-	bound, err := pl.isBound(ctx, pod)
-	if err != nil || bound {
-		return false, err
-	}
-	ctx = claimwriter.Because(ctx, claimwriter.Cause{Pod: pod, Why: "because pod " + pod.Name + ", for whose extended resources it was made, fits no node with it"})
-	for _, claim := range claims {
-		if pl.takeover.FoundReserved(claim, pod.UID, pod) {
-			return false, nil
-		}
-		left, err := pl.writer.Remove(ctx, claim, pod.UID)
-		if err != nil {
-			return false, fmt.Errorf("delete claim %s, which an earlier attempt made for the pod's extended resources: %w", klog.KObj(claim), err)
-		}
-		if left != nil {
-			pl.commits.Observe(ctx, left)
-		}
-	}
-	return true, nil
+	return pl.leftovers.RemoveMade(ctx, pod, claims)
 }

@@ -13,17 +13,16 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
 	"github.com/quartermaster-dra/quartermaster/internal/coscheduling/status"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/conductor"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/described"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/others"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
-	"github.com/quartermaster-dra/quartermaster/internal/gang/trial"
+	"github.com/quartermaster-dra/quartermaster/internal/leftover"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
@@ -45,7 +44,8 @@ func (pl *Quartermaster) planGang(nodes []fwk.NodeInfo) conductor.Planner {
 		reason := out.Reason(func(classes []string) string {
 			return pl.state.gangs.Holders(group.Name, func(pod *v1.Pod) int {
 				claims, _ := pl.claims.Of(pod) // Of one whose claims are gone, nothing is told.
-				return planning.DevicesOf(claims, classes)
+				made, _ := pl.leftOver(pod)
+				return planning.DevicesOf(slices.Concat(claims, made), classes)
 			})
 		})
 		return &conductor.Plan{Seats: out.Seats(group.Name), Reason: reason, Again: out.GaveUp || out.Pending != nil}, nil
@@ -66,7 +66,7 @@ func (pl *Quartermaster) planPods(ctx context.Context, nodes []fwk.NodeInfo, gan
 		return nil, errors.New("the scheduler's framework does not let plugins ask each other; use the one that kube-scheduler has")
 	}
 	planner := &planning.Planner{
-		Solver: pl.solver, Framework: run, Mark: conductor.SetApart, Nodes: nodes, Describe: pl.describe,
+		Solver: pl.solver, Framework: run, Mark: conductor.SetApart, Nodes: nodes, Describe: pl.describer(nodes).Describe,
 		View: func(ctx context.Context, pod *v1.Pod) (*planning.View, error) {
 			return pl.viewOf(ctx, pod, nodes, released)
 		},
@@ -76,35 +76,15 @@ func (pl *Quartermaster) planPods(ctx context.Context, nodes []fwk.NodeInfo, gan
 	return planner.Plan(selector.WithBudget(ctx, selector.NewBudget(evaluation, 0)), gang)
 }
 
-// describe returns the claims of a pod as a plan for its gang sees them.
-func (pl *Quartermaster) describe(pod *v1.Pod) (planning.Member, error) {
-	member := planning.Member{Pod: trial.Pod{Pod: pod}}
-	claims, err := pl.claims.Of(pod)
-	if err != nil {
-		return member, err
+// describer describes pods of gangs to those who plan for them.
+func (pl *Quartermaster) describer(nodes []fwk.NodeInfo) *described.Describer {
+	return &described.Describer{
+		Claims: pl.claims.Of, Extended: pl.extendedResources, LeftOver: pl.leftOver, Recordable: pl.storesExtended, Nodes: nodes,
+		Check: func(pod *v1.Pod, claim *resourceapi.ResourceClaim) (*podClaim, error) {
+			checked, status := pl.checkClaim(pod, claim, nil)
+			return checked, status.AsError()
+		},
 	}
-	var allocated []*podClaim
-	for _, claim := range claims {
-		podClaim, status := pl.checkClaim(pod, claim, nil)
-		switch {
-		case status != nil:
-			return member, status.AsError()
-		case podClaim.Decided() != nil && podClaim.Broken != nil:
-			return member, podClaim.Broken
-		case podClaim.Decided() != nil || podClaim.Nodes != nil:
-			allocated = append(allocated, podClaim)
-		}
-		if podClaim.Decided() == nil {
-			member.Open = append(member.Open, claim)
-		}
-	}
-	if len(allocated) > 0 {
-		member.Usable = func(node *v1.Node) bool {
-			return !slices.ContainsFunc(allocated, func(claim *podClaim) bool { return !claim.UsableOn(node) })
-		}
-	}
-	member.Claims = planning.ClaimsKey(pod, claims)
-	return member, nil
 }
 
 // viewOf returns what is known of devices as a pod sees them; see planPods about what is released.
@@ -122,15 +102,20 @@ func (pl *Quartermaster) viewOf(ctx context.Context, pod *v1.Pod, nodes []fwk.No
 		Site:   func(node *v1.Node) allocator.Site { return pl.nodeView(c, node) },
 		Valued: func(node *v1.Node) allocator.Site { return pl.valuedView(c, node) },
 	}
-	if c.task == nil {
+	task := c.usualTask()
+	if task == nil {
 		return view, nil
 	}
-	view.Tied = pl.state.NodeCache.MayShare(ctx, c.task)
-	if c.known != nil {
-		view.Has, _ = c.known.Names(len(nodes))
-		if !c.scored {
-			view.Value = c.known.Value
-		}
+	view.Tied = pl.state.NodeCache.MayShare(ctx, task)
+	if c.known == nil {
+		return view, nil
+	}
+	view.Has, _ = c.known.Names(len(nodes))
+	if !c.scored {
+		view.Value = c.known.Value
+	}
+	if offering := pl.offering(c); offering.Len() > 0 {
+		view.Has, view.Value = view.Has.Union(offering), nil
 	}
 	return view, nil
 }
@@ -185,7 +170,7 @@ func (pl *Quartermaster) postFilterGang(ctx context.Context, cs fwk.CycleState, 
 		return nil, unschedulable("group %s: node %s, which was planned for the pod, does not suit it any more; all pods of the group are planned again", seat.Gang, seat.Node)
 	}
 	if !pl.state.gangs.Misfit(pod) {
-		return nil, nil
+		return nil, pl.removeObsolete(ctx, pod)
 	}
 	if known := pl.state.gangs.Verdict(pod); known.Said != "" {
 		return pl.unlessKept(pod, known), unschedulable("%s", known.Said)
@@ -200,6 +185,21 @@ func (pl *Quartermaster) postFilterGang(ctx context.Context, cs fwk.CycleState, 
 	return pl.preemptForGang(ctx, pod)
 }
 
+// removeObsolete removes claims for extended resources of a pod of a gang that only keep the gang from being planned.
+func (pl *Quartermaster) removeObsolete(ctx context.Context, pod *v1.Pod) *fwk.Status {
+	if coscheduling.KeyOf(pod) == "" {
+		return nil
+	}
+	removed, err := pl.leftovers.RemoveObsolete(ctx, pod)
+	switch {
+	case err != nil:
+		return failed(err)
+	case removed:
+		return fwk.NewStatus(fwk.Success, "claims that earlier attempts made for extended resources were deleted")
+	}
+	return nil
+}
+
 // releaseForGang releases claims that are reserved for pods of a gang that wait, and for nobody else: what an attempt that
 // came to nothing has left must not decide where the gang goes, nor keep devices from others.
 func (pl *Quartermaster) releaseForGang(ctx context.Context, cs fwk.CycleState, pod *v1.Pod) (released []string, err error) {
@@ -209,35 +209,21 @@ func (pl *Quartermaster) releaseForGang(ctx context.Context, cs fwk.CycleState, 
 		members = waiting() // Each of the others looks after its own claims only: there may be many.
 	}
 	for _, member := range members {
-		claims, err := pl.claims.Of(member)
-		if err != nil {
-			continue
-		}
-		for _, claim := range claims {
-			if claim.Status.Allocation == nil || !isReserved(claim, waiting()) || pl.commits.IsReleasing(member.UID) || pl.takeover.FoundReserved(claim, member.UID, member) {
-				continue
-			}
-			ctx := claimwriter.Because(ctx, claimwriter.Cause{Pod: member, Why: "because its group does not fit with it"})
-			returned, err := pl.writer.Release(ctx, claim, member.UID)
-			if err != nil {
-				return released, fmt.Errorf("release claim %s of a group that does not fit: %w", klog.KObj(claim), err)
-			}
-			if returned != nil {
-				pl.commits.Observe(ctx, returned)
-			}
-			released = append(released, klog.KObj(claim).String())
+		more, err := pl.leftovers.Release(ctx, member, waiting)
+		if released = append(released, more...); err != nil {
+			return released, err
 		}
 	}
 	slices.Sort(released)
 	return slices.Compact(released), nil
 }
 
-// isReserved reports whether a claim is allocated, and reserved for some of the pods and nobody else.
-func isReserved(claim *resourceapi.ResourceClaim, pods map[types.UID]*v1.Pod) bool {
-	for _, consumer := range claim.Status.ReservedFor {
-		if pods[consumer.UID] == nil {
-			return false
-		}
+// newLeftovers makes what ends that which attempts have left.
+func (pl *Quartermaster) newLeftovers() *leftover.Remover {
+	return &leftover.Remover{
+		Claims: pl.claims.Of, Made: pl.leftOver, Writer: pl.writer, Observe: pl.commits.Observe, IsBound: pl.isBound,
+		Keeps: func(claim *resourceapi.ResourceClaim, pod *v1.Pod) bool {
+			return pl.commits.IsReleasing(pod.UID) || pl.takeover.FoundReserved(claim, pod.UID, pod)
+		},
 	}
-	return claim.Status.Allocation != nil
 }

@@ -9,8 +9,8 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/roster"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/gangplacement/placed"
 )
@@ -34,7 +34,7 @@ func (pl *Quartermaster) planGroup(ctx context.Context, group *groupCycle, pod *
 		return
 	}
 	pods := slices.Collect(maps.Values(state.UnscheduledPods()))
-	if len(pods) < 2 || slices.ContainsFunc(pods, pl.unplannable) {
+	if len(pods) < 2 {
 		return
 	}
 	slices.SortFunc(pods, planning.Older)
@@ -50,23 +50,26 @@ func (pl *Quartermaster) planGroup(ctx context.Context, group *groupCycle, pod *
 	group.Plans(out.Seats(name))
 }
 
-// unplannable reports whether a pod cannot be planned with others of its PodGroup: what has to back extended resources
-// depends on the node.
-func (pl *Quartermaster) unplannable(pod *v1.Pod) bool {
-	return extendedresource.AnyBacked(pl.extendedResources(pod))
-}
-
 // takeSeat has a pod get what is planned for it with its PodGroup. It returns the node, "" if nothing is planned.
 func (c *cycle) takeSeat() (node string) {
-	if c.group == nil || c.place != (placed.Place{}) {
-		return ""
-	}
-	seat := c.group.Seat(c.uid)
+	seat := c.groupSeat()
 	if seat == nil {
 		return ""
 	}
-	if plan := seat.PlanOf(c.open()); plan != nil {
+	claims := c.open()
+	if seat.Made != nil {
+		claims = append(claims, seat.Made)
+	}
+	if plan := seat.PlanOf(claims); plan != nil {
 		c.setPlan(seat.Node, plan)
 	}
 	return seat.Node
+}
+
+// groupSeat is the seat of a pod in the plan for its PodGroup, nil if it has none.
+func (c *cycle) groupSeat() *roster.Seat {
+	if c.group == nil || c.place != (placed.Place{}) {
+		return nil
+	}
+	return c.group.Seat(c.uid)
 }

@@ -46,7 +46,7 @@ const (
 // for the pod that only other plugins can judge.
 func (pl *Quartermaster) best(ctx context.Context, c *cycle, pod *v1.Pod) sets.Set[string] {
 	if c.known == nil || c.scored || narrowing.DependsOnPods(pod) ||
-		c.extended != nil && (c.extended.Full().Unfit != nil || pl.state.offers.On(c.extended.Resources()).Len() > 0) {
+		c.extended != nil && (c.extended.Full().Unfit != nil || pl.offering(c).Len() > 0) {
 		return nil
 	}
 	admits := narrowing.Admission(klog.FromContext(ctx), pod)
@@ -70,8 +70,16 @@ func (pl *Quartermaster) mayHaveDevices(c *cycle, most int) sets.Set[string] {
 	if !few {
 		return nil
 	}
-	if names = names.Union(pl.state.offers.On(c.extended.Resources())); len(names) > most {
+	if names = names.Union(pl.offering(c)); len(names) > most {
 		return nil
 	}
 	return names
+}
+
+// offering returns the nodes where device plugins offer something that devices would back for the pod elsewhere.
+func (pl *Quartermaster) offering(c *cycle) sets.Set[string] {
+	if c.extended == nil {
+		return nil
+	}
+	return pl.state.offers.On(c.extended.Resources())
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/gate"
 	"github.com/quartermaster-dra/quartermaster/internal/learning"
+	"github.com/quartermaster-dra/quartermaster/internal/leftover"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy"
 	"github.com/quartermaster-dra/quartermaster/internal/narrowing"
 	"github.com/quartermaster-dra/quartermaster/internal/nodeallocatable"
@@ -63,6 +64,7 @@ type Quartermaster struct {
 	preemption *preemption.Preemption
 	planner    *preemption.Planner
 	release    *release.Release
+	leftovers  *leftover.Remover
 	// groupRun is set while kube-scheduler tries whether a group would fit without others.
 	groupRun *groupRun
 	// devices has pods wait for binding conditions. They do so only if bindingConditions is
@@ -207,6 +209,7 @@ func (pl *Quartermaster) follow(ctx context.Context) error {
 		return fmt.Errorf("watch pods: %w", err)
 	}
 	pl.commits = pl.newRunner()
+	pl.leftovers = pl.newLeftovers()
 	if err := pl.startReleases(ctx, pods); err != nil {
 		return err
 	}

@@ -145,6 +145,9 @@ func (pl *Quartermaster) reserveShared(cs fwk.CycleState, c *cycle, pod *v1.Pod)
 			return failed(err)
 		}
 		c.attempt.Signal(&podClaim.Claim)
+		if podClaim.Origin == commitrunner.ToMake {
+			pl.state.gangs.HandOver(pod.UID, podClaim.Object.UID)
+		}
 	}
 	return nil
 }

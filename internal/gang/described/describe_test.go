@@ -1,0 +1,168 @@
+package described_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
+	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/described"
+	"github.com/quartermaster-dra/quartermaster/internal/usableclaim"
+)
+
+const gpu = "example.com/gpu"
+
+// cluster is what pods are described in.
+type cluster struct {
+	nodes  []*v1.Node
+	left   []*resourceapi.ResourceClaim
+	claims []*resourceapi.ResourceClaim
+	tooOld bool
+}
+
+// describer describes pods that ask for GPUs, for which there is a class.
+func (c *cluster) describer() *described.Describer {
+	d := &described.Describer{
+		Claims: func(*v1.Pod) ([]*resourceapi.ResourceClaim, error) { return c.claims, nil },
+		Check: func(_ *v1.Pod, claim *resourceapi.ResourceClaim) (*usableclaim.Claim, error) {
+			return &usableclaim.Claim{Claim: commitrunner.Claim{Object: claim}}, nil
+		},
+		Extended: func(pod *v1.Pod) []extendedresource.Resource {
+			if pod.Spec.Containers[0].Resources.Requests.Name(gpu, "").IsZero() {
+				return nil
+			}
+			return []extendedresource.Resource{{Name: gpu, Class: builder.Class("gpu")}}
+		},
+		LeftOver:   func(*v1.Pod) ([]*resourceapi.ResourceClaim, error) { return c.left, nil },
+		Recordable: func() bool { return !c.tooOld },
+	}
+	for _, node := range c.nodes {
+		info := framework.NewNodeInfo()
+		info.SetNode(node)
+		d.Nodes = append(d.Nodes, fwk.NodeInfo(info))
+	}
+	return d
+}
+
+// offering is a node where a device plugin offers GPUs.
+func offering(name string) *v1.Node {
+	node := builder.Node(name)
+	node.Status.Allocatable = builder.Resources(gpu, "4", "cpu", "8", "pods", "10")
+	return node
+}
+
+func asking(gpus string) *v1.Pod {
+	pod := builder.Pod("p", builder.Container("main", gpu, gpus))
+	pod.UID = "uid-p"
+	return pod
+}
+
+// TestMadeDependsOnNode: devices back GPUs only where no device plugin offers them.
+func TestMadeDependsOnNode(t *testing.T) {
+	t.Parallel()
+	c := &cluster{nodes: []*v1.Node{builder.Node("bare"), offering("offers"), builder.Node("bare2")}}
+	d := c.describer()
+	m, err := d.Describe(asking("2"))
+	require.NoError(t, err)
+	require.True(t, m.Made.Varies)
+	require.EqualValues(t, 2, m.Made.Most.Spec.Devices.Requests[0].Exactly.Count)
+	bare, kind := m.OpenOn(c.nodes[0])
+	require.Len(t, bare, 1)
+	none, other := m.OpenOn(c.nodes[1])
+	require.Empty(t, none)
+	require.NotEqual(t, kind, other)
+	same, again := m.OpenOn(c.nodes[2])
+	require.Equal(t, kind, again)
+	require.Same(t, bare[0], same[0], "one claim for the pod, wherever it goes")
+	require.True(t, m.Usable(c.nodes[0]))
+	require.True(t, m.Usable(c.nodes[1]))
+
+	more, err := d.Describe(asking("3"))
+	require.NoError(t, err)
+	require.NotEqual(t, m.Claims, more.Claims, "they are not alike")
+	alike := asking("2")
+	alike.UID = "uid-q"
+	same2, err := d.Describe(alike)
+	require.NoError(t, err)
+	require.Equal(t, m.Claims, same2.Claims)
+
+	without, err := (&cluster{nodes: c.nodes[:1]}).describer().Describe(asking("2"))
+	require.NoError(t, err)
+	require.False(t, without.Made.Varies)
+	nothing, err := d.Describe(builder.Pod("q", builder.Container("main", "cpu", "1")))
+	require.NoError(t, err)
+	require.Nil(t, nothing.Made)
+	require.Nil(t, nothing.Usable, "all nodes")
+}
+
+// TestLeftOver: what an earlier attempt has made is gone on with where it is what the pod needs, and is in the way otherwise.
+func TestLeftOver(t *testing.T) {
+	t.Parallel()
+	bare, offers := builder.Node("bare"), offering("offers")
+	pod := asking("2")
+	made := func(gpus string) *resourceapi.ResourceClaim {
+		m, err := (&cluster{nodes: []*v1.Node{bare}}).describer().Describe(asking(gpus))
+		require.NoError(t, err)
+		return m.Made.Most
+	}
+	describe := func(left ...*resourceapi.ResourceClaim) (open int, onBare, onOffering bool, err error) {
+		m, err := (&cluster{nodes: []*v1.Node{bare, offers}, left: left}).describer().Describe(pod)
+		if err != nil {
+			return 0, false, false, err
+		}
+		require.Nil(t, m.Made, "there is one")
+		claims, _ := m.OpenOn(bare)
+		return len(claims), m.Usable(bare), m.Usable(offers), nil
+	}
+	open, onBare, onOffering, err := describe(made("2"))
+	require.NoError(t, err)
+	require.Equal(t, 1, open)
+	require.True(t, onBare)
+	require.False(t, onOffering)
+
+	allocated := made("2")
+	allocated.Status.Allocation = builder.Claim("c", builder.Request("r", "gpu")).Allocated("bare", "gpu-0").Status.Allocation
+	open, onBare, _, err = describe(allocated)
+	require.NoError(t, err)
+	require.Zero(t, open)
+	require.True(t, onBare)
+
+	_, onBare, onOffering, err = describe(made("1"))
+	require.NoError(t, err)
+	require.False(t, onBare || onOffering, "for another request")
+
+	m, err := (&cluster{nodes: []*v1.Node{bare}, left: []*resourceapi.ResourceClaim{made("1")}}).describer().Describe(pod)
+	require.NoError(t, err, "it is found out that the gang does not fit with it, and then it goes")
+	require.False(t, m.Usable(bare))
+
+	going := made("2")
+	going.DeletionTimestamp = &metav1.Time{}
+	_, _, _, err = describe(going)
+	require.ErrorContains(t, err, "has to be deleted first")
+}
+
+// TestNotDescribed: a pod that no node can have is not planned for.
+func TestNotDescribed(t *testing.T) {
+	t.Parallel()
+	old := &cluster{nodes: []*v1.Node{builder.Node("bare")}, tooOld: true}
+	_, err := old.describer().Describe(asking("1"))
+	require.ErrorContains(t, err, "API server is too old")
+	old.nodes = append(old.nodes, offering("offers"))
+	m, err := old.describer().Describe(asking("1"))
+	require.NoError(t, err)
+	require.False(t, m.Usable(old.nodes[0]))
+	require.True(t, m.Usable(old.nodes[1]))
+
+	d := old.describer()
+	d.Claims = func(*v1.Pod) ([]*resourceapi.ResourceClaim, error) { return nil, errors.New("claim missing") }
+	_, err = d.Describe(asking("1"))
+	require.EqualError(t, err, "claim missing")
+}

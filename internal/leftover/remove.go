@@ -1,0 +1,102 @@
+package leftover
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+)
+
+// Remover ends what is left. It is safe for concurrent use.
+type Remover struct {
+	// Claims returns the claims of a pod, and Made those that were made for its extended resources, see
+	// extendedresource.LeftOver.
+	Claims, Made func(*v1.Pod) ([]*resourceapi.ResourceClaim, error)
+	Writer       *claimwriter.Writer
+	// Observe takes over a claim that the server has returned.
+	Observe func(context.Context, *resourceapi.ResourceClaim)
+	// IsBound asks the server whether a pod is on a node.
+	IsBound func(context.Context, *v1.Pod) (bool, error)
+	// Keeps reports whether a claim of a pod is left alone for the time being.
+	Keeps func(*resourceapi.ResourceClaim, *v1.Pod) bool
+}
+
+// RemoveMade deletes claims that were made for a pod's extended resources, unless the pod is bound. It returns whether there
+// was anything to delete.
+func (r *Remover) RemoveMade(ctx context.Context, pod *v1.Pod, claims []*resourceapi.ResourceClaim) (bool, error) {
+	if len(claims) == 0 {
+		return false, nil
+	}
+	bound, err := r.IsBound(ctx, pod)
+	if err != nil || bound {
+		return false, err
+	}
+	ctx = claimwriter.Because(ctx, claimwriter.Cause{Pod: pod, Why: "because pod " + pod.Name + ", for whose extended resources it was made, fits no node with it"})
+	for _, claim := range claims {
+		if r.Keeps(claim, pod) {
+			return false, nil
+		}
+		left, err := r.Writer.Remove(ctx, claim, pod.UID)
+		if err != nil {
+			return false, fmt.Errorf("delete claim %s, which an earlier attempt made for the pod's extended resources: %w", klog.KObj(claim), err)
+		}
+		if left != nil {
+			r.Observe(ctx, left)
+		}
+	}
+	return true, nil
+}
+
+// RemoveObsolete is RemoveMade for claims that the pod cannot go on with, wherever it goes.
+func (r *Remover) RemoveObsolete(ctx context.Context, pod *v1.Pod) (bool, error) {
+	made, err := r.Made(pod)
+	if err != nil {
+		return false, err
+	}
+	return r.RemoveMade(ctx, pod, extendedresource.NewDemand(pod, nil, made).Obsolete())
+}
+
+// Release ends what is left of a pod of a gang that does not fit with it: claims that nobody uses but pods of the gang that
+// wait are released. It returns which.
+func (r *Remover) Release(ctx context.Context, pod *v1.Pod, waiting func() map[types.UID]*v1.Pod) (released []string, err error) {
+	claims, err := r.Claims(pod)
+	if err != nil {
+		return nil, nil // Nothing can be said about one whose claims are gone.
+	}
+	for _, claim := range claims {
+		if claim.Status.Allocation == nil || !isReservedFor(claim, waiting()) || r.Keeps(claim, pod) {
+			continue
+		}
+		ctx := claimwriter.Because(ctx, claimwriter.Cause{Pod: pod, Why: "because its group does not fit with it"})
+		returned, err := r.Writer.Release(ctx, claim, pod.UID)
+		if err != nil {
+			return released, fmt.Errorf("release claim %s of a group that does not fit: %w", klog.KObj(claim), err)
+		}
+		if returned != nil {
+			r.Observe(ctx, returned)
+		}
+		released = append(released, klog.KObj(claim).String())
+	}
+	made, err := r.Made(pod)
+	if err != nil {
+		return released, err
+	}
+	if removed, err := r.RemoveMade(ctx, pod, made); err != nil || !removed {
+		return released, err
+	}
+	return append(released, klog.KObj(made[0]).String()), nil
+}
+
+// isReservedFor reports whether a claim is reserved for some of the pods and nobody else.
+func isReservedFor(claim *resourceapi.ResourceClaim, pods map[types.UID]*v1.Pod) bool {
+	return !slices.ContainsFunc(claim.Status.ReservedFor, func(consumer resourceapi.ResourceClaimConsumerReference) bool {
+		return pods[consumer.UID] == nil
+	})
+}
