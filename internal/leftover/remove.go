@@ -20,6 +20,9 @@ type Remover struct {
 	// extendedresource.LeftOver.
 	Claims, Made func(*v1.Pod) ([]*resourceapi.ResourceClaim, error)
 	Writer       *claimwriter.Writer
+	// Split and FreeOne are about claims that controllers of drivers allocate, see legacy.Mode.
+	Split   func(*v1.Pod, []*resourceapi.ResourceClaim) ([]*resourceapi.ResourceClaim, func(*v1.Node) bool, error)
+	FreeOne func(*v1.Pod, []*resourceapi.ResourceClaim) (string, error)
 	// Observe takes over a claim that the server has returned.
 	Observe func(context.Context, *resourceapi.ResourceClaim)
 	// IsBound asks the server whether a pod is on a node.
@@ -70,7 +73,11 @@ func (r *Remover) Release(ctx context.Context, pod *v1.Pod, waiting func() map[t
 	if err != nil {
 		return nil, nil // Nothing can be said about one whose claims are gone.
 	}
-	for _, claim := range claims {
+	ours, _, err := r.Split(pod, claims)
+	if err != nil {
+		return nil, err
+	}
+	for _, claim := range ours {
 		if claim.Status.Allocation == nil || !isReservedFor(claim, waiting()) || r.Keeps(claim, pod) {
 			continue
 		}
@@ -83,6 +90,11 @@ func (r *Remover) Release(ctx context.Context, pod *v1.Pod, waiting func() map[t
 			r.Observe(ctx, returned)
 		}
 		released = append(released, klog.KObj(claim).String())
+	}
+	if name, err := r.FreeOne(pod, claims); err != nil {
+		return released, err
+	} else if name != "" {
+		released = append(released, name)
 	}
 	made, err := r.Made(pod)
 	if err != nil {

@@ -57,6 +57,32 @@ func (m *Mode) Split(pod *v1.Pod, claims []*resourceapi.ResourceClaim) ([]*resou
 	return others, attempt, nil
 }
 
+// Divide is Split for one that only wants to know: the function says on which nodes the claims that controllers allocate can be
+// used, or may be had; it is nil if there are none.
+func (m *Mode) Divide(pod *v1.Pod, claims []*resourceapi.ResourceClaim) (ours []*resourceapi.ResourceClaim, others func(*v1.Node) bool, err error) {
+	ours, attempt, status := m.Split(pod, claims)
+	if attempt != nil {
+		others = func(node *v1.Node) bool { return attempt.Check(node) == nil }
+	}
+	return ours, others, status.AsError()
+}
+
+// FreeOne is Free for a pod whose group does not fit: the driver of a claim that nobody else uses is asked to deallocate it. It
+// returns the name of the claim, "" if there is none.
+func (m *Mode) FreeOne(pod *v1.Pod, claims []*resourceapi.ResourceClaim) (string, error) {
+	_, attempt, status := m.Split(pod, claims)
+	if attempt == nil {
+		return "", status.AsError()
+	}
+	for _, claim := range attempt.classic.Claims {
+		if claim.MayBeFreed(pod.UID) {
+			m.negotiator.Free(pod, claim)
+			return klog.KObj(claim.Object).String(), nil
+		}
+	}
+	return "", nil
+}
+
 // unschedulable is the status of a pod that cannot be scheduled until some event changes that.
 func unschedulable(reason error) *fwk.Status {
 	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, reason.Error())

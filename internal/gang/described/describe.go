@@ -17,6 +17,8 @@ import (
 type Describer struct {
 	// Claims returns the claims of a pod. Its error is why the pod cannot be scheduled for the moment.
 	Claims func(*v1.Pod) ([]*resourceapi.ResourceClaim, error)
+	// Split is legacy.Mode.Divide. Its error is that of Claims.
+	Split func(*v1.Pod, []*resourceapi.ResourceClaim) (ours []*resourceapi.ResourceClaim, others func(*v1.Node) bool, err error)
 	// Check returns a claim as the pod can use it. Its error is what keeps it from that on any node.
 	Check func(*v1.Pod, *resourceapi.ResourceClaim) (*usableclaim.Claim, error)
 	// Extended returns the extended resources of a pod, and LeftOver the claims that attempts to schedule it have made for
@@ -37,11 +39,19 @@ func (d *Describer) Describe(pod *v1.Pod) (planning.Member, error) {
 	if err != nil {
 		return m, err
 	}
+	ours, others, err := d.Split(pod, claims)
+	if err != nil {
+		return m, err
+	}
 	var usable usableOn
-	if err := d.add(&m, &usable, claims); err != nil {
+	if err := d.add(&m, &usable, ours); err != nil {
 		return m, err
 	}
 	m.Claims = planning.ClaimsKey(pod, claims)
+	if others != nil {
+		usable = append(usable, others)
+		m.Claims += "\n" + string(pod.UID) // Drivers say of each pod by itself where it can be.
+	}
 	if resources := d.Extended(pod); extendedresource.AnyBacked(resources) {
 		err = d.addExtended(&m, &usable, resources)
 	}

@@ -26,12 +26,20 @@ type cluster struct {
 	left   []*resourceapi.ResourceClaim
 	claims []*resourceapi.ResourceClaim
 	tooOld bool
+	// ofDriver is the node where the driver of the first claim can allocate that, "" if it is not allocated by its driver.
+	ofDriver string
 }
 
 // describer describes pods that ask for GPUs, for which there is a class.
 func (c *cluster) describer() *described.Describer {
 	d := &described.Describer{
 		Claims: func(*v1.Pod) ([]*resourceapi.ResourceClaim, error) { return c.claims, nil },
+		Split: func(_ *v1.Pod, claims []*resourceapi.ResourceClaim) ([]*resourceapi.ResourceClaim, func(*v1.Node) bool, error) {
+			if len(claims) > 0 && c.ofDriver != "" {
+				return claims[1:], func(node *v1.Node) bool { return node.Name == c.ofDriver }, nil
+			}
+			return claims, nil, nil
+		},
 		Check: func(_ *v1.Pod, claim *resourceapi.ResourceClaim) (*usableclaim.Claim, error) {
 			return &usableclaim.Claim{Claim: commitrunner.Claim{Object: claim}}, nil
 		},
@@ -165,4 +173,28 @@ func TestNotDescribed(t *testing.T) {
 	d.Claims = func(*v1.Pod) ([]*resourceapi.ResourceClaim, error) { return nil, errors.New("claim missing") }
 	_, err = d.Describe(asking("1"))
 	require.EqualError(t, err, "claim missing")
+}
+
+// TestClaimsOfDrivers: what controllers of drivers allocate needs no devices, and nodes that they have not refused.
+func TestClaimsOfDrivers(t *testing.T) {
+	t.Parallel()
+	claim := func(name string) *resourceapi.ResourceClaim {
+		return builder.Claim(name, builder.Request("r", "gpu")).Obj()
+	}
+	c := &cluster{nodes: []*v1.Node{builder.Node("n1"), builder.Node("n2")}, claims: []*resourceapi.ResourceClaim{claim("driver"), claim("own")}}
+	all, err := c.describer().Describe(asking("0"))
+	require.NoError(t, err)
+	require.Len(t, all.Open, 2)
+	c.ofDriver = "n2"
+	m, err := c.describer().Describe(asking("0"))
+	require.NoError(t, err)
+	require.Len(t, m.Open, 1)
+	require.Equal(t, "own", m.Open[0].Name)
+	require.False(t, m.Usable(c.nodes[0]))
+	require.True(t, m.Usable(c.nodes[1]))
+	other := asking("0")
+	other.UID = "uid-q"
+	unlike, err := c.describer().Describe(other)
+	require.NoError(t, err)
+	require.NotEqual(t, m.Claims, unlike.Claims)
 }

@@ -69,7 +69,7 @@ func (a *Attempt) Pending() []*Claim {
 // another pod that has not reserved them yet.
 func (a *Attempt) Freeable(spokenFor func(*Claim) bool) *Claim {
 	for _, claim := range a.Claims {
-		if a.unavailable.Has(claim) && claim.mayBeFreed(a.Pod) && !spokenFor(claim) {
+		if a.unavailable.Has(claim) && claim.MayBeFreed(a.Pod) && !spokenFor(claim) {
 			return claim
 		}
 	}

@@ -179,10 +179,10 @@ func (c *Claim) AllocatedFor(node *v1.Node) bool {
 	return c.Allocated() && c.check(node, nil) == nil
 }
 
-// mayBeFreed reports whether the driver may be asked to free the claim for the pod's
+// MayBeFreed reports whether the driver may be asked to free the claim for the pod's
 // sake. Claims that are allocated without waiting for pods would only be allocated again
 // for any node.
-func (c *Claim) mayBeFreed(pod types.UID) bool {
+func (c *Claim) MayBeFreed(pod types.UID) bool {
 	return c.Allocated() && !c.fields.Immediate && onlyFor(c.Object.Status.ReservedFor, pod)
 }
 

@@ -61,6 +61,8 @@ type cycle struct {
 	// legacy has the claims that controllers of their drivers allocate; they are not among
 	// the others. nil if there are none.
 	legacy *legacy.Attempt
+	// asksDrivers is set if the attempt ends because the pod has to wait for these.
+	asksDrivers bool
 
 	// attempt commits the claims, from Reserve on; nil before that.
 	attempt *commitrunner.Attempt

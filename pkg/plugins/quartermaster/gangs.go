@@ -79,7 +79,7 @@ func (pl *Quartermaster) planPods(ctx context.Context, nodes []fwk.NodeInfo, gan
 // describer describes pods of gangs to those who plan for them.
 func (pl *Quartermaster) describer(nodes []fwk.NodeInfo) *described.Describer {
 	return &described.Describer{
-		Claims: pl.claims.Of, Extended: pl.extendedResources, LeftOver: pl.leftOver, Recordable: pl.storesExtended, Nodes: nodes,
+		Claims: pl.claims.Of, Split: pl.legacy.Divide, Extended: pl.extendedResources, LeftOver: pl.leftOver, Recordable: pl.storesExtended, Nodes: nodes,
 		Check: func(pod *v1.Pod, claim *resourceapi.ResourceClaim) (*podClaim, error) {
 			checked, status := pl.checkClaim(pod, claim, nil)
 			return checked, status.AsError()
@@ -221,7 +221,8 @@ func (pl *Quartermaster) releaseForGang(ctx context.Context, cs fwk.CycleState, 
 // newLeftovers makes what ends that which attempts have left.
 func (pl *Quartermaster) newLeftovers() *leftover.Remover {
 	return &leftover.Remover{
-		Claims: pl.claims.Of, Made: pl.leftOver, Writer: pl.writer, Observe: pl.commits.Observe, IsBound: pl.isBound,
+		Made: pl.leftOver, Writer: pl.writer, Observe: pl.commits.Observe, IsBound: pl.isBound,
+		Claims: pl.claims.Of, Split: pl.legacy.Divide, FreeOne: pl.legacy.FreeOne,
 		Keeps: func(claim *resourceapi.ResourceClaim, pod *v1.Pod) bool {
 			return pl.commits.IsReleasing(pod.UID) || pl.takeover.FoundReserved(claim, pod.UID, pod)
 		},

@@ -39,6 +39,7 @@ func (pl *Quartermaster) Reserve(ctx context.Context, cs fwk.CycleState, pod *v1
 	}
 	if status := c.legacy.Negotiate(nodeName, c.task != nil); status != nil {
 		pl.waker.Reject(c.pod)
+		c.asksDrivers = true
 		return status
 	}
 	if err := c.chooseExtended(nodeName); err != nil {

@@ -14,8 +14,11 @@ import (
 // back for it, then it would keep devices, or be in conflict with a claim in use. A pod
 // that is bound all the same keeps everything.
 func (pl *Quartermaster) Unreserve(ctx context.Context, cs fwk.CycleState, _ *v1.Pod, _ string) {
-	defer pl.state.gangs.Failed(cs) // After what the pod itself has in flight.
 	c, err := cycleOf(cs)
+	if err == nil && c != nil && c.asksDrivers {
+		return // It keeps its seat meanwhile. Nothing was reserved.
+	}
+	defer pl.state.gangs.Failed(cs) // After what the pod itself has in flight.
 	if err == nil && c != nil && c.dryRun != nil {
 		c.unreserveWhatIf()
 		return
