@@ -12,7 +12,7 @@ IMAGE ?= ghcr.io/quartermaster-dra/quartermaster:dev
 # Packages whose tests embed the API server. They run one after the other and
 # without the race detector: each starts a control plane, and kube-apiserver with
 # race detection takes many minutes to compile. All others are unit tests.
-INTEGRATION_PACKAGES := ./test/controlplane/... ./internal/playground ./cmd/playground ./test/manifests ./test/catalogue ./test/integration/... ./test/rbac ./test/hostile ./test/harness ./test/restarts ./test/groups ./test/podgroups ./test/gangs ./test/gangplacement ./test/preemption ./test/beside ./test/guard ./test/faults ./test/placement ./test/soak ./test/kubectldevices ./test/compat/...
+INTEGRATION_PACKAGES := ./test/controlplane/... ./internal/playground ./cmd/playground ./test/manifests ./test/catalogue ./test/integration/... ./test/rbac ./test/hostile ./test/harness ./test/restarts ./test/groups ./test/podgroups ./test/gangs ./test/gangplacement ./test/preemption ./test/beside ./test/guard ./test/faults ./test/placement ./test/soak ./test/finalizers ./test/kubectldevices ./test/compat/...
 # Packages with benchmarks.
 BENCH_PACKAGES := ./pkg/allocator
 # How long and how often bench-allocator runs each benchmark. It reports medians.

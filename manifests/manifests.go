@@ -40,6 +40,8 @@ const (
 	GangScheduling = "gang-scheduling"
 	// Monitoring is an addition to Secondary and ReplaceDefault, for clusters with the Prometheus operator.
 	Monitoring = "monitoring"
+	// FinalizerAtCreation is an addition to all: claims get their finalizer when they are created (Kubernetes 1.36 and later).
+	FinalizerAtCreation = "finalizer-at-creation"
 )
 
 // What the manifests create, for callers that look it up in a cluster.
@@ -53,7 +55,7 @@ const (
 	ConfigKey = "scheduler-config.yaml"
 )
 
-//go:embed base secondary replace-default alpha-api guard guard-cert-manager guard-restricted guard-in-scheduler pod-groups gang-scheduling monitoring
+//go:embed base secondary replace-default alpha-api guard guard-cert-manager guard-restricted guard-in-scheduler pod-groups gang-scheduling monitoring finalizer-at-creation
 var folders embed.FS
 
 // Overlays returns the names of all overlays that run Quartermaster.
@@ -62,7 +64,7 @@ func Overlays() []string { return []string{Secondary, ReplaceDefault} }
 // Render builds one overlay, as `kubectl kustomize manifests/<overlay>` does. It
 // needs neither files nor a cluster.
 func Render(overlay string) ([]*unstructured.Unstructured, error) {
-	if known := append(Overlays(), AlphaAPI, Guard, GuardCertManager, GuardRestricted, GuardInScheduler, PodGroups, GangScheduling, Monitoring); !slices.Contains(known, overlay) {
+	if known := append(Overlays(), AlphaAPI, Guard, GuardCertManager, GuardRestricted, GuardInScheduler, PodGroups, GangScheduling, Monitoring, FinalizerAtCreation); !slices.Contains(known, overlay) {
 		return nil, fmt.Errorf("render manifests: there is no overlay %q; use one of %s", overlay, strings.Join(known, ", "))
 	}
 	inMemory, err := copyToMemory(folders)
