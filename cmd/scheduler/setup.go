@@ -20,6 +20,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
 	"github.com/quartermaster-dra/quartermaster/internal/leadership"
+	"github.com/quartermaster-dra/quartermaster/internal/slim"
 )
 
 // setup makes a scheduler as app.Setup does, with a client set that works with the
@@ -42,6 +43,9 @@ func setup(ctx context.Context, o *options.Options, plugins []app.Option) (*sche
 	}
 	if election := c.LeaderElection; election != nil {
 		election.Lock = leadership.OfProcess.Follow(election.Lock, election.LeaseDuration)
+	}
+	if err := slim.Informers(c.InformerFactory); err != nil {
+		return nil, nil, err
 	}
 	completed := c.Complete()
 	registry := make(runtime.Registry)

@@ -1,0 +1,100 @@
+package slim
+
+import (
+	"unique"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// How many different contents are remembered. Beyond that, it begins anew, and objects that come later share with each other
+// only.
+const (
+	mostCapacities    = 4096
+	mostClaimSpecs    = 4096
+	mostNodeSelectors = 20_000
+)
+
+// contents has what objects share. It is safe for concurrent use.
+type contents struct {
+	capacities    table[map[resourceapi.QualifiedName]resourceapi.DeviceCapacity]
+	claimSpecs    table[*resourceapi.ResourceClaimSpec]
+	nodeSelectors table[*v1.NodeSelector]
+}
+
+func newContents() *contents {
+	c := &contents{}
+	c.capacities.most, c.claimSpecs.most, c.nodeSelectors.most = mostCapacities, mostClaimSpecs, mostNodeSelectors
+	return c
+}
+
+// one returns the same text, in memory that all who ask for it share as long as anybody has it.
+func one[T ~string](text T) T {
+	if text == "" {
+		return text
+	}
+	return unique.Make(text).Value()
+}
+
+func pointed(text *string) *string {
+	if text == nil {
+		return nil
+	}
+	shared := one(*text)
+	return &shared
+}
+
+// all is one for each of a list.
+func (c *contents) all(texts []string) {
+	for i := range texts {
+		texts[i] = one(texts[i])
+	}
+}
+
+func (c *contents) meta(meta *metav1.ObjectMeta) {
+	meta.ManagedFields = nil
+	meta.Namespace = one(meta.Namespace)
+	meta.Labels, meta.Annotations = keys(meta.Labels), keys(meta.Annotations)
+	c.all(meta.Finalizers)
+	for i := range meta.OwnerReferences {
+		owner := &meta.OwnerReferences[i]
+		owner.APIVersion, owner.Kind = one(owner.APIVersion), one(owner.Kind)
+	}
+}
+
+// keys returns a map with shared keys. Values that are short are often the same as well.
+func keys(of map[string]string) map[string]string {
+	if len(of) == 0 {
+		return nil
+	}
+	next := make(map[string]string, len(of))
+	for key, value := range of {
+		if len(value) <= longestShared {
+			value = one(value)
+		}
+		next[one(key)] = value
+	}
+	return next
+}
+
+// longestShared is how many bytes a value of a label or annotation may have to be looked for among others.
+const longestShared = 63
+
+// claimSpec has a spec share all it points to with that of other claims.
+func (c *contents) claimSpec(spec *resourceapi.ResourceClaimSpec) {
+	if key, err := spec.Marshal(); err == nil {
+		*spec = *c.claimSpecs.get(string(key), func() *resourceapi.ResourceClaimSpec { own := *spec; return &own })
+	}
+}
+
+func (c *contents) nodeSelector(selector *v1.NodeSelector) *v1.NodeSelector {
+	if selector == nil {
+		return nil
+	}
+	key, err := selector.Marshal()
+	if err != nil {
+		return selector
+	}
+	return c.nodeSelectors.get(string(key), func() *v1.NodeSelector { return selector })
+}

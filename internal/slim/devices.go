@@ -1,0 +1,89 @@
+package slim
+
+import (
+	"encoding/binary"
+	"maps"
+	"slices"
+
+	resourceapi "k8s.io/api/resource/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+)
+
+// device has a device share what it can with others: with the one before it in its slice first, because that is often alike.
+func (c *contents) device(device, before *resourceapi.Device) {
+	if before != nil && sameCapacity(device.Capacity, before.Capacity) {
+		device.Capacity = before.Capacity
+	} else {
+		device.Capacity = c.capacity(device.Capacity)
+	}
+	if before != nil && sameAttributes(device.Attributes, before.Attributes) {
+		device.Attributes = before.Attributes
+		return
+	}
+	device.Attributes = attributes(device.Attributes, before)
+}
+
+// attributes returns attributes whose names are shared, and whose texts are if the device before has the same. Other texts are not looked
+// for: many are there once in the cluster, such as UUIDs, and to remember those would cost more than it saves.
+func attributes(of map[resourceapi.QualifiedName]resourceapi.DeviceAttribute, before *resourceapi.Device) map[resourceapi.QualifiedName]resourceapi.DeviceAttribute {
+	if len(of) == 0 {
+		return nil
+	}
+	next := make(map[resourceapi.QualifiedName]resourceapi.DeviceAttribute, len(of))
+	for name, value := range of {
+		var like resourceapi.DeviceAttribute
+		if before != nil {
+			like = before.Attributes[name]
+		}
+		value.StringValue, value.VersionValue = textLike(value.StringValue, like.StringValue), textLike(value.VersionValue, like.VersionValue)
+		next[one(name)] = value
+	}
+	return next
+}
+
+// textLike returns a pointer to the same text: the other one if that has it.
+func textLike(text, other *string) *string {
+	if text != nil && other != nil && *text == *other {
+		return other
+	}
+	return text
+}
+
+// capacity returns capacities that all devices share which have the same.
+func (c *contents) capacity(of map[resourceapi.QualifiedName]resourceapi.DeviceCapacity) map[resourceapi.QualifiedName]resourceapi.DeviceCapacity {
+	if len(of) == 0 {
+		return nil
+	}
+	var key []byte
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		capacity := of[name]
+		content, err := capacity.Marshal()
+		if err != nil {
+			return of
+		}
+		key = append(append(key, name...), 0)
+		key = append(binary.AppendUvarint(key, uint64(len(content))), content...)
+	}
+	return c.capacities.get(string(key), func() map[resourceapi.QualifiedName]resourceapi.DeviceCapacity { return of })
+}
+
+func sameCapacity(a, b map[resourceapi.QualifiedName]resourceapi.DeviceCapacity) bool {
+	return maps.EqualFunc(a, b, func(x, y resourceapi.DeviceCapacity) bool {
+		return x.Value.Equal(y.Value) && x.Value.Format == y.Value.Format && (x.RequestPolicy == nil && y.RequestPolicy == nil ||
+			apiequality.Semantic.DeepEqual(x.RequestPolicy, y.RequestPolicy))
+	})
+}
+
+func sameAttributes(a, b map[resourceapi.QualifiedName]resourceapi.DeviceAttribute) bool {
+	return maps.EqualFunc(a, b, sameAttribute)
+}
+
+func sameAttribute(x, y resourceapi.DeviceAttribute) bool {
+	return same(x.IntValue, y.IntValue) && same(x.BoolValue, y.BoolValue) && same(x.StringValue, y.StringValue) && same(x.VersionValue, y.VersionValue) &&
+		slices.Equal(x.IntValues, y.IntValues) && slices.Equal(x.BoolValues, y.BoolValues) &&
+		slices.Equal(x.StringValues, y.StringValues) && slices.Equal(x.VersionValues, y.VersionValues)
+}
+
+func same[T comparable](a, b *T) bool {
+	return a == b || a != nil && b != nil && *a == *b
+}

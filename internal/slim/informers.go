@@ -1,0 +1,77 @@
+package slim
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Informers has the informers of a factory keep less of nodes, ResourceSlices and ResourceClaims. None of them must have been started.
+// kube-scheduler needs all of these anyway, and sees to pods itself.
+func Informers(factory informers.SharedInformerFactory) error {
+	c := newContents()
+	for name, trimmed := range map[string]struct {
+		informer cache.SharedIndexInformer
+		trim     cache.TransformFunc
+	}{
+		"nodes":          {factory.Core().V1().Nodes().Informer(), transform(c.node)},
+		"ResourceSlices": {factory.Resource().V1().ResourceSlices().Informer(), transform(c.slice)},
+		"ResourceClaims": {factory.Resource().V1().ResourceClaims().Informer(), transform(c.claim)},
+	} {
+		if err := trimmed.informer.SetTransform(trimmed.trim); err != nil {
+			return fmt.Errorf("save memory on %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// transform makes a cache.TransformFunc of a function for objects of one kind. Others, such as tombstones, stay as they are. It
+// may be called twice for the same object.
+func transform[T any](trim func(*T)) cache.TransformFunc {
+	return func(obj any) (any, error) {
+		if object, ok := obj.(*T); ok {
+			trim(object)
+		}
+		return obj, nil
+	}
+}
+
+func (c *contents) node(node *v1.Node) {
+	c.meta(&node.ObjectMeta)
+	for i := range node.Status.Images { // Most nodes have the same ones.
+		c.all(node.Status.Images[i].Names)
+	}
+}
+
+func (c *contents) slice(slice *resourceapi.ResourceSlice) {
+	c.meta(&slice.ObjectMeta)
+	slice.Spec.Driver, slice.Spec.Pool.Name = one(slice.Spec.Driver), one(slice.Spec.Pool.Name)
+	slice.Spec.NodeName = pointed(slice.Spec.NodeName)
+	var before *resourceapi.Device
+	for i := range slice.Spec.Devices {
+		device := &slice.Spec.Devices[i]
+		device.NodeName = pointed(device.NodeName)
+		c.device(device, before)
+		before = device
+	}
+}
+
+func (c *contents) claim(claim *resourceapi.ResourceClaim) {
+	c.meta(&claim.ObjectMeta)
+	c.claimSpec(&claim.Spec)
+	allocation := claim.Status.Allocation
+	if allocation == nil {
+		return
+	}
+	allocation.NodeSelector = c.nodeSelector(allocation.NodeSelector)
+	for i := range allocation.Devices.Results {
+		result := &allocation.Devices.Results[i]
+		result.Request, result.Driver, result.Pool = one(result.Request), one(result.Driver), one(result.Pool)
+	}
+	for i := range claim.Status.ReservedFor {
+		claim.Status.ReservedFor[i].Resource = one(claim.Status.ReservedFor[i].Resource)
+	}
+}
