@@ -2,6 +2,7 @@ package preemption
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -94,7 +95,7 @@ func (s guardedSnapshot) StartMutations() error {
 			err = s.AddPod(raised, pod.Spec.NodeName)
 		}
 		if err != nil {
-			return fmt.Errorf("guard pod %s: %w", klog.KObj(pod), err)
+			return errors.Join(fmt.Errorf("guard pod %s: %w", klog.KObj(pod), err), s.EndMutations())
 		}
 	}
 	return nil
@@ -109,7 +110,7 @@ func (e *eviction) companions(target preemption.Candidate, preemptor preemption.
 	}
 	var mates []*v1.Pod
 	for _, other := range target.Victims().Pods {
-		if coscheduling.KeyOf(other) == gang {
+		if coscheduling.KeyOf(other) == gang && other.DeletionTimestamp == nil { // Nobody evicts who is leaving anyway.
 			mates = append(mates, other)
 		}
 	}
