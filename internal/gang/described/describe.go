@@ -96,7 +96,8 @@ func (d *Describer) addExtended(m *planning.Member, usable *usableOn, resources 
 	}
 	*usable = append(*usable, on.isFit)
 	if found := demand.Found(); found != nil {
-		m.Claims += planning.ClaimsKey(m.Pod.Pod, []*resourceapi.ResourceClaim{found})
+		// Unlike one that is to be made, it is of no use where the pod needs less.
+		m.Claims += "\nexists" + planning.ClaimsKey(m.Pod.Pod, []*resourceapi.ResourceClaim{found})
 		return d.add(m, usable, []*resourceapi.ResourceClaim{found})
 	}
 	m.Claims += planning.ClaimsKey(m.Pod.Pod, []*resourceapi.ResourceClaim{demand.Full().Claim})

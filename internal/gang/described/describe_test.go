@@ -136,6 +136,12 @@ func TestLeftOver(t *testing.T) {
 	require.True(t, onBare)
 	require.False(t, onOffering)
 
+	plain, err := (&cluster{nodes: []*v1.Node{bare, offers}}).describer().Describe(pod)
+	require.NoError(t, err)
+	exists, err := (&cluster{nodes: []*v1.Node{bare, offers}, left: []*resourceapi.ResourceClaim{made("2")}}).describer().Describe(pod)
+	require.NoError(t, err)
+	require.NotEqual(t, plain.Claims, exists.Claims, "a pod without one may also be where less is needed")
+
 	allocated := made("2")
 	allocated.Status.Allocation = builder.Claim("c", builder.Request("r", "gpu")).Allocated("bare", "gpu-0").Status.Allocation
 	open, onBare, _, err = describe(allocated)
