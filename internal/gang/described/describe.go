@@ -5,6 +5,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
@@ -28,8 +29,9 @@ type Describer struct {
 	Recordable func() bool
 	Nodes      []fwk.NodeInfo
 
-	// offered has what device plugins offer, by node; nil as long as nobody asked.
-	offered map[string]map[v1.ResourceName]int64
+	// offered has what device plugins offer, by node, and somewhere what any of them does; nil as long as nobody asked.
+	offered   map[string]map[v1.ResourceName]int64
+	somewhere sets.Set[v1.ResourceName]
 }
 
 // Describe returns a pod with its claims. The error is why it cannot be scheduled for the moment.

@@ -1,8 +1,11 @@
 package described
 
 import (
+	"slices"
+
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 )
@@ -17,21 +20,21 @@ type kinds struct {
 
 func (d *Describer) kinds(demand *extendedresource.Demand) *kinds {
 	if d.offered == nil {
-		d.offered = make(map[string]map[v1.ResourceName]int64)
+		d.offered, d.somewhere = make(map[string]map[v1.ResourceName]int64), sets.New[v1.ResourceName]()
 		for _, info := range d.Nodes {
-			if scalars := info.GetAllocatable().GetScalarResources(); len(scalars) > 0 {
+			scalars := info.GetAllocatable().GetScalarResources()
+			if len(scalars) > 0 {
 				d.offered[info.Node().Name] = scalars
+			}
+			for name, amount := range scalars {
+				if amount > 0 {
+					d.somewhere.Insert(name)
+				}
 			}
 		}
 	}
-	k := &kinds{demand: demand, offered: d.offered}
-	backed := extendedresource.Backed(demand.Resources())
-	for _, scalars := range d.offered {
-		for _, resource := range backed {
-			k.varies = k.varies || scalars[resource.Name] > 0
-		}
-	}
-	return k
+	varies := slices.ContainsFunc(extendedresource.Backed(demand.Resources()), func(r extendedresource.Resource) bool { return d.somewhere.Has(r.Name) })
+	return &kinds{demand: demand, offered: d.offered, varies: varies}
 }
 
 // isFit reports whether the pod may be on a node. That a resource is not to be had there which no devices can back is
