@@ -86,6 +86,9 @@ func IndexClaims(claims cache.SharedIndexInformer) error {
 // is not being deleted, and allocated if possible. The claims are looked up in the informer's
 // store; latest returns what is known of one besides, nil if it does not exist.
 func LeftOver(pod *v1.Pod, claims cache.Indexer, latest func(namespace, name string) *resourceapi.ResourceClaim) ([]*resourceapi.ResourceClaim, error) {
+	if claims.GetIndexers()[byPod] == nil {
+		return nil, nil // IndexClaims was not called: the feature is off.
+	}
 	objs, err := claims.ByIndex(byPod, string(pod.UID))
 	if err != nil {
 		return nil, fmt.Errorf("look up the claim for extended resources of pod %s/%s: %w", pod.Namespace, pod.Name, err)
