@@ -43,8 +43,8 @@ type Conductor struct {
 	// handles are those of the profiles, by the name of the scheduler, and times what these say about waiting.
 	handles map[string]Handle
 	times   Times
-	// held has in whose name claims are in flight for pods with a seat.
-	held map[types.UID]types.UID
+	// held has in whose name claims are in flight for seats. A pod may have got another one before its last one is ended.
+	held map[*roster.Seat]types.UID
 	// awaited are the pods for whose end gangs wait, by gang.
 	awaited map[string][]*v1.Pod
 	// underway are attempts that got as far as Permit, by pod.
@@ -54,7 +54,7 @@ type Conductor struct {
 // New makes a conductor for the pods of an informer, which must not have been started.
 func New(pods cache.SharedIndexInformer) (*Conductor, error) {
 	c := &Conductor{
-		gangs: make(map[string]*waiting), handles: make(map[string]Handle), held: make(map[types.UID]types.UID),
+		gangs: make(map[string]*waiting), handles: make(map[string]Handle), held: make(map[*roster.Seat]types.UID),
 		underway: make(map[types.UID]*underway), awaited: make(map[string][]*v1.Pod), pods: pods.GetIndexer(),
 	}
 	if err := pods.AddIndexers(cache.Indexers{gangIndex: func(obj any) ([]string, error) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/gang/roster"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -22,7 +23,7 @@ func (c *Conductor) hold(group *Group, seats []*roster.Seat) error {
 	}
 	for _, seat := range seats {
 		c.mutex.Lock()
-		c.held[seat.Pod.UID] = group.UID
+		c.held[seat] = group.UID
 		c.mutex.Unlock()
 		c.nominate(seat)
 	}
@@ -48,9 +49,9 @@ func (c *Conductor) release(group types.UID, seats []*roster.Seat) {
 
 // HandOver ends what is in flight in the name of the gang for a claim that is to be made for a pod, because it is in flight
 // in the pod's own name now: the claim gets another UID when it is made, and no other pod uses it.
-func (c *Conductor) HandOver(pod, claim types.UID) {
+func (c *Conductor) HandOver(cs fwk.CycleState, claim types.UID) {
 	c.mutex.Lock()
-	group, held := c.held[pod]
+	group, held := c.held[SeatIn(cs)]
 	c.mutex.Unlock()
 	if held {
 		c.Ledger.RemoveInFlight(claim, group) // Nothing becomes free by that.
@@ -60,8 +61,8 @@ func (c *Conductor) HandOver(pod, claim types.UID) {
 // end ends what is kept for a seat.
 func (c *Conductor) end(seat *roster.Seat) {
 	c.mutex.Lock()
-	group, held := c.held[seat.Pod.UID]
-	delete(c.held, seat.Pod.UID)
+	group, held := c.held[seat]
+	delete(c.held, seat)
 	c.mutex.Unlock()
 	if held {
 		c.release(group, []*roster.Seat{seat})

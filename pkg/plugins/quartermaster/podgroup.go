@@ -146,7 +146,7 @@ func (pl *Quartermaster) reserveShared(cs fwk.CycleState, c *cycle, pod *v1.Pod)
 		}
 		c.attempt.Signal(&podClaim.Claim)
 		if podClaim.Origin == commitrunner.ToMake {
-			pl.state.gangs.HandOver(pod.UID, podClaim.Object.UID)
+			pl.state.gangs.HandOver(cs, podClaim.Object.UID)
 		}
 	}
 	return nil

@@ -1,0 +1,36 @@
+package conductor
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/roster"
+)
+
+// TestSeatEndsAfterTheNextOneBegan: who gives a plan up ends its seats one by one, and the gang may have been planned again
+// meanwhile. A claim that is to be made has another UID in each plan.
+func TestSeatEndsAfterTheNextOneBegan(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		pod, group := builder.Pod("p"), &Group{Name: "ns/gang", UID: "uid-gang"}
+		plan := func(claim string) *roster.Seat {
+			made := builder.Claim(claim).Obj()
+			return &roster.Seat{Gang: group.Name, Pod: pod, Node: "node", Claims: []*resourceapi.ResourceClaim{made}, Made: made,
+				Allocations: map[types.UID]*resourceapi.AllocationResult{made.UID: builder.Claim(claim).Allocated("pool", "device-"+claim).Status.Allocation}}
+		}
+		first, second := plan("first"), plan("second")
+		require.NoError(t, w.hold(group, []*roster.Seat{first}))
+		require.NoError(t, w.hold(group, []*roster.Seat{second}))
+		w.end(first)
+		require.NotNil(t, w.Ledger.InFlight(second.Made.UID), "it is not that one that has ended")
+		w.end(second)
+		require.Zero(t, w.Ledger.InFlightCount())
+		require.Empty(t, w.held)
+	})
+}
