@@ -4,8 +4,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/client-go/tools/cache"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
@@ -21,3 +23,26 @@ func TestNothingLeftWithoutTheFeature(t *testing.T) {
 	require.Empty(t, left)
 }
 
+// manager knows one class.
+type manager struct {
+	fwk.SharedDRAManager
+	name  v1.ResourceName
+	class *resourceapi.DeviceClass
+}
+
+func (m manager) DeviceClassResolver() fwk.DeviceClassResolver { return m }
+
+func (m manager) GetDeviceClass(name v1.ResourceName) *resourceapi.DeviceClass {
+	if name == m.name {
+		return m.class
+	}
+	return nil
+}
+
+func TestBackedBy(t *testing.T) {
+	t.Parallel()
+	backed := BackedBy(func() fwk.SharedDRAManager { return manager{name: gpuResource, class: builder.Class("gpu")} })
+	require.True(t, backed(gpuResource))
+	require.False(t, backed(nicResource))
+	require.False(t, backed(v1.ResourceCPU))
+}

@@ -70,6 +70,13 @@ func AnyBacked(resources []Resource) bool {
 	return slices.ContainsFunc(resources, func(r Resource) bool { return r.Class != nil })
 }
 
+// BackedBy returns what reports whether a class stands for a resource.
+func BackedBy(manager func() fwk.SharedDRAManager) func(v1.ResourceName) bool {
+	return func(name v1.ResourceName) bool {
+		return util.IsDRAExtendedResourceName(name) && manager().DeviceClassResolver().GetDeviceClass(name) != nil
+	}
+}
+
 // AsksFor reports whether a pod asks for an extended resource that the class stands for.
 func AsksFor(pod *v1.Pod, class *resourceapi.DeviceClass) bool {
 	implicit := v1.ResourceName(resourceapi.ResourceDeviceClassPrefix + class.Name)

@@ -34,6 +34,9 @@ type Conductor struct {
 	Ledger *ledger.Ledger
 	// Freed is told of devices that are not held for a gang any more.
 	Freed func(ledger.Freed)
+	// Backed reports whether devices may back a resource (KEP-5004), so that the plan says whether there is enough of it; nil if
+	// that is so of none.
+	Backed func(v1.ResourceName) bool
 
 	pods   cache.Indexer
 	roster roster.Roster

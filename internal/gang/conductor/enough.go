@@ -26,13 +26,16 @@ func errHeld(group *Group, members *Members) error {
 }
 
 // enough returns an error if less is free in the cluster than the group wants at least (spec.minResources), which is for
-// all of its pods: what those have that run already counts as free.
-func enough(group *Group, nodes []fwk.NodeInfo) error {
+// all of its pods: what those have that run already counts as free. Of what devices back, no node has any.
+func enough(group *Group, nodes []fwk.NodeInfo, backed func(v1.ResourceName) bool) error {
 	if len(group.MinResources) == 0 {
 		return nil
 	}
 	nodes = without(group.Name, nodes)
 	for name, quantity := range group.MinResources {
+		if backed != nil && backed(name) {
+			continue
+		}
 		free := int64(0)
 		for _, node := range nodes {
 			free += freeOf(name, node)

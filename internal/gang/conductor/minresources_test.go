@@ -42,7 +42,7 @@ func TestMinResourcesOfPodsThatRun(t *testing.T) {
 			if test.cpu != "" {
 				group.MinResources = builder.Resources("cpu", test.cpu)
 			}
-			err := enough(group, []fwk.NodeInfo{info})
+			err := enough(group, []fwk.NodeInfo{info}, nil)
 			if test.why != "" {
 				require.EqualError(t, err, test.why)
 			} else {
@@ -51,4 +51,17 @@ func TestMinResourcesOfPodsThatRun(t *testing.T) {
 			require.Len(t, info.GetPods(), len(test.pods), "the snapshot is not ours to change")
 		})
 	}
+}
+
+// TestMinResourcesThatDevicesBack: no node has any of what devices back, however many devices there are.
+func TestMinResourcesThatDevicesBack(t *testing.T) {
+	t.Parallel()
+	info := framework.NewNodeInfo()
+	info.SetNode(&v1.Node{Status: v1.NodeStatus{Allocatable: builder.Resources("cpu", "8")}})
+	group := &Group{Name: "default/gang", MinResources: builder.Resources("cpu", "8", "example.com/gpu", "4")}
+	require.ErrorContains(t, enough(group, []fwk.NodeInfo{info}, nil), "less of example.com/gpu is free")
+	backed := func(name v1.ResourceName) bool { return name == "example.com/gpu" }
+	require.NoError(t, enough(group, []fwk.NodeInfo{info}, backed))
+	group.MinResources = builder.Resources("cpu", "9", "example.com/gpu", "4")
+	require.ErrorContains(t, enough(group, []fwk.NodeInfo{info}, backed), "less of cpu is free")
 }

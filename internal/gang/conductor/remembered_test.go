@@ -232,7 +232,7 @@ func TestMinResources(t *testing.T) {
 				}})
 				nodes = append(nodes, node)
 			}
-			err := enough(&Group{Name: "ns/gang", MinResources: test.wants}, nodes)
+			err := enough(&Group{Name: "ns/gang", MinResources: test.wants}, nodes, nil)
 			if test.fits {
 				require.NoError(t, err)
 			} else {

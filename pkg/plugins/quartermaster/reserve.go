@@ -94,8 +94,7 @@ func (pl *Quartermaster) begin(c *cycle, pod *v1.Pod) {
 	c.pod.Causes.Only(waitcause.Committing)
 }
 
-// plan returns the devices for the task on the chosen node: those that it was scored
-// for, or those that are there now.
+// plan returns the devices for the task on the chosen node: those that it was scored for, or those that are there now.
 func (pl *Quartermaster) plan(ctx context.Context, c *cycle, nodeName string) ([]resourceapi.AllocationResult, *fwk.Status) {
 	if plan := c.plans[nodeName]; plan != nil && len(plan) == len(c.unallocated()) {
 		return plan, nil

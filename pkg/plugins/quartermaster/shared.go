@@ -117,6 +117,7 @@ func sharedBy(handle fwk.Handle, gates feature.Features) (*shared, error) {
 		return nil, err
 	}
 	if gates.EnableDRAExtendedResource {
+		state.gangs.Backed = extendedresource.BackedBy(handle.SharedDRAManager)
 		if err := extendedresource.IndexClaims(factory.Resource().V1().ResourceClaims().Informer()); err != nil {
 			return nil, err
 		}
