@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/roster"
@@ -32,5 +33,25 @@ func TestSeatEndsAfterTheNextOneBegan(t *testing.T) {
 		w.end(second)
 		require.Zero(t, w.Ledger.InFlightCount())
 		require.Empty(t, w.held)
+	})
+}
+
+// TestPostponed: a pod that has to wait for others keeps its seat, however often it looks whether they are done.
+func TestPostponed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.group("gang", 1)
+		w.pods("gang", 0, 1)
+		for range 3 * mostTries {
+			cs := framework.NewCycleState()
+			seat, err := w.Begin(t.Context(), cs, w.pod("gang-0"), nil, w.plan)
+			require.NoError(t, err)
+			require.NotNil(t, seat)
+			w.Postponed(cs)
+		}
+		require.Equal(t, 1, w.planned())
+		w.delete("gang-0")
+		require.Zero(t, w.Ledger.InFlightCount())
 	})
 }

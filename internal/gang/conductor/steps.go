@@ -89,6 +89,14 @@ func (c *Conductor) Bound(cs fwk.CycleState) {
 	}
 }
 
+// Postponed is called instead of Failed if a pod has to wait for something that others do for it. It keeps its seat, however
+// often that happens, for as long as the whole plan may take.
+func (c *Conductor) Postponed(cs fwk.CycleState) {
+	if seat := SeatIn(cs); seat != nil {
+		c.roster.Untry(seat)
+	}
+}
+
 // Failed ends what is kept for a pod whose attempt came to nothing. Unless they are about to be bound, so do the attempts
 // of all others of its gang, and the gang is planned again after a pause.
 func (c *Conductor) Failed(cs fwk.CycleState) {

@@ -174,6 +174,15 @@ func (r *Roster) Try(seat *Seat) int {
 	return c.tries[seat.Pod.UID]
 }
 
+// Untry has an attempt not count, which began with a seat and came to no end.
+func (r *Roster) Untry(seat *Seat) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if c := r.of(seat); c != nil {
+		c.tries[seat.Pod.UID]--
+	}
+}
+
 // Reserve notes that a pod is reserved on its node. It reports whether all pods of its gang are, and returns the others
 // then; else it returns those that had to wait for this one to be reserved. The error says that the seat has ended.
 func (r *Roster) Reserve(seat *Seat) (all bool, pods []*v1.Pod, err error) {

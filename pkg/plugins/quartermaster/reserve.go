@@ -16,9 +16,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
 )
 
-// Reserve puts the plan for the chosen node into the ledger, so that no other pod
-// gets these devices while PreBind writes them. Nothing is written yet. If it
-// fails, the scheduler calls Unreserve.
+// Reserve puts the plan for the chosen node into the ledger, so that no other pod gets these devices while PreBind writes
+// them. Nothing is written yet. If it fails, the scheduler calls Unreserve.
 func (pl *Quartermaster) Reserve(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodeName string) *fwk.Status {
 	c, err := cycleOf(cs)
 	if err != nil {

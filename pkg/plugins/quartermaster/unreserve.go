@@ -16,7 +16,8 @@ import (
 func (pl *Quartermaster) Unreserve(ctx context.Context, cs fwk.CycleState, _ *v1.Pod, _ string) {
 	c, err := cycleOf(cs)
 	if err == nil && c != nil && c.asksDrivers {
-		return // It keeps its seat meanwhile. Nothing was reserved.
+		pl.state.gangs.Postponed(cs)
+		return // Nothing was reserved.
 	}
 	defer pl.state.gangs.Failed(cs) // After what the pod itself has in flight.
 	if err == nil && c != nil && c.dryRun != nil {
