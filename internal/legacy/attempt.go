@@ -75,7 +75,7 @@ func (m *Mode) FreeOne(pod *v1.Pod, claims []*resourceapi.ResourceClaim) (string
 		return "", status.AsError()
 	}
 	for _, claim := range attempt.classic.Claims {
-		if claim.MayBeFreed(pod.UID) {
+		if claim.MayBeFreed(pod.UID) && !m.isForAnother(claim, pod) {
 			m.negotiator.Free(pod, claim)
 			return klog.KObj(claim.Object).String(), nil
 		}

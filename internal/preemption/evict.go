@@ -2,6 +2,7 @@ package preemption
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
@@ -29,12 +30,16 @@ type eviction struct {
 func (e *eviction) evictAll(ctx context.Context, target preemption.Candidate, preemptor preemption.ExecutorPreemptor, victim *v1.Pod, plugin string) (bool, error) {
 	companions := e.companions(target, preemptor, victim) // Before the gang has one less.
 	unbound, err := e.evict(ctx, target, preemptor, victim, plugin)
-	for _, companion := range companions {
-		if err == nil && companion.DeletionTimestamp == nil {
-			_, err = e.evict(ctx, target, preemptor, companion, plugin)
-		}
+	if err != nil || len(companions) == 0 {
+		return unbound, err
 	}
-	return unbound, err
+	failed := make([]error, len(companions))
+	e.handle.Parallelizer().Until(ctx, len(companions), func(i int) {
+		if companions[i].DeletionTimestamp == nil {
+			_, failed[i] = e.evict(ctx, target, preemptor, companions[i], plugin)
+		}
+	}, plugin)
+	return unbound, errors.Join(failed...)
 }
 
 // evict has a pod that is not bound yet tried again, and deletes one that is,
