@@ -55,7 +55,7 @@ func (p *preparation) nodesCreated(tCtx ktesting.TContext, _ *scheduler.Schedule
 	if p.calls != publishAt {
 		return nil
 	}
-	slices, err := cluster.Slices(p.c.Slices, len(nodes.Items)/max(p.c.NodesPerSlice, 1))
+	slices, err := p.slicesFor(len(nodes.Items))
 	if err != nil {
 		return err
 	}
@@ -82,4 +82,20 @@ func (p *preparation) nodesCreated(tCtx ktesting.TContext, _ *scheduler.Schedule
 		return err
 	}
 	return cluster.AwaitInformed(tCtx, informers, len(slices), len(claims))
+}
+
+// slicesFor makes the slices of all drivers for so many nodes.
+func (p *preparation) slicesFor(nodes int) ([]*resourceapi.ResourceSlice, error) {
+	slices, err := cluster.Slices(p.c.Slices, nodes/max(p.c.NodesPerSlice, 1))
+	if err != nil {
+		return nil, err
+	}
+	for _, shared := range p.c.MoreSlices {
+		more, err := cluster.Slices(shared.Templates, nodes/max(shared.NodesPerSlice, 1))
+		if err != nil {
+			return nil, err
+		}
+		slices = append(slices, more...)
+	}
+	return slices, nil
 }

@@ -27,6 +27,8 @@ type Case struct {
 	// NodesPerSlice is the number of nodes that share the slices, which then have the
 	// number of these nodes' group as .Index; 1 if unset.
 	NodesPerSlice int `json:"nodesPerSlice,omitempty"`
+	// MoreSlices are those of drivers whose devices other numbers of nodes reach.
+	MoreSlices []SharedSlices `json:"moreSlices,omitempty"`
 	// Occupied is how the claims look that occupy devices before the measurement.
 	Occupied Occupied `json:"occupied,omitempty"`
 	// FeatureGates, WorkloadTemplate are those of scheduler_perf.
@@ -50,9 +52,15 @@ type Case struct {
 // InTree is the case as it is run with the in-tree plugin.
 func (c Case) InTree() Case {
 	if len(c.InTreeTemplate) > 0 {
-		c.WorkloadTemplate, c.Slices = c.InTreeTemplate, nil
+		c.WorkloadTemplate, c.Slices, c.MoreSlices = c.InTreeTemplate, nil, nil
 	}
 	return c
+}
+
+// SharedSlices are templates of ResourceSlices for so many nodes each, with the number of these nodes' group as .Index.
+type SharedSlices struct {
+	Templates     []string `json:"templates"`
+	NodesPerSlice int      `json:"nodesPerSlice"`
 }
 
 // Occupied describes claims that hold devices although no pod uses them.
