@@ -20,14 +20,17 @@ import (
 // order in which they arrive.
 const writers = 16
 
+// functions are those of scheduler_perf that templates here need.
+var functions = template.FuncMap{"DivideInt": func(a, b int) int { return a / b }}
+
 // Execute executes the template of an object for 0 to count-1 as .Index, as
-// scheduler_perf executes templates, but for its functions.
+// scheduler_perf executes templates, but for most of its functions.
 func Execute[T any](file string, count int) ([]*T, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("template of a %T: %w", *new(T), err)
 	}
-	parsed, err := template.New(file).Parse(string(content))
+	parsed, err := template.New(file).Funcs(functions).Parse(string(content))
 	if err != nil {
 		return nil, fmt.Errorf("template of a %T: %w", *new(T), err)
 	}
