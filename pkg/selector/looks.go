@@ -286,8 +286,12 @@ func (l *look) at(r *reads, device *cel.Device) bool {
 // valueOf returns what an expression reads: something in the driver's domain may also have
 // a name without it.
 func valueOf[T any](values map[resourceapi.QualifiedName]T, of read, driver string) (value T, found, twice bool) {
-	value, found = values[of.name]
-	if of.domain != driver {
+	name := of.name
+	if of.domain == "" {
+		name = resourceapi.QualifiedName(driver) + "/" + of.short
+	}
+	value, found = values[name]
+	if of.domain != "" && of.domain != driver {
 		return value, found, false
 	}
 	short, hasShort := values[of.short]

@@ -20,8 +20,9 @@ type reads struct {
 
 // read is an attribute or a capacity.
 type read struct {
+	// domain is "" for that of the device's driver, whichever that is.
 	domain string
-	// name is the one with the domain, short the one without: of the driver's own
+	// name is the one with the domain, "" if that is the driver's, short the one without: of the driver's own
 	// attributes, both are the same.
 	name, short resourceapi.QualifiedName
 }
@@ -100,7 +101,7 @@ func (r *reads) collectAll(list ...ast.Expr) bool {
 }
 
 // isRead recognizes device.driver, device.allowMultipleAllocations, and
-// device.attributes["domain"].name with all ways to write it, which it adds.
+// device.attributes["domain"].name with all ways to write it, also with device.driver as the domain, which it adds.
 func (r *reads) isRead(e ast.Expr) bool {
 	of, name, is := member(e)
 	if !is {
@@ -109,7 +110,7 @@ func (r *reads) isRead(e ast.Expr) bool {
 	if of.Kind() == ast.IdentKind {
 		return isDevice(of.AsIdent()) && (name == "driver" || name == "allowMultipleAllocations")
 	}
-	of, domain, is := member(of)
+	of, domain, is := domainOf(of)
 	if !is {
 		return false
 	}
@@ -120,7 +121,10 @@ func (r *reads) isRead(e ast.Expr) bool {
 	if strings.Contains(domain, "/") || strings.Contains(name, "/") {
 		return false // Where such a name is split is not for us to say.
 	}
-	found := read{domain: domain, name: resourceapi.QualifiedName(domain + "/" + name), short: resourceapi.QualifiedName(name)}
+	found := read{domain: domain, short: resourceapi.QualifiedName(name)}
+	if domain != "" {
+		found.name = resourceapi.QualifiedName(domain + "/" + name)
+	}
 	switch field {
 	case "attributes":
 		r.attributes = with(r.attributes, found)
@@ -153,6 +157,19 @@ func (r *reads) size() int {
 		}
 	}
 	return size
+}
+
+// domainOf is member where the name may also be device.driver; it is "" then.
+func domainOf(e ast.Expr) (of ast.Expr, domain string, is bool) {
+	if of, domain, is = member(e); is {
+		return of, domain, domain != ""
+	}
+	if e.Kind() != ast.CallKind || e.AsCall().FunctionName() != operators.Index || len(e.AsCall().Args()) != 2 {
+		return nil, "", false
+	}
+	args := e.AsCall().Args()
+	device, name, is := member(args[1])
+	return args[0], "", is && name == "driver" && device.Kind() == ast.IdentKind && isDevice(device.AsIdent())
 }
 
 // member recognizes of.name, has(of.name) and of["name"].
