@@ -46,17 +46,18 @@ func pointed(text *string) *string {
 }
 
 // all is one for each of a list.
-func (c *contents) all(texts []string) {
+func all(texts []string) {
 	for i := range texts {
 		texts[i] = one(texts[i])
 	}
 }
 
-func (c *contents) meta(meta *metav1.ObjectMeta) {
+// trimMeta drops who wrote an object, and has it share names with others.
+func trimMeta(meta *metav1.ObjectMeta) {
 	meta.ManagedFields = nil
 	meta.Namespace = one(meta.Namespace)
 	meta.Labels, meta.Annotations = keys(meta.Labels), keys(meta.Annotations)
-	c.all(meta.Finalizers)
+	all(meta.Finalizers)
 	for i := range meta.OwnerReferences {
 		owner := &meta.OwnerReferences[i]
 		owner.APIVersion, owner.Kind = one(owner.APIVersion), one(owner.Kind)

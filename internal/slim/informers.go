@@ -40,14 +40,14 @@ func transform[T any](trim func(*T)) cache.TransformFunc {
 }
 
 func (c *contents) node(node *v1.Node) {
-	c.meta(&node.ObjectMeta)
+	trimMeta(&node.ObjectMeta)
 	for i := range node.Status.Images { // Most nodes have the same ones.
-		c.all(node.Status.Images[i].Names)
+		all(node.Status.Images[i].Names)
 	}
 }
 
 func (c *contents) slice(slice *resourceapi.ResourceSlice) {
-	c.meta(&slice.ObjectMeta)
+	trimMeta(&slice.ObjectMeta)
 	slice.Spec.Driver, slice.Spec.Pool.Name = one(slice.Spec.Driver), one(slice.Spec.Pool.Name)
 	slice.Spec.NodeName = pointed(slice.Spec.NodeName)
 	var before *resourceapi.Device
@@ -60,7 +60,7 @@ func (c *contents) slice(slice *resourceapi.ResourceSlice) {
 }
 
 func (c *contents) claim(claim *resourceapi.ResourceClaim) {
-	c.meta(&claim.ObjectMeta)
+	trimMeta(&claim.ObjectMeta)
 	c.claimSpec(&claim.Spec)
 	allocation := claim.Status.Allocation
 	if allocation == nil {
