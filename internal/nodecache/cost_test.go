@@ -67,8 +67,14 @@ func (p *priced) snapshot() {
 
 func (p *priced) ask(t *testing.T, count, cpus int64) *nodecache.Answer {
 	t.Helper()
+	answer := p.index.Find(t.Context(), p.asking(t, count, cpus))
+	require.NotNil(t, answer)
+	return answer
+}
+
+func (p *priced) asking(t *testing.T, count, cpus int64) *nodecache.Question {
 	task := p.task(count)
-	q := &nodecache.Question{
+	return &nodecache.Question{
 		Task: task, Pod: noderoom.Room{MilliCPU: cpus * 1000, Pods: 1}, Version: p.version,
 		Rate: func(ctx context.Context, site allocator.Site, room noderoom.Room) (nodecache.Verdict, error) {
 			require.GreaterOrEqual(t, room.MilliCPU, cpus*1000)
@@ -82,12 +88,6 @@ func (p *priced) ask(t *testing.T, count, cpus int64) *nodecache.Answer {
 			return nodecache.Verdict{Fits: outcome.Fits(), Value: allocator.Value{Cost: p.costs[site.Node.Name]}}, nil
 		},
 	}
-	answer := p.index.Find(t.Context(), q)
-	if answer == nil {
-		answer = p.index.Find(t.Context(), q)
-	}
-	require.NotNil(t, answer)
-	return answer
 }
 
 func best(a *nodecache.Answer, enough, most int) []string {
@@ -153,9 +153,11 @@ func TestEquals(t *testing.T) {
 // TestAnotherVersion: what was rated with an earlier version is rated again step by step, the cheapest
 // first, and not compared with the rest before.
 func TestAnotherVersion(t *testing.T) {
-	const nodes, atOnce = 600, 512
+	const nodes, atOnce = 120, 80
 	p := newPriced(nodes)
-	require.Equal(t, []string{"n0"}, best(p.ask(t, 1, 1), 1, 1))
+	p.index.Enough, p.index.AtOnce = 1, atOnce
+	p.ask(t, 1, 1)
+	p.ask(t, 1, 1) // Now all are known.
 	for i := range nodes {
 		p.costs[fmt.Sprintf("n%d", i)] = float64(2*nodes - i)
 	}
@@ -167,6 +169,9 @@ func TestAnotherVersion(t *testing.T) {
 	_, known := a.Value(fmt.Sprintf("n%d", nodes-1))
 	require.False(t, known)
 	require.True(t, a.Has(fmt.Sprintf("n%d", nodes-1)))
+	names, ok := a.Names(nodes)
+	require.True(t, ok)
+	require.Len(t, names, nodes, "where there are devices is known all the same")
 
 	a = p.ask(t, 1, 1)
 	require.Equal(t, []string{fmt.Sprintf("n%d", nodes-1)}, best(a, 1, 1))
@@ -183,7 +188,9 @@ func TestRatedMeanwhile(t *testing.T) {
 		looks.Add(1)
 		return p.nodes[name]
 	})
+	p.index.AtOnce = nodes
 	p.ask(t, 1, 1)
+	require.EqualValues(t, nodes, looks.Load())
 	for range 3 {
 		p.version++
 		p.ask(t, 1, 1)
@@ -241,13 +248,4 @@ func nilIfEmpty(names []string) []string {
 		return nil
 	}
 	return names
-}
-
-// TestManyNodes: in a cluster that is not small a task has to come again before all nodes are looked at.
-func TestManyNodes(t *testing.T) {
-	c := newCluster(101, 1)
-	require.Nil(t, c.index.Find(t.Context(), c.question(1)))
-	require.NotNil(t, c.index.Find(t.Context(), c.question(1)))
-	few := newCluster(100, 1)
-	require.NotNil(t, few.index.Find(t.Context(), few.question(1)))
 }

@@ -1,35 +1,30 @@
 // Package nodecache knows which nodes have devices for tasks that come again and
 // again, such as those of pods from one template, and what it would cost to take them there.
-// It follows what changes instead of looking at each node for each pod.
+// It follows what changes instead of looking at each node for each pod, and gets to know the nodes of a
+// large cluster bit by bit: a pod is looked for until there is a choice of nodes for it, and the next one
+// of its kind adds some more.
 package nodecache
 
 import (
 	"context"
-	"errors"
-	"slices"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/lru"
 
 	"github.com/quartermaster-dra/quartermaster/internal/noderoom"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
-	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
 const (
-	// fewestAnswers and maxAnswers bound how many questions are followed, those asked last:
-	// in between it is as many as have maxPlaces nodes in all, which take 36 bytes each.
-	fewestAnswers = 16
-	maxAnswers    = 512
-	maxPlaces     = 1 << 20
-	// fewNodes is the default of Index.FewNodes: kube-scheduler would have them all filtered as well.
-	fewNodes = 100
-	// workers look at nodes at the same time if there are many.
-	workers = 16
+	// enough is the default of Index.Enough: with fewer nodes kube-scheduler would not be content either.
+	enough = 100
+	// atOnce is the default of Index.AtOnce.
+	atOnce = 64
+	// bound is how many bytes all answers take, those asked last.
+	bound = 48 << 20
 )
 
 // Question is what is asked about nodes.
@@ -44,6 +39,11 @@ type Question struct {
 	// change a little, on all nodes.
 	By      string
 	Version uint64
+	// Accepts reports whether the pod may run on a node, as far as devices and room do not decide: nodes with
+	// devices are looked for until there are enough of these. nil if all nodes are as good.
+	Accepts func(node string) bool
+	// All has all nodes be looked at, if the question comes again.
+	All bool
 }
 
 // Verdict is what was found on a node.
@@ -62,8 +62,9 @@ func (q *Question) key() string {
 
 // Index finds nodes that can do for a task. It is safe for concurrent use.
 type Index struct {
-	// FewNodes are looked at for any task, more only for tasks that come again.
-	FewNodes int
+	// Enough is with how many nodes that a pod could have the index is content for the moment, AtOnce how many more it
+	// looks at for each pod until it knows all nodes, and at a time while it looks for enough of them.
+	Enough, AtOnce int
 
 	inventory *inventory.Store
 	ledger    *ledger.Ledger
@@ -76,39 +77,64 @@ type Index struct {
 	// mutex is held for reading while an answer is looked up, otherwise for writing.
 	mutex sync.RWMutex
 	known *lru.Cache // *Answer, by key of the question
-	names *directory
+	// bytes is what all answers in known take, and bound how much that may be.
+	bytes, bound int
+	names        *directory
+	// Positions in the logs up to which names and log are right.
+	position struct{ inventory, ledger, nodes, rooms uint64 }
+	// log has what changed on which nodes, by their numbers in names.
+	log inventory.Changes[change]
 }
 
 // New returns an index that follows an inventory, a ledger, and the room on nodes.
 func New(store *inventory.Store, usage *ledger.Ledger, rooms *noderoom.Rooms, node func(string) *v1.Node) *Index {
-	return &Index{FewNodes: fewNodes, inventory: store, ledger: usage, rooms: rooms, node: node, known: lru.New(maxAnswers), names: newDirectory()}
+	x := &Index{Enough: enough, AtOnce: atOnce, bound: bound, inventory: store, ledger: usage, rooms: rooms, node: node}
+	x.known = lru.NewWithEvictionFunc(maxAnswers, func(_ lru.Key, answer any) { x.bytes -= answer.(*Answer).bytes })
+	return x
 }
+
+// maxAnswers is more than there is memory for: lru.Cache needs a number.
+const maxAnswers = bound / answerBytes
 
 // NodeChanged must be called for each node that is new or gone, or has other labels or
 // features, after the function given to New returns the new state.
 func (x *Index) NodeChanged(name string) { x.nodesChanged.Add(name) }
 
-// Find brings the answer to a question up to date. It returns nil if nothing is known: the
-// first time that anybody asks, unless there are few nodes, because looking at all nodes pays off
-// only for tasks that come again; if pools could matter that are not for one node alone; and if the task
-// needs no devices, so that nodes without pools would do as well.
+// SetBound changes how many bytes all answers take, those asked last.
+func (x *Index) SetBound(bytes int) {
+	x.mutex.Lock()
+	defer x.mutex.Unlock()
+	x.bound = bytes
+}
+
+// Bytes returns how many bytes they take.
+func (x *Index) Bytes() int {
+	x.mutex.RLock()
+	defer x.mutex.RUnlock()
+	return x.bytes
+}
+
+// Find brings the answer to a question up to date, as far as there is to be a choice of nodes. It returns nil if
+// nothing is known: if pools could matter that are not for one node alone; if the task
+// needs no devices, so that nodes without pools would do as well; and for who wants to know all nodes of a large cluster
+// the first time that anybody asks, because looking at all of them pays off only for tasks that come again.
 func (x *Index) Find(ctx context.Context, q *Question) *Answer {
-	if !q.Task.NeedsDevices() {
-		return nil
-	}
-	if x.MayShare(ctx, q.Task) {
+	if !q.Task.NeedsDevices() || x.MayShare(ctx, q.Task) {
 		return nil
 	}
 	x.mutex.Lock()
 	defer x.mutex.Unlock()
+	x.follow()
 	a, known := x.answer(q)
-	if !known && x.hasMany() {
+	if q.All && !known && x.names.local > x.Enough {
 		return nil
 	}
-	if !x.update(ctx, a, q) {
-		x.known.Remove(a.key)
+	x.update(ctx, a, q)
+	if ctx.Err() != nil {
+		x.forget(a)
 		return nil
 	}
+	x.account(a)
 	return a
 }
 
@@ -122,165 +148,74 @@ func (x *Index) MayShare(ctx context.Context, task *allocator.Task) bool {
 	return false
 }
 
-// hasMany reports whether more than FewNodes have devices.
-func (x *Index) hasMany() bool {
-	n := 0
-	for range x.inventory.LocalNodes() {
-		if n++; n > x.FewNodes {
-			return true
-		}
-	}
-	return false
-}
-
 // answer returns the answer to a question, and whether it was known before.
 func (x *Index) answer(q *Question) (a *Answer, known bool) {
 	key := q.key()
 	if answer, found := x.known.Get(key); found {
 		return answer.(*Answer), true
 	}
-	most := max(fewestAnswers, min(maxAnswers, maxPlaces/max(1, len(x.names.names))))
-	for x.known.Len() >= most {
-		x.known.RemoveOldest()
-	}
-	a = &Answer{index: x, key: key}
+	a = newAnswer(x, key)
 	x.known.Add(key, a)
 	return a, false
 }
 
-// update looks at what changed since the answer was given. It reports whether the context
-// lasted that long.
-func (x *Index) update(ctx context.Context, a *Answer, q *Question) bool {
-	names, all := x.outdated(a)
-	if all {
-		x.names = x.names.without(len(names))
-		a.begin(x.names)
+// account notes how much memory an answer takes now, and forgets others if that is too much.
+func (x *Index) account(a *Answer) {
+	x.bytes -= a.bytes
+	a.bytes = answerBytes + len(a.key) + placeBytes*len(a.places)
+	x.bytes += a.bytes
+	for x.bytes > x.bound && x.known.Len() > 1 {
+		x.known.RemoveOldest()
 	}
-	devices := a.idsOf(names)
-	a.pending = a.pending[:0]
-	rooms := x.resized(a, q, all)
-	if a.version != q.Version {
-		a.version = q.Version
-		a.setStale()
+}
+
+// forget has the answer be found anew the next time.
+func (x *Index) forget(a *Answer) { x.known.Remove(a.key) }
+
+// update looks at nodes until there are enough of them, and at some more that are not known yet or not any more.
+func (x *Index) update(ctx context.Context, a *Answer, q *Question) {
+	a.follow(q)
+	var undecided []int32
+	for first := true; a.isDue(); first = false {
+		isEnough := first && a.knowsAll() || x.hasEnough(a, q)
+		if isEnough && !first {
+			break
+		}
+		ids := a.next(x.AtOnce, isEnough, q)
+		last := len(ids) == 0
+		if last { // Of those that the pod may run on, there are no more: the next pod may run elsewhere.
+			ids = a.next(x.AtOnce, true, q)
+		}
+		pending := a.take(x.look(ctx, a, q, ids))
+		undecided = append(undecided, pending...)
+		if last || len(pending) == len(ids) || ctx.Err() != nil {
+			break // If all are pending, expressions take long: nobody knows more about the others.
+		}
 	}
-	devices = append(devices, a.nextStale()...)
-	looks := x.look(ctx, a, q, compact(append(devices, rooms...)))
-	if ctx.Err() != nil {
+	a.complete = len(a.changed) == 0 && a.knowsAll()
+	for _, id := range undecided {
+		a.again(id)
+	}
+}
+
+// hasEnough reports whether there is a choice of nodes.
+func (x *Index) hasEnough(a *Answer, q *Question) bool {
+	switch {
+	case q.All:
+		return false
+	case q.Accepts == nil:
+		return a.having >= x.Enough
+	case len(a.ranking) < x.Enough:
 		return false
 	}
-	a.take(looks)
-	return true
-}
-
-// outdated returns the nodes whose devices are to be looked at again, and moves the answer's
-// positions to the end of the logs. all is set if these are all nodes that there are.
-func (x *Index) outdated(a *Answer) (names []string, all bool) {
-	published, inventoryEnd, complete := x.inventory.Changed.Since(a.inventory)
-	pools, ledgerEnd, alsoComplete := x.ledger.Changed.Since(a.ledger)
-	nodes, nodesEnd, allComplete := x.nodesChanged.Since(a.changed)
-	a.inventory, a.ledger, a.changed = inventoryEnd, ledgerEnd, nodesEnd
-	if a.names == nil || !complete || !alsoComplete || !allComplete {
-		return slices.Collect(x.inventory.LocalNodes()), true
-	}
-	names = nodes
-	for _, id := range a.pending {
-		names = append(names, a.names.names[id])
-	}
-	for _, change := range published {
-		if change.Node != "" {
-			names = append(names, change.Node)
-		} else {
-			pools = append(pools, change.Pool)
+	missing := x.Enough
+	for i := range a.ranking {
+		if missing == 0 {
+			break
+		}
+		if q.Accepts(a.names.names[a.ranking[i].id]) {
+			missing--
 		}
 	}
-	slices.SortFunc(pools, inventory.PoolID.Compare)
-	for _, id := range slices.Compact(pools) {
-		names = append(names, x.inventory.NodesOf(id)...)
-	}
-	return names, false
-}
-
-// resized returns the nodes that have devices and another amount of room, if that can matter.
-func (x *Index) resized(a *Answer, q *Question, all bool) []int32 {
-	names, end, complete := x.rooms.Changed.Since(a.rooms)
-	a.rooms = end
-	if all {
-		return nil // They are looked at anyway.
-	}
-	if !complete {
-		return a.withDevices()
-	}
-	var ids []int32
-	for _, name := range names {
-		id, has := a.names.ids[name]
-		if !has || int(id) >= len(a.places) || a.places[id].state == lacking {
-			continue
-		}
-		if room, known := x.rooms.At(name); known && !room.Holds(q.Pod) {
-			a.setUnrated(id) // Its devices are the same.
-			continue
-		}
-		ids = append(ids, id)
-	}
-	return ids
-}
-
-// look looks at nodes.
-func (x *Index) look(ctx context.Context, a *Answer, q *Question, ids []int32) []look {
-	looks := make([]look, len(ids))
-	one := func(i int) { looks[i] = x.lookAt(ctx, a.names.names[ids[i]], ids[i], q) }
-	if len(ids) < 2*workers {
-		for i := range ids {
-			one(i)
-		}
-		return looks
-	}
-	workqueue.ParallelizeUntil(ctx, workers, len(ids), one, workqueue.WithChunkSize(8))
-	return looks
-}
-
-// look is what was found on a node.
-type look struct {
-	id      int32
-	place   place
-	pending bool
-}
-
-// lookAt looks whether a node has devices, and what they cost. Whatever keeps the question
-// from being answered is for the scheduler to meet on that node.
-func (x *Index) lookAt(ctx context.Context, name string, id int32, q *Question) look {
-	l := look{id: id, place: place{state: uncertain}}
-	node := x.node(name)
-	if node == nil {
-		return l
-	}
-	site := allocator.Site{Node: node, Pools: x.inventory.OnNode(node), Usage: x.ledger}
-	room, hasRoom := x.rooms.At(name)
-	hasRoom = hasRoom && room.Holds(q.Pod) && q.Rate != nil
-	var verdict Verdict
-	var err error
-	if hasRoom {
-		verdict, err = q.Rate(ctx, site, room)
-	} else {
-		verdict, err = check(ctx, q.Task, site)
-	}
-	switch {
-	case err != nil:
-		l.pending = errors.Is(err, selector.ErrPending)
-	case verdict.Fits:
-		l.place = place{state: certain, rated: hasRoom, value: verdict.Value}
-	case !verdict.GaveUp:
-		l.place.state = lacking
-	}
-	return l
-}
-
-// check looks whether a node has devices.
-func check(ctx context.Context, task *allocator.Task, site allocator.Site) (Verdict, error) {
-	outcome, err := task.Check(ctx, site)
-	if err != nil {
-		return Verdict{}, err
-	}
-	defer outcome.Release()
-	return Verdict{Fits: outcome.Fits(), GaveUp: outcome.GaveUp}, nil
+	return missing == 0
 }

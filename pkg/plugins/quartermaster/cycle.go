@@ -97,6 +97,9 @@ type cycle struct {
 	// known says which nodes have devices for the task, or for that of nodes where devices
 	// back all extended resources; nil if nothing is known.
 	known *nodecache.Answer
+	// accepts reports which nodes can be the best for the pod; planning is set if all are to be known, for its gang.
+	accepts  func(node string) bool
+	planning bool
 	// narrowedTo are the nodes that PreFilter named; nil if it named none. narrowedToBest is set
 	// if others have devices as well, which are worth more where they are.
 	narrowedTo     sets.Set[string]

@@ -43,7 +43,7 @@ func TestFilterTimeout(t *testing.T) {
 func TestFilterTimeoutOnOneNode(t *testing.T) {
 	t.Parallel()
 	inCluster(t, plus(gpuNodes(1, "n1", "n2"), gpus("c", 1).Obj(), newPod("p", uses("c"))), func(t *testing.T, f *fixture) {
-		f.pl.state.NodeCache.FewNodes = 0 // The test is to be the first one to ask.
+		f.pl.state.NodeCache.AtOnce = 0 // Filter is to look at the nodes.
 		infos := f.nodeInfos()
 		a := f.mustBegin(f.pod("p"))
 		f.pl.args.FilterTimeout.Duration = tooShort
@@ -113,7 +113,7 @@ func TestNoFilterTimeout(t *testing.T) {
 func TestOuterContextEnds(t *testing.T) {
 	t.Parallel()
 	inCluster(t, plus(gpuNodes(1, "n1"), gpus("c", 1).Obj(), newPod("p", uses("c"))), func(t *testing.T, f *fixture) {
-		f.pl.state.NodeCache.FewNodes = 0 // The test is to be the first one to ask.
+		f.pl.state.NodeCache.AtOnce = 0 // Filter is to look at the nodes.
 		f.forget()
 		a := f.mustBegin(f.pod("p"))
 		ctx, cancel := f.cancellable()

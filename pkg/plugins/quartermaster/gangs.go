@@ -90,7 +90,7 @@ func (pl *Quartermaster) describer(nodes []fwk.NodeInfo) *described.Describer {
 // viewOf returns what is known of devices as a pod sees them; see planPods about what is released.
 func (pl *Quartermaster) viewOf(ctx context.Context, pod *v1.Pod, nodes []fwk.NodeInfo, released []ledger.Use) (*planning.View, error) {
 	c := pl.newCycle(pod, len(nodes))
-	c.pod = requeue.Apart(pod)
+	c.pod, c.planning = requeue.Apart(pod), true
 	_, status := pl.preFilter(ctx, framework.NewCycleState(), pod, c, pl.extendedResources(pod), nodes)
 	if status.IsRejected() && !status.IsSkip() || status.Code() == fwk.Error {
 		return nil, status.AsError()

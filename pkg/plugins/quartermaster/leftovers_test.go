@@ -173,7 +173,7 @@ func TestLeftOverClaimWhileEvaluating(t *testing.T) {
 	class := backingClass("gpu", gpuResource)
 	class.Spec.Selectors = []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{Expression: `device.attributes["gpu.example.com"].index == 1`}}}
 	inCluster(t, plus(indexed("n0", "n1")[1:], class, left, pod), func(t *testing.T, f *fixture) {
-		f.pl.state.NodeCache.FewNodes = 0 // Filter is to be the first one to ask.
+		f.pl.state.NodeCache.AtOnce = 0 // Filter is to be the first one to ask.
 		f.pl.attemptBudget = 0
 		result := f.schedule(pod)
 		require.Equal(t, "Filter", result.phase)

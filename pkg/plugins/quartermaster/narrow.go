@@ -12,16 +12,15 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/usableclaim"
 )
 
-// narrow returns the nodes to look at; nil stands for all of them. They are the ones where the
-// devices cost the least, if that is known, else all that have devices, if these are few. A group may be
-// limited to nodes that are not among these: for its pods, none are named.
-func (pl *Quartermaster) narrow(ctx context.Context, c *cycle, pod *v1.Pod, total int) *fwk.PreFilterResult {
+// narrow returns the nodes to look at; nil stands for all of them. They are the ones where the devices cost the least, as far as
+// that is known, else all that have devices, if these are few. A group may be limited to others: for its pods, none are named.
+func (pl *Quartermaster) narrow(c *cycle, pod *v1.Pod, total int) *fwk.PreFilterResult {
 	if c.place.SomeNodes || c.pod.LooksEverywhere() || !pl.narrowing.IsFirst() || c.legacy != nil || narrowing.OthersName(pod) {
 		return nil
 	}
 	names := narrowing.OnlyNode(usableclaim.NodeSelectors(c.claims)...)
-	if names == nil {
-		names = pl.best(ctx, c, pod)
+	if names == nil && c.known != nil && c.accepts != nil {
+		names = c.known.Best(enoughBest, mostBest, c.accepts)
 		c.narrowedToBest = len(names) > 0
 	}
 	if len(names) == 0 {
@@ -41,24 +40,22 @@ const (
 	mostBest   = 64
 )
 
-// best returns the nodes with room for the pod where the devices cost the least. It is empty if
-// that is not known; if the plans of nodes differ in more than that; and if there are conditions
-// for the pod that only other plugins can judge.
-func (pl *Quartermaster) best(ctx context.Context, c *cycle, pod *v1.Pod) sets.Set[string] {
-	if c.known == nil || c.scored || narrowing.DependsOnPods(pod) ||
+// accepts reports which nodes can be among the best. It is nil if the plans of nodes differ in more than what devices cost, and if there
+// are conditions for the pod that only other plugins can judge.
+func (pl *Quartermaster) accepts(ctx context.Context, c *cycle, pod *v1.Pod) func(node string) bool {
+	if c.scored || narrowing.DependsOnPods(pod) ||
 		c.extended != nil && (c.extended.Full().Unfit != nil || pl.offering(c).Len() > 0) {
 		return nil
 	}
 	admits := narrowing.Admission(klog.FromContext(ctx), pod)
-	return c.known.Best(enoughBest, mostBest, func(name string) bool {
+	return func(name string) bool {
 		node, err := pl.nodes.Get(name)
 		return err == nil && admits(node) && usableclaim.Admit(node, c.claims) && !pl.keepsOn(c, node)
-	})
+	}
 }
 
-// mayHaveDevices returns the nodes to look at, unless they are more than some number: those
-// that are known to have devices, or might have, and for extended resources also those
-// where a device plugin may have them.
+// mayHaveDevices returns the nodes to look at, unless they are more than some number: those that are known to have devices, or
+// might have, and for extended resources also those where a device plugin may have them.
 func (pl *Quartermaster) mayHaveDevices(c *cycle, most int) sets.Set[string] {
 	if c.known == nil || c.extended != nil && c.extended.Full().Unfit != nil {
 		return nil

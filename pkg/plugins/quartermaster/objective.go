@@ -3,6 +3,7 @@ package quartermaster
 import (
 	"context"
 
+	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/nodecache"
@@ -12,10 +13,11 @@ import (
 
 // know decides what devices are chosen by for a pod, and asks the node cache about its task: that of the
 // cycle, or for extended resources the one for most nodes.
-func (pl *Quartermaster) know(ctx context.Context, c *cycle, task *allocator.Task, claims []*resourceapi.ResourceClaim) *nodecache.Answer {
+func (pl *Quartermaster) know(ctx context.Context, c *cycle, pod *v1.Pod, task *allocator.Task, claims []*resourceapi.ResourceClaim) *nodecache.Answer {
 	c.strategy = pl.objectives.StrategyFor(claims)
 	c.objective = pl.objectives.Of(c.strategy, pl.state.demand.Demand(pl.state.Rooms.Beside()))
-	q := &nodecache.Question{Task: task, Pod: c.takes, By: pl.objectives.Name(c.strategy), Version: c.objective.Demand.Version}
+	c.accepts = pl.accepts(ctx, c, pod)
+	q := &nodecache.Question{Task: task, Pod: c.takes, By: pl.objectives.Name(c.strategy), Version: c.objective.Demand.Version, Accepts: c.accepts, All: c.planning}
 	if c.scored {
 		q.By = "" // Nodes differ in more than what devices cost, see valueNodes.
 	} else {

@@ -57,7 +57,7 @@ func TestPostFilterWhileEvaluating(t *testing.T) {
 		pod := newPod("p", uses("here"), uses("c"))
 		f.create(pod)
 		f.settle()
-		f.pl.state.NodeCache.FewNodes = 0 // Filter is to be the first one to ask.
+		f.pl.state.NodeCache.AtOnce = 0 // Filter is to be the first one to ask.
 		f.pl.attemptBudget = 0
 		require.Equal(t, "Filter", f.schedule(pod).phase)
 		require.NotNil(t, f.claim("here").Status.Allocation)

@@ -75,7 +75,7 @@ func TestPodGroupPostFilterWhileEvaluating(t *testing.T) {
 	first := newPod("first", member, uses("x"), uses("c"))
 	inGang(t, newPodGroup("x"), plus(indexed("n0", "n1"), x, choosy("1"), first), func(t *testing.T, g *gang) {
 		g.pl.attemptBudget = 0
-		g.pl.state.NodeCache.FewNodes = 0 // Filter is to be the first one to ask.
+		g.pl.state.NodeCache.AtOnce = 0 // Filter is to be the first one to ask.
 		require.NotEmpty(t, g.try(first))
 		require.NotNil(t, g.claim("x").Status.Allocation)
 		require.Empty(t, g.writes)

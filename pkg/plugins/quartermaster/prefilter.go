@@ -145,14 +145,14 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 		return &fwk.PreFilterResult{NodeNames: sets.New(node)}, nil
 	}
 	if c.task != nil {
-		c.known = pl.know(ctx, c, c.task, c.open())
+		c.known = pl.know(ctx, c, pod, c.task, c.open())
 	} else if c.extended != nil && c.extended.Full().Task != nil {
-		c.known = pl.know(ctx, c, c.extended.Full().Task, c.extended.Full().Claims)
+		c.known = pl.know(ctx, c, pod, c.extended.Full().Task, c.extended.Full().Claims)
 	}
 	if c.place.SomeDevices() {
 		c.known = nil // That is of nodes with all their devices.
 	}
-	return pl.narrow(ctx, c, pod, len(nodes)), nil
+	return pl.narrow(c, pod, len(nodes)), nil
 }
 
 // isResize reports whether the pod is in the queue only because it waits to be

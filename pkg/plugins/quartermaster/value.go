@@ -21,13 +21,11 @@ const (
 	fewRated  = 4
 )
 
-// busyWithin is how long ago another scheduler that takes part in the protocol may have been heard of for the best nodes
-// to be scattered.
+// busyWithin is how long ago another scheduler that takes part in the protocol may have been heard of for nodes to be scattered.
 const busyWithin = 10 * time.Second
 
-// choosesForGroup reports whether the node that the pod gets decides where others of its group can be: one
-// of its claims is the group's and not allocated yet. The node that costs least has few devices left for these, so
-// that the group would not fit.
+// choosesForGroup reports whether the node that the pod gets decides where others of its group can be: one of its claims is the
+// group's and not allocated yet. The node that costs least has few devices left for these, so that the group would not fit.
 func (c *cycle) choosesForGroup() bool {
 	return slices.ContainsFunc(c.claims, func(claim *podClaim) bool { return claim.Group != nil && claim.Decided() == nil })
 }
@@ -53,7 +51,7 @@ func (pl *Quartermaster) valueNodes(ctx context.Context, c *cycle, nodes []fwk.N
 	most := mostRated
 	if c.scored {
 		unknown, most = c.bestInMerit(unknown), fewRated
-	} else if c.known == nil && c.task != nil && pl.state.NodeCache.MayShare(pl.filterContext(ctx, c), c.task) {
+	} else if c.known == nil {
 		most = fewRated
 	}
 	unknown = unknown[:min(most, len(unknown))]

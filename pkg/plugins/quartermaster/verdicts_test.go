@@ -43,7 +43,7 @@ func TestPendingVerdicts(t *testing.T) {
 		pod := newPod("p", uses("c"))
 		f.create(pod)
 		f.settle()
-		f.pl.state.NodeCache.FewNodes = 0 // Filter is to be the first one to ask.
+		f.pl.state.NodeCache.AtOnce = 0 // Filter is to be the first one to ask.
 		f.pl.attemptBudget = 0
 		a := f.mustBegin(pod).filter()
 		require.Empty(t, a.feasible)
@@ -81,7 +81,7 @@ func TestPendingAfterTheAttempt(t *testing.T) {
 func TestPendingOnTheChosenNode(t *testing.T) {
 	t.Parallel()
 	inCluster(t, plus(indexed("n0"), choosy("0")), func(t *testing.T, f *fixture) {
-		f.pl.state.NodeCache.FewNodes = 0 // Filter is to be the first one to ask.
+		f.pl.state.NodeCache.AtOnce = 0 // Filter is to be the first one to ask.
 		a := f.mustBegin(newPod("p", uses("c")))
 		cycle, err := cycleOf(a.state)
 		require.NoError(t, err)
@@ -129,7 +129,7 @@ func TestPendingDerivedAttributes(t *testing.T) {
 		pod := newPod("p", uses("c"))
 		f.create(pod)
 		f.settle()
-		f.pl.state.NodeCache.FewNodes = 0 // Filter is to be the first one to ask.
+		f.pl.state.NodeCache.AtOnce = 0 // Filter is to be the first one to ask.
 		f.pl.attemptBudget = 0
 		a := f.mustBegin(pod).filter()
 		require.Empty(t, a.feasible)
@@ -151,7 +151,7 @@ func TestFilterTimeoutWhileDeriving(t *testing.T) {
 	}).Obj()
 	inCluster(t, plus(indexed("n0"), claim, newPod("p", uses("c"))), func(t *testing.T, f *fixture) {
 		f.pl.solver.Features.DerivedAttributes = true
-		f.pl.state.NodeCache.FewNodes = 0 // The test is to be the first one to ask.
+		f.pl.state.NodeCache.AtOnce = 0 // The test is to be the first one to ask.
 		pod := f.pod("p")
 		f.activated = nil
 		a := f.mustBegin(pod)

@@ -1,0 +1,77 @@
+package nodecache
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
+)
+
+// workers look at nodes at the same time if there are many.
+const workers = 16
+
+// look is what was found on a node.
+type look struct {
+	id      int32
+	place   place
+	pending bool
+}
+
+// look looks at nodes.
+func (x *Index) look(ctx context.Context, a *Answer, q *Question, ids []int32) []look {
+	looks, now := make([]look, len(ids)), a.names.clock
+	one := func(i int) {
+		looks[i] = x.lookAt(ctx, a.names.names[ids[i]], q)
+		looks[i].id, looks[i].place.seen = ids[i], now
+	}
+	if len(ids) < 2*workers {
+		for i := range ids {
+			one(i)
+		}
+		return looks
+	}
+	workqueue.ParallelizeUntil(ctx, workers, len(ids), one, workqueue.WithChunkSize(8))
+	return looks
+}
+
+// lookAt looks whether a node has devices, and what they cost. Whatever keeps the question
+// from being answered is for the scheduler to meet on that node.
+func (x *Index) lookAt(ctx context.Context, name string, q *Question) look {
+	l := look{place: place{state: uncertain}}
+	node := x.node(name)
+	if node == nil {
+		return l
+	}
+	site := allocator.Site{Node: node, Pools: x.inventory.OnNode(node), Usage: x.ledger}
+	room, hasRoom := x.rooms.At(name)
+	hasRoom = hasRoom && room.Holds(q.Pod) && q.Rate != nil
+	var verdict Verdict
+	var err error
+	if hasRoom {
+		verdict, err = q.Rate(ctx, site, room)
+	} else {
+		verdict, err = check(ctx, q.Task, site)
+	}
+	switch {
+	case err != nil:
+		l.pending = errors.Is(err, selector.ErrPending)
+	case verdict.Fits:
+		l.place = place{state: certain, rated: hasRoom, value: verdict.Value}
+	case !verdict.GaveUp:
+		l.place.state = lacking
+	}
+	return l
+}
+
+// check looks whether a node has devices.
+func check(ctx context.Context, task *allocator.Task, site allocator.Site) (Verdict, error) {
+	outcome, err := task.Check(ctx, site)
+	if err != nil {
+		return Verdict{}, err
+	}
+	defer outcome.Release()
+	return Verdict{Fits: outcome.Fits(), GaveUp: outcome.GaveUp}, nil
+}

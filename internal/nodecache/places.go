@@ -1,0 +1,179 @@
+package nodecache
+
+import (
+	"hash/maphash"
+	"slices"
+)
+
+var seed = maphash.MakeSeed()
+
+// begin makes the answer one about nothing. Different questions begin with different nodes.
+func (a *Answer) begin(names *directory) {
+	a.names, a.places, a.having = names, make(map[int32]place), 0
+	a.ranking, a.changed, a.stale, a.complete = nil, nil, nil, false
+	a.cursor = int(maphash.String(seed, a.key) % uint64(max(1, len(names.names))))
+}
+
+// follow notes what is not known any more because something changed, in the cluster or in how costs are measured.
+func (a *Answer) follow(q *Question) {
+	log := &a.index.log
+	changes, end, complete := log.Since(a.position)
+	a.position = end
+	switch {
+	case a.names != a.index.names:
+		a.begin(a.index.names)
+	case !complete || len(changes) > len(a.places):
+		for id, p := range a.places {
+			a.followOne(id, a.names.changed[id] > p.seen, a.names.resized[id] > p.seen, q)
+		}
+	default:
+		for _, c := range changes {
+			a.followOne(c.id, !c.resized, c.resized, q)
+		}
+	}
+	if a.version != q.Version {
+		a.version = q.Version
+		a.setStale()
+	}
+}
+
+// followOne notes what changed on a node, if the answer knows anything about it.
+func (a *Answer) followOne(id int32, changed, resized bool, q *Question) {
+	p, known := a.places[id]
+	switch {
+	case !known:
+	case !a.names.isLocal[id]:
+		a.remove(id)
+	case changed:
+		a.setUnrated(id)
+		a.setState(id, unknown)
+		a.again(id)
+	case resized && p.state.mayHave() && q.Rate != nil:
+		a.setUnrated(id) // Its devices are the same.
+		if room, known := a.index.rooms.At(a.names.names[id]); !known || room.Holds(q.Pod) {
+			a.again(id)
+		}
+	}
+}
+
+// again has a node be looked at again.
+func (a *Answer) again(id int32) {
+	p := a.places[id]
+	if p.queue != inChanged {
+		p.queue = inChanged
+		a.places[id] = p
+		a.changed = append(a.changed, id)
+	}
+}
+
+// setStale has all nodes be rated again, the cheapest first.
+func (a *Answer) setStale() {
+	before := slices.DeleteFunc(a.stale, func(id int32) bool { return a.places[id].queue != inStale })
+	stale := make([]int32, 0, len(a.ranking)+len(before))
+	for i := range a.ranking {
+		id := a.ranking[i].id
+		p := a.places[id]
+		p.rated, p.queue = false, max(p.queue, inStale)
+		a.places[id] = p
+		stale = append(stale, id)
+	}
+	a.ranking, a.stale = a.ranking[:0], append(stale, before...)
+}
+
+// isDue reports whether there are nodes that could be looked at.
+func (a *Answer) isDue() bool {
+	return len(a.changed) > 0 || len(a.stale) > 0 || !a.knowsAll()
+}
+
+// knowsAll reports whether all nodes that have pools were looked at, some of them maybe a while ago.
+func (a *Answer) knowsAll() bool { return len(a.places) >= a.names.local }
+
+// next returns the nodes to be looked at next, up to some number: first those where something changed, then those that are to be
+// rated again, then those that are not known, unless there are enough only ones that the pod may run on.
+func (a *Answer) next(most int, isEnough bool, q *Question) (ids []int32) {
+	ids = a.pop(ids, &a.changed, inChanged, most)
+	ids = a.pop(ids, &a.stale, inStale, most)
+	if a.knowsAll() {
+		return ids
+	}
+	nodes := len(a.names.names)
+	for i, from := 0, a.cursor; i < nodes && len(ids) < most; i++ {
+		id := int32((from + i) % nodes)
+		if _, known := a.places[id]; known || !a.names.isLocal[id] {
+			continue
+		}
+		if !isEnough && q.Accepts != nil && !q.Accepts(a.names.names[id]) {
+			continue
+		}
+		ids = append(ids, id)
+		a.cursor = int(id) + 1
+	}
+	return ids
+}
+
+// pop moves nodes from a queue to the end of ids, which gets as long as some number.
+func (a *Answer) pop(ids []int32, from *[]int32, name queue, most int) []int32 {
+	list := *from
+	for len(list) > 0 && len(ids) < most {
+		id := list[0]
+		list = list[1:]
+		if p, known := a.places[id]; known && p.queue == name {
+			p.queue = nowhere
+			a.places[id] = p
+			ids = append(ids, id)
+		}
+	}
+	*from = list
+	return ids
+}
+
+// take takes over what was found on nodes, and returns those of which it could not be said because an expression is still being
+// evaluated.
+func (a *Answer) take(looks []look) (pending []int32) {
+	anew := len(looks) > workers && len(looks) > len(a.ranking)/8
+	for _, l := range looks {
+		if l.pending {
+			pending = append(pending, l.id)
+		}
+		if !anew {
+			a.setUnrated(l.id)
+		}
+		a.put(l.id, l.place)
+		if l.place.rated && !anew {
+			a.rank(l.id, l.place.value)
+		}
+	}
+	if anew {
+		a.rankAll()
+	}
+	return pending
+}
+
+// put replaces what is known of a node. The ranking stays as it is.
+func (a *Answer) put(id int32, p place) {
+	if before, known := a.places[id]; known {
+		a.count(before.state, -1)
+		p.queue = before.queue
+	}
+	a.count(p.state, 1)
+	a.places[id] = p
+}
+
+func (a *Answer) setState(id int32, s state) {
+	p := a.places[id]
+	p.state = s
+	a.put(id, p)
+}
+
+// remove forgets a node.
+func (a *Answer) remove(id int32) {
+	a.setUnrated(id)
+	a.count(a.places[id].state, -1)
+	delete(a.places, id)
+}
+
+func (a *Answer) count(s state, n int) {
+	if s.mayHave() {
+		a.having += n
+	}
+}

@@ -1,0 +1,50 @@
+package nodecache
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+)
+
+// ranked is a node that is rated, and what devices cost there.
+type ranked struct {
+	value allocator.Value
+	id    int32
+}
+
+// compare orders nodes by what they cost.
+func (r ranked) compare(other ranked) int {
+	return cmp.Or(r.value.Compare(other.value), cmp.Compare(r.id, other.id))
+}
+
+// rankAll makes the ranking anew.
+func (a *Answer) rankAll() {
+	a.ranking = a.ranking[:0]
+	for id, p := range a.places {
+		if p.rated {
+			a.ranking = append(a.ranking, ranked{p.value, id})
+		}
+	}
+	slices.SortFunc(a.ranking, ranked.compare)
+}
+
+// rank gives a node its place in the ranking.
+func (a *Answer) rank(id int32, value allocator.Value) {
+	r := ranked{value, id}
+	at, _ := slices.BinarySearchFunc(a.ranking, r, ranked.compare)
+	a.ranking = slices.Insert(a.ranking, at, r)
+}
+
+// setUnrated takes a node out of the ranking, if it is in there.
+func (a *Answer) setUnrated(id int32) {
+	p := a.places[id]
+	if !p.rated {
+		return
+	}
+	if at, found := slices.BinarySearchFunc(a.ranking, ranked{p.value, id}, ranked.compare); found {
+		a.ranking = slices.Delete(a.ranking, at, at+1)
+	}
+	p.rated = false
+	a.places[id] = p
+}
