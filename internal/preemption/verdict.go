@@ -33,14 +33,30 @@ type verdict struct {
 const verdictsPerNode = 4
 
 // Ask has verdicts about nodes remembered for all that ask for the same, in the eyes of pods of this priority. The task has
-// to be for all claims of the pod. Claims of the same name in their pods are taken to be the same: that is how reasons
-// call them.
+// to be for all claims of the pod. Claims of the same name in their pods, with requests of the same names, are taken to be the same:
+// that is how reasons call them.
 func (s *Standing) Ask(task *allocator.Task, claims ...*resourceapi.ResourceClaim) {
 	key := task.AppendKey(binary.AppendVarint(nil, int64(s.priority)))
 	for _, claim := range claims {
 		key = append(append(key, '/'), claimname.Of(claim)...)
+		for i := range claim.Spec.Devices.Requests {
+			key = appendNames(key, &claim.Spec.Devices.Requests[i])
+		}
 	}
 	s.question = question(unique.Make(string(key)))
+}
+
+// appendNames appends what reasons may quote of a request.
+func appendNames(key []byte, request *resourceapi.DeviceRequest) []byte {
+	key = append(append(key, '/'), request.Name...)
+	if request.Exactly != nil {
+		key = append(append(key, '/'), request.Exactly.DeviceClassName...)
+	}
+	for i := range request.FirstAvailable {
+		key = append(append(key, '/'), request.FirstAvailable[i].Name...)
+		key = append(append(key, '/'), request.FirstAvailable[i].DeviceClassName...)
+	}
+	return key
 }
 
 // Known returns the verdict about a node if it was found out before and nothing has changed since, else nil.

@@ -47,7 +47,7 @@ func (t *Task) Check(ctx context.Context, site Site) (*Outcome, error) {
 func (t *Task) Err() error { return (*task.Task)(t).Err() }
 
 // AppendKey appends a text that is the same for tasks which have the same solutions on
-// every node: the same requests, constraints and classes, for whichever claims.
+// every node, for whichever claims: what requests and classes are called makes no difference.
 func (t *Task) AppendKey(b []byte) []byte { return (*task.Task)(t).AppendKey(b) }
 
 // NeedsDevices reports whether any claim asks for devices. A claim may have no requests; it

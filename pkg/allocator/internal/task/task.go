@@ -4,7 +4,6 @@ package task
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"iter"
 	"slices"
@@ -166,24 +165,6 @@ func (t *Task) Err() error {
 		}
 	}
 	return nil
-}
-
-// AppendKey appends a text that is the same for tasks which have the same solutions on
-// every node: the same requests, constraints and classes, for whichever claims.
-func (t *Task) AppendKey(b []byte) []byte {
-	for _, c := range t.claims {
-		spec, err := c.API.Spec.Marshal()
-		if err != nil {
-			return append(b, c.API.UID...) // Its own, then.
-		}
-		b = append(binary.AppendUvarint(b, uint64(len(spec))), spec...)
-	}
-	for _, r := range t.requests {
-		if r.Class != nil {
-			b = append(append(append(b, r.Class.UID...), r.Class.ResourceVersion...), '/')
-		}
-	}
-	return b
 }
 
 // NeedsDevices reports whether any claim asks for devices. A claim may have no requests; it
