@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
@@ -37,6 +38,15 @@ func Admission(logger klog.Logger, pod *v1.Pod) func(*v1.Node) bool {
 		}
 		match, err := required.Match(node)
 		return match || err != nil // Which is for NodeAffinity to judge.
+	}
+}
+
+// Accepts is Admission by the name of the node, for nodes that something else admits as well.
+func Accepts(logger klog.Logger, pod *v1.Pod, nodes corelisters.NodeLister, also func(*v1.Node) bool) func(name string) bool {
+	admits := Admission(logger, pod)
+	return func(name string) bool {
+		node, err := nodes.Get(name)
+		return err == nil && admits(node) && also(node)
 	}
 }
 

@@ -37,7 +37,13 @@ type Answer struct {
 	cursor int
 	// turn is from where equals are named, see Best.
 	turn int
+	// tied is set for a task that could use devices which several nodes reach, instead of places and all that belongs to them.
+	tied *tied
 }
+
+// IsTied reports whether the task could use devices which several nodes reach, or whether that is not known because there is no
+// answer. What devices cost is not known then.
+func (a *Answer) IsTied() bool { return a == nil || a.tied != nil }
 
 // place is what a node has for a task.
 type place struct {
@@ -80,8 +86,22 @@ func newAnswer(x *Index, key string) *Answer { return &Answer{index: x, key: key
 // Has reports whether a node is known to have devices. False may mean that this cannot
 // be said.
 func (a *Answer) Has(node string) bool {
+	if a.tied != nil {
+		return a.hasTied(node)
+	}
 	place, known := a.at(node)
 	return known && place.state == certain
+}
+
+func (a *Answer) hasTied(node string) bool {
+	a.index.mutex.RLock()
+	defer a.index.mutex.RUnlock()
+	id, known := a.names.ids[node]
+	if !known {
+		return false
+	}
+	g := a.tied.of[id]
+	return g != nil && g.state == certain
 }
 
 // Value returns what the devices cost on a node, and whether that is known.
@@ -106,10 +126,17 @@ func (a *Answer) at(node string) (place, bool) {
 func (a *Answer) Names(most int) (names sets.Set[string], ok bool) {
 	a.index.mutex.RLock()
 	defer a.index.mutex.RUnlock()
-	if !a.complete || a.having > most {
+	if !a.complete || a.having > most || a.tied != nil && a.tied.having > most {
 		return nil, false
 	}
 	names = make(sets.Set[string], a.having)
+	if a.tied != nil {
+		for id, g := range a.tied.of {
+			if g.state.mayHave() {
+				names.Insert(a.names.names[id])
+			}
+		}
+	}
 	for id, p := range a.places {
 		if p.state.mayHave() {
 			names.Insert(a.names.names[id])

@@ -20,9 +20,10 @@ type directory struct {
 	clock            uint64
 }
 
-// change is what happened on a node.
+// change is what happened on a node, or to who holds devices of a pool that is not for one node alone.
 type change struct {
-	id int32
+	id   int32
+	pool inventory.PoolID // zero if it is a node
 	// resized is set if there is another amount of room, and nothing else.
 	resized bool
 }
@@ -57,8 +58,9 @@ func (x *Index) follow() {
 	pools, ledgerEnd, alsoComplete := x.ledger.Changed.Since(x.position.ledger)
 	nodes, nodesEnd, allComplete := x.nodesChanged.Since(x.position.nodes)
 	resized, roomsEnd, roomsComplete := x.rooms.Changed.Since(x.position.rooms)
+	x.published = x.inventory.SharedChanged.End()
 	x.position.inventory, x.position.ledger, x.position.nodes, x.position.rooms = inventoryEnd, ledgerEnd, nodesEnd, roomsEnd
-	if x.names == nil || !complete || !alsoComplete || !allComplete || !roomsComplete || len(x.names.names) > 2*x.names.local+goneAtMost {
+	if x.names == nil || !complete || !alsoComplete || !allComplete || !roomsComplete || len(x.names.names) > 2*max(x.names.local, x.rooms.Len())+goneAtMost {
 		x.begin()
 		return
 	}
@@ -70,16 +72,24 @@ func (x *Index) follow() {
 		}
 	}
 	slices.SortFunc(pools, inventory.PoolID.Compare)
+	shared := x.inventory.SharedPools()
 	for _, id := range slices.Compact(pools) {
 		for _, name := range x.inventory.NodesOf(id) {
 			x.nodeChanged(name)
+		}
+		if _, isShared := slices.BinarySearchFunc(shared, id, inventory.PoolID.Compare); isShared {
+			x.log.Add(change{pool: id})
 		}
 	}
 	for _, name := range nodes {
 		x.nodeChanged(name)
 	}
 	for _, name := range resized {
-		if id, known := x.names.ids[name]; known && x.names.isLocal[id] {
+		id, known := x.names.ids[name]
+		switch {
+		case !known:
+			x.names.id(name) // It is new.
+		case x.names.isLocal[id]:
 			x.names.clock++
 			x.names.resized[id] = x.names.clock
 			x.log.Add(change{id: id, resized: true})
@@ -93,19 +103,15 @@ func (x *Index) begin() {
 	for name := range x.inventory.LocalNodes() {
 		x.names.setLocal(x.names.id(name), true)
 	}
+	for _, name := range x.rooms.Nodes() {
+		x.names.id(name)
+	}
 }
 
-// nodeChanged notes that something changed on a node. Of nodes without pools nothing is known anyway.
+// nodeChanged notes that something changed on a node.
 func (x *Index) nodeChanged(name string) {
-	id, known := x.names.ids[name]
-	isLocal := x.inventory.IsLocal(name)
-	if !known {
-		if !isLocal {
-			return
-		}
-		id = x.names.id(name)
-	}
-	x.names.setLocal(id, isLocal)
+	id := x.names.id(name)
+	x.names.setLocal(id, x.inventory.IsLocal(name))
 	x.names.clock++
 	x.names.changed[id] = x.names.clock
 	x.log.Add(change{id: id})

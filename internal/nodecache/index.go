@@ -82,6 +82,8 @@ type Index struct {
 	names        *directory
 	// Positions in the logs up to which names and log are right.
 	position struct{ inventory, ledger, nodes, rooms uint64 }
+	// published is how often a pool changed that is not for one node alone.
+	published uint64
 	// log has what changed on which nodes, by their numbers in names.
 	log inventory.Changes[change]
 }
@@ -115,21 +117,32 @@ func (x *Index) Bytes() int {
 }
 
 // Find brings the answer to a question up to date, as far as there is to be a choice of nodes. It returns nil if
-// nothing is known: if pools could matter that are not for one node alone; if the task
-// needs no devices, so that nodes without pools would do as well; and for who wants to know all nodes of a large cluster
-// the first time that anybody asks, because looking at all of them pays off only for tasks that come again.
+// nothing is known: if the task needs no devices, so that nodes without pools would do as well; and for who wants to know all nodes
+// of a large cluster the first time that anybody asks, because looking at all of them pays off only for tasks that come again.
 func (x *Index) Find(ctx context.Context, q *Question) *Answer {
-	if !q.Task.NeedsDevices() || x.MayShare(ctx, q.Task) {
+	if !q.Task.NeedsDevices() {
 		return nil
 	}
+	isTied := x.MayShare(ctx, q.Task)
 	x.mutex.Lock()
 	defer x.mutex.Unlock()
 	x.follow()
 	a, known := x.answer(q)
-	if q.All && !known && x.names.local > x.Enough {
+	if isTied != (a.tied != nil) { // Pools came or went.
+		a.begin(x.names)
+		a.tied = nil
+		if isTied {
+			a.tied = newTied(x.published)
+		}
+	}
+	if q.All && !known && len(x.names.names) > x.Enough {
 		return nil
 	}
-	x.update(ctx, a, q)
+	if isTied {
+		x.updateTied(ctx, a, q)
+	} else {
+		x.update(ctx, a, q)
+	}
 	if ctx.Err() != nil {
 		x.forget(a)
 		return nil
@@ -163,6 +176,9 @@ func (x *Index) answer(q *Question) (a *Answer, known bool) {
 func (x *Index) account(a *Answer) {
 	x.bytes -= a.bytes
 	a.bytes = answerBytes + len(a.key) + placeBytes*len(a.places)
+	if a.tied != nil {
+		a.bytes += a.tied.bytes()
+	}
 	x.bytes += a.bytes
 	for x.bytes > x.bound && x.known.Len() > 1 {
 		x.known.RemoveOldest()

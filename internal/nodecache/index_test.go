@@ -165,18 +165,6 @@ func TestPoolOfSeveralNodes(t *testing.T) {
 	require.Equal(t, []string{"n0"}, c.found(t, 2))
 }
 
-func TestSharedPools(t *testing.T) {
-	c := newCluster(1, 1)
-	shared := b.Slice("shared").OnAllNodes().Devices(b.Device("seat")).Obj()
-	c.store.RefreshSlice("shared", func() *resourceapi.ResourceSlice { return shared })
-	for range 2 {
-		require.Nil(t, c.index.Find(t.Context(), c.question(1)), "a device that any node can use")
-	}
-
-	c.store.RefreshSlice("shared", func() *resourceapi.ResourceSlice { return nil })
-	require.Equal(t, []string{"n0"}, c.found(t, 1))
-}
-
 // TestTasksWithoutRequests: what needs no devices can go to nodes that have none, of which
 // the index does not know.
 func TestTasksWithoutRequests(t *testing.T) {

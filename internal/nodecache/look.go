@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
@@ -24,7 +26,7 @@ type look struct {
 func (x *Index) look(ctx context.Context, a *Answer, q *Question, ids []int32) []look {
 	looks, now := make([]look, len(ids)), a.names.clock
 	one := func(i int) {
-		looks[i] = x.lookAt(ctx, a.names.names[ids[i]], q)
+		looks[i] = x.lookAt(ctx, a.names.names[ids[i]], x.inventory.OwnPools, q)
 		looks[i].id, looks[i].place.seen = ids[i], now
 	}
 	if len(ids) < 2*workers {
@@ -37,15 +39,15 @@ func (x *Index) look(ctx context.Context, a *Answer, q *Question, ids []int32) [
 	return looks
 }
 
-// lookAt looks whether a node has devices, and what they cost. Whatever keeps the question
+// lookAt looks whether a node has devices in some pools, and what they cost. Whatever keeps the question
 // from being answered is for the scheduler to meet on that node.
-func (x *Index) lookAt(ctx context.Context, name string, q *Question) look {
+func (x *Index) lookAt(ctx context.Context, name string, pools func(*v1.Node) []*inventory.NodePool, q *Question) look {
 	l := look{place: place{state: uncertain}}
 	node := x.node(name)
 	if node == nil {
 		return l
 	}
-	site := allocator.Site{Node: node, Pools: x.inventory.OnNode(node), Usage: x.ledger}
+	site := allocator.Site{Node: node, Pools: pools(node), Usage: x.ledger}
 	room, hasRoom := x.rooms.At(name)
 	hasRoom = hasRoom && room.Holds(q.Pod) && q.Rate != nil
 	var verdict Verdict

@@ -3,6 +3,8 @@
 package noderoom
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
@@ -132,4 +134,18 @@ func (r *Rooms) At(node string) (Room, bool) {
 		return Room{}, false
 	}
 	return k.room, true
+}
+
+// Nodes returns the names of all nodes that are known, some of which may be gone.
+func (r *Rooms) Nodes() []string {
+	r.mutex.RLock()
+	defer r.mutex.RUnlock()
+	return slices.Collect(maps.Keys(r.byName))
+}
+
+// Len returns how many nodes are known.
+func (r *Rooms) Len() int {
+	r.mutex.RLock()
+	defer r.mutex.RUnlock()
+	return len(r.byName)
 }

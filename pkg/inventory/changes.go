@@ -40,3 +40,10 @@ func (c *Changes[T]) Since(position uint64) (changed []T, end uint64, complete b
 	}
 	return changed, c.end, true
 }
+
+// End returns the position of the end.
+func (c *Changes[T]) End() uint64 {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.end
+}

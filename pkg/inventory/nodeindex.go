@@ -31,22 +31,13 @@ func newNodeIndex() nodeIndex {
 	return index
 }
 
-// pools returns the pools that the node may see, sorted, each once.
-func (x *nodeIndex) pools(node string) []PoolKey {
-	var local []PoolKey
-	if keys, found := x.local.Load(node); found {
-		local = keys.([]PoolKey)
+// localPools returns the pools with a slice for only that node, sorted.
+func (x *nodeIndex) localPools(node string) []PoolKey {
+	keys, found := x.local.Load(node)
+	if !found {
+		return nil
 	}
-	shared := *x.shared.Load()
-	switch {
-	case len(shared) == 0:
-		return local
-	case len(local) == 0:
-		return shared
-	}
-	merged := slices.Concat(local, shared)
-	slices.SortFunc(merged, func(a, b PoolKey) int { return a.Value().Compare(b.Value()) })
-	return slices.Compact(merged)
+	return keys.([]PoolKey)
 }
 
 // add counts a slice of the pool. An empty node means that it is not for one alone.

@@ -4,9 +4,9 @@ import (
 	"iter"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"unique"
 
-	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 )
@@ -30,9 +30,14 @@ type Store struct {
 
 	pools sync.Map // PoolKey to *Pool
 	nodes nodeIndex
+	// shared is replaced when a pool changes that is not for one node alone.
+	shared atomic.Pointer[sharedViews]
 
 	// Changed has what changed for nodes that have slices for themselves.
 	Changed Changes[Change]
+
+	// SharedChanged has what changed of pools that are not for one node alone.
+	SharedChanged Changes[PoolID]
 
 	// Published, if set, is called with each change of a pool: the version before and
 	// the one after, nil if there is none. It is called under the writers' lock, must be quick
@@ -49,7 +54,7 @@ type Change struct {
 
 // NewStore returns an empty store.
 func NewStore(opts Options) *Store {
-	return &Store{
+	s := &Store{
 		opts:    opts,
 		slices:  make(map[string]*Slice),
 		members: make(map[PoolID]*members),
@@ -58,6 +63,8 @@ func NewStore(opts Options) *Store {
 
 		contents: newContents(),
 	}
+	s.shared.Store(new(sharedViews))
+	return s
 }
 
 // FromSlices returns a store that holds the given slices. Taints of taint rules
@@ -116,6 +123,9 @@ func (s *Store) replace(old *Slice, published *resourceapi.ResourceSlice) {
 			s.Changed.Add(Change{Node: node})
 		}
 		s.nodes.remove(old.localTo(), old.poolID())
+		if old.localTo() == "" {
+			s.shared.Store(new(sharedViews))
+		}
 	}
 }
 
@@ -174,29 +184,6 @@ func (s *Store) pool(key PoolKey) *Pool {
 	return pool.(*Pool)
 }
 
-// OnNode returns the pools that the node sees in the order in which their devices
-// are tried: by driver and name, those with binding conditions after all others
-// because a device that still has to be attached is the worse choice (KEP-5007).
-func (s *Store) OnNode(node *v1.Node) []*NodePool {
-	keys := s.nodes.pools(node.Name)
-	result := make([]*NodePool, 0, len(keys))
-	var withConditions []*NodePool
-	for _, key := range keys {
-		pool := s.pool(key)
-		if pool == nil {
-			continue // Removed since we loaded the index.
-		}
-		switch view := pool.OnNode(node); {
-		case view == nil:
-		case view.BindingConditions:
-			withConditions = append(withConditions, view)
-		default:
-			result = append(result, view)
-		}
-	}
-	return append(result, withConditions...)
-}
-
 func (s *Store) remember(slice *Slice) {
 	s.slices[slice.Name] = slice
 	id := slice.poolID()
@@ -220,6 +207,10 @@ func (s *Store) publish(id PoolID) {
 	} else {
 		after = newPool(id, members, s.rules.of(id), s.opts)
 		s.pools.Store(key, after)
+	}
+	if s.nodes.sharedCounts[id] > 0 {
+		s.shared.Store(new(sharedViews)) // After the pool: what is found out from now on is of the new version.
+		s.SharedChanged.Add(id)
 	}
 	if s.Published != nil {
 		s.Published(before, after)

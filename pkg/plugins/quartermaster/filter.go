@@ -18,13 +18,11 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// attemptBudget is how long an attempt may wait for expressions to be evaluated. Whoever may
-// create claims chooses expressions, a single one can take minutes on the devices of a cluster,
-// and no other pod is scheduled meanwhile.
+// attemptBudget is how long an attempt may wait for expressions to be evaluated. Whoever may create claims chooses expressions, a
+// single one can take minutes on the devices of a cluster, and no other pod is scheduled meanwhile.
 const attemptBudget = 40 * time.Millisecond
 
-// Filter decides whether the pod's claims can be used on a node: those that are
-// allocated must be available there, for the others devices must be found.
+// Filter decides whether the pod's claims can be used on a node: that allocated ones are available, and others find devices there.
 func (pl *Quartermaster) Filter(ctx context.Context, cs fwk.CycleState, _ *v1.Pod, nodeInfo fwk.NodeInfo) *fwk.Status {
 	c, err := cycleOf(cs)
 	if err != nil {
@@ -70,8 +68,7 @@ func (pl *Quartermaster) filterTask(ctx context.Context, c *cycle, w *preemption
 	return pl.filterUnallocated(ctx, c, w, task, known, node)
 }
 
-// filterAllocated checks that the node is one on which all existing allocations
-// can be used. It remembers all that cannot, for PostFilter.
+// filterAllocated checks that the node is one on which all existing allocations can be used. It remembers those that cannot.
 func (c *cycle) filterAllocated(node *v1.Node) *fwk.Status {
 	unavailable, reason := usableclaim.NotOn(node, c.claims)
 	if reason == nil {
@@ -148,11 +145,18 @@ func (pl *Quartermaster) nodeView(c *cycle, node *v1.Node) allocator.Site {
 	return allocator.Site{Node: node, Pools: c.place.Pools(pl.state.Inventory.OnNode(node)), Usage: c.usage}
 }
 
-// valuedView is nodeView where the best solution is wanted.
-func (pl *Quartermaster) valuedView(c *cycle, node *v1.Node) allocator.Site {
-	room, known := pl.state.Rooms.At(node.Name)
-	if !known {
-		return pl.nodeView(c, node)
+// ownView is nodeView without devices that several nodes reach if the pod could not use these: they are no part of what is left of the node.
+func (pl *Quartermaster) ownView(c *cycle, node *v1.Node) (site allocator.Site) {
+	if site = pl.nodeView(c, node); !c.known.IsTied() {
+		site.Pools = pl.state.Inventory.OwnPools(node)
 	}
-	return c.valued(pl.nodeView(c, node), room)
+	return site
+}
+
+// valuedView is ownView where the best solution is wanted.
+func (pl *Quartermaster) valuedView(c *cycle, node *v1.Node) allocator.Site {
+	if room, known := pl.state.Rooms.At(node.Name); known {
+		return c.valued(pl.ownView(c, node), room)
+	}
+	return pl.nodeView(c, node)
 }

@@ -111,7 +111,7 @@ func (pl *Quartermaster) viewOf(ctx context.Context, pod *v1.Pod, nodes []fwk.No
 		return view, nil
 	}
 	view.Has, _ = c.known.Names(len(nodes))
-	if !c.scored {
+	if !c.scored && !c.known.IsTied() {
 		view.Value = c.known.Value
 	}
 	if offering := pl.offering(c); offering.Len() > 0 {

@@ -33,8 +33,7 @@ func (pl *Quartermaster) narrow(c *cycle, pod *v1.Pod, total int) *fwk.PreFilter
 	return &fwk.PreFilterResult{NodeNames: names}
 }
 
-// As many of the best nodes are named as leave other plugins a choice, and if they are equally good, some
-// more of these.
+// As many of the best nodes are named as leave other plugins a choice, and if they are equally good, some more of these.
 const (
 	enoughBest = 32
 	mostBest   = 64
@@ -47,11 +46,9 @@ func (pl *Quartermaster) accepts(ctx context.Context, c *cycle, pod *v1.Pod) fun
 		c.extended != nil && (c.extended.Full().Unfit != nil || pl.offering(c).Len() > 0) {
 		return nil
 	}
-	admits := narrowing.Admission(klog.FromContext(ctx), pod)
-	return func(name string) bool {
-		node, err := pl.nodes.Get(name)
-		return err == nil && admits(node) && usableclaim.Admit(node, c.claims) && !pl.keepsOn(c, node)
-	}
+	return narrowing.Accepts(klog.FromContext(ctx), pod, pl.nodes, func(node *v1.Node) bool {
+		return usableclaim.Admit(node, c.claims) && !pl.keepsOn(c, node)
+	})
 }
 
 // mayHaveDevices returns the nodes to look at, unless they are more than some number: those that are known to have devices, or

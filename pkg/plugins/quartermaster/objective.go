@@ -38,8 +38,7 @@ func (c *cycle) rate(ctx context.Context, task *allocator.Task, site allocator.S
 	return nodecache.Verdict{Fits: outcome.Fits(), GaveUp: outcome.GaveUp, Value: outcome.Value}, nil
 }
 
-// valued has the best solution on a site be found, instead of the first one. The room is what is
-// free there without the pod.
+// valued has the best solution on a site be found, instead of the first one. The room is what is free without the pod.
 func (c *cycle) valued(site allocator.Site, room noderoom.Room) allocator.Site {
 	site.Objective = c.objective
 	site.Free = allocator.Resources{MilliCPU: room.MilliCPU, Memory: room.Memory >> 20}

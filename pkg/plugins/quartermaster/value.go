@@ -51,14 +51,14 @@ func (pl *Quartermaster) valueNodes(ctx context.Context, c *cycle, nodes []fwk.N
 	most := mostRated
 	if c.scored {
 		unknown, most = c.bestInMerit(unknown), fewRated
-	} else if c.known == nil {
+	} else if c.known.IsTied() {
 		most = fewRated
 	}
 	unknown = unknown[:min(most, len(unknown))]
 	verdicts := make([]nodecache.Verdict, len(unknown))
 	pl.handle.Parallelizer().Until(ctx, len(unknown), func(i int) {
 		if task, _ := c.taskOn(unknown[i]); task != nil {
-			verdicts[i], _ = c.rate(pl.filterContext(ctx, c), task, pl.nodeView(c, unknown[i].Node()), noderoom.On(unknown[i]))
+			verdicts[i], _ = c.rate(pl.filterContext(ctx, c), task, pl.ownView(c, unknown[i].Node()), noderoom.On(unknown[i]))
 		}
 	}, Name)
 	for i, verdict := range verdicts {
