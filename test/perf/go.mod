@@ -8,6 +8,7 @@ tool go.etcd.io/etcd/server/v3
 
 require (
 	github.com/google/pprof v0.0.0-20260402051712-545e8a4df936
+	github.com/prometheus/common v0.70.0
 	github.com/quartermaster-dra/quartermaster v0.0.0-00010101000000-000000000000
 	github.com/stretchr/testify v1.11.1
 	golang.org/x/sync v0.22.0
@@ -102,7 +103,6 @@ require (
 	github.com/pquerna/cachecontrol v0.1.0 // indirect
 	github.com/prometheus/client_golang v1.24.0 // indirect
 	github.com/prometheus/client_model v0.6.2 // indirect
-	github.com/prometheus/common v0.70.0 // indirect
 	github.com/prometheus/procfs v0.21.1 // indirect
 	github.com/robfig/cron/v3 v3.0.1 // indirect
 	github.com/sirupsen/logrus v1.9.4 // indirect

@@ -106,7 +106,7 @@ func Occupy(ctx context.Context, client kubernetes.Interface, claims []*resource
 		return fmt.Errorf("occupy devices: %w", err)
 	}
 	api := client.ResourceV1().ResourceClaims(OccupiedNamespace)
-	return inParallel(ctx, len(claims), func(i int) error {
+	return InParallel(ctx, len(claims), func(i int) error {
 		created, err := api.Create(ctx, claims[i], metav1.CreateOptions{})
 		if err != nil {
 			return fmt.Errorf("occupy devices: %w", err)

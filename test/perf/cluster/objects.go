@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"text/template"
 
@@ -25,7 +26,10 @@ var functions = template.FuncMap{"DivideInt": func(a, b int) int { return a / b 
 
 // Execute executes the template of an object for 0 to count-1 as .Index, as
 // scheduler_perf executes templates, but for most of its functions.
-func Execute[T any](file string, count int) ([]*T, error) {
+func Execute[T any](file string, count int) ([]*T, error) { return ExecuteWith[T](file, count, nil) }
+
+// ExecuteWith is Execute for a template that needs other values as well.
+func ExecuteWith[T any](file string, count int, values map[string]any) ([]*T, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("template of a %T: %w", *new(T), err)
@@ -37,7 +41,9 @@ func Execute[T any](file string, count int) ([]*T, error) {
 	objects := make([]*T, count)
 	for index := range objects {
 		var text bytes.Buffer
-		if err := parsed.Execute(&text, map[string]any{"Index": index, "Count": count}); err != nil {
+		data := map[string]any{"Index": index, "Count": count}
+		maps.Copy(data, values)
+		if err := parsed.Execute(&text, data); err != nil {
 			return nil, fmt.Errorf("template %s for number %d: %w", file, index, err)
 		}
 		objects[index] = new(T)
@@ -69,7 +75,7 @@ func Slices(files []string, count int) ([]*resourceapi.ResourceSlice, error) {
 
 // CreateNodes creates the nodes.
 func CreateNodes(ctx context.Context, client kubernetes.Interface, nodes []*v1.Node) error {
-	return inParallel(ctx, len(nodes), func(i int) error {
+	return InParallel(ctx, len(nodes), func(i int) error {
 		_, err := client.CoreV1().Nodes().Create(ctx, nodes[i], metav1.CreateOptions{})
 		return err
 	})
@@ -77,15 +83,23 @@ func CreateNodes(ctx context.Context, client kubernetes.Interface, nodes []*v1.N
 
 // Publish creates the slices.
 func Publish(ctx context.Context, client kubernetes.Interface, slices []*resourceapi.ResourceSlice) error {
-	return inParallel(ctx, len(slices), func(i int) error {
+	return InParallel(ctx, len(slices), func(i int) error {
 		_, err := client.ResourceV1().ResourceSlices().Create(ctx, slices[i], metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
+		return err
+	})
+}
+
+// Republish updates the slices, which are those that the server has but for what changes.
+func Republish(ctx context.Context, client kubernetes.Interface, slices []*resourceapi.ResourceSlice) error {
+	return InParallel(ctx, len(slices), func(i int) error {
+		_, err := client.ResourceV1().ResourceSlices().Update(ctx, slices[i], metav1.UpdateOptions{})
 		return err
 	})
 }
 
 // CreatePods creates count pods like the given one, which has a generateName.
 func CreatePods(ctx context.Context, client kubernetes.Interface, namespace string, pod *v1.Pod, count int) error {
-	return inParallel(ctx, count, func(int) error {
+	return InParallel(ctx, count, func(int) error {
 		_, err := client.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
 		return err
 	})

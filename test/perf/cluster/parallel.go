@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// inParallel calls do for 0 to count-1 and stops at the first error.
-func inParallel(ctx context.Context, count int, do func(i int) error) error {
+// InParallel calls do for 0 to count-1 and stops at the first error.
+func InParallel(ctx context.Context, count int, do func(i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(writers)
 	for i := range count {

@@ -18,13 +18,6 @@ import (
 
 // fill makes the cluster that all schedulers find.
 func fill(ctx context.Context, client kubernetes.Interface, o options) error {
-	nodes, err := cluster.Execute[v1.Node](filepath.Join(o.templates, "node.yaml"), o.nodes)
-	if err != nil {
-		return err
-	}
-	if err := cluster.CreateNodes(ctx, client, nodes); err != nil {
-		return err
-	}
 	class := &resourceapi.DeviceClass{}
 	if err := readObject(filepath.Join(o.templates, "deviceclass.yaml"), class); err != nil {
 		return err
@@ -32,11 +25,11 @@ func fill(ctx context.Context, client kubernetes.Interface, o options) error {
 	if _, err := client.ResourceV1().DeviceClasses().Create(ctx, class, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	slices, err := cluster.Slices([]string{filepath.Join(o.templates, "slice.yaml")}, o.nodes)
-	if err != nil {
+	if err := createDrivers(ctx, client, o); err != nil {
 		return err
 	}
-	if err := cluster.Publish(ctx, client, slices); err != nil {
+	slices, err := drivers(o)
+	if err != nil {
 		return err
 	}
 	claims, err := cluster.Occupying(slices, o.claims, 1, 0)
@@ -44,7 +37,31 @@ func fill(ctx context.Context, client kubernetes.Interface, o options) error {
 		return err
 	}
 	// As if ours had allocated them: other schedulers do not ask who did.
-	return cluster.Occupy(ctx, client, claims, claimwriter.FieldManager)
+	if err := cluster.Occupy(ctx, client, claims, claimwriter.FieldManager); err != nil {
+		return err
+	}
+	return prepareNamespace(ctx, client, o)
+}
+
+// createDrivers creates the nodes and what their drivers publish.
+func createDrivers(ctx context.Context, client kubernetes.Interface, o options) error {
+	nodes, err := cluster.Execute[v1.Node](filepath.Join(o.templates, "node.yaml"), o.nodes)
+	if err != nil {
+		return err
+	}
+	if err := cluster.CreateNodes(ctx, client, nodes); err != nil {
+		return err
+	}
+	slices, err := drivers(o)
+	if err != nil {
+		return err
+	}
+	return cluster.Publish(ctx, client, slices)
+}
+
+// drivers is what they publish: a slice for each node.
+func drivers(o options) ([]*resourceapi.ResourceSlice, error) {
+	return cluster.ExecuteWith[resourceapi.ResourceSlice](filepath.Join(o.templates, "slice-devices.yaml"), o.nodes, map[string]any{"Devices": o.devices})
 }
 
 func readObject(file string, into any) error {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"k8s.io/client-go/kubernetes"
 
@@ -17,20 +19,31 @@ import (
 type options struct {
 	// templates is the directory with the templates of the workloads.
 	templates string
-	// results is the directory for logs and heap profiles.
+	// results is the directory for logs and profiles.
 	results string
-	// nodes have ten devices each; claims hold one of these; pods are scheduled
-	// before the heap is measured.
-	nodes, claims, pods int
+	// nodes have so many devices each; claims hold one of these.
+	nodes, devices, claims int
+	// pods are scheduled before the heap is measured, and while nodes flap.
+	pods int
+	// scenarios are the names of those to measure, separated by commas.
+	scenarios string
+	// rounds is how often a scenario other than the first is repeated.
+	rounds int
+	// profile is how long the CPU of a scheduler is profiled in each disturbed burst; not at all if 0.
+	profile time.Duration
 }
 
 func main() {
 	var o options
 	flag.StringVar(&o.templates, "templates", filepath.Join("testdata", "templates"), "directory with the templates")
-	flag.StringVar(&o.results, "results", filepath.Join("..", "..", "bin", "bench", "process"), "directory for logs and heap profiles")
-	flag.IntVar(&o.nodes, "nodes", 5000, "number of nodes, with ten devices each")
+	flag.StringVar(&o.results, "results", filepath.Join("..", "..", "bin", "bench", "process"), "directory for logs and profiles")
+	flag.IntVar(&o.nodes, "nodes", 5000, "number of nodes")
+	flag.IntVar(&o.devices, "devices", 10, "number of devices of each node, at most 128")
 	flag.IntVar(&o.claims, "claims", 20000, "number of claims that hold a device")
-	flag.IntVar(&o.pods, "pods", 1000, "number of pods with a claim to schedule before the heap is measured")
+	flag.IntVar(&o.pods, "pods", 1000, "number of pods with a claim to schedule before the heap is measured, and while nodes flap")
+	flag.StringVar(&o.scenarios, "scenarios", strings.Join(names(scenarios), ","), "what to measure")
+	flag.IntVar(&o.rounds, "rounds", 2, "how often each scenario but pods is repeated")
+	flag.DurationVar(&o.profile, "profile", 0, "how long to profile a scheduler's CPU in each disturbed burst, in whole seconds")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -42,6 +55,10 @@ func main() {
 }
 
 func measure(ctx context.Context, o options) (err error) {
+	chosen, err := choose(scenarios, o.scenarios)
+	if err != nil {
+		return err
+	}
 	if err := os.MkdirAll(o.results, 0o755); err != nil {
 		return err
 	}
@@ -59,19 +76,23 @@ func measure(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("make %d nodes with ten devices each, and %d claims that hold one\n", o.nodes, o.claims)
+	fmt.Printf("make %d nodes with %d devices each, and %d claims that hold one\n", o.nodes, o.devices, o.claims)
+	begin := time.Now()
 	if err := fill(ctx, client, o); err != nil {
 		return err
 	}
-	var measured []measurement
+	fmt.Printf("made in %s\n", time.Since(begin).Round(time.Second))
+	results := make(map[string][]row)
 	for _, s := range subjects {
-		fmt.Printf("schedule %d pods with %s\n", o.pods, s.label)
-		got, err := measureOne(ctx, client, cluster.AdminKubeconfig(), s, o)
-		if err != nil {
+		if err := measureSubject(ctx, client, cluster.AdminKubeconfig(), s, o, chosen, results); err != nil {
 			return fmt.Errorf("%s: %w", s.label, err)
 		}
-		measured = append(measured, got)
 	}
-	fmt.Println()
-	return writeTable(os.Stdout, measured)
+	for _, s := range chosen {
+		fmt.Printf("\n%s:\n\n", s.title)
+		if err := writeTable(os.Stdout, s.columns, results[s.name]); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -4,42 +4,28 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 )
 
-// measurement is what a scheduler's process came to.
-type measurement struct {
-	label string
-	// heap are live objects, in bytes; resident is the process's memory, which
-	// holds garbage and code as well.
-	heap, resident uint64
-	// start is CPU time from the start until the pods are created, perPod the rest
-	// divided by the pods.
-	start, perPod time.Duration
-	// throughput is in pods per second, from the creation of the first one until the
-	// last one is scheduled.
-	throughput float64
-}
-
-// columns are what is measured; of pods/s more is better, of all others less.
-var columns = []struct {
+// column is one of the things that are measured.
+type column struct {
 	title, format string
-	value         func(measurement) float64
-}{
-	{"pods/s", "%.1f", func(m measurement) float64 { return m.throughput }},
-	{"CPU ms/pod", "%.2f", func(m measurement) float64 { return float64(m.perPod) / float64(time.Millisecond) }},
-	{"CPU to start s", "%.2f", func(m measurement) float64 { return m.start.Seconds() }},
-	{"heap MiB", "%.1f", func(m measurement) float64 { return float64(m.heap) / (1 << 20) }},
-	{"resident MiB", "%.0f", func(m measurement) float64 { return float64(m.resident) / (1 << 20) }},
+	// own is set for what compares a scheduler with itself: no ratio to the baseline is shown.
+	own bool
 }
 
-// writeTable writes the measurements as a Markdown table, each value with its ratio to
+// row is what a scheduler came to, with a value for each column.
+type row struct {
+	label  string
+	values []float64
+}
+
+// writeTable writes what was measured as a Markdown table, each value with its ratio to
 // that of the baseline.
-func writeTable(w io.Writer, measured []measurement) error {
-	var base *measurement
-	for i := range measured {
-		if measured[i].label == baseline {
-			base = &measured[i]
+func writeTable(w io.Writer, columns []column, rows []row) error {
+	var base []float64
+	for _, row := range rows {
+		if row.label == baseline {
+			base = row.values
 		}
 	}
 	var text strings.Builder
@@ -48,13 +34,12 @@ func writeTable(w io.Writer, measured []measurement) error {
 		text.WriteString(" " + column.title + " |")
 	}
 	text.WriteString("\n|---|" + strings.Repeat("---:|", len(columns)) + "\n")
-	for i := range measured {
-		text.WriteString("| " + measured[i].label + " |")
-		for _, column := range columns {
-			value := column.value(measured[i])
-			text.WriteString(" " + fmt.Sprintf(column.format, value))
-			if base != nil && base != &measured[i] && column.value(*base) > 0 {
-				fmt.Fprintf(&text, " (%.3g)", value/column.value(*base))
+	for _, row := range rows {
+		text.WriteString("| " + row.label + " |")
+		for i, value := range row.values {
+			text.WriteString(" " + fmt.Sprintf(columns[i].format, value))
+			if base != nil && row.label != baseline && !columns[i].own && base[i] > 0 {
+				fmt.Fprintf(&text, " (%.3g)", value/base[i])
 			}
 			text.WriteString(" |")
 		}

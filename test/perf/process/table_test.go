@@ -3,22 +3,22 @@ package main
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
 func TestWriteTable(t *testing.T) {
 	var text strings.Builder
-	require.NoError(t, writeTable(&text, []measurement{
-		{label: "other", throughput: 12},
-		{label: baseline, heap: 100 << 20, resident: 200 << 20, start: time.Second, perPod: 20 * time.Millisecond, throughput: 40},
-		{label: "ours", heap: 110 << 20, resident: 190 << 20, start: 2 * time.Second, perPod: 5 * time.Millisecond, throughput: 100},
+	columns := []column{{title: "pods/s", format: "%.1f"}, {title: "of quiet", format: "%.2f", own: true}, {title: "CPU s", format: "%.0f"}}
+	require.NoError(t, writeTable(&text, columns, []row{
+		{label: "other", values: []float64{12, 0.5, 3}},
+		{label: baseline, values: []float64{40, 0.8, 0}},
+		{label: "ours", values: []float64{100, 0.9, 2}},
 	}))
-	require.Equal(t, `| scheduler | pods/s | CPU ms/pod | CPU to start s | heap MiB | resident MiB |
-|---|---:|---:|---:|---:|---:|
-| other | 12.0 (0.3) | 0.00 (0) | 0.00 (0) | 0.0 (0) | 0 (0) |
-| in-tree | 40.0 | 20.00 | 1.00 | 100.0 | 200 |
-| ours | 100.0 (2.5) | 5.00 (0.25) | 2.00 (2) | 110.0 (1.1) | 190 (0.95) |
+	require.Equal(t, `| scheduler | pods/s | of quiet | CPU s |
+|---|---:|---:|---:|
+| other | 12.0 (0.3) | 0.50 | 3 |
+| in-tree | 40.0 | 0.80 | 0 |
+| ours | 100.0 (2.5) | 0.90 | 2 |
 `, text.String())
 }

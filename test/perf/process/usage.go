@@ -3,10 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"regexp"
 	"strconv"
@@ -63,23 +60,9 @@ func residentMemory(pid int) (uint64, error) {
 // liveHeap has a scheduler collect its garbage and returns what remains, in bytes.
 // What the objects are is written to file.
 func liveHeap(ctx context.Context, address, file string) (uint64, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+"/debug/pprof/heap?gc=1&debug=1", nil)
+	profile, err := get(ctx, address, "/debug/pprof/heap?gc=1&debug=1")
 	if err != nil {
 		return 0, err
-	}
-	// The scheduler makes itself a certificate that nobody knows.
-	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
-	response, err := client.Do(request)
-	if err != nil {
-		return 0, fmt.Errorf("heap of the scheduler: %w", err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	profile, err := io.ReadAll(response.Body)
-	if err != nil {
-		return 0, fmt.Errorf("heap of the scheduler: %w", err)
-	}
-	if response.StatusCode != http.StatusOK {
-		return 0, fmt.Errorf("heap of the scheduler: GET %s: %s: %s", request.URL, response.Status, profile)
 	}
 	if err := os.WriteFile(file, profile, 0o644); err != nil {
 		return 0, err
