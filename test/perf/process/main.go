@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/quartermaster-dra/quartermaster/test/controlplane"
@@ -54,7 +55,25 @@ func main() {
 	}
 }
 
+// check finds what would have pods wait for ever, or nothing be measured.
+func (o options) check() error {
+	if most := max(o.pods, republishPods); o.nodes*o.devices-o.claims < most {
+		return fmt.Errorf("%d pods with a device each are asked for, and %d nodes with %d devices each have %d that no claim holds; raise -nodes or lower -claims or -pods",
+			most, o.nodes, o.devices, o.nodes*o.devices-o.claims)
+	}
+	if o.devices > resourceapi.ResourceSliceMaxDevices {
+		return fmt.Errorf("-devices %d is asked for, and a ResourceSlice holds at most %d; raise -nodes instead", o.devices, resourceapi.ResourceSliceMaxDevices)
+	}
+	if o.rounds < 1 || o.pods < 1 {
+		return fmt.Errorf("-rounds %d and -pods %d are asked for; both have to be at least 1", o.rounds, o.pods)
+	}
+	return nil
+}
+
 func measure(ctx context.Context, o options) (err error) {
+	if err := o.check(); err != nil {
+		return err
+	}
 	chosen, err := choose(scenarios, o.scenarios)
 	if err != nil {
 		return err
