@@ -16,6 +16,9 @@ type burst struct {
 	// is the scheduler's until it is at rest again.
 	elapsed, cpu time.Duration
 	cycles       histogram
+	// others is CPU time of processes that have nothing to do with it, machine that of all
+	// cores, used or not. They say how far to trust the rest.
+	others, machine time.Duration
 }
 
 func (b burst) throughput() float64 { return float64(b.pods) / b.elapsed.Seconds() }
@@ -23,11 +26,16 @@ func (b burst) throughput() float64 { return float64(b.pods) / b.elapsed.Seconds
 // cpuSeconds is that of one round.
 func (b burst) cpuSeconds() float64 { return b.cpu.Seconds() / float64(b.rounds) }
 
+// othersPercent is the share of the machine that others used.
+func (b burst) othersPercent() float64 { return 100 * ratio(b.others.Seconds(), b.machine.Seconds()) }
+
 func (b burst) plus(other burst) (_ burst, err error) {
 	b.pods += other.pods
 	b.rounds += other.rounds
 	b.elapsed += other.elapsed
 	b.cpu += other.cpu
+	b.others += other.others
+	b.machine += other.machine
 	b.cycles, err = b.cycles.plus(other.cycles)
 	return b, err
 }
@@ -63,31 +71,32 @@ func (s *session) compare(ctx context.Context, name string, pods int, prepare fu
 
 // burst creates pods, measures the scheduler until it is at rest, and removes the pods.
 func (s *session) burst(ctx context.Context, pods int, disturb disturbance, profile string) (burst, error) {
-	result := burst{pods: pods, rounds: 1}
-	cpuBefore, cyclesBefore, err := s.read(ctx)
+	before, err := s.read(ctx)
 	if err != nil {
-		return result, err
+		return burst{}, err
 	}
 	var profiling errgroup.Group
 	if disturb != nil && s.options.profile > 0 {
 		profiling.Go(func() error { return s.profile(ctx, profile) })
 	}
-	if result.elapsed, err = s.runDisturbed(ctx, pods, disturb); err != nil {
-		return result, err
+	elapsed, err := s.runDisturbed(ctx, pods, disturb)
+	if err != nil {
+		return burst{}, err
 	}
 	if err := sleep(ctx, settleTime); err != nil {
-		return result, err
+		return burst{}, err
 	}
-	cpu, cycles, err := s.read(ctx)
+	after, err := s.read(ctx)
 	if err != nil {
-		return result, err
+		return burst{}, err
 	}
-	result.cpu = cpu - cpuBefore
-	if result.cycles, err = cycles.since(cyclesBefore); err != nil {
-		return result, err
+	result, err := after.since(before)
+	if err != nil {
+		return burst{}, err
 	}
+	result.pods, result.rounds, result.elapsed = pods, 1, elapsed
 	if err := profiling.Wait(); err != nil {
-		return result, err
+		return burst{}, err
 	}
 	return result, s.removePods(ctx)
 }
@@ -109,18 +118,38 @@ func (s *session) runDisturbed(ctx context.Context, pods int, disturb disturbanc
 	return elapsed, group.Wait()
 }
 
-// read returns the CPU time and the scheduling cycles of the scheduler so far.
-func (s *session) read(ctx context.Context) (time.Duration, histogram, error) {
-	cpu, err := cpuTime(s.process.PID())
-	if err != nil {
-		return 0, histogram{}, err
+// reading is what clocks and counters show at a moment.
+type reading struct {
+	// scheduler and control plane are CPU times of their processes; the latter is this one.
+	scheduler, controlPlane time.Duration
+	machine                 machineTime
+	cycles                  histogram
+}
+
+func (s *session) read(ctx context.Context) (r reading, err error) {
+	if r.scheduler, err = cpuTime(s.process.PID()); err != nil {
+		return r, err
+	}
+	if r.controlPlane, err = cpuTime(os.Getpid()); err != nil {
+		return r, err
+	}
+	if r.machine, err = readMachineTime(); err != nil {
+		return r, err
 	}
 	text, err := get(ctx, s.process.Address(), "/metrics")
 	if err != nil {
-		return 0, histogram{}, err
+		return r, err
 	}
-	cycles, err := parseHistogram(text, algorithmMetric)
-	return cpu, cycles, err
+	r.cycles, err = parseHistogram(text, algorithmMetric)
+	return r, err
+}
+
+// since returns what happened after an earlier reading.
+func (r reading) since(before reading) (burst, error) {
+	cycles, err := r.cycles.since(before.cycles)
+	cpu := r.scheduler - before.scheduler
+	others := r.machine.busy - before.machine.busy - cpu - (r.controlPlane - before.controlPlane)
+	return burst{cpu: cpu, cycles: cycles, others: max(others, 0), machine: r.machine.all - before.machine.all}, err
 }
 
 // profile writes a CPU profile of the scheduler from now on.

@@ -16,3 +16,14 @@ func TestBurstPlus(t *testing.T) {
 	require.InDelta(t, 1.5, total.cpuSeconds(), 1e-9)
 	require.Equal(t, bucketed(9, 3, 4, 4, 5), total.cycles)
 }
+
+func TestReadingSince(t *testing.T) {
+	before := reading{scheduler: time.Second, controlPlane: 5 * time.Second, machine: machineTime{busy: 10 * time.Second, all: 20 * time.Second}}
+	after := reading{scheduler: 2 * time.Second, controlPlane: 8 * time.Second, machine: machineTime{busy: 16 * time.Second, all: 40 * time.Second}}
+	after.cycles = bucketed(4, 1, 2, 2, 2)
+	got, err := after.since(before)
+	require.NoError(t, err)
+	require.Equal(t, burst{cpu: time.Second, cycles: after.cycles, others: 2 * time.Second, machine: 20 * time.Second}, got)
+	require.InDelta(t, 10, got.othersPercent(), 1e-9)
+	require.Zero(t, burst{}.othersPercent())
+}

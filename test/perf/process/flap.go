@@ -35,6 +35,7 @@ var flapScenario = scenario{
 		{title: "quiet CPU s", format: "%.2f"},
 		{title: "CPU s", format: "%.2f"},
 		{title: "changes of nodes/s", format: "%.1f", own: true},
+		{title: "others %", format: "%.0f", own: true},
 	},
 	measure: func(ctx context.Context, s *session) ([]float64, error) {
 		var changes int
@@ -53,6 +54,7 @@ var flapScenario = scenario{
 			quiet.throughput(), disturbed.throughput(), ratio(disturbed.throughput(), quiet.throughput()),
 			quiet.cycles.quantile(0.99) * 1000, disturbed.cycles.quantile(0.99) * 1000,
 			quiet.cpuSeconds(), disturbed.cpuSeconds(), float64(changes) / disturbed.elapsed.Seconds(),
+			max(quiet.othersPercent(), disturbed.othersPercent()),
 		}, nil
 	},
 }

@@ -36,6 +36,7 @@ var republishScenario = scenario{
 		{title: "quiet CPU s", format: "%.2f"},
 		{title: "CPU s", format: "%.2f"},
 		{title: "republished in s", format: "%.1f"},
+		{title: "others %", format: "%.0f", own: true},
 	},
 	measure: func(ctx context.Context, s *session) ([]float64, error) {
 		var took time.Duration
@@ -56,6 +57,7 @@ var republishScenario = scenario{
 			quiet.cycles.quantile(0.99) * 1000, disturbed.cycles.quantile(0.99) * 1000,
 			ratio(disturbed.cycles.quantile(0.99), quiet.cycles.quantile(0.99)),
 			quiet.cpuSeconds(), disturbed.cpuSeconds(), took.Seconds() / float64(s.options.rounds),
+			max(quiet.othersPercent(), disturbed.othersPercent()),
 		}, nil
 	},
 }

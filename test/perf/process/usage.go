@@ -43,6 +43,42 @@ func parseCPUTime(stat []byte) (time.Duration, error) {
 	return time.Duration(total) * (time.Second / ticksPerSecond), nil
 }
 
+// machineTime is the time of all cores together: used by anybody (another machine on the
+// same host included), and all of it.
+type machineTime struct{ busy, all time.Duration }
+
+func readMachineTime() (machineTime, error) {
+	content, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return machineTime{}, fmt.Errorf("CPU time of the machine: %w", err)
+	}
+	return parseMachineTime(content)
+}
+
+// parseMachineTime reads the first line of /proc/stat, see proc_stat(5).
+func parseMachineTime(stat []byte) (machineTime, error) {
+	line, _, _ := strings.Cut(string(stat), "\n")
+	fields := strings.Fields(line)
+	// Fields after "steal" are part of others.
+	const idle, iowait, steal = 4, 5, 8
+	if len(fields) <= steal || fields[0] != "cpu" {
+		return machineTime{}, fmt.Errorf("CPU time of the machine: %q is not the first line of /proc/stat", line)
+	}
+	var result machineTime
+	for i, field := range fields[1 : steal+1] {
+		ticks, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return machineTime{}, fmt.Errorf("CPU time of the machine: %w", err)
+		}
+		took := time.Duration(ticks) * (time.Second / ticksPerSecond)
+		result.all += took
+		if i+1 != idle && i+1 != iowait {
+			result.busy += took
+		}
+	}
+	return result, nil
+}
+
 // residentMemory is what a process occupies in memory, in bytes.
 func residentMemory(pid int) (uint64, error) {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

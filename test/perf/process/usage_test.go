@@ -26,6 +26,14 @@ func TestParseCPUTime(t *testing.T) {
 	require.ErrorContains(t, err, "has not the fields")
 }
 
+func TestParseMachineTime(t *testing.T) {
+	got, err := parseMachineTime([]byte("cpu  100 200 300 4000 500 60 70 80 90 10\ncpu0 1 2 3 4 5 6 7 8 9 10\n"))
+	require.NoError(t, err)
+	require.Equal(t, machineTime{busy: 8100 * time.Millisecond, all: 53100 * time.Millisecond}, got, "guests are part of user's and nice")
+	_, err = parseMachineTime([]byte("cpu0 1 2 3 4 5 6 7 8 9 10\n"))
+	require.ErrorContains(t, err, "/proc/stat")
+}
+
 func TestParseHeap(t *testing.T) {
 	got, err := parseHeap([]byte("heap profile: 1: 2 [3: 4] @ heap/1048576\n\n# runtime.MemStats\n# Alloc = 5\n# HeapAlloc = 123456\n# HeapSys = 7\n"))
 	require.NoError(t, err)
