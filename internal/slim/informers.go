@@ -9,7 +9,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Informers has the informers of a factory keep less of nodes, ResourceSlices and ResourceClaims. None of them must have been started.
+// Informers has the informers of a factory keep less of nodes, ResourceSlices and ResourceClaims. None of them must have been started,
+// and nobody must have asked for that of ResourceSlices.
 // kube-scheduler needs all of these anyway, and sees to pods itself.
 func Informers(factory informers.SharedInformerFactory) error {
 	c := newContents()
@@ -18,7 +19,7 @@ func Informers(factory informers.SharedInformerFactory) error {
 		trim     cache.TransformFunc
 	}{
 		"nodes":          {factory.Core().V1().Nodes().Informer(), transform(c.node)},
-		"ResourceSlices": {factory.Resource().V1().ResourceSlices().Informer(), transform(c.slice)},
+		"ResourceSlices": {lazySlices(factory), transform(c.slice)},
 		"ResourceClaims": {factory.Resource().V1().ResourceClaims().Informer(), transform(c.claim)},
 	} {
 		if err := trimmed.informer.SetTransform(trimmed.trim); err != nil {
