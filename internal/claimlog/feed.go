@@ -110,7 +110,8 @@ func (f feed) event(obj any, unordered bool) error {
 	return nil
 }
 
-// apply takes over the newer state of a claim. It returns the allocation if it is new.
+// apply takes over the newer state of a claim. It returns the allocation if it is new; what
+// it says of its arrival is what the server has recorded.
 func (o *Order) apply(claim *resourceapi.ResourceClaim, version uint64, written Span) *allocation {
 	old, now := o.index.claims[claim.UID], o.clock.Now()
 	if old != nil && old.isOf(claim) {
@@ -127,7 +128,7 @@ func (o *Order) apply(claim *resourceapi.ResourceClaim, version uint64, written 
 	}
 	o.remove(claim.UID)
 	if a != nil {
-		a.foreign, a.listed = !by.ours, o.progress.upTo() == 0
+		a.foreign, a.listed, a.arrived = !by.ours, o.progress.upTo() == 0, by.at
 		o.index.add(a)
 	}
 	return a

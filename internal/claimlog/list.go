@@ -34,13 +34,11 @@ func (o *Order) replace(claims []*resourceapi.ResourceClaim, resourceVersion str
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
 	var arrived []*allocation
-	times := make(map[*allocation]time.Time)
 	present := make(map[types.UID]bool, len(claims))
 	for _, claim := range claims {
 		present[claim.UID] = true
 		if a := o.applyListed(claim, before, listed < before); a != nil {
 			arrived = append(arrived, a)
-			times[a] = o.arrivalOf(claim, before == 0)
 		}
 	}
 	for uid := range o.index.claims {
@@ -51,7 +49,7 @@ func (o *Order) replace(claims []*resourceapi.ResourceClaim, resourceVersion str
 	o.backlog.keep(present)
 	slices.SortFunc(arrived, func(a, b *allocation) int { return cmp.Compare(a.seen, b.seen) })
 	for _, a := range arrived {
-		o.noteArrival(a, times[a])
+		o.noteArrival(a, o.arrivalOf(a))
 	}
 	return listed, o.newConflicts(arrived...), o.onConflict
 }
@@ -83,12 +81,12 @@ func (o *Order) applyListed(claim *resourceapi.ResourceClaim, before uint64, wen
 	return nil
 }
 
-// arrivalOf returns when an allocation in a list was made: at the time that the server
+// arrivalOf returns when a new allocation in a list was made: at the time that the server
 // has recorded if this is the first list, otherwise now.
-func (o *Order) arrivalOf(claim *resourceapi.ResourceClaim, first bool) time.Time {
+func (o *Order) arrivalOf(a *allocation) time.Time {
 	now := o.clock.Now()
-	if recorded := authorOf(claim).at; first && !recorded.IsZero() && recorded.Before(now) {
-		return recorded
+	if a.listed && !a.arrived.IsZero() && a.arrived.Before(now) {
+		return a.arrived
 	}
 	return now
 }

@@ -93,3 +93,17 @@ func BenchmarkAllocation(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkList is the first list of a cluster with many claims.
+func BenchmarkList(b *testing.B) {
+	listed := make([]any, 20_000)
+	for i := range listed {
+		listed[i] = numberedClaim(b, i, uint64(i+2))
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		o := New(nil, noPools, clock.RealClock{})
+		o.OnConflict(func(Conflict) { b.Error("unexpected conflict") })
+		_ = feed{o}.Replace(listed, "30000")
+	}
+}
