@@ -52,9 +52,16 @@ func all(texts []string) {
 	}
 }
 
-// trimMeta drops who wrote an object, and has it share names with others.
-func trimMeta(meta *metav1.ObjectMeta) {
-	meta.ManagedFields = nil
+// trimmed is what metadata.managedFields is of an object that was trimmed before: empty, but not nil.
+var trimmed = []metav1.ManagedFieldsEntry{}
+
+// trimMeta drops who wrote an object, and has it share names with others. It returns false if that was done before: reflectors
+// transform each object of a first list twice.
+func trimMeta(meta *metav1.ObjectMeta) bool {
+	if meta.ManagedFields != nil && len(meta.ManagedFields) == 0 {
+		return false
+	}
+	meta.ManagedFields = trimmed
 	meta.Namespace = one(meta.Namespace)
 	meta.Labels, meta.Annotations = keys(meta.Labels), keys(meta.Annotations)
 	all(meta.Finalizers)
@@ -62,6 +69,7 @@ func trimMeta(meta *metav1.ObjectMeta) {
 		owner := &meta.OwnerReferences[i]
 		owner.APIVersion, owner.Kind = one(owner.APIVersion), one(owner.Kind)
 	}
+	return true
 }
 
 // keys returns a map with shared keys. Values that are short are often the same as well.
@@ -84,18 +92,12 @@ const longestShared = 63
 
 // claimSpec has a spec share all it points to with that of other claims.
 func (c *contents) claimSpec(spec *resourceapi.ResourceClaimSpec) {
-	if key, err := spec.Marshal(); err == nil {
-		*spec = *c.claimSpecs.get(string(key), func() *resourceapi.ResourceClaimSpec { own := *spec; return &own })
-	}
+	*spec = *c.claimSpecs.get(spec, func() *resourceapi.ResourceClaimSpec { own := *spec; return &own })
 }
 
 func (c *contents) nodeSelector(selector *v1.NodeSelector) *v1.NodeSelector {
 	if selector == nil {
 		return nil
 	}
-	key, err := selector.Marshal()
-	if err != nil {
-		return selector
-	}
-	return c.nodeSelectors.get(string(key), func() *v1.NodeSelector { return selector })
+	return c.nodeSelectors.get(selector, func() *v1.NodeSelector { return selector })
 }

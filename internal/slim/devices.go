@@ -1,7 +1,6 @@
 package slim
 
 import (
-	"encoding/binary"
 	"maps"
 	"slices"
 
@@ -24,19 +23,28 @@ func (c *contents) device(device, before *resourceapi.Device) {
 }
 
 // attributes returns attributes whose names are shared, and whose texts are if the device before has the same. Other texts are not looked
-// for: many are there once in the cluster, such as UUIDs, and to remember those would cost more than it saves.
+// for: many are there once in the cluster, such as UUIDs, and to remember those would cost more than it saves. (It is another map because
+// to assign to a key that is there may have a map grow.)
 func attributes(of map[resourceapi.QualifiedName]resourceapi.DeviceAttribute, before *resourceapi.Device) map[resourceapi.QualifiedName]resourceapi.DeviceAttribute {
 	if len(of) == 0 {
 		return nil
 	}
 	next := make(map[resourceapi.QualifiedName]resourceapi.DeviceAttribute, len(of))
-	for name, value := range of {
-		var like resourceapi.DeviceAttribute
-		if before != nil {
-			like = before.Attributes[name]
+	if before != nil {
+		for name, like := range before.Attributes { // These names are shared.
+			if value, found := of[name]; found {
+				value.StringValue, value.VersionValue = textLike(value.StringValue, like.StringValue), textLike(value.VersionValue, like.VersionValue)
+				next[name] = value
+			}
 		}
-		value.StringValue, value.VersionValue = textLike(value.StringValue, like.StringValue), textLike(value.VersionValue, like.VersionValue)
-		next[one(name)] = value
+	}
+	if len(next) == len(of) {
+		return next
+	}
+	for name, value := range of {
+		if _, found := next[name]; !found {
+			next[one(name)] = value
+		}
 	}
 	return next
 }
@@ -54,17 +62,7 @@ func (c *contents) capacity(of map[resourceapi.QualifiedName]resourceapi.DeviceC
 	if len(of) == 0 {
 		return nil
 	}
-	var key []byte
-	for _, name := range slices.Sorted(maps.Keys(of)) {
-		capacity := of[name]
-		content, err := capacity.Marshal()
-		if err != nil {
-			return of
-		}
-		key = append(append(key, name...), 0)
-		key = append(binary.AppendUvarint(key, uint64(len(content))), content...)
-	}
-	return c.capacities.get(string(key), func() map[resourceapi.QualifiedName]resourceapi.DeviceCapacity { return of })
+	return c.capacities.get(&resourceapi.Device{Capacity: of}, func() map[resourceapi.QualifiedName]resourceapi.DeviceCapacity { return of })
 }
 
 func sameCapacity(a, b map[resourceapi.QualifiedName]resourceapi.DeviceCapacity) bool {

@@ -41,14 +41,18 @@ func transform[T any](trim func(*T)) cache.TransformFunc {
 }
 
 func (c *contents) node(node *v1.Node) {
-	trimMeta(&node.ObjectMeta)
+	if !trimMeta(&node.ObjectMeta) {
+		return
+	}
 	for i := range node.Status.Images { // Most nodes have the same ones.
 		all(node.Status.Images[i].Names)
 	}
 }
 
 func (c *contents) slice(slice *resourceapi.ResourceSlice) {
-	trimMeta(&slice.ObjectMeta)
+	if !trimMeta(&slice.ObjectMeta) {
+		return
+	}
 	slice.Spec.Driver, slice.Spec.Pool.Name = one(slice.Spec.Driver), one(slice.Spec.Pool.Name)
 	slice.Spec.NodeName = pointed(slice.Spec.NodeName)
 	var before *resourceapi.Device
@@ -61,7 +65,9 @@ func (c *contents) slice(slice *resourceapi.ResourceSlice) {
 }
 
 func (c *contents) claim(claim *resourceapi.ResourceClaim) {
-	trimMeta(&claim.ObjectMeta)
+	if !trimMeta(&claim.ObjectMeta) {
+		return
+	}
 	c.claimSpec(&claim.Spec)
 	allocation := claim.Status.Allocation
 	if allocation == nil {

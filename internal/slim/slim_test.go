@@ -110,6 +110,7 @@ func TestShared(t *testing.T) {
 	c.claim(first)
 	c.claim(second)
 	require.Same(t, &first.Spec.Devices.Requests[0], &second.Spec.Devices.Requests[0])
+	first, second = builder.Claim("c", builder.Request("gpu", "gpu")).Allocated("n1", "gpu-0"), builder.Claim("d", builder.Request("gpu", "gpu")).Allocated("n1", "gpu-1")
 	first.Status.Allocation.NodeSelector, second.Status.Allocation.NodeSelector = builder.NodeSelector("a", "b"), builder.NodeSelector("a", "b")
 	c.claim(first)
 	c.claim(second)
@@ -137,4 +138,22 @@ func TestInformers(t *testing.T) {
 	same, err := transform(newContents().node)(tombstone)
 	require.NoError(t, err)
 	require.Equal(t, tombstone, same)
+}
+
+// TestTrimmedOnce: what was trimmed before is left alone, and what only looks like it is not.
+func TestTrimmedOnce(t *testing.T) {
+	t.Parallel()
+	c := newContents()
+	node := builder.Node("n1", "zone", "a")
+	c.node(node)
+	require.NotNil(t, node.ManagedFields)
+	labels := node.Labels
+	c.node(node)
+	labels["probe"] = ""
+	require.Contains(t, node.Labels, "probe", "it is the same map")
+	node.ManagedFields = written
+	c.node(node)
+	delete(labels, "probe")
+	require.Contains(t, node.Labels, "probe", "it is another one")
+	require.Empty(t, node.ManagedFields)
 }
