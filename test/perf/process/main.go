@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -103,15 +104,11 @@ func measure(ctx context.Context, o options) (err error) {
 	fmt.Printf("made in %s\n", time.Since(begin).Round(time.Second))
 	results := make(map[string][]row)
 	for _, s := range subjects {
-		if err := measureSubject(ctx, client, cluster.AdminKubeconfig(), s, o, chosen, results); err != nil {
-			return fmt.Errorf("%s: %w", s.label, err)
+		if err = measureSubject(ctx, client, cluster.AdminKubeconfig(), s, o, chosen, results); err != nil {
+			err = fmt.Errorf("%s: %w", s.label, err)
+			break
 		}
 	}
-	for _, s := range chosen {
-		fmt.Printf("\n%s:\n\n", s.title)
-		if err := writeTable(os.Stdout, s.columns, results[s.name]); err != nil {
-			return err
-		}
-	}
-	return nil
+	// What was measured until something failed has taken minutes.
+	return errors.Join(err, writeTables(os.Stdout, chosen, results))
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -74,6 +75,22 @@ func measureSubject(ctx context.Context, client kubernetes.Interface, kubeconfig
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
 		results[c.name] = append(results[c.name], row{label: s.label, values: values})
+	}
+	return nil
+}
+
+// writeTables writes a table for each scenario that somebody has gone through.
+func writeTables(w io.Writer, chosen []scenario, results map[string][]row) error {
+	for _, s := range chosen {
+		if len(results[s.name]) == 0 {
+			continue
+		}
+		if _, err := fmt.Fprintf(w, "\n%s:\n\n", s.title); err != nil {
+			return err
+		}
+		if err := writeTable(w, s.columns, results[s.name]); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,6 +17,16 @@ func TestChoose(t *testing.T) {
 	_, err = choose(all, "a,d")
 	require.ErrorContains(t, err, `"d"`)
 	require.ErrorContains(t, err, "a,b,c")
+}
+
+func TestWriteTables(t *testing.T) {
+	var text strings.Builder
+	chosen := []scenario{
+		{name: "a", title: "Of a", columns: []column{{title: "x", format: "%.0f"}}},
+		{name: "b", title: "Of b", columns: []column{{title: "y", format: "%.0f"}}},
+	}
+	require.NoError(t, writeTables(&text, chosen, map[string][]row{"b": {{label: "ours", values: []float64{1}}}}))
+	require.Equal(t, "\nOf b:\n\n| scheduler | y |\n|---|---:|\n| ours | 1 |\n", text.String(), "nobody has gone through a")
 }
 
 // TestScenarios checks what a table needs: a row is written by the columns of its scenario.
