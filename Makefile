@@ -146,7 +146,7 @@ guard: build bin/kube-scheduler ## kill, pause and replace guards GUARD_REPLACEM
 bench: bench-allocator bench-selectors bench-state bench-perf bench-process ## run all benchmarks, beside upstream's code (hours)
 
 .PHONY: bench-publish
-bench-publish: bench-allocator bench-selectors bench-state bench-published-workloads bench-process ## take all figures of docs/performance.md (40 minutes on two cores)
+bench-publish: bench-allocator bench-selectors bench-state bench-published-workloads bench-process ## take all figures of docs/performance.md (50 minutes on two cores)
 
 .PHONY: bench-published-workloads
 bench-published-workloads: bin/etcd

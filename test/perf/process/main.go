@@ -29,7 +29,7 @@ type options struct {
 	pods int
 	// scenarios are the names of those to measure, separated by commas.
 	scenarios string
-	// rounds is how often a scenario other than the first is repeated.
+	// rounds is how often a scheduler goes through a scenario other than the first.
 	rounds int
 	// profile is how long the CPU of a scheduler is profiled in each disturbed burst; not at all if 0.
 	profile time.Duration
@@ -44,7 +44,7 @@ func main() {
 	flag.IntVar(&o.claims, "claims", 20000, "number of claims that hold a device")
 	flag.IntVar(&o.pods, "pods", 1000, "number of pods with a claim to schedule before the heap is measured, and while nodes flap")
 	flag.StringVar(&o.scenarios, "scenarios", strings.Join(names(scenarios), ","), "what to measure")
-	flag.IntVar(&o.rounds, "rounds", 2, "how often each scenario but pods is repeated")
+	flag.IntVar(&o.rounds, "rounds", 1, "how often to go through each scenario but pods")
 	flag.DurationVar(&o.profile, "profile", 0, "how long to profile a scheduler's CPU in each disturbed burst, in whole seconds")
 	flag.Parse()
 
