@@ -33,25 +33,39 @@ func (o *Order) replace(claims []*resourceapi.ResourceClaim, resourceVersion str
 	before := o.progress.upTo()
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
+	forget := o.absentFrom(claims)
 	var arrived []*allocation
-	present := make(map[types.UID]bool, len(claims))
 	for _, claim := range claims {
-		present[claim.UID] = true
 		if a := o.applyListed(claim, before, listed < before); a != nil {
 			arrived = append(arrived, a)
 		}
 	}
-	for uid := range o.index.claims {
-		if !present[uid] {
-			o.remove(uid)
-		}
-	}
-	o.backlog.keep(present)
+	forget()
 	slices.SortFunc(arrived, func(a, b *allocation) int { return cmp.Compare(a.seen, b.seen) })
 	for _, a := range arrived {
 		o.noteArrival(a, o.arrivalOf(a))
 	}
 	return listed, o.newConflicts(arrived...), o.onConflict
+}
+
+// absentFrom returns what forgets all claims but those of a list.
+func (o *Order) absentFrom(claims []*resourceapi.ResourceClaim) (forget func()) {
+	if len(o.index.claims) == 0 && len(o.backlog.announced) == 0 {
+		o.index.claims = make(map[types.UID]*allocation, len(claims)) // It is the first list.
+		return func() {}
+	}
+	present := make(map[types.UID]bool, len(claims))
+	for _, claim := range claims {
+		present[claim.UID] = true
+	}
+	return func() {
+		for uid := range o.index.claims {
+			if !present[uid] {
+				o.remove(uid)
+			}
+		}
+		o.backlog.keep(present)
+	}
 }
 
 // applyListed takes over the state of a claim from a list. All writes up to version

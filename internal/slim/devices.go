@@ -8,45 +8,72 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 )
 
-// device has a device share what it can with others: with the one before it in its slice first, because that is often alike.
-func (c *contents) device(device, before *resourceapi.Device) {
-	if before != nil && sameCapacity(device.Capacity, before.Capacity) {
-		device.Capacity = before.Capacity
+// attributeMap is what a device has of attributes.
+type attributeMap = map[resourceapi.QualifiedName]resourceapi.DeviceAttribute
+
+// smallMap is up to how many entries maps have the same size.
+const smallMap = 8
+
+// devices have devices of one slice share what they can with others: with the one before it first, because that is often alike.
+type devices struct {
+	*contents
+	before *resourceapi.Device
+	// spare is an empty map that nobody has any more. Attributes are most of what there is of devices, and each one needs another map.
+	spare attributeMap
+}
+
+func (d *devices) share(device *resourceapi.Device) {
+	if d.before != nil && sameCapacity(device.Capacity, d.before.Capacity) {
+		device.Capacity = d.before.Capacity
 	} else {
-		device.Capacity = c.capacity(device.Capacity)
+		device.Capacity = d.capacity(device.Capacity)
 	}
-	if before != nil && sameAttributes(device.Attributes, before.Attributes) {
-		device.Attributes = before.Attributes
-		return
+	if d.before != nil && sameAttributes(device.Attributes, d.before.Attributes) {
+		device.Attributes = d.before.Attributes
+	} else {
+		device.Attributes = d.attributes(device.Attributes)
 	}
-	device.Attributes = attributes(device.Attributes, before)
+	d.before = device
 }
 
 // attributes returns attributes whose names are shared, and whose texts are if the device before has the same. Other texts are not looked
-// for: many are there once in the cluster, such as UUIDs, and to remember those would cost more than it saves. (It is another map because
-// to assign to a key that is there may have a map grow.)
-func attributes(of map[resourceapi.QualifiedName]resourceapi.DeviceAttribute, before *resourceapi.Device) map[resourceapi.QualifiedName]resourceapi.DeviceAttribute {
+// for: many are there once in the cluster, such as UUIDs, and to remember those would cost more than it saves. It is another map because
+// to assign to a key that is there may have a map grow. The one given is of no use any more: as it was decoded, only this device had it.
+func (d *devices) attributes(of attributeMap) attributeMap {
 	if len(of) == 0 {
 		return nil
 	}
-	next := make(map[resourceapi.QualifiedName]resourceapi.DeviceAttribute, len(of))
-	if before != nil {
-		for name, like := range before.Attributes { // These names are shared.
+	next := d.take(len(of))
+	if d.before != nil {
+		for name, like := range d.before.Attributes { // These names are shared.
 			if value, found := of[name]; found {
 				value.StringValue, value.VersionValue = textLike(value.StringValue, like.StringValue), textLike(value.VersionValue, like.VersionValue)
 				next[name] = value
 			}
 		}
 	}
-	if len(next) == len(of) {
-		return next
-	}
-	for name, value := range of {
-		if _, found := next[name]; !found {
-			next[one(name)] = value
+	if len(next) < len(of) {
+		for name, value := range of {
+			if _, found := next[name]; !found {
+				next[one(name)] = value
+			}
 		}
 	}
+	if len(of) <= smallMap {
+		clear(of)
+		d.spare = of
+	}
 	return next
+}
+
+// take returns an empty map for so many attributes.
+func (d *devices) take(size int) attributeMap {
+	if size > smallMap || d.spare == nil {
+		return make(attributeMap, size)
+	}
+	taken := d.spare
+	d.spare = nil
+	return taken
 }
 
 // textLike returns a pointer to the same text: the other one if that has it.

@@ -55,12 +55,11 @@ func (c *contents) slice(slice *resourceapi.ResourceSlice) {
 	}
 	slice.Spec.Driver, slice.Spec.Pool.Name = one(slice.Spec.Driver), one(slice.Spec.Pool.Name)
 	slice.Spec.NodeName = pointed(slice.Spec.NodeName)
-	var before *resourceapi.Device
+	all := devices{contents: c}
 	for i := range slice.Spec.Devices {
 		device := &slice.Spec.Devices[i]
 		device.NodeName = pointed(device.NodeName)
-		c.device(device, before)
-		before = device
+		all.share(device)
 	}
 }
 
