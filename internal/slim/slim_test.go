@@ -39,6 +39,9 @@ func randomSlice(r *rand.Rand) *resourceapi.ResourceSlice {
 		if r.IntN(2) == 0 {
 			d.Attr("version", builder.Version(fmt.Sprint("1.", r.IntN(2), ".0")))
 		}
+		for range r.IntN(2) * smallMap {
+			d.Attr(fmt.Sprint("more-", r.IntN(100)), r.IntN(2))
+		}
 		devices = append(devices, d)
 	}
 	return builder.NodeSlice(fmt.Sprint("n", r.IntN(3)), devices...).Obj()
