@@ -50,8 +50,8 @@ func (l *Ledger) UsesBy(consumer types.UID) []Use {
 	return uses
 }
 
-// reserve records status.reservedFor of a claim. It needs the mutex.
-func (l *Ledger) reserve(r *record, consumers []resourceapi.ResourceClaimConsumerReference) {
+// reserve records status.reservedFor of a claim whose allocation was the one given before. It needs the mutex.
+func (l *Ledger) reserve(r *record, consumers []resourceapi.ResourceClaimConsumerReference, allocation *resourceapi.AllocationResult) {
 	before, after := differing(r.reservedFor, consumers)
 	r.reservedFor = consumers
 	for i := range after {
@@ -60,8 +60,8 @@ func (l *Ledger) reserve(r *record, consumers []resourceapi.ResourceClaimConsume
 	for i := range before {
 		l.leaves(before[i].UID, r)
 	}
-	if len(before)+len(after) > 0 {
-		l.countChange(r.effective())
+	if len(before)+len(after) > 0 && r.effective() == allocation {
+		l.countChange(allocation) // Otherwise the PoolUsage changes as well.
 	}
 }
 

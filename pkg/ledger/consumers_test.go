@@ -107,8 +107,8 @@ func TestWhatIf(t *testing.T) {
 	require.Equal(t, []string{"gpu-0: x y", "gpu-1: y"}, holders(l, "a"), "the world stays as it is")
 }
 
-// TestConsumerChanges: whenever the consumers of a claim change, those of its pools are counted to have changed; what
-// leaves them as they are is not counted.
+// TestConsumerChanges: whenever the consumers of a claim change, those of its pools are counted to have changed, or what is in use of the
+// pool is another PoolUsage; what leaves them as they are is not counted.
 func TestConsumerChanges(t *testing.T) {
 	l, version := ledger.New(), 0
 	key := unique.Make(inventory.PoolID{Driver: b.Driver, Name: "pool"})
@@ -143,4 +143,17 @@ func TestConsumerChanges(t *testing.T) {
 		step.do()
 		require.Equal(t, step.changes, before != l.ConsumerChanges(key).Load(), step.name)
 	}
+
+	usage := l.Pool(key.Value())
+	moved := claim("f")
+	moved.Status.Allocation = b.Claim("claim").Allocated("pool", "other").Status.Allocation
+	refresh(l, "claim", moved)
+	require.NotSame(t, usage, l.Pool(key.Value()), "another device")
+	usage = l.Pool(key.Value())
+	released := claim()
+	released.Status.Allocation = nil
+	refresh(l, "claim", released)
+	require.NotSame(t, usage, l.Pool(key.Value()), "none")
+	refresh(l, "claim", claim("a"))
+	require.NotSame(t, usage, l.Pool(key.Value()), "a device again")
 }

@@ -164,7 +164,7 @@ func (l *Ledger) apply(key string, claim *resourceapi.ResourceClaim) (freed Free
 	if !sameUse(r.committed, claim.Status.Allocation) {
 		r.committed = claim.Status.Allocation
 	}
-	l.reserve(r, claim.Status.ReservedFor)
+	l.reserve(r, claim.Status.ReservedFor, before)
 	return freed.And(l.publish(r.ref, before, r.effective()))
 }
 
@@ -183,7 +183,7 @@ func (l *Ledger) forget(uid types.UID) Freed {
 	}
 	before := r.effective()
 	r.committed, r.version, r.gone = nil, "", true
-	l.reserve(r, nil)
+	l.reserve(r, nil, before)
 	if r.inFlight == nil {
 		delete(l.claims, uid)
 	}
