@@ -97,6 +97,7 @@ func run(cmd *cobra.Command, o *options.Options, guard *guardOptions, plugins []
 	if err != nil {
 		return err
 	}
+	collectLess(func() { waitFilled(ctx, completed) })
 	ended := make(chan error, 1)
 	go func() { ended <- app.Run(ctx, completed, scheduler) }()
 	select {
