@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"weak"
 
 	v1 "k8s.io/api/core/v1"
 )
@@ -70,9 +71,9 @@ type sharedViews struct {
 	count  atomic.Int64
 }
 
-// seenBy is what a node sees, in the order of the pools.
+// seenBy is what a node sees, in the order of the pools. Nodes that are gone are not kept alive.
 type seenBy struct {
-	node  *v1.Node
+	node  weak.Pointer[v1.Node]
 	views []*NodePool
 }
 
@@ -83,14 +84,14 @@ const maxSeenBy = 1 << 17
 func (s *Store) sharedOn(node *v1.Node) []*NodePool {
 	known := s.shared.Load()
 	seen, found := known.onNode.Load(node.Name)
-	if found && seen.(*seenBy).node == node {
+	if found && seen.(*seenBy).node.Value() == node {
 		return seen.(*seenBy).views
 	}
 	keys := *s.nodes.shared.Load()
 	if len(keys) == 0 {
 		return nil
 	}
-	now := &seenBy{node: node}
+	now := &seenBy{node: weak.Make(node)}
 	for _, key := range keys {
 		now.views = s.appendView(now.views, key, node)
 	}

@@ -119,12 +119,13 @@ func (s *Store) replace(old *Slice, published *resourceapi.ResourceSlice) {
 	}
 	if old != nil {
 		s.contents.release(old.Content) // Last, because the new version may have the same.
-		if node := old.localTo(); node != "" && (moved || added.localTo() != node) {
-			s.Changed.Add(Change{Node: node})
-		}
-		s.nodes.remove(old.localTo(), old.poolID())
-		if old.localTo() == "" {
+		node := old.localTo()
+		s.nodes.remove(node, old.poolID())
+		switch {
+		case node == "":
 			s.shared.Store(new(sharedViews))
+		case moved || added.localTo() != node:
+			s.Changed.Add(Change{Node: node})
 		}
 	}
 }
