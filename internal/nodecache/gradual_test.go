@@ -206,3 +206,32 @@ func TestBoundInBytes(t *testing.T) {
 	p.index.SetBound(0)
 	require.Len(t, best(p.ask(t, 1, 1), nodes, nodes), nodes, "what is asked at the moment is kept whatever it takes")
 }
+
+// TestQuestionsWithoutAnswerAreAccountedFor: what was asked once for all nodes takes memory as well, above all its expressions.
+func TestQuestionsWithoutAnswerAreAccountedFor(t *testing.T) {
+	p := newPriced(200)
+	long := strings.Repeat("x", 10_000)
+	for i := range 20 {
+		q := p.asking(t, 1, 1)
+		q.By, q.All = fmt.Sprint(long, i), true
+		require.Nil(t, p.index.Find(t.Context(), q))
+	}
+	require.Greater(t, p.index.Bytes(), 20*len(long))
+	p.index.SetBound(5 * len(long))
+	q := p.asking(t, 1, 1)
+	q.By, q.All = long, true
+	require.Nil(t, p.index.Find(t.Context(), q))
+	require.LessOrEqual(t, p.index.Bytes(), 5*len(long))
+}
+
+// TestAllNodesAlsoWhereThePodMayNotRun: who wants all nodes to be known gets them at once.
+func TestAllNodesAlsoWhereThePodMayNotRun(t *testing.T) {
+	const nodes = 300
+	p := newPriced(nodes)
+	q := p.asking(t, 1, 1)
+	q.All, q.Accepts = true, func(node string) bool { return strings.HasSuffix(node, "7") }
+	require.Nil(t, p.index.Find(t.Context(), q))
+	names, ok := p.index.Find(t.Context(), q).Names(nodes)
+	require.True(t, ok)
+	require.Len(t, names, nodes)
+}

@@ -136,6 +136,7 @@ func (x *Index) Find(ctx context.Context, q *Question) *Answer {
 		}
 	}
 	if q.All && !known && len(x.names.names) > x.Enough {
+		x.account(a)
 		return nil
 	}
 	if isTied {
@@ -197,7 +198,7 @@ func (x *Index) update(ctx context.Context, a *Answer, q *Question) {
 		if isEnough && !first {
 			break
 		}
-		ids := a.next(x.AtOnce, isEnough, q)
+		ids := a.next(x.AtOnce, isEnough || q.All, q)
 		last := len(ids) == 0
 		if last { // Of those that the pod may run on, there are no more: the next pod may run elsewhere.
 			ids = a.next(x.AtOnce, true, q)

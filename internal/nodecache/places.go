@@ -3,6 +3,8 @@ package nodecache
 import (
 	"hash/maphash"
 	"slices"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
 var seed = maphash.MakeSeed()
@@ -28,7 +30,9 @@ func (a *Answer) follow(q *Question) {
 		}
 	default:
 		for _, c := range changes {
-			a.followOne(c.id, !c.resized, c.resized, q)
+			if c.pool == (inventory.PoolID{}) {
+				a.followOne(c.id, !c.resized, c.resized, q)
+			}
 		}
 	}
 	if a.version != q.Version {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"slices"
+	"weak"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -16,8 +17,8 @@ import (
 type tied struct {
 	of     map[int32]*group  // by number of the node; those that are not in there were never looked at
 	groups map[string]*group // by what the nodes see
-	// numbers stand for what is seen of pools in the keys of groups.
-	numbers map[*inventory.NodePool]uint64
+	// numbers stand for what is seen of pools in the keys of groups. That is not kept alive: drivers replace it.
+	numbers map[weak.Pointer[inventory.NodePool]]uint64
 	// due are groups of which it is to be found out whether they have devices.
 	due []*group
 	// having is how many nodes are in groups that may have devices.
@@ -38,15 +39,16 @@ type group struct {
 const nobody = -1
 
 func newTied(published uint64) *tied {
-	return &tied{of: make(map[int32]*group), groups: make(map[string]*group), numbers: make(map[*inventory.NodePool]uint64), published: published}
+	return &tied{of: make(map[int32]*group), groups: make(map[string]*group), numbers: make(map[weak.Pointer[inventory.NodePool]]uint64), published: published}
 }
 
-// number is another one for everything that is seen. What was seen is kept meanwhile, so that nothing else can be taken for it.
+// number is another one for everything that is seen, also for what was not there any more when the next came to be.
 func (t *tied) number(pool *inventory.NodePool) uint64 {
-	number, known := t.numbers[pool]
+	seen := weak.Make(pool)
+	number, known := t.numbers[seen]
 	if !known {
 		number = uint64(len(t.numbers))
-		t.numbers[pool] = number
+		t.numbers[seen] = number
 	}
 	return number
 }
@@ -76,6 +78,18 @@ func (t *tied) setState(g *group, s state) {
 		g.isDue = true
 		t.due = append(t.due, g)
 	}
+}
+
+// next takes groups that are due and still have nodes, up to some number.
+func (t *tied) next(most int) (groups []*group) {
+	for len(t.due) > 0 && len(groups) < most {
+		g := t.due[0]
+		t.due = t.due[1:]
+		if g.isDue = false; g.nodes > 0 {
+			groups = append(groups, g)
+		}
+	}
+	return groups
 }
 
 // remove forgets a node. What is known of its group may be what was found there.
@@ -123,18 +137,18 @@ func (a *Answer) followTied() {
 	}
 }
 
-// updateTied is update for tasks that could use devices which several nodes reach.
+// updateTied is update for tasks that could use devices which several nodes reach. Taking one of them can have something change on
+// all nodes, no two of which need to see the same.
 func (x *Index) updateTied(ctx context.Context, a *Answer, q *Question) {
 	a.followTied()
 	t := a.tied
 	var undecided []*group
-	for first := true; ctx.Err() == nil; first = false {
-		ids := a.nextTied(x.AtOnce, first || q.All || t.having < x.Enough)
+	for first := true; ctx.Err() == nil && (first || q.All || t.having < x.Enough); first = false {
+		ids := a.nextTied(x.AtOnce)
 		for _, id := range ids {
 			x.join(ctx, t, id, q)
 		}
-		groups := t.due[:min(len(t.due), x.AtOnce)]
-		t.due = t.due[len(groups):]
+		groups := t.next(x.AtOnce)
 		if len(groups) == 0 && len(ids) == 0 {
 			break
 		}
@@ -151,10 +165,10 @@ func (x *Index) updateTied(ctx context.Context, a *Answer, q *Question) {
 	}
 }
 
-// nextTied returns nodes that were never looked at, if any are wanted.
-func (a *Answer) nextTied(most int, wanted bool) (ids []int32) {
+// nextTied returns nodes that were never looked at.
+func (a *Answer) nextTied(most int) (ids []int32) {
 	nodes := len(a.names.names)
-	if !wanted || len(a.tied.of) == nodes {
+	if len(a.tied.of) == nodes {
 		return nil
 	}
 	for i, from := 0, a.cursor; i < nodes && len(ids) < most; i++ {
@@ -192,15 +206,16 @@ func (x *Index) join(ctx context.Context, t *tied, id int32, q *Question) {
 // seenBy returns the pools that matter to a task on a node, and a key of what is seen of them there. What a node declares decides as well
 // which devices it can use (KEP-5304).
 func (x *Index) seenBy(ctx context.Context, t *tied, node *v1.Node, task *allocator.Task) (key []byte, pools []inventory.PoolID) {
-	key = append(key, '=')
+	var numbers []byte
 	for _, pool := range x.inventory.OnNode(node) {
 		if task.Interested(ctx, pool) {
 			pools = append(pools, pool.ID)
-			key = binary.AppendUvarint(key, t.number(pool))
+			numbers = binary.AppendUvarint(numbers, t.number(pool))
 		}
 	}
+	key = append(binary.AppendUvarint([]byte{'='}, uint64(len(pools))), numbers...)
 	for _, feature := range node.Status.DeclaredFeatures {
-		key = append(append(key, '/'), feature...)
+		key = append(binary.AppendUvarint(key, uint64(len(feature))), feature...)
 	}
 	return key, pools
 }
@@ -210,7 +225,6 @@ func (x *Index) judge(ctx context.Context, t *tied, q *Question, groups []*group
 	unrated := *q
 	unrated.Rate = nil
 	for _, g := range groups {
-		g.isDue = false
 		l := x.lookAt(ctx, x.names.names[g.node], x.inventory.OnNode, &unrated)
 		if l.pending {
 			pending = append(pending, g)
