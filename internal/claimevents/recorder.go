@@ -32,6 +32,15 @@ type Recorder struct {
 	APIVersion func() string
 }
 
+// Told has changes of allocations told in events, with a limit that is at least the given one; by nobody if that is 0.
+func Told(events events.EventRecorder, perSecond int32, limit *Limit, apiVersion func() string) claimwriter.Option {
+	if perSecond == 0 || events == nil {
+		return claimwriter.WithChanges(nil)
+	}
+	limit.AtLeast(int(perSecond))
+	return claimwriter.WithChanges((&Recorder{Events: events, Limit: limit, APIVersion: apiVersion}).Changed)
+}
+
 // Changed makes an event, unless there were too many. It returns at once.
 func (r *Recorder) Changed(ctx context.Context, change claimwriter.Change) {
 	if !r.Limit.allow(klog.FromContext(ctx)) {

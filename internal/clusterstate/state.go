@@ -14,6 +14,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/structured"
 	"k8s.io/utils/clock"
 
+	"github.com/quartermaster-dra/quartermaster/internal/backpressure"
 	"github.com/quartermaster-dra/quartermaster/internal/claimlog"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/internal/leadership"
@@ -46,6 +47,8 @@ type State struct {
 	Memory *Memory
 	// Lease says whether this process leads.
 	Lease *leadership.Lease
+	// Writes has the pods whose claims are being written.
+	Writes backpressure.Gate
 	// Claims is the informer's store.
 	Claims cache.Indexer
 

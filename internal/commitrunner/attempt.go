@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/backpressure"
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -21,6 +22,10 @@ type Attempt struct {
 	claims []*Claim
 	// state is where the protocol stands. Its claims are in the same order.
 	state commit.Attempt
+	// alone is set if nobody waits for the pod, and it may wait for others. place is what it has among
+	// those whose claims are being written.
+	alone bool
+	place *backpressure.Place
 	// denied is what a guard has denied, nil if nothing.
 	denied *denial
 	// conflict is set if it has failed with ErrConflict.
@@ -53,6 +58,23 @@ func (a *Attempt) PutInFlight(claim *Claim, plan *resourceapi.AllocationResult) 
 // Signal tells others what was put in flight.
 func (a *Attempt) Signal(claim *Claim) { a.signalInFlight(claim) }
 
+// AwaitRoom waits for a moment if claims of many pods are being written already. It is not for pods of
+// gangs, which wait for each other.
+func (a *Attempt) AwaitRoom(ctx context.Context) {
+	a.alone = true
+	if waited := a.State.Writes.Wait(ctx); waited > 0 {
+		observeWait(stageRoom, waited)
+	}
+}
+
+// Enter has the pod count among those whose claims are being written, from when requests for it begin.
+// Commit does so at the latest.
+func (a *Attempt) Enter() {
+	if a != nil && a.alone && a.place == nil {
+		a.place = a.State.Writes.Enter()
+	}
+}
+
 // Commit writes allocations and reservations, then makes sure that nobody else holds the same, and
 // waits until the devices are ready on the node. When it returns nil, the server has confirmed for
 // every claim that it is allocated as planned and reserved for the pod, also for claims that looked
@@ -61,6 +83,7 @@ func (a *Attempt) Signal(claim *Claim) { a.signalInFlight(claim) }
 //
 // If it fails, what it has done is undone by Abort. The error is ErrConflict, or says what to do.
 func (a *Attempt) Commit(ctx context.Context, node string, lastWrite func(context.Context) error) error {
+	a.Enter()
 	if err := a.run(ctx, commit.Event{Kind: commit.Started}, node, lastWrite); err != nil {
 		return err
 	}
@@ -107,6 +130,7 @@ func (a *Attempt) run(ctx context.Context, event commit.Event, node string, last
 	if a == nil {
 		return nil
 	}
+	defer a.place.Done()
 	r := &run{Attempt: a, node: node, lastWrite: lastWrite}
 	err := r.run(ctx, event)
 	a.conflict = a.conflict || errors.Is(err, ErrConflict)

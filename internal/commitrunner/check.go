@@ -58,6 +58,7 @@ func (r *run) judge(ctx context.Context) error {
 	if undecided == nil {
 		return nil
 	}
+	r.place.Leave()
 	defer observe(stagePoolComplete, time.Now())
 	klog.FromContext(ctx).V(2).Info("Waiting to find out whether a claim has to yield", "reason", undecided)
 	ctx, cancel := context.WithTimeout(ctx, JudgeTimeout)

@@ -14,6 +14,7 @@ const metricsSubsystem = "quartermaster"
 
 // What a pod waits for around the writes to its claims.
 const (
+	stageRoom            = "room"              // for the writes to claims of pods before, if there are many
 	stagePreWriteSettle  = "pre-write-settle"  // before, for writes of non-participating schedulers
 	stageWatchCatchup    = "watch-catchup"     // afterwards, for the watch to show the write
 	stagePoolComplete    = "pool-complete"     // for drivers to publish the pools by which it is judged
@@ -32,7 +33,7 @@ var (
 	}, []string{"allocated_by"})
 	waits = k8smetrics.NewHistogramVec(&k8smetrics.HistogramOpts{
 		Subsystem: metricsSubsystem, Name: "commit_wait_seconds", StabilityLevel: k8smetrics.ALPHA,
-		Help:    "How long pods wait before they are bound, by stage. pre-write-settle and post-write-settle: for writes of non-participating schedulers, before and after the claims of the pod are allocated. watch-catchup: for the watch of claims to show the last write to them. pool-complete: for drivers to publish all slices of a pool, without which it is not known whether claims are in conflict; only if pods have to wait for that.",
+		Help:    "How long pods wait before they are bound, by stage. room: in the scheduling cycle, because the claims of many pods are being written; only if pods have to wait for that. pre-write-settle and post-write-settle: for writes of non-participating schedulers, before and after the claims of the pod are allocated. watch-catchup: for the watch of claims to show the last write to them. pool-complete: for drivers to publish all slices of a pool, without which it is not known whether claims are in conflict; only if pods have to wait for that.",
 		Buckets: k8smetrics.ExponentialBuckets(0.001, 2, 15),
 	}, []string{"stage"})
 )
@@ -43,7 +44,7 @@ func RegisterMetrics(register func(...k8smetrics.Registerable)) {
 	for _, by := range []string{allocatedByOurs, allocatedByOther} {
 		rollbacks.WithLabelValues(by)
 	}
-	for _, stage := range []string{stagePreWriteSettle, stageWatchCatchup, stagePoolComplete, stagePostWriteSettle} {
+	for _, stage := range []string{stageRoom, stagePreWriteSettle, stageWatchCatchup, stagePoolComplete, stagePostWriteSettle} {
 		waits.WithLabelValues(stage)
 	}
 }

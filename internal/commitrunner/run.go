@@ -127,6 +127,7 @@ func (r *run) awaitDevices(ctx context.Context) (commit.Event, error) {
 	for i, claim := range r.claims {
 		claims[i] = claim.Object
 	}
+	r.place.Leave()
 	outcome, err := r.AwaitDevices(ctx, r.pod, r.node, claims)
 	for i, claim := range outcome.Claims {
 		r.claims[i].Object = claim

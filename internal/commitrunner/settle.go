@@ -19,6 +19,7 @@ import (
 func (r *run) settlePlan(ctx context.Context) error {
 	var conflict *claimlog.Conflict
 	waited, err := r.Contest.Begin(r.allocations()...).BeforeWrite(ctx, func() bool {
+		r.place.Leave()
 		conflict = r.planLost()
 		return conflict != nil
 	})
@@ -39,6 +40,7 @@ func (r *run) settle(ctx context.Context) (commit.Event, error) {
 	if r.Contest.Settles() {
 		settling := r.Contest.Begin(r.allocations()...)
 		if settling.Contested() || len(r.lost) > 0 {
+			r.place.Leave()
 			waited, err := settling.AfterWrite(ctx, func() { r.lost = addLost(r.lost, r.losing(true)) })
 			observeWait(stagePostWriteSettle, waited)
 			if err != nil {

@@ -123,6 +123,7 @@ func newFixture(t *testing.T, s *server, profile string) *fixture {
 		frameworkruntime.WithSharedDRAManager(manager),
 		frameworkruntime.WithEventRecorder(f.recorder),
 		frameworkruntime.WithPodActivator(&f.activator),
+		frameworkruntime.WithWaitingPods(frameworkruntime.NewWaitingPodsMap()),
 	)
 	require.NoError(t, err)
 	features := feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate)
@@ -238,6 +239,7 @@ func makePlugin(f *fixture, profile string, args runtime.Object) fwk.Plugin {
 		frameworkruntime.WithSharedDRAManager(f.pl.handle.SharedDRAManager()),
 		frameworkruntime.WithEventRecorder(f.recorder),
 		frameworkruntime.WithPodActivator(&f.activator),
+		frameworkruntime.WithWaitingPods(frameworkruntime.NewWaitingPodsMap()),
 	)
 	require.NoError(f.t, err)
 	plugin, err := New(f.ctx, args, handle)

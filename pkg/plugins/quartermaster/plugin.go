@@ -17,6 +17,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
 	"github.com/quartermaster-dra/quartermaster/internal/arguments"
 	"github.com/quartermaster-dra/quartermaster/internal/bindingcondition"
+	"github.com/quartermaster-dra/quartermaster/internal/claimevents"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/contest"
@@ -175,7 +176,7 @@ func newPlugin(ctx context.Context, args *QuartermasterArgs, features feature.Fe
 	}
 	pl.writer = claimwriter.New(client, claimwriter.WithTimestamp(supported.DeviceBindingAndStatus),
 		claimwriter.WithConsumerLimit(pl.consumerLimit), claimwriter.WithPermission(func() error { return state.Lease.Leads() }),
-		claimwriter.WithStored(state.guard.Stored), pl.withClaimEvents())
+		claimwriter.WithStored(state.guard.Stored), claimevents.Told(handle.EventRecorder(), *args.ClaimEventsPerSecond, state.claimEvents, apiversions.ClaimVersion(client)))
 	pl.takeover = takeover.New(args.TakeoverPause.Duration, state.LeadsSince, func(pods map[string]*v1.Pod) {
 		handle.Activate(klog.FromContext(ctx), pods)
 	})

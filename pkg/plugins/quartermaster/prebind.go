@@ -10,8 +10,9 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/conductor"
 )
 
-// PreBindPreFlight tells the scheduler whether there is anything to write.
-func (pl *Quartermaster) PreBindPreFlight(_ context.Context, cs fwk.CycleState, _ *v1.Pod, _ string) (*fwk.PreBindPreFlightResult, *fwk.Status) {
+// PreBindPreFlight tells the scheduler whether there is anything to write. If there is, requests for the pod begin, unless
+// plugins have it wait at Permit.
+func (pl *Quartermaster) PreBindPreFlight(_ context.Context, cs fwk.CycleState, pod *v1.Pod, _ string) (*fwk.PreBindPreFlightResult, *fwk.Status) {
 	result := &fwk.PreBindPreFlightResult{AllowParallel: true}
 	c, err := cycleOf(cs)
 	if err != nil {
@@ -19,6 +20,9 @@ func (pl *Quartermaster) PreBindPreFlight(_ context.Context, cs fwk.CycleState, 
 	}
 	if (c == nil || len(c.claims) == 0 && c.legacy == nil) && conductor.SeatIn(cs) == nil {
 		return result, fwk.NewStatus(fwk.Skip)
+	}
+	if c != nil && pl.handle.GetWaitingPod(pod.UID) == nil {
+		c.attempt.Enter()
 	}
 	return result, nil
 }

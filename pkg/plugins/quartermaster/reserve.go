@@ -11,7 +11,9 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/conductor"
 	"github.com/quartermaster-dra/quartermaster/internal/nodescore"
+	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
 )
@@ -45,6 +47,9 @@ func (pl *Quartermaster) Reserve(ctx context.Context, cs fwk.CycleState, pod *v1
 		return failed(err)
 	}
 	pl.begin(c, pod)
+	if podgroup.NameOf(pod) == "" && conductor.SeatIn(cs) == nil {
+		c.attempt.AwaitRoom(ctx)
+	}
 	group, err := pl.groupCycleOf(cs)
 	if err != nil {
 		return failed(err)
