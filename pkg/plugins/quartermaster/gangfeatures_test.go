@@ -34,6 +34,21 @@ func TestGangWithExtendedResources(t *testing.T) {
 	})
 }
 
+// TestGangWithExtendedResourcesWhileNotAllNodesAreKnown: nodes where a device plugin has the resource are not the only ones.
+func TestGangWithExtendedResourcesWhileNotAllNodesAreKnown(t *testing.T) {
+	t.Parallel()
+	pods := []*v1.Pod{gpuPod("p0", "1", member), gpuPod("p1", "1", member)}
+	objects := plus(backedNodes(1, "n1"), offering("n2", gpuResource, "1"), pods[0], pods[1])
+	inGang(t, newPodGroup(), objects, func(t *testing.T, g *gang) {
+		g.pl.state.NodeCache.AtOnce = 0
+		g.settle()
+		view, err := g.pl.viewOf(g.ctx, pods[0], g.nodeInfos(), nil)
+		require.NoError(t, err)
+		require.True(t, view.Has == nil || view.Has.Has("n1"), "%v", view.Has)
+		require.Nil(t, view.Value, "what a node costs where a device plugin has the resource is not known")
+	})
+}
+
 // TestExtendedResourcesOfAGangThatDoesNotFit: nothing was created, and nothing is held.
 func TestExtendedResourcesOfAGangThatDoesNotFit(t *testing.T) {
 	t.Parallel()

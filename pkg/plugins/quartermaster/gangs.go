@@ -110,12 +110,9 @@ func (pl *Quartermaster) viewOf(ctx context.Context, pod *v1.Pod, nodes []fwk.No
 	if c.known == nil {
 		return view, nil
 	}
-	view.Has, _ = c.known.Names(len(nodes))
-	if !c.scored && !c.known.IsTied() {
+	view.Has = pl.mayHaveDevices(c, len(nodes))
+	if !c.scored && !c.known.IsTied() && pl.offering(c).Len() == 0 {
 		view.Value = c.known.Value
-	}
-	if offering := pl.offering(c); offering.Len() > 0 {
-		view.Has, view.Value = view.Has.Union(offering), nil
 	}
 	return view, nil
 }
