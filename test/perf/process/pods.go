@@ -33,6 +33,9 @@ func measurePods(ctx context.Context, s *session) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := contention(ctx, s.process.Address(), s.file); err != nil {
+		return nil, err
+	}
 	resident, err := residentMemory(s.process.PID())
 	if err != nil {
 		return nil, err

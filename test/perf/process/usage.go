@@ -106,6 +106,21 @@ func liveHeap(ctx context.Context, address, file string) (uint64, error) {
 	return parseHeap(profile)
 }
 
+// contention writes where goroutines have waited for locks and for each other since the start. A shipped scheduler keeps
+// account of that.
+func contention(ctx context.Context, address string, file func(string) string) error {
+	for _, of := range []string{"mutex", "block"} {
+		profile, err := get(ctx, address, "/debug/pprof/"+of)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(file("-"+of+".pprof"), profile, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // parseHeap finds the size of live objects in a heap profile as text.
 func parseHeap(profile []byte) (uint64, error) {
 	match := regexp.MustCompile(`(?m)^# HeapAlloc = (\d+)$`).FindSubmatch(profile)
