@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// Limit is how many pods can be inside before the next one waits: more than enough to keep an API server busy, and
-	// not more than it works off in a second if it is slow.
-	Limit = 64
+	// Limit is how many pods can be inside before the next one waits: enough to keep an API server busy, and not more
+	// than a slow one works off within a second.
+	Limit = 32
 	// Patience is how long one pod waits at most.
 	Patience = 50 * time.Millisecond
 	// stalled is from when on nobody waits any more because nobody leaves.
