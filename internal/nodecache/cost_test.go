@@ -155,7 +155,7 @@ func TestEquals(t *testing.T) {
 func TestAnotherVersion(t *testing.T) {
 	const nodes, atOnce = 120, 80
 	p := newPriced(nodes)
-	p.index.Enough, p.index.AtOnce = 1, atOnce
+	p.index.Enough, p.index.AtOnce, p.index.Growth = 1, atOnce, atOnce
 	p.ask(t, 1, 1)
 	p.ask(t, 1, 1) // Now all are known.
 	for i := range nodes {
@@ -188,7 +188,7 @@ func TestRatedMeanwhile(t *testing.T) {
 		looks.Add(1)
 		return p.nodes[name]
 	})
-	p.index.AtOnce = nodes
+	p.index.AtOnce, p.index.Growth = nodes, nodes
 	p.ask(t, 1, 1)
 	require.EqualValues(t, nodes, looks.Load())
 	for range 3 {

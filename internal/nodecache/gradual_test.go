@@ -24,7 +24,7 @@ func (p *priced) counted(enough, atOnce int) *atomic.Int64 {
 		looks.Add(1)
 		return p.nodes[name]
 	})
-	p.index.Enough, p.index.AtOnce = enough, atOnce
+	p.index.Enough, p.index.AtOnce, p.index.Growth = enough, atOnce, atOnce
 	return looks
 }
 
@@ -33,7 +33,8 @@ func TestBitByBit(t *testing.T) {
 	const nodes = 100
 	p := newPriced(nodes)
 	looks := p.counted(30, 20)
-	for _, want := range []int{40, 60, 80, 100, 100} {
+	p.index.Growth = 15
+	for _, want := range []int{40, 55, 70, 85, 100, 100} {
 		a := p.ask(t, 1, 1)
 		require.EqualValues(t, want, looks.Load())
 		require.Len(t, best(a, nodes, nodes), want)
@@ -119,7 +120,7 @@ func TestWhatIsKnownIsTrue(t *testing.T) {
 	rng := rand.New(rand.NewSource(2))
 	const nodes = 40
 	p := newPriced(nodes)
-	p.index.Enough, p.index.AtOnce = 8, 4
+	p.index.Enough, p.index.AtOnce, p.index.Growth = 8, 4, 4
 	for range 1_000 {
 		for range rng.Intn(8) {
 			p.changeAnything(rng, fmt.Sprintf("n%d", rng.Intn(nodes+4)))

@@ -21,8 +21,8 @@ import (
 const (
 	// enough is the default of Index.Enough: with fewer nodes kube-scheduler would not be content either.
 	enough = 100
-	// atOnce is the default of Index.AtOnce.
-	atOnce = 64
+	// atOnce and growth are the defaults of Index.AtOnce and Index.Growth.
+	atOnce, growth = 64, 16
 	// bound is how many bytes all answers take, those asked last.
 	bound = 48 << 20
 )
@@ -62,9 +62,9 @@ func (q *Question) key() string {
 
 // Index finds nodes that can do for a task. It is safe for concurrent use.
 type Index struct {
-	// Enough is with how many nodes that a pod could have the index is content for the moment, AtOnce how many more it
-	// looks at for each pod until it knows all nodes, and at a time while it looks for enough of them.
-	Enough, AtOnce int
+	// Enough is with how many nodes that a pod could have the index is content for the moment, and Growth how many more it
+	// looks at for each pod after that until it knows all nodes. AtOnce is how many it looks at at a time, at most.
+	Enough, Growth, AtOnce int
 
 	inventory *inventory.Store
 	ledger    *ledger.Ledger
@@ -90,7 +90,7 @@ type Index struct {
 
 // New returns an index that follows an inventory, a ledger, and the room on nodes.
 func New(store *inventory.Store, usage *ledger.Ledger, rooms *noderoom.Rooms, node func(string) *v1.Node) *Index {
-	x := &Index{Enough: enough, AtOnce: atOnce, bound: bound, inventory: store, ledger: usage, rooms: rooms, node: node}
+	x := &Index{Enough: enough, Growth: growth, AtOnce: atOnce, bound: bound, inventory: store, ledger: usage, rooms: rooms, node: node}
 	x.known = lru.NewWithEvictionFunc(maxAnswers, func(_ lru.Key, answer any) { x.bytes -= answer.(*Answer).bytes })
 	return x
 }
@@ -198,10 +198,18 @@ func (x *Index) update(ctx context.Context, a *Answer, q *Question) {
 		if isEnough && !first {
 			break
 		}
-		ids := a.next(x.AtOnce, isEnough || q.All, q)
+		ids := a.again(x.AtOnce)
+		switch {
+		case q.All:
+			ids = a.more(ids, x.AtOnce, nil)
+		case isEnough:
+			ids = a.more(ids, x.growth(), nil)
+		default:
+			ids = a.more(ids, x.AtOnce, q.Accepts)
+		}
 		last := len(ids) == 0
 		if last { // Of those that the pod may run on, there are no more: the next pod may run elsewhere.
-			ids = a.next(x.AtOnce, true, q)
+			ids = a.more(ids, x.growth(), nil)
 		}
 		pending := a.take(x.look(ctx, a, q, ids))
 		undecided = append(undecided, pending...)
@@ -211,9 +219,11 @@ func (x *Index) update(ctx context.Context, a *Answer, q *Question) {
 	}
 	a.complete = len(a.changed) == 0 && a.knowsAll()
 	for _, id := range undecided {
-		a.again(id)
+		a.lookAgain(id)
 	}
 }
+
+func (x *Index) growth() int { return min(x.Growth, x.AtOnce) }
 
 // hasEnough reports whether there is a choice of nodes.
 func (x *Index) hasEnough(a *Answer, q *Question) bool {

@@ -51,17 +51,17 @@ func (a *Answer) followOne(id int32, changed, resized bool, q *Question) {
 	case changed:
 		a.setUnrated(id)
 		a.setState(id, unknown)
-		a.again(id)
+		a.lookAgain(id)
 	case resized && p.state.mayHave() && q.Rate != nil:
 		a.setUnrated(id) // Its devices are the same.
 		if room, known := a.index.rooms.At(a.names.names[id]); !known || room.Holds(q.Pod) {
-			a.again(id)
+			a.lookAgain(id)
 		}
 	}
 }
 
-// again has a node be looked at again.
-func (a *Answer) again(id int32) {
+// lookAgain has a node be looked at again.
+func (a *Answer) lookAgain(id int32) {
 	p := a.places[id]
 	if p.queue != inChanged {
 		p.queue = inChanged
@@ -92,21 +92,21 @@ func (a *Answer) isDue() bool {
 // knowsAll reports whether all nodes that have pools were looked at, some of them maybe a while ago.
 func (a *Answer) knowsAll() bool { return len(a.places) >= a.names.local }
 
-// next returns the nodes to be looked at next, up to some number: first those where something changed, then those that are to be
-// rated again, then those that are not known, unless there are enough only ones that the pod may run on.
-func (a *Answer) next(most int, isEnough bool, q *Question) (ids []int32) {
-	ids = a.pop(ids, &a.changed, inChanged, most)
-	ids = a.pop(ids, &a.stale, inStale, most)
+// again returns the next nodes of which something is not known any more, up to some number: first those where something changed, then
+// those that are to be rated again.
+func (a *Answer) again(most int) (ids []int32) {
+	return a.pop(a.pop(nil, &a.changed, inChanged, most), &a.stale, inStale, most)
+}
+
+// more adds nodes that were never looked at until there are as many as some number, of those that are accepted if that is not nil.
+func (a *Answer) more(ids []int32, most int, accepts func(node string) bool) []int32 {
 	if a.knowsAll() {
 		return ids
 	}
 	nodes := len(a.names.names)
 	for i, from := 0, a.cursor; i < nodes && len(ids) < most; i++ {
 		id := int32((from + i) % nodes)
-		if _, known := a.places[id]; known || !a.names.isLocal[id] {
-			continue
-		}
-		if !isEnough && q.Accepts != nil && !q.Accepts(a.names.names[id]) {
+		if _, known := a.places[id]; known || !a.names.isLocal[id] || accepts != nil && !accepts(a.names.names[id]) {
 			continue
 		}
 		ids = append(ids, id)

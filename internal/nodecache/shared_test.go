@@ -28,7 +28,7 @@ func TestNodesThatShareAndHaveTheirOwn(t *testing.T) {
 		r.publish(name, 2)
 	}
 	r.shareSeats(50)
-	r.index.Enough, r.index.AtOnce = 20, 10
+	r.index.Enough, r.index.AtOnce, r.index.Growth = 20, 10, 10
 	for range nodes / 10 {
 		r.find(t, 2)
 	}

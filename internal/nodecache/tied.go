@@ -144,7 +144,11 @@ func (x *Index) updateTied(ctx context.Context, a *Answer, q *Question) {
 	t := a.tied
 	var undecided []*group
 	for first := true; ctx.Err() == nil && (first || q.All || t.having < x.Enough); first = false {
-		ids := a.nextTied(x.AtOnce)
+		most := x.AtOnce
+		if !q.All && t.having >= x.Enough {
+			most = x.growth()
+		}
+		ids := a.nextTied(most)
 		for _, id := range ids {
 			x.join(ctx, t, id, q)
 		}

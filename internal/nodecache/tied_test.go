@@ -115,7 +115,7 @@ func TestTiedIsTrue(t *testing.T) {
 	const nodes, perRack = 24, 6
 	rng := rand.New(rand.NewSource(3))
 	r := newRacks(nodes, perRack, 2)
-	r.index.Enough, r.index.AtOnce = 10, 4
+	r.index.Enough, r.index.AtOnce, r.index.Growth = 10, 4, 4
 	for range 2_000 {
 		for range rng.Intn(4) {
 			r.changeAnything(rng, r.names[rng.Intn(nodes)], rng.Intn(nodes/perRack))
