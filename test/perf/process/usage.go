@@ -106,19 +106,14 @@ func liveHeap(ctx context.Context, address, file string) (uint64, error) {
 	return parseHeap(profile)
 }
 
-// contention writes where goroutines have waited for locks and for each other since the start. A shipped scheduler keeps
-// account of that.
+// contention writes where goroutines have waited for locks and for each other since the start. Schedulers keep
+// account of that by default (enableContentionProfiling), of each wait, but not of who held the lock.
 func contention(ctx context.Context, address string, file func(string) string) error {
-	for _, of := range []string{"mutex", "block"} {
-		profile, err := get(ctx, address, "/debug/pprof/"+of)
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(file("-"+of+".pprof"), profile, 0o644); err != nil {
-			return err
-		}
+	profile, err := get(ctx, address, "/debug/pprof/block")
+	if err != nil {
+		return err
 	}
-	return nil
+	return os.WriteFile(file("-block.pprof"), profile, 0o644)
 }
 
 // parseHeap finds the size of live objects in a heap profile as text.
