@@ -1,13 +1,15 @@
 # Needs Go, make, bash, git and awk; the race detector in `make test` needs a C
-# compiler, `make test-browser` chromium and chromedriver, `make image` a
-# container engine. Recipes of more than a few lines are
-# scripts in hack.
+# compiler, `make test-browser` chromium and chromedriver. Recipes of more than a
+# few lines are scripts in hack.
 
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
 GO ?= go
 IMAGE ?= ghcr.io/quartermaster-dra/quartermaster:dev
+# What the image is for, and whether it is pushed to IMAGE: PUSH=1.
+IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
+PUSH ?=
 
 # Packages whose tests embed the API server. They run one after the other and
 # without the race detector: each starts a control plane, and kube-apiserver with
@@ -210,6 +212,7 @@ verify-modules:
 	@echo "verify: go.mod and go.sum (run go mod tidy where there is a difference)"
 	@$(GO) mod tidy -diff
 	@$(GO) -C tools/kwok mod tidy -diff
+	@$(GO) -C tools/image mod tidy -diff
 	@$(GO) -C test/perf mod tidy -diff
 	@$(GO) -C test/monitoring mod tidy -diff
 	@hack/verify-replaces go.mod test/perf/go.mod
@@ -220,6 +223,7 @@ verify-vet:
 	@hack/with-progress $(GO) vet -v ./...
 	@hack/with-progress $(GO) -C test/perf vet -v ./...
 	@hack/with-progress $(GO) -C test/monitoring vet -v ./...
+	@hack/with-progress $(GO) -C tools/image vet -v ./...
 
 .PHONY: verify-staticcheck
 verify-staticcheck:
@@ -232,8 +236,26 @@ verify-manifests: bin/kubectl bin/scheduler
 	@$(GO) test -v -count=1 ./test/manifests
 
 .PHONY: image
-image: ## build the container image IMAGE with docker or podman
-	@hack/build-image $(IMAGE) '$(LDFLAGS)'
+image: bin/image.tar ## build the container image without a container engine: bin/image.tar, an OCI layout (IMAGE_PLATFORMS); PUSH=1 pushes it to IMAGE
+
+comma := ,
+image_binaries = $(foreach p,$(subst $(comma), ,$(IMAGE_PLATFORMS)),$(addprefix bin/image/$(subst /,-,$(p))/,scheduler guard))
+
+# The same commit gives the same bits.
+.PHONY: bin/image.tar
+bin/image.tar: $(image_binaries) bin/image-builder
+	@bin/image-builder -binaries bin/image -platforms '$(IMAGE_PLATFORMS)' -output $@ -version '$(VERSION)' -revision '$(COMMIT)' \
+		-created '$(BUILD_DATE)' $(if $(PUSH),-push '$(IMAGE)')
+
+bin/image-builder: FORCE | bin
+	@$(GO_BUILD) -C tools/image -v -o ../../$@ .
+
+# bin/image/OS-ARCHITECTURE/PROGRAM
+bin/image/%: $(SOURCES) go.mod go.sum bin/.version | bin
+	@echo "build: $@ $(VERSION) (minutes, if nothing is cached)"
+	@GOOS=$(word 1,$(subst -, ,$(notdir $(@D)))) GOARCH=$(word 2,$(subst -, ,$(notdir $(@D)))) \
+		$(GO_BUILD) -v -ldflags '$(LDFLAGS)' -o $@ ./cmd/$(@F)
+	@touch $@
 
 .PHONY: clean
 clean: ## remove what was built
