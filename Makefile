@@ -14,7 +14,7 @@ PUSH ?=
 # Packages whose tests embed the API server. They run one after the other and
 # without the race detector: each starts a control plane, and kube-apiserver with
 # race detection takes many minutes to compile. All others are unit tests.
-INTEGRATION_PACKAGES := ./test/controlplane/... ./internal/playground ./cmd/playground ./test/manifests ./test/catalogue ./test/integration/... ./test/rbac ./test/hostile ./test/harness ./test/restarts ./test/groups ./test/podgroups ./test/gangs ./test/gangplacement ./test/preemption ./test/beside ./test/guard ./test/faults ./test/placement ./test/soak ./test/finalizers ./test/kubectldevices ./test/compat/...
+INTEGRATION_PACKAGES := ./test/controlplane/... ./internal/playground ./cmd/playground ./test/manifests ./test/catalogue ./test/integration/... ./test/rbac ./test/hostile ./test/harness ./test/restarts ./test/groups ./test/podgroups ./test/gangs ./test/gangplacement ./test/preemption ./test/beside ./test/guard ./test/faults ./test/placement ./test/soak ./test/finalizers ./test/image ./test/kubectldevices ./test/compat/...
 # Packages with benchmarks.
 BENCH_PACKAGES := ./pkg/allocator
 # How long and how often bench-allocator runs each benchmark. It reports medians.
@@ -107,6 +107,7 @@ test-unit: ## run the tests that need no API server, with the race detector
 	@$(GO) test -timeout $(UNIT_TIMEOUT) $(SEQUENTIAL_PACKAGES)
 	@$(GO) -C test/perf test -timeout $(UNIT_TIMEOUT) $(PERF_UNIT_PACKAGES)
 	@$(GO) -C test/monitoring test -timeout $(UNIT_TIMEOUT) ./...
+	@$(GO) -C tools/image test -timeout $(UNIT_TIMEOUT) ./...
 
 .PHONY: test-differential
 test-differential: ## compare the allocator with upstream's on SCENARIOS random scenarios
@@ -117,7 +118,7 @@ fuzz: ## look for scenarios in which the allocator and upstream's differ, for FU
 	@GO='$(GO)' hack/fuzz $(FUZZ_TIME)
 
 .PHONY: test-integration
-test-integration: build bin/kube-scheduler bin/kubectl ## run the tests that start an API server
+test-integration: build bin/kube-scheduler bin/kubectl bin/image-builder ## run the tests that start an API server
 	@GO='$(GO)' hack/test-integration -timeout $(INTEGRATION_TIMEOUT) -- $(INTEGRATION_PACKAGES)
 
 # BROWSER_REQUIRED=1 makes it fail where there is no browser, WEBMAP_PICTURES=1 takes the pictures of docs/webmap.md.
