@@ -1,0 +1,78 @@
+package architecture
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// modules are those whose dependencies are chosen by us; those of test/compat are Kubernetes' own.
+var modules = []string{".", "test/perf", "test/monitoring", "tools/image", "tools/kwok"}
+
+// TestDependencies: docs/dependencies.md has all direct dependencies, and no others.
+func TestDependencies(t *testing.T) {
+	t.Parallel()
+	const root = "../.."
+	page, err := os.ReadFile(filepath.Join(root, "docs", "dependencies.md"))
+	require.NoError(t, err)
+	var listed []string
+	for _, row := range regexp.MustCompile(`(?m)^\| (`+"`"+`[^|]+) \|`).FindAllStringSubmatch(string(page), -1) {
+		for _, name := range strings.Split(row[1], ", ") {
+			listed = append(listed, strings.Trim(name, "`"))
+		}
+	}
+	var required []string
+	for _, module := range modules {
+		text, err := os.ReadFile(filepath.Join(root, module, "go.mod"))
+		require.NoError(t, err)
+		required = append(required, requiredBy(string(text))...)
+	}
+	slices.Sort(required)
+	slices.Sort(listed)
+	require.Equal(t, slices.Compact(required), listed)
+}
+
+// requiredBy returns the direct dependencies and the modules of tools, except our own.
+func requiredBy(goMod string) (list []string) {
+	var tools, all []string
+	block := ""
+	for _, line := range strings.Split(goMod, "\n") {
+		fields := strings.Fields(line)
+		switch {
+		case len(fields) == 0 || strings.HasPrefix(fields[0], "//"):
+			continue
+		case len(fields) == 2 && fields[1] == "(":
+			block = fields[0]
+			continue
+		case fields[0] == ")":
+			block = ""
+			continue
+		case block == "" && len(fields) > 1:
+			fields, line = fields[1:], fields[0]+" "+line
+		}
+		isTool := block == "tool" || block == "" && strings.HasPrefix(line, "tool ")
+		isRequired := block == "require" || block == "" && strings.HasPrefix(line, "require ")
+		switch {
+		case isTool:
+			tools = append(tools, fields[0])
+		case isRequired:
+			all = append(all, fields[0])
+			if !strings.Contains(line, "// indirect") && !strings.Contains(fields[0], "quartermaster-dra") {
+				list = append(list, fields[0])
+			}
+		}
+	}
+	for _, tool := range tools {
+		for _, module := range all {
+			if strings.HasPrefix(tool, module+"/") {
+				list = append(list, module)
+			}
+		}
+	}
+	return list
+}
