@@ -8,7 +8,6 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
-	resourceinformers "k8s.io/client-go/informers/resource/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/dynamic-resource-allocation/resourceslice/tracker"
@@ -91,11 +90,7 @@ func TestDeviceTaintRules(t *testing.T) {
 		factory := informers.NewSharedInformerFactory(client, 0)
 		require.NoError(t, Informers(factory))
 		api := factory.Resource().V1()
-		slices, ok := api.ResourceSlices().(resourceinformers.TypedResourceSliceInformer)
-		require.True(t, ok)
-		rules, ok := api.DeviceTaintRules().(resourceinformers.TypedDeviceTaintRuleInformer)
-		require.True(t, ok)
-		patched, err := tracker.StartTracker(t.Context(), tracker.Options{EnableDeviceTaintRules: true, SliceInformer: slices, TaintInformer: rules})
+		patched, err := tracker.StartTracker(t.Context(), tracker.Options{EnableDeviceTaintRules: true, SliceInformer: api.ResourceSlices(), TaintInformer: api.DeviceTaintRules()})
 		require.NoError(t, err)
 		defer patched.Stop()
 		lazy, ok := api.ResourceSlices().Informer().GetIndexer().(*lazyIndexer)
