@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math/rand"
 	"slices"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -183,12 +182,8 @@ func TestAnotherVersion(t *testing.T) {
 func TestRatedMeanwhile(t *testing.T) {
 	const nodes = 1200
 	p := newPriced(nodes)
-	var looks atomic.Int64
-	p.index = nodecache.New(p.store, p.ledger, &p.rooms, func(name string) *v1.Node {
-		looks.Add(1)
-		return p.nodes[name]
-	})
-	p.index.AtOnce, p.index.Growth = nodes, nodes
+	looks := p.counted(p.index.Enough, nodes)
+	p.index.Growth = nodes
 	p.ask(t, 1, 1)
 	require.EqualValues(t, nodes, looks.Load())
 	for range 3 {
@@ -210,18 +205,7 @@ func TestRankingIsThatOfAllCosts(t *testing.T) {
 	p := newPriced(12)
 	for range 2_000 {
 		node := fmt.Sprintf("n%d", rng.Intn(12))
-		switch rng.Intn(4) {
-		case 0:
-			p.costs[node] = float64(rng.Intn(6))
-			p.index.NodeChanged(node)
-		case 1:
-			p.hold(node+"-claim", node, fmt.Sprintf("gpu-%d", rng.Intn(2)))
-		case 2:
-			p.free(node + "-claim")
-		case 3:
-			p.taken[node] = int64(rng.Intn(5))
-			p.snapshot()
-		}
+		p.change(rng.Intn(4), rng, node)
 		count, cpus := int64(1+rng.Intn(2)), int64(rng.Intn(3))
 		var want []string
 		for name, n := range p.nodes {

@@ -169,7 +169,12 @@ func (p *priced) changeAnything(rng *rand.Rand, node string) {
 		p.addNode(node)
 		p.snapshot()
 	}
-	switch rng.Intn(6) {
+	p.change(rng.Intn(6), rng, node)
+}
+
+// change makes a change of some kind to a node: of the first four, none adds or removes devices.
+func (p *priced) change(kind int, rng *rand.Rand, node string) {
+	switch kind {
 	case 0:
 		p.costs[node] = float64(rng.Intn(6))
 		p.index.NodeChanged(node)
