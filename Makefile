@@ -14,7 +14,7 @@ PUSH ?=
 # Packages whose tests embed the API server. They run one after the other and
 # without the race detector: each starts a control plane, and kube-apiserver with
 # race detection takes many minutes to compile. All others are unit tests.
-INTEGRATION_PACKAGES := ./test/controlplane/... ./internal/playground ./cmd/playground ./test/manifests ./test/catalogue ./test/integration/... ./test/rbac ./test/hostile ./test/harness ./test/restarts ./test/groups ./test/podgroups ./test/gangs ./test/gangplacement ./test/preemption ./test/beside ./test/guard ./test/faults ./test/placement ./test/soak ./test/finalizers ./test/image ./test/kubectldevices ./test/compat/...
+INTEGRATION_PACKAGES := ./test/controlplane/... ./internal/playground ./cmd/playground ./test/manifests ./test/catalogue ./test/integration/... ./test/rbac ./test/hostile ./test/harness ./test/restarts ./test/groups ./test/podgroups ./test/gangs ./test/gangplacement ./test/preemption ./test/beside ./test/guard ./test/faults ./test/placement ./test/soak ./test/finalizers ./test/image ./test/kubectldevices ./test/upgrade/... ./test/compat/...
 # Packages with benchmarks.
 BENCH_PACKAGES := ./pkg/allocator
 # How long and how often bench-allocator runs each benchmark. It reports medians.
@@ -51,6 +51,9 @@ INTEGRATION_TIMEOUT ?= 20m
 # The Kubernetes releases of test-compat. Each has a module in test/compat, named after
 # the minor release.
 COMPAT_RELEASES ?= 1.29.3 1.30.4 1.31.4 1.32.2 1.33.13
+# What test/upgrade runs beside ours: a tag or a commit.
+PREVIOUS ?= $(shell sed -n '/^[^#]/p' hack/previous-release)
+PREVIOUS_COMMIT := $(shell git rev-parse --verify --quiet '$(PREVIOUS)^{commit}')
 # How many random scenarios the allocator and upstream's must agree on.
 SCENARIOS ?= 100000
 FUZZ_TIME ?= 10m
@@ -117,8 +120,9 @@ test-differential: ## compare the allocator with upstream's on SCENARIOS random 
 fuzz: ## look for scenarios in which the allocator and upstream's differ, for FUZZ_TIME
 	@GO='$(GO)' hack/fuzz $(FUZZ_TIME)
 
+# In a clone without the previous release, the tests of upgrades are skipped, and say so.
 .PHONY: test-integration
-test-integration: build bin/kube-scheduler bin/kubectl bin/image-builder ## run the tests that start an API server
+test-integration: build bin/kube-scheduler bin/kubectl bin/image-builder $(if $(PREVIOUS_COMMIT),bin/previous/scheduler bin/previous/guard) ## run the tests that start an API server
 	@GO='$(GO)' hack/test-integration -timeout $(INTEGRATION_TIMEOUT) -- $(INTEGRATION_PACKAGES)
 
 # BROWSER_REQUIRED=1 makes it fail where there is no browser, WEBMAP_PICTURES=1 takes the pictures of docs/webmap.md.
@@ -132,6 +136,10 @@ test-browser: ## look at the map of kubectl devices web with chromium (Debian's 
 .PHONY: test-compat
 test-compat: build $(foreach r,$(COMPAT_RELEASES),bin/compat/kube-apiserver-$(r) bin/compat/kube-controller-manager-$(r) bin/compat/kube-scheduler-$(r)) ## run core tests on the older releases COMPAT_RELEASES (the first time, 10 minutes for each)
 	@GO='$(GO)' hack/test-compat -timeout $(INTEGRATION_TIMEOUT) -- $(COMPAT_RELEASES)
+
+.PHONY: test-upgrade
+test-upgrade: build bin/kube-scheduler bin/previous/scheduler bin/previous/guard ## run the tests of upgrades from PREVIOUS (a tag or a commit) and back
+	@$(GO) test -v -count=1 -timeout $(INTEGRATION_TIMEOUT) ./test/upgrade/...
 
 .PHONY: beside
 beside: build bin/kube-scheduler ## run two schedulers side by side on the same devices, BESIDE_RUNS times (minutes)
@@ -295,6 +303,15 @@ bin/compat/kube-apiserver-$(1) bin/compat/kube-controller-manager-$(1) bin/compa
 	@touch $$@
 endef
 $(foreach r,$(COMPAT_RELEASES),$(eval $(call compat_rule,$(r))))
+
+# The previous release, from the history of this repository.
+bin/previous/scheduler: bin/.previous
+	@GO='$(GO)' hack/build-previous '$(PREVIOUS)' bin/previous
+
+bin/previous/guard: bin/previous/scheduler ;
+
+bin/.previous: FORCE | bin
+	@if [ "$$(cat $@ 2>/dev/null)" != '$(PREVIOUS) $(PREVIOUS_COMMIT)' ]; then echo '$(PREVIOUS) $(PREVIOUS_COMMIT)' >$@; fi
 
 bin/bench-process: FORCE | bin
 	@$(GO_BUILD) -C test/perf -v -o ../../$@ ./process

@@ -75,6 +75,13 @@ func (c *ControlPlane) start(ctx context.Context) error {
 	if err := c.openFolder(); err != nil {
 		return err
 	}
+	if c.options.EmulatedVersion != "" {
+		restore, err := emulate(c.options)
+		if err != nil {
+			return err
+		}
+		c.onStop(restore)
+	}
 	if c.options.Release == "" {
 		restore, err := overrideFeatureGates(c.options.FeatureGates)
 		if err != nil {

@@ -34,6 +34,11 @@ type Options struct {
 	// Stop puts the earlier ones back.
 	FeatureGates map[string]bool
 
+	// EmulatedVersion is an older minor release, such as "1.36", whose APIs and defaults of feature
+	// gates the API server and the controllers have, as with --emulated-version of kube-apiserver.
+	// Like gates, it is process-wide. It excludes Release and Restartable. Empty: none.
+	EmulatedVersion string
+
 	// RuntimeConfig switches API versions on and off, as kube-apiserver's
 	// --runtime-config does, for instance {"resource.k8s.io/v1beta2": true}.
 	RuntimeConfig map[string]bool

@@ -2,10 +2,8 @@ package guard
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"sync"
 	"syscall"
@@ -20,23 +18,16 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
-// shortLease has a guard be replaced within seconds.
-var shortLease = []string{"--leader-elect-lease-duration=2s", "--leader-elect-renew-deadline=1500ms", "--leader-elect-retry-period=200ms"}
-
 // guards are processes of which one decides.
 type guards struct {
 	t         *testing.T
 	processes []*schedulerproc.Process
-	client    http.Client
 }
 
 // installGuards has API servers ask guards until the test ends. There are none yet.
 func installGuards(t *testing.T, policy admissionregistrationv1.FailurePolicyType) *guards {
 	t.Helper()
-	g := &guards{t: t, client: http.Client{Transport: &http.Transport{
-		DisableKeepAlives: true,
-		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // It is only asked how it is.
-	}}}
+	g := &guards{t: t}
 	require.NoError(t, cluster.InstallGuard(t.Context(), policy))
 	t.Cleanup(func() {
 		require.NoError(t, cluster.RemoveGuard(context.WithoutCancel(t.Context())))
@@ -51,27 +42,10 @@ func installGuards(t *testing.T, policy admissionregistrationv1.FailurePolicyTyp
 // start starts one more.
 func (g *guards) start(args ...string) *schedulerproc.Process {
 	g.t.Helper()
-	process, err := cluster.StartGuard(g.t.Context(), fmt.Sprintf("%s-guard-%d", g.t.Name(), len(g.processes)), append(slices.Clone(shortLease), args...)...)
+	process, err := cluster.StartGuard(g.t.Context(), fmt.Sprintf("%s-guard-%d", g.t.Name(), len(g.processes)), append(slices.Clone(harness.ShortGuardLease), args...)...)
 	require.NoError(g.t, err)
 	g.processes = append(g.processes, process)
 	return process
-}
-
-// decides is nil if a process says that it decides.
-func (g *guards) decides(ctx context.Context, process *schedulerproc.Process) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+process.Address()+"/readyz", nil)
-	if err != nil {
-		return err
-	}
-	response, err := g.client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s", request.URL, response.Status)
-	}
-	return nil
 }
 
 // decider waits until one of the processes, but for those left out, decides and API servers ask it.
@@ -90,10 +64,10 @@ func (g *guards) find(without ...*schedulerproc.Process) (found *schedulerproc.P
 			if slices.Contains(without, process) {
 				continue
 			}
-			err := g.decides(ctx, process)
+			err := harness.GuardDecides(ctx, process)
 			if err == nil {
 				found = process
-				return g.registered(ctx, process)
+				return cluster.GuardIsAsked(ctx, process)
 			}
 			errs = append(errs, err)
 		}
@@ -103,18 +77,6 @@ func (g *guards) find(without ...*schedulerproc.Process) (found *schedulerproc.P
 		return nil, fmt.Errorf("there is no guard that decides: %w", err)
 	}
 	return found, nil
-}
-
-// registered is nil if API servers ask a process.
-func (g *guards) registered(ctx context.Context, process *schedulerproc.Process) error {
-	webhook, err := g.webhook(ctx)
-	if err != nil {
-		return err
-	}
-	if url := "https://" + process.Address(); *webhook.ClientConfig.URL != url {
-		return fmt.Errorf("API servers ask %s, and not %s, which decides", *webhook.ClientConfig.URL, url)
-	}
-	return nil
 }
 
 func (g *guards) webhook(ctx context.Context) (*admissionregistrationv1.ValidatingWebhook, error) {
@@ -158,8 +120,8 @@ func (g *guards) pause() error {
 	if err := resume(); err != nil {
 		return err
 	}
-	if err := g.decides(g.t.Context(), victim); err == nil {
+	if err := harness.GuardDecides(g.t.Context(), victim); err == nil {
 		return errors.New("the guard that was paused for longer than its Lease still decides")
 	}
-	return g.registered(g.t.Context(), successor)
+	return cluster.GuardIsAsked(g.t.Context(), successor)
 }

@@ -34,7 +34,7 @@ func TestHostileRequests(t *testing.T) {
 	}
 	t.Run("nothing is held for claims that do not exist", a.inventsClaims)
 	require.NoError(t, process.Err())
-	require.NoError(t, g.decides(t.Context(), process), "it has kept its Lease")
+	require.NoError(t, harness.GuardDecides(t.Context(), process), "it has kept its Lease")
 	require.NoError(t, s.releaseAll(t.Context()))
 }
 

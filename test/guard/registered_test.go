@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
 // TestTwoGuardsRegisterInTurn: the one that decides is asked, at its own address, and all that it does
@@ -16,8 +18,8 @@ func TestTwoGuardsRegisterInTurn(t *testing.T) {
 	require.Equal(t, first, g.decider())
 	s.guarded()
 	second := g.start()
-	require.Error(t, g.decides(t.Context(), second))
-	require.NoError(t, g.registered(t.Context(), first))
+	require.Error(t, harness.GuardDecides(t.Context(), second))
+	require.NoError(t, cluster.GuardIsAsked(t.Context(), first))
 	s.claims("x", "y")
 	require.NoError(t, s.allocate(t.Context(), "x", "gpu-0"))
 
@@ -25,7 +27,7 @@ func TestTwoGuardsRegisterInTurn(t *testing.T) {
 	require.Equal(t, second, g.decider())
 	s.deniedWhatIsHeld()
 	require.NoError(t, first.Restart(t.Context()))
-	require.Error(t, g.decides(t.Context(), first))
+	require.Error(t, harness.GuardDecides(t.Context(), first))
 	require.NoError(t, second.Stop())
 	require.Equal(t, first, g.decider())
 	s.deniedWhatIsHeld()

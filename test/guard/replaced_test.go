@@ -26,12 +26,12 @@ func TestReplacedWithFail(t *testing.T) {
 	g.start()
 	g.decider()
 	b := newBurst(t, "fail")
-	held := watchHolders(t, b.Name)
+	held := harness.WatchHolders(b.Space)
 	b.startStock("fail-1")
 	b.startStock("fail-2")
 	n := replacements(t)
 	b.wavesWhile(func() {}, func() error { return g.replaceAgainAndAgain(n, held) })
-	allocations, twice := held.seen()
+	allocations, twice := held.Seen()
 	t.Logf("%d replacements, %d waves of %d pods, %d allocations, %d while another claim had the device", n, b.waves, pods, allocations, len(twice))
 	assert.Empty(t, twice)
 	require.GreaterOrEqual(t, allocations, b.waves*pods, "the watch has to have seen them")
@@ -45,7 +45,7 @@ func TestReplacedWithIgnore(t *testing.T) {
 	g.start()
 	g.decider()
 	b := newBurst(t, "ignore")
-	held := watchHolders(t, b.Name)
+	held := harness.WatchHolders(b.Space)
 	b.startOurs("ignore-ours-1")
 	b.startOurs("ignore-ours-2")
 	b.startStock("ignore-stock")
@@ -63,11 +63,11 @@ func TestReplacedWithIgnore(t *testing.T) {
 
 // replaceAgainAndAgain kills and pauses the guard that decides, in turn, each time as soon as some more
 // devices were allocated: then others are about to be.
-func (g *guards) replaceAgainAndAgain(times int, held *holders) error {
+func (g *guards) replaceAgainAndAgain(times int, held *harness.Holders) error {
 	for i := range times {
-		before, _ := held.seen()
+		before, _ := held.Seen()
 		if err := harness.Poll(g.t.Context(), bindWithin, func(context.Context) error {
-			if now, _ := held.seen(); now < before+allocationsBetween {
+			if now, _ := held.Seen(); now < before+allocationsBetween {
 				return fmt.Errorf("%d devices were allocated since replacement %d", now-before, i)
 			}
 			return nil

@@ -53,7 +53,12 @@ func (c *Cluster) installGuard(ctx context.Context, overlay string, policy admis
 // need not decide yet, unless it is the first one of the cluster: that has to wait for the duration of a
 // Lease, which is nobody's business here. name is that of its log. ctx bounds only the start.
 func (c *Cluster) StartGuard(ctx context.Context, name string, args ...string) (*schedulerproc.Process, error) {
-	binary, err := controlplane.FindBinary("guard")
+	return c.StartGuardOf(ctx, "guard", name, args...)
+}
+
+// StartGuardOf is StartGuard with another executable in bin.
+func (c *Cluster) StartGuardOf(ctx context.Context, executable, name string, args ...string) (*schedulerproc.Process, error) {
+	binary, err := controlplane.FindBinary(executable)
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,10 @@ type Scheduler struct {
 // SchedulerOptions says how a scheduler differs from the one of manifests/secondary.
 // The zero value is that scheduler without leader election, and with a short takeoverPause.
 type SchedulerOptions struct {
+	// Binary is the executable in bin. Empty: ours.
+	Binary string
+	// Shipped is the configuration that the options change. Empty: that of Overlay.
+	Shipped []byte
 	// Overlay is the folder of manifests with its configuration. Empty: secondary. Its
 	// rights have to be applied.
 	Overlay string
@@ -75,7 +79,7 @@ func (c *Cluster) StartProcess(ctx context.Context, binary string, options sched
 	return schedulerproc.Start(ctx, options)
 }
 
-// StartScheduler starts bin/scheduler and returns when it is ready. ctx bounds only
+// StartScheduler starts a scheduler and returns when it is ready. ctx bounds only
 // the start.
 func (c *Cluster) StartScheduler(ctx context.Context, o SchedulerOptions) (*Scheduler, error) {
 	config, err := SchedulerConfig(&o)
@@ -85,7 +89,7 @@ func (c *Cluster) StartScheduler(ctx context.Context, o SchedulerOptions) (*Sche
 	if o.Name == "" {
 		o.Name = o.Profile
 	}
-	process, err := c.StartProcess(ctx, "scheduler", schedulerproc.Options{
+	process, err := c.StartProcess(ctx, cmp.Or(o.Binary, "scheduler"), schedulerproc.Options{
 		Config:         config,
 		Kubeconfig:     o.Kubeconfig,
 		LeaderElection: &o.LeaderElection,
@@ -102,10 +106,12 @@ func (c *Cluster) StartScheduler(ctx context.Context, o SchedulerOptions) (*Sche
 // SchedulerConfig returns the shipped configuration with what the options change. It fills
 // in the profile.
 func SchedulerConfig(o *SchedulerOptions) ([]byte, error) {
-	overlay := cmp.Or(o.Overlay, manifests.Secondary)
-	shipped, err := manifests.SchedulerConfig(overlay)
-	if err != nil {
-		return nil, err
+	overlay, shipped := cmp.Or(o.Overlay, manifests.Secondary), o.Shipped
+	if len(shipped) == 0 {
+		var err error
+		if shipped, err = manifests.SchedulerConfig(overlay); err != nil {
+			return nil, err
+		}
 	}
 	var config map[string]any
 	if err := yaml.Unmarshal(shipped, &config); err != nil {

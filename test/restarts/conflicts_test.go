@@ -17,9 +17,9 @@ func TestOnlyTheLeaderReportsConflicts(t *testing.T) {
 	s := cluster.NewSpace(t, "conflicts", "", 1)
 	s.Devices(0, harness.Numbered(1)...)
 	leader := startReplica(s, "a")
-	eventuallyLeads(s, leader, nil)
+	s.EventuallyLeads(leader, nil)
 	standby := startReplica(s, "b")
-	eventuallyLeads(s, leader, standby)
+	s.EventuallyLeads(leader, standby)
 
 	s.ClaimAndPod("first", s.Want(1))
 	runAll(s, 1)
@@ -32,7 +32,7 @@ func TestOnlyTheLeaderReportsConflicts(t *testing.T) {
 	require.Zero(t, conflictsOf(s, standby), "reported by the standby replica")
 
 	require.NoError(t, leader.Kill())
-	eventuallyLeads(s, standby, nil)
+	s.EventuallyLeads(standby, nil)
 	eventuallyReports(s, standby, 1)
 
 	s.Delete(builder.Claim("second", s.Want(1)).Obj())

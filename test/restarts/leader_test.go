@@ -13,8 +13,6 @@ import (
 )
 
 const (
-	// A short lease: the other replica does not wait long for the end of a dead one's.
-	leaseDuration, renewDeadline, retryPeriod = "3s", "2s", "500ms"
 	// leaderQPS makes that the leader is killed long before it is through.
 	leaderQPS = 100
 	// writesAlone is how much the new leader has to do before the old one comes back.
@@ -33,9 +31,9 @@ func TestLeaderKilled(t *testing.T) {
 	left := newDevicesFor(s, nodes, b)
 	writes := follow(s)
 	leader := startReplica(s, "a")
-	eventuallyLeads(s, leader, nil)
+	s.EventuallyLeads(leader, nil)
 	standby := startReplica(s, "b")
-	eventuallyLeads(s, leader, standby)
+	s.EventuallyLeads(leader, standby)
 
 	begin := time.Now()
 	created := make(chan error, 1)
@@ -48,11 +46,11 @@ func TestLeaderKilled(t *testing.T) {
 		at, _ := writes.now()
 		open := pods - s.Bound()
 		alone := time.Now()
-		eventuallyLeads(s, standby, nil)
+		s.EventuallyLeads(standby, nil)
 		took := rounded(alone)
 		writes.mustReach(s, at+writesAlone)
 		require.NoError(t, leader.Restart(t.Context()))
-		eventuallyLeads(s, standby, leader)
+		s.EventuallyLeads(standby, leader)
 		t.Logf("the leader was killed at write %d of %d with %d pods not bound; the other one led after %s", at, b.writes(), open, took)
 		leader, standby = standby, leader
 	}
@@ -76,9 +74,9 @@ func TestLeaderStopped(t *testing.T) {
 	left := newDevicesFor(s, nodes, bursts...)
 	writes := follow(s)
 	leader := startReplica(s, "a")
-	eventuallyLeads(s, leader, nil)
+	s.EventuallyLeads(leader, nil)
 	standby := startReplica(s, "b")
-	eventuallyLeads(s, leader, standby)
+	s.EventuallyLeads(leader, standby)
 
 	for i, b := range bursts {
 		before, _ := writes.now()
@@ -88,7 +86,7 @@ func TestLeaderStopped(t *testing.T) {
 		require.NoError(t, syscall.Kill(leader.PID(), syscall.SIGSTOP))
 		at, _ := writes.now()
 		bound := s.Bound()
-		eventuallyLeads(s, standby, nil)
+		s.EventuallyLeads(standby, nil)
 		s.Eventually("have pods bound by the new leader", func(context.Context) error {
 			if now := s.Bound(); now <= bound {
 				return fmt.Errorf("%d pods are bound, as before", now)
@@ -97,28 +95,15 @@ func TestLeaderStopped(t *testing.T) {
 		})
 		meanwhile := s.Bound() - bound
 		require.NoError(t, syscall.Kill(leader.PID(), syscall.SIGCONT))
-		eventuallyEnds(s, leader)
+		s.EventuallyEnds(leader)
 		require.NoError(t, leader.Restart(t.Context()))
-		eventuallyLeads(s, standby, leader)
+		s.EventuallyLeads(standby, leader)
 		t.Logf("the leader was stopped at write %d of %d; the other one had bound %d pods when it went on", at-before, b.writes(), meanwhile)
 		require.NoError(t, <-created)
 		runAll(s, (i+1)*pods)
 		leader, standby = standby, leader
 	}
 	finish(s, left, bursts...)
-}
-
-// eventuallyEnds waits until a replica that has lost its lease has ended by itself.
-func eventuallyEnds(s *harness.Space, replica *harness.Scheduler) {
-	s.T.Helper()
-	s.Eventually("see the old leader end", func(context.Context) error {
-		select {
-		case <-replica.Done():
-			return nil
-		default:
-			return fmt.Errorf("%s goes on", replica.LogFile())
-		}
-	})
 }
 
 // startReplica starts one of several schedulers for the same pods.
@@ -128,38 +113,6 @@ func startReplica(s *harness.Space, name string) *harness.Scheduler {
 		Name:           s.Profile + "-" + name,
 		LeaderElection: true,
 		QPS:            leaderQPS,
-		Change: func(config map[string]any) {
-			election := config["leaderElection"].(map[string]any)
-			election["leaseDuration"], election["renewDeadline"], election["retryPeriod"] = leaseDuration, renewDeadline, retryPeriod
-		},
+		Change:         harness.ShortLease,
 	})
-}
-
-// eventuallyLeads waits until a replica leads. If another one is given, it must not.
-func eventuallyLeads(s *harness.Space, leader, other *harness.Scheduler) {
-	s.T.Helper()
-	s.Eventually("have one leader", func(ctx context.Context) error {
-		leading, err := leads(ctx, leader)
-		if err != nil || !leading {
-			return fmt.Errorf("%s leads: %t (%v)", leader.LogFile(), leading, err)
-		}
-		if other == nil {
-			return nil
-		}
-		leading, err = leads(ctx, other)
-		if err != nil {
-			return err
-		}
-		require.False(s.T, leading, "%s and %s both say that they lead", leader.LogFile(), other.LogFile())
-		return nil
-	})
-}
-
-// leads asks a replica whether it leads.
-func leads(ctx context.Context, replica *harness.Scheduler) (bool, error) {
-	metrics, err := replica.ReadMetrics(ctx)
-	if err != nil {
-		return false, err
-	}
-	return metrics.Sum("leader_election_master_status") == 1, nil
 }

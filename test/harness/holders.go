@@ -1,10 +1,9 @@
-package guard
+package harness
 
 import (
 	"fmt"
 	"slices"
 	"sync"
-	"testing"
 
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
@@ -12,9 +11,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// holders knows at any time which claims of a namespace have which devices, and whether one was ever
+// Holders knows at any time which claims of a namespace have which devices, and whether one was ever
 // had twice. The watch shows the states in the order in which they were stored.
-type holders struct {
+type Holders struct {
 	namespace string
 
 	mutex       sync.Mutex
@@ -24,11 +23,11 @@ type holders struct {
 	allocations int
 }
 
-// watchHolders follows the claims of a namespace until the test ends.
-func watchHolders(t *testing.T, namespace string) *holders {
-	t.Helper()
-	h := &holders{namespace: namespace, byDevice: make(map[string][]types.UID), devices: make(map[types.UID][]string)}
-	informer := cluster.Informers.Resource().V1().ResourceClaims().Informer()
+// WatchHolders follows the claims of a space until the test ends.
+func WatchHolders(s *Space) *Holders {
+	s.T.Helper()
+	h := &Holders{namespace: s.Name, byDevice: make(map[string][]types.UID), devices: make(map[types.UID][]string)}
+	informer := s.Cluster.Informers.Resource().V1().ResourceClaims().Informer()
 	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(claim any) { h.saw(claim) },
 		UpdateFunc: func(_, claim any) { h.saw(claim) },
@@ -39,12 +38,12 @@ func watchHolders(t *testing.T, namespace string) *holders {
 			h.gone(object)
 		},
 	})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, informer.RemoveEventHandler(registration)) })
+	require.NoError(s.T, err)
+	s.T.Cleanup(func() { require.NoError(s.T, informer.RemoveEventHandler(registration)) })
 	return h
 }
 
-func (h *holders) saw(object any) {
+func (h *Holders) saw(object any) {
 	claim, ok := object.(*resourceapi.ResourceClaim)
 	if !ok || claim.Namespace != h.namespace {
 		return
@@ -58,13 +57,13 @@ func (h *holders) saw(object any) {
 	h.has(claim, devices)
 }
 
-func (h *holders) gone(object any) {
+func (h *Holders) gone(object any) {
 	if claim, ok := object.(*resourceapi.ResourceClaim); ok {
 		h.has(claim, nil)
 	}
 }
 
-func (h *holders) has(claim *resourceapi.ResourceClaim, devices []string) {
+func (h *Holders) has(claim *resourceapi.ResourceClaim, devices []string) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	if slices.Equal(h.devices[claim.UID], devices) {
@@ -82,8 +81,8 @@ func (h *holders) has(claim *resourceapi.ResourceClaim, devices []string) {
 	}
 }
 
-// seen returns how many devices were allocated, and which of them while another claim had them.
-func (h *holders) seen() (allocations int, twice []string) {
+// Seen returns how many devices were allocated, and which of them while another claim had them.
+func (h *Holders) Seen() (allocations int, twice []string) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	return h.allocations, slices.Clone(h.twice)

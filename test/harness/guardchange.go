@@ -1,0 +1,48 @@
+package harness
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/guard/registration"
+	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
+)
+
+// ShortGuardLease are arguments by which a guard is replaced within seconds.
+var ShortGuardLease = []string{"--leader-elect-lease-duration=2s", "--leader-elect-renew-deadline=1500ms", "--leader-elect-retry-period=200ms"}
+
+// asking is the client for questions how a guard is, whoever has signed its certificate.
+var asking = http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+
+// GuardDecides is nil if a guard says that it is the one that decides.
+func GuardDecides(ctx context.Context, guard *schedulerproc.Process) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+guard.Address()+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	response, err := asking.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", request.URL, response.Status)
+	}
+	return nil
+}
+
+// GuardIsAsked is nil if API servers ask a guard.
+func (c *Cluster) GuardIsAsked(ctx context.Context, guard *schedulerproc.Process) error {
+	config, err := c.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, registration.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if asked, url := *config.Webhooks[0].ClientConfig.URL, "https://"+guard.Address(); asked != url {
+		return fmt.Errorf("API servers ask %s, and not %s, which decides", asked, url)
+	}
+	return nil
+}

@@ -1,0 +1,57 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/stretchr/testify/require"
+)
+
+// ShortLease is a change of a KubeSchedulerConfiguration by which the next replica waits only a
+// little for the end of a dead one's lease.
+func ShortLease(config map[string]any) {
+	election := config["leaderElection"].(map[string]any)
+	election["leaseDuration"], election["renewDeadline"], election["retryPeriod"] = "3s", "2s", "500ms"
+}
+
+// EventuallyLeads waits until a replica leads. If another one is given, it must not.
+func (s *Space) EventuallyLeads(leader, other *Scheduler) {
+	s.T.Helper()
+	s.Eventually("have one leader", func(ctx context.Context) error {
+		leading, err := leader.leads(ctx)
+		if err != nil || !leading {
+			return fmt.Errorf("%s leads: %t (%v)", leader.LogFile(), leading, err)
+		}
+		if other == nil {
+			return nil
+		}
+		leading, err = other.leads(ctx)
+		if err != nil {
+			return err
+		}
+		require.False(s.T, leading, "%s and %s both say that they lead", leader.LogFile(), other.LogFile())
+		return nil
+	})
+}
+
+// EventuallyEnds waits until a replica that has lost its lease has ended by itself.
+func (s *Space) EventuallyEnds(replica *Scheduler) {
+	s.T.Helper()
+	s.Eventually("see the old leader end", func(context.Context) error {
+		select {
+		case <-replica.Done():
+			return nil
+		default:
+			return fmt.Errorf("%s goes on", replica.LogFile())
+		}
+	})
+}
+
+// leads asks a replica whether it leads.
+func (s *Scheduler) leads(ctx context.Context) (bool, error) {
+	metrics, err := s.ReadMetrics(ctx)
+	if err != nil {
+		return false, err
+	}
+	return metrics.Sum("leader_election_master_status") == 1, nil
+}
