@@ -305,7 +305,7 @@ endef
 $(foreach r,$(COMPAT_RELEASES),$(eval $(call compat_rule,$(r))))
 
 # The previous release, from the history of this repository.
-bin/previous/scheduler: bin/.previous
+bin/previous/scheduler: bin/.previous hack/build-previous
 	@GO='$(GO)' hack/build-previous '$(PREVIOUS)' bin/previous
 
 bin/previous/guard: bin/previous/scheduler ;
