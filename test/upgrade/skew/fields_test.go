@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
@@ -24,13 +25,15 @@ var schedulers = map[string]func(*harness.Space, func(claim object)){
 }
 
 // TestUnknownFields: the scheduler does not know fields of claims that the server has, as after an upgrade of the server.
-// What it does then is what kube-scheduler does.
+// What it does then is what kube-scheduler does: its writes would take these fields away, and the server refuses them. So pods
+// wait, and nothing is lost.
 func TestUnknownFields(t *testing.T) {
 	c := startCluster(t, "unknown-fields", controlplane.Options{})
 	for name, start := range schedulers {
 		t.Run(name, func(t *testing.T) {
 			t.Run("spec", func(t *testing.T) { unknownInSpec(t, c, name, start) })
-			t.Run("status", func(t *testing.T) { unknownInStatus(t, c, name, start) })
+			t.Run("allocation", func(t *testing.T) { unknownInAllocation(t, c, name, start) })
+			t.Run("device", func(t *testing.T) { unknownInDevice(t, c, name, start) })
 		})
 	}
 }
@@ -40,7 +43,11 @@ func TestUnknownFields(t *testing.T) {
 func unknownInSpec(t *testing.T, c *harness.Cluster, name string, start func(*harness.Space, func(object))) {
 	s := c.NewSpace(t, "spec-"+name, "", 1)
 	s.Devices(0, harness.Numbered(2)...)
-	start(s, func(claim object) { delete(exactly(claim), "selectors") })
+	start(s, func(claim object) {
+		for _, request := range list(claim, "spec", "devices", "requests") {
+			delete(request.(object)["exactly"].(object), "selectors")
+		}
+	})
 	s.ClaimAndPod("plain", s.Want(1))
 	s.Running("plain")
 	s.ClaimAndPod("special", s.Want(1, s.Attribute("index")+" == 7"))
@@ -62,51 +69,71 @@ func unknownInSpec(t *testing.T, c *harness.Cluster, name string, start func(*ha
 	s.Gone("special")
 }
 
-// unknownInStatus: pods get their devices from a claim with fields in its status that the scheduler does not know. The next
-// consumer that it reserves the claim for takes these fields away, as an update does.
-func unknownInStatus(t *testing.T, c *harness.Cluster, name string, start func(*harness.Space, func(object))) {
-	s := c.NewSpace(t, "status-"+name, "", 1)
+// unknownInAllocation: a claim was allocated by a scheduler that knows more, and no pod is added to its consumers.
+func unknownInAllocation(t *testing.T, c *harness.Cluster, name string, start func(*harness.Space, func(object))) {
+	s := c.NewSpace(t, "allocation-"+name, "", 1)
 	s.Devices(0, harness.Numbered(1)...)
 	start(s, func(claim object) {
-		status, _ := claim["status"].(object)
-		devices, _ := status["devices"].([]any)
-		for _, device := range devices {
+		for _, result := range list(claim, "status", "allocation", "devices", "results") {
+			delete(result.(object), "tolerations")
+		}
+	})
+	s.Create(builder.Claim("theirs", s.Want(1).Tolerate("example.com/hot")).Obj())
+	s.Protect("theirs")
+	tolerations := []resourceapi.DeviceToleration{builder.Toleration("example.com/hot")}
+	s.UpdateClaimStatus("theirs", func(claim *resourceapi.ResourceClaim) {
+		claim.Status.Allocation = &resourceapi.AllocationResult{
+			Devices: resourceapi.DeviceAllocationResult{Results: []resourceapi.DeviceRequestAllocationResult{
+				{Request: s.RequestName(), Driver: s.Driver, Pool: s.Node(0), Device: "gpu-0", Tolerations: tolerations},
+			}},
+			NodeSelector: builder.NodeSelector(corev1.LabelHostname, s.Node(0)),
+		}
+	})
+	s.Create(s.Pod("pod", builder.Uses("theirs")))
+	s.Waiting("pod", "status.allocation: Invalid value: null: field cannot be modified once set")
+	require.Equal(t, tolerations, s.LiveClaim("theirs").Status.Allocation.Devices.Results[0].Tolerations)
+	s.DeletePod("pod")
+	s.Gone("pod")
+	s.UpdateClaimStatus("theirs", func(claim *resourceapi.ResourceClaim) { claim.Status.Allocation = nil })
+}
+
+// unknownInDevice: a driver has said more about the device of a claim than the scheduler knows. Pods that have the claim go on,
+// and no pod is added. (From Kubernetes 1.36 on: older servers would lose what the driver has said.)
+func unknownInDevice(t *testing.T, c *harness.Cluster, name string, start func(*harness.Space, func(object))) {
+	s := c.NewSpace(t, "device-"+name, "", 1)
+	s.Devices(0, harness.Numbered(1)...)
+	start(s, func(claim object) {
+		for _, device := range list(claim, "status", "devices") {
 			delete(device.(object), "networkData")
 		}
 	})
 	s.Create(builder.Claim("shared", s.Want(1)).Obj(), s.Pod("first", builder.Uses("shared")))
 	s.Running("first")
+	said := &resourceapi.NetworkDeviceData{InterfaceName: "eth7"}
 	s.UpdateClaimStatus("shared", func(claim *resourceapi.ResourceClaim) {
 		result := claim.Status.Allocation.Devices.Results[0]
-		claim.Status.Devices = []resourceapi.AllocatedDeviceStatus{{
-			Driver: result.Driver, Pool: result.Pool, Device: result.Device,
-			Conditions:  []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Up", LastTransitionTime: metav1.Now()}},
-			NetworkData: &resourceapi.NetworkDeviceData{InterfaceName: "eth7"},
-		}}
+		claim.Status.Devices = []resourceapi.AllocatedDeviceStatus{
+			{Driver: result.Driver, Pool: result.Pool, Device: result.Device, NetworkData: said},
+		}
 	})
 	s.Create(s.Pod("second", builder.Uses("shared")))
-	s.Running("first", "second")
-	devices := s.LiveClaim("shared").Status.Devices
-	require.Len(t, devices, 1)
-	require.Equal(t, "Ready", devices[0].Conditions[0].Type, "what it knows stays")
-	require.Nil(t, devices[0].NetworkData, "update the documents: a field that the scheduler does not know is not lost any more")
-	s.DeletePod("first")
+	s.Waiting("second", "changing status.devices requires")
+	s.Running("first")
+	require.Equal(t, said, s.LiveClaim("shared").Status.Devices[0].NetworkData)
 	s.DeletePod("second")
-	s.Gone("first")
+	s.DeletePod("first")
 	s.Gone("second")
+	s.Gone("first")
 	s.EventuallyFree("shared")
 }
 
-// exactly is the first request of a claim.
-func exactly(claim object) object {
-	spec, _ := claim["spec"].(object)
-	devices, _ := spec["devices"].(object)
-	requests, _ := devices["requests"].([]any)
-	if len(requests) == 0 {
-		return nil
+// list is the list at some path in an object, nil if there is none.
+func list(in object, path ...string) []any {
+	for _, field := range path[:len(path)-1] {
+		in, _ = in[field].(object)
 	}
-	request, _ := requests[0].(object)["exactly"].(object)
-	return request
+	found, _ := in[path[len(path)-1]].([]any)
+	return found
 }
 
 // readsJSON has a scheduler ask for JSON, which the proxy can read.
