@@ -26,7 +26,7 @@ var schedulers = map[string]func(*harness.Space, func(claim object)){
 
 // TestUnknownFields: the scheduler does not know fields of claims that the server has, as after an upgrade of the server.
 // What it does then is what kube-scheduler does: its writes would take these fields away, and the server refuses them. So pods
-// wait, and nothing is lost.
+// wait, and nothing is lost, with one exception (unknownInSpec).
 func TestUnknownFields(t *testing.T) {
 	c := startCluster(t, "unknown-fields", controlplane.Options{})
 	for name, start := range schedulers {
@@ -39,7 +39,8 @@ func TestUnknownFields(t *testing.T) {
 }
 
 // unknownInSpec: a claim that asks for more than the scheduler understands is not allocated. The scheduler protects it by a
-// finalizer before, in a write that leaves out what it does not know, and the server stores no other spec.
+// finalizer before, in a write that leaves out what it does not know, and the server stores no other spec. If a claim has the
+// finalizer from the start, there is no such write, and it is allocated as if it asked for nothing more.
 func unknownInSpec(t *testing.T, c *harness.Cluster, name string, start func(*harness.Space, func(object))) {
 	s := c.NewSpace(t, "spec-"+name, "", 1)
 	s.Devices(0, harness.Numbered(2)...)
@@ -65,6 +66,10 @@ func unknownInSpec(t *testing.T, c *harness.Cluster, name string, start func(*ha
 		return errors.New("the pod has no such event")
 	})
 	require.Nil(t, s.LiveClaim("special").Status.Allocation)
+	s.Create(builder.Claim("protected", s.Want(1, s.Attribute("index")+" == 7")).Obj())
+	s.Protect("protected")
+	s.Create(s.Pod("protected", builder.Uses("protected")))
+	s.Running("protected")
 	s.DeletePod("special")
 	s.Gone("special")
 }

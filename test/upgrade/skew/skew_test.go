@@ -46,7 +46,7 @@ func startScheduler(t *testing.T, c *harness.Cluster, args ...string) *harness.S
 	return scheduler
 }
 
-// TestOlderServer: all scenarios of the demo on a server of the release before.
+// TestOlderServer: the scenarios of the demo on a server of the release before.
 func TestOlderServer(t *testing.T) {
 	c := startCluster(t, "older-server", controlplane.Options{EmulatedVersion: older})
 	info, err := c.Client.Discovery().ServerVersion()
@@ -61,7 +61,7 @@ func TestOlderServer(t *testing.T) {
 	scenarios.Run(t, c, startScheduler(t, c), slices.DeleteFunc(catalogue.WithDefaultGates(), hasTaintRules))
 }
 
-// hasTaintRules: three scenarios create DeviceTaintRules of v1, which the older release does not have.
+// hasTaintRules: three scenarios create DeviceTaintRules of v1, which are there, and on by default, since our release.
 func hasTaintRules(s scenario.Scenario) bool {
 	return slices.Contains([]string{"taint-rule", "taint-eviction", "attach-fails"}, s.Name)
 }
@@ -78,5 +78,5 @@ func TestOlderScheduler(t *testing.T) {
 		found = string(sample.Metric["emulation"])
 	}
 	require.True(t, strings.HasPrefix(found, older), "the scheduler emulates %q", found)
-	scenarios.Run(t, c, scheduler, catalogue.WithDefaultGates())
+	scenarios.Run(t, c, scheduler, slices.DeleteFunc(catalogue.WithDefaultGates(), hasTaintRules))
 }
