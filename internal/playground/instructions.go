@@ -15,9 +15,10 @@ var instructionsText string
 
 var instructions = template.Must(template.New("instructions").Parse(instructionsText))
 
-// writeInstructions prints how to use the cluster of Up.
-func writeInstructions(out io.Writer, kubeconfig string, hardware UpFleet) error {
+// writeInstructions prints how to use the cluster of Up. bin is the folder of kubectl and its plugin.
+func writeInstructions(out io.Writer, bin, kubeconfig string, hardware UpFleet) error {
 	return instructions.Execute(out, map[string]any{
+		"Bin":           bin,
 		"Kubeconfig":    kubeconfig,
 		"SchedulerName": builder.SchedulerName,
 		"Class":         fleet.GPUDriver,

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -68,12 +70,16 @@ func Up(ctx context.Context, options UpOptions, out io.Writer) (err error) {
 			return err
 		}
 	}
-	report.line("%d simulated nodes with %d GPUs each", options.Fleet.Nodes, options.Fleet.DevicesPerNode)
+	report.line("%s with %s each", count(options.Fleet.Nodes, "simulated node"), count(options.Fleet.DevicesPerNode, "GPU"))
 	if err := cluster.StartScheduler(ctx); err != nil {
 		return err
 	}
 	report.line("scheduler ready: process %d, log %s", cluster.Scheduler().PID(), cluster.Scheduler().LogFile())
-	if err := writeInstructions(out, cluster.Kubeconfig(), options.Fleet); err != nil {
+	executable, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find the folder of this program: %w", err)
+	}
+	if err := writeInstructions(out, filepath.Dir(executable), cluster.Kubeconfig(), options.Fleet); err != nil {
 		return err
 	}
 	select {
@@ -83,4 +89,12 @@ func Up(ctx context.Context, options UpOptions, out io.Writer) (err error) {
 	case <-cluster.Ended():
 		return fmt.Errorf("a part of the cluster ended: %w", cluster.Err())
 	}
+}
+
+// count is a number of things: one thing, or several.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
