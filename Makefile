@@ -14,7 +14,7 @@ PUSH ?=
 # Packages whose tests embed the API server. They run one after the other and
 # without the race detector: each starts a control plane, and kube-apiserver with
 # race detection takes many minutes to compile. All others are unit tests.
-INTEGRATION_PACKAGES := ./test/controlplane/... ./internal/playground ./cmd/playground ./test/manifests ./test/catalogue ./test/integration/... ./test/rbac ./test/hostile ./test/harness ./test/restarts ./test/groups ./test/podgroups ./test/gangs ./test/gangplacement ./test/preemption ./test/beside ./test/guard ./test/faults ./test/placement ./test/soak ./test/finalizers ./test/image ./test/kubectldevices ./test/upgrade/... ./test/compat/...
+INTEGRATION_PACKAGES := ./test/controlplane/... ./internal/playground ./cmd/playground ./test/manifests ./test/catalogue ./test/integration/... ./test/rbac ./test/hostile ./test/harness ./test/restarts ./test/groups ./test/podgroups ./test/gangs ./test/gangplacement ./test/preemption ./test/beside ./test/guard ./test/faults ./test/placement ./test/soak ./test/finalizers ./test/image ./test/kubectldevices ./test/upgrade/... ./test/tutorial ./test/compat/...
 # Packages with benchmarks.
 BENCH_PACKAGES := ./pkg/allocator
 # How long and how often bench-allocator runs each benchmark. It reports medians.
@@ -122,7 +122,7 @@ fuzz: ## look for scenarios in which the allocator and upstream's differ, for FU
 
 # In a clone without the previous release, the tests of upgrades are skipped, and say so.
 .PHONY: test-integration
-test-integration: build bin/kube-scheduler bin/kubectl bin/image-builder $(if $(PREVIOUS_COMMIT),bin/previous/scheduler bin/previous/guard) ## run the tests that start an API server
+test-integration: build bin/kube-scheduler bin/kubectl bin/image-builder bin/registry $(if $(PREVIOUS_COMMIT),bin/previous/scheduler bin/previous/guard) ## run the tests that start an API server
 	@GO='$(GO)' hack/test-integration -timeout $(INTEGRATION_TIMEOUT) -- $(INTEGRATION_PACKAGES)
 
 # BROWSER_REQUIRED=1 makes it fail where there is no browser, WEBMAP_PICTURES=1 takes the pictures of docs/webmap.md.
@@ -258,6 +258,12 @@ bin/image.tar: $(image_binaries) bin/image-builder
 
 bin/image-builder: FORCE | bin
 	@$(GO_BUILD) -C tools/image -v -o ../../$@ .
+
+# A registry in memory, for tests.
+bin/registry: tools/image/go.mod tools/image/go.sum | bin
+	@echo "build: $@"
+	@$(GO_BUILD) -C tools/image -v -o ../../$@ github.com/google/go-containerregistry/cmd/registry
+	@touch $@
 
 # bin/image/OS-ARCHITECTURE/PROGRAM
 bin/image/%: $(SOURCES) go.mod go.sum bin/.version | bin
