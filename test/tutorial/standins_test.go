@@ -15,7 +15,8 @@ type standIn struct {
 	because       string
 }
 
-// standIns are all of them, but for one that has no text in the document: the "cluster of your own" is the ownCluster.
+// standIns are all of them, but for one that has no text in the document: the "cluster of your own" is the ownCluster, because there
+// is no container engine that kind or the pods of the Deployment could be run with.
 func standIns(root, registry string) []standIn {
 	return []standIn{
 		{
