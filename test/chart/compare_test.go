@@ -1,0 +1,155 @@
+package chart
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// certManagerRestricted is the guard with both changes, for which there is no kustomization.
+const certManagerRestricted = "guard-cert-manager and guard-restricted"
+
+// guards are the ways to have a guard: by the kustomization, the values.
+var guards = map[string]values{
+	"":                    {},
+	"guard":               {"enabled": true},
+	"guard-cert-manager":  {"enabled": true, "certificates": "cert-manager"},
+	"guard-restricted":    {"enabled": true, "onlyFrom": []any{"192.0.2.1/32"}, "clientCertificates": true},
+	certManagerRestricted: {"enabled": true, "onlyFrom": []any{"192.0.2.1/32"}, "clientCertificates": true, "certificates": "cert-manager"},
+	"guard-in-scheduler":  {"enabled": true, "inScheduler": true},
+}
+
+// additions are kustomizations that are applied beside others: by their folder, the values.
+var additions = map[string]string{
+	"pod-groups": "podGroups", "monitoring": "monitoring", "finalizer-at-creation": "finalizerAtCreation", "alpha-api": "alphaApi",
+}
+
+// combination is a set of values for which there is something that kustomize renders.
+type combination struct {
+	mode  string
+	gangs bool
+	guard string
+}
+
+// combinations are all that the chart does not refuse.
+func combinations() (all []combination) {
+	for guard := range guards {
+		all = append(all, combination{mode: "none", guard: guard})
+		for _, gangs := range []bool{false, true} {
+			all = append(all, combination{"secondary", gangs, guard}, combination{"replace-default", gangs, guard})
+		}
+	}
+	return all
+}
+
+// refused says that a combination makes no sense, and has no kustomization either.
+func (c combination) refused() bool { return c.guard == "guard-in-scheduler" && c.mode != "secondary" }
+
+func (c combination) String() string {
+	return fmt.Sprintf("%s, gangs %t, guard %q", c.mode, c.gangs, c.guard)
+}
+
+func (c combination) values() values {
+	return values{"mode": c.mode, "guard": maps.Clone(guards[c.guard]), "gangScheduling": values{"enabled": c.gangs}}
+}
+
+// kustomized is what kustomize makes of it.
+func (c combination) kustomized(t *testing.T) objects {
+	t.Helper()
+	var resources []string
+	text, files := "", map[string]string{}
+	switch {
+	case c.guard == "guard-in-scheduler": // It has the scheduler.
+	case c.mode == "secondary" && c.gangs:
+		resources = append(resources, "../gang-scheduling")
+	case c.mode != "none":
+		resources = append(resources, "../"+c.mode)
+	}
+	if c.gangs && (c.mode == "replace-default" || c.guard == "guard-in-scheduler") {
+		text += replaceConfig
+		files["scheduler-config.yaml"] = gangConfig(t, c.mode)
+	}
+	switch c.guard {
+	case "":
+	case certManagerRestricted:
+		resources = append(resources, "../guard-cert-manager")
+		addresses, err := os.ReadFile(manifestsFolder + "/guard-restricted/api-servers.yaml")
+		require.NoError(t, err)
+		text += restrictToo
+		files["api-servers.yaml"] = string(addresses)
+	default:
+		resources = append(resources, "../"+c.guard)
+	}
+	if len(resources) == 0 {
+		return objects{}
+	}
+	return kustomize(t, "resources: ["+strings.Join(resources, ", ")+"]\n"+text, files)
+}
+
+// TestRendersWhatKustomizeRenders: for each combination of values, the chart renders the objects that kustomize renders of
+// manifests, in the namespace that those have. Nothing differs but one annotation, by which Helm leaves the
+// CustomResourceDefinition of PodGroups when it uninstalls the chart.
+func TestRendersWhatKustomizeRenders(t *testing.T) {
+	t.Parallel()
+	added := map[string]objects{}
+	for name := range additions {
+		added[name] = folder(t, name)
+	}
+	compared := 0
+	for _, c := range combinations() {
+		if c.refused() {
+			_, err := template(t, releaseNamespace, c.values())
+			require.ErrorContains(t, err, "guard.inScheduler is true and mode is "+c.mode)
+			continue
+		}
+		base := c.kustomized(t)
+		for chosen := range 1 << len(additions) {
+			set, want := c.values(), maps.Clone(base)
+			for index, name := range []string{"finalizer-at-creation", "pod-groups", "monitoring", "alpha-api"} {
+				if chosen&(1<<index) != 0 {
+					set[additions[name]] = values{"enabled": true}
+					maps.Copy(want, added[name])
+				}
+			}
+			if c.mode == "none" && chosen > 1 {
+				continue // These are for a scheduler of the chart: see TestRefusedValues.
+			}
+			got := render(t, releaseNamespace, set)
+			for name, object := range got {
+				if object.GetKind() == "CustomResourceDefinition" {
+					require.Equal(t, "keep", object.GetAnnotations()["helm.sh/resource-policy"])
+					unstructured.RemoveNestedField(object.Object, "metadata", "annotations", "helm.sh/resource-policy")
+				}
+				require.Contains(t, want, name, "%s, %v", c, set)
+				require.Equal(t, want[name], object, "%s, %v: %s", c, set, name)
+			}
+			require.Len(t, got, len(want), "%s, %v", c, set)
+			compared++
+		}
+	}
+	require.Equal(t, 22*16+5*2, compared)
+}
+
+// TestCombinationsAreAllOverlays: each kustomization of manifests is one of the combinations that are compared.
+func TestCombinationsAreAllOverlays(t *testing.T) {
+	t.Parallel()
+	entries, err := os.ReadDir(manifestsFolder)
+	require.NoError(t, err)
+	known := map[string]bool{"base": true, "secondary": true, "replace-default": true, "gang-scheduling": true}
+	for name := range guards {
+		known[name] = true
+	}
+	for name := range additions {
+		known[name] = true
+	}
+	for _, entry := range entries {
+		if entry.IsDir() {
+			require.Contains(t, known, entry.Name(), "a folder of manifests without a value in the chart")
+		}
+	}
+}
