@@ -7,8 +7,9 @@ import (
 )
 
 type upFlags struct {
-	cluster clusterFlags
-	fleet   playground.UpFleet
+	cluster     clusterFlags
+	fleet       playground.UpFleet
+	noScheduler bool
 }
 
 func newUpCommand() *cobra.Command {
@@ -22,6 +23,7 @@ func newUpCommand() *cobra.Command {
 	flags.cluster.register(command)
 	command.Flags().IntVar(&flags.fleet.Nodes, "nodes", 4, "number of simulated nodes")
 	command.Flags().IntVar(&flags.fleet.DevicesPerNode, "devices-per-node", 8, "number of GPUs of each node")
+	command.Flags().BoolVar(&flags.noScheduler, "no-scheduler", false, "neither install nor run a scheduler: a cluster to install one into")
 	return command
 }
 
@@ -34,5 +36,6 @@ func runUp(command *cobra.Command, flags upFlags) (err error) {
 		return err
 	}
 	defer func() { err = folder.close(command.Context(), err) }()
+	cluster.NotInstalled = flags.noScheduler
 	return playground.Up(command.Context(), playground.UpOptions{Cluster: cluster, Fleet: flags.fleet}, command.OutOrStdout())
 }

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
 	"github.com/quartermaster-dra/quartermaster/manifests"
@@ -32,6 +33,9 @@ type ClusterOptions struct {
 	// switches versions of the API on and off.
 	FeatureGates map[string]bool
 	APIs         map[string]bool
+	// NotInstalled leaves out what the manifests install: the scheduler's identity
+	// and PodGroups. StartScheduler fails then, until somebody has installed them.
+	NotInstalled bool
 }
 
 // Cluster is a running control plane with simulated nodes and, after
@@ -85,14 +89,21 @@ func (c *Cluster) setUp(ctx context.Context) error {
 	if c.Dynamic, err = dynamic.NewForConfig(config); err != nil {
 		return fmt.Errorf("make a dynamic client: %w", err)
 	}
-	if err := manifests.Apply(ctx, config, manifests.Secondary, manifests.ApplyOptions{RBACOnly: true}); err != nil {
-		return err
-	}
-	if err := manifests.Apply(ctx, config, manifests.PodGroups, manifests.ApplyOptions{}); err != nil {
-		return err
+	if !c.options.NotInstalled {
+		if err := install(ctx, config); err != nil {
+			return err
+		}
 	}
 	// The simulation ends with the control plane, not with the start.
 	return c.controlPlane.StartSimulatedNodes(context.WithoutCancel(ctx))
+}
+
+// install creates the scheduler's identity, and PodGroups.
+func install(ctx context.Context, config *rest.Config) error {
+	if err := manifests.Apply(ctx, config, manifests.Secondary, manifests.ApplyOptions{RBACOnly: true}); err != nil {
+		return err
+	}
+	return manifests.Apply(ctx, config, manifests.PodGroups, manifests.ApplyOptions{})
 }
 
 // StartScheduler starts the scheduler under the identity of the manifests and

@@ -53,7 +53,7 @@ type UpOptions struct {
 }
 
 // Up starts a cluster, prints how to use it, and keeps it running until ctx
-// ends. The error says what failed to start, or which part of the cluster
+// ends; if nothing is to be installed, without a scheduler. The error says what failed to start, or which part of the cluster
 // ended by itself.
 func Up(ctx context.Context, options UpOptions, out io.Writer) (err error) {
 	report := newProgress(out)
@@ -71,15 +71,7 @@ func Up(ctx context.Context, options UpOptions, out io.Writer) (err error) {
 		}
 	}
 	report.line("%s with %s each", count(options.Fleet.Nodes, "simulated node"), count(options.Fleet.DevicesPerNode, "GPU"))
-	if err := cluster.StartScheduler(ctx); err != nil {
-		return err
-	}
-	report.line("scheduler ready: process %d, log %s", cluster.Scheduler().PID(), cluster.Scheduler().LogFile())
-	executable, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("find the folder of this program: %w", err)
-	}
-	if err := writeInstructions(out, filepath.Dir(executable), cluster.Kubeconfig(), options.Fleet); err != nil {
+	if err := startOrLeave(ctx, cluster, options, report, out); err != nil {
 		return err
 	}
 	select {
@@ -97,4 +89,22 @@ func count(n int, thing string) string {
 		return "1 " + thing
 	}
 	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// startOrLeave starts the scheduler, if the cluster is to have one, and prints how to use the cluster.
+func startOrLeave(ctx context.Context, cluster *Cluster, options UpOptions, report *progress, out io.Writer) error {
+	if options.Cluster.NotInstalled {
+		_, err := fmt.Fprintf(out, "\nThe cluster is up. Nothing of Quartermaster is installed, and no scheduler runs. In another terminal:\n\n"+
+			"export KUBECONFIG='%s'\n\nPress Ctrl-C to end the cluster.\n", cluster.Kubeconfig())
+		return err
+	}
+	if err := cluster.StartScheduler(ctx); err != nil {
+		return err
+	}
+	report.line("scheduler ready: process %d, log %s", cluster.Scheduler().PID(), cluster.Scheduler().LogFile())
+	executable, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find the folder of this program: %w", err)
+	}
+	return writeInstructions(out, filepath.Dir(executable), cluster.Kubeconfig(), options.Fleet)
 }
