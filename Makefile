@@ -103,7 +103,7 @@ playground: build ## keep a cluster running on this machine until Ctrl-C (PLAYGR
 	bin/playground up $(PLAYGROUND_FLAGS)
 
 .PHONY: test
-test: test-unit test-differential test-integration test-browser ## run all tests
+test: test-unit test-differential test-integration test-chart test-browser ## run all tests
 
 .PHONY: test-unit
 test-unit: ## run the tests that need no API server, with the race detector
@@ -125,6 +125,11 @@ fuzz: ## look for scenarios in which the allocator and upstream's differ, for FU
 .PHONY: test-integration
 test-integration: build bin/kube-scheduler bin/kubectl bin/image-builder bin/registry $(if $(PREVIOUS_COMMIT),bin/previous/scheduler bin/previous/guard) ## run the tests that start an API server
 	@GO='$(GO)' hack/test-integration -timeout $(INTEGRATION_TIMEOUT) -- $(INTEGRATION_PACKAGES)
+
+# A module of its own, with Helm's dependencies: its control plane is bin/playground.
+.PHONY: test-chart
+test-chart: build ## compare the Helm chart with the kustomizations, and install, upgrade, roll back and uninstall it
+	@$(GO) -C test/chart test -v -timeout $(UNIT_TIMEOUT) ./...
 
 # BROWSER_REQUIRED=1 makes it fail where there is no browser, WEBMAP_PICTURES=1 takes the pictures of docs/webmap.md.
 .PHONY: test-browser
@@ -225,7 +230,9 @@ verify-modules:
 	@$(GO) -C tools/image mod tidy -diff
 	@$(GO) -C test/perf mod tidy -diff
 	@$(GO) -C test/monitoring mod tidy -diff
+	@$(GO) -C test/chart mod tidy -diff
 	@hack/verify-replaces go.mod test/perf/go.mod
+	@hack/verify-replaces go.mod test/chart/go.mod
 
 .PHONY: verify-vet
 verify-vet:
@@ -233,6 +240,7 @@ verify-vet:
 	@hack/with-progress $(GO) vet -v ./...
 	@hack/with-progress $(GO) -C test/perf vet -v ./...
 	@hack/with-progress $(GO) -C test/monitoring vet -v ./...
+	@hack/with-progress $(GO) -C test/chart vet -v ./...
 	@hack/with-progress $(GO) -C tools/image vet -v ./...
 
 .PHONY: verify-staticcheck

@@ -41,13 +41,17 @@ func loadChart(t *testing.T) *chart.Chart {
 // template does what "helm template" does.
 func template(t *testing.T, namespace string, set values) (*release.Release, error) {
 	t.Helper()
+	return templateChart(loadChart(t), namespace, set)
+}
+
+func templateChart(loaded *chart.Chart, namespace string, set values) (*release.Release, error) {
 	configuration := action.NewConfiguration(action.ConfigurationSetLogger(slog.DiscardHandler))
 	install := action.NewInstall(configuration)
 	install.DryRunStrategy = action.DryRunClient
 	install.Replace = true
 	install.KubeVersion = kubeVersion
 	install.ReleaseName, install.Namespace = releaseName, namespace
-	rendered, err := install.Run(loadChart(t), set)
+	rendered, err := install.Run(loaded, set)
 	if err != nil {
 		return nil, err
 	}

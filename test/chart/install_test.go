@@ -1,0 +1,95 @@
+package chart
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+var (
+	leases     = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
+	namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+)
+
+// TestInstalledSchedulerRuns: in each mode, and in a namespace of its own, the scheduler runs with the account, the rights, the arguments and the
+// configuration that the chart installs, and schedules a pod with a claim. After uninstall, the server has what it had
+// before, and nothing else: the Lease of a second scheduler is gone as well.
+func TestInstalledSchedulerRuns(t *testing.T) {
+	c := onCluster(t)
+	defer c.operatorKinds(t)()
+	all := values{"gangScheduling": values{"enabled": true}, "podGroups": values{"enabled": true, "crd": "delete"}, "scheduler": values{"extraArgs": []any{"--v=2"}}}
+	for _, value := range []string{"monitoring", "finalizerAtCreation", "alphaApi"} {
+		all[value] = values{"enabled": true}
+	}
+	defer c.namespace(t, "devices")()
+	for name, test := range map[string]struct {
+		set                                  values
+		namespace, lease, schedulerName, own string
+	}{
+		"secondary":             {values{}, "kube-system", "quartermaster", "quartermaster", "kube-system"},
+		"with all additions":    {all, "kube-system", "quartermaster", "quartermaster", "kube-system"},
+		"replace-default":       {values{"mode": "replace-default"}, "kube-system", "kube-scheduler", "default-scheduler", "kube-system"},
+		"in another namespace":  {all, "devices", "quartermaster", "quartermaster", "devices"},
+		"replaces from another": {values{"mode": "replace-default"}, "devices", "kube-scheduler", "default-scheduler", "kube-system"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := c.names(t)
+			h := c.helm(t, releaseName, test.namespace)
+			h.mustInstall(test.set)
+			process := c.run(t, test.namespace, "quartermaster")
+			c.schedule(t, test.schedulerName)
+			c.requireLease(t, test.own, test.lease)
+			requireStopped(t, process)
+
+			h.uninstall()
+			if test.lease == "kube-scheduler" {
+				// It is kube-scheduler's as well, which goes on with it.
+				require.True(t, c.exists(t, leases, "kube-system", "kube-scheduler"))
+				require.NoError(t, c.client.CoordinationV1().Leases("kube-system").Delete(t.Context(), "kube-scheduler", metav1.DeleteOptions{}))
+			}
+			c.requireLeft(t, before)
+		})
+	}
+}
+
+// TestInstalledGuardRuns: the guard alone, without a scheduler of ours, runs as it is installed. What it makes itself (its Lease, its
+// Secret) goes with the namespace that the chart has made.
+func TestInstalledGuardRuns(t *testing.T) {
+	c := onCluster(t)
+	before := c.names(t)
+	h := c.helm(t, "guard", releaseNamespace)
+	h.mustInstall(values{"mode": "none", "guard": values{"enabled": true, "extraArgs": quickly("--")}})
+	process := c.run(t, "quartermaster-guard", "quartermaster-guard")
+	c.requireGuard(t)
+	requireStopped(t, process)
+	h.uninstall()
+	c.requireLeft(t, before)
+}
+
+// TestInstalledGuardInSchedulerRuns: the same for a scheduler that is the guard as well.
+func TestInstalledGuardInSchedulerRuns(t *testing.T) {
+	c := onCluster(t)
+	before := c.names(t)
+	h := c.helm(t, releaseName, releaseNamespace)
+	h.mustInstall(values{"guard": values{"enabled": true, "inScheduler": true, "extraArgs": quickly("--guard-")}})
+	process := c.run(t, releaseNamespace, "quartermaster", "--guard-bind-address=127.0.0.1", "--guard-secure-port="+freePort(t))
+	c.requireGuard(t)
+	requireStopped(t, process)
+	h.uninstall()
+	c.requireLeft(t, before)
+}
+
+// TestUninstallWhileItRuns: a scheduler that ends late does not make its Lease again.
+func TestUninstallWhileItRuns(t *testing.T) {
+	c := onCluster(t)
+	before := c.names(t)
+	h := c.helm(t, releaseName, releaseNamespace)
+	h.mustInstall(values{})
+	process := c.run(t, releaseNamespace, "quartermaster")
+	c.requireLease(t, releaseNamespace, "quartermaster")
+	h.uninstall()
+	require.NoError(t, process.Stop())
+	c.requireLeft(t, before)
+}
