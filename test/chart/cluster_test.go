@@ -89,8 +89,7 @@ func startControlPlane() (*controlPlane, error) {
 	}
 	process := exec.Command(program, "up", "--no-scheduler", "--nodes=2", "--devices-per-node=4", "--dir="+filepath.Join(folder, "cluster"))
 	process.Stderr = os.Stderr
-	// Without its parent it ends as well.
-	process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	process.SysProcAttr = childAttributes()
 	output, err := process.StdoutPipe()
 	if err != nil {
 		return nil, err

@@ -100,39 +100,49 @@ func TestRendersWhatKustomizeRenders(t *testing.T) {
 	for name := range additions {
 		added[name] = folder(t, name)
 	}
-	compared := 0
+	all := 0
 	for _, c := range combinations() {
-		if c.refused() {
-			_, err := template(t, releaseNamespace, c.values())
-			require.ErrorContains(t, err, "guard.inScheduler is true and mode is "+c.mode)
-			continue
+		if !c.refused() {
+			all++
 		}
-		base := c.kustomized(t)
-		for chosen := range 1 << len(additions) {
-			set, want := c.values(), maps.Clone(base)
-			for index, name := range []string{"finalizer-at-creation", "pod-groups", "monitoring", "alpha-api"} {
-				if chosen&(1<<index) != 0 {
-					set[additions[name]] = values{"enabled": true}
-					maps.Copy(want, added[name])
-				}
+		t.Run(c.String(), func(t *testing.T) {
+			t.Parallel()
+			if c.refused() {
+				_, err := template(t, releaseNamespace, c.values())
+				require.ErrorContains(t, err, "guard.inScheduler is true and mode is "+c.mode)
+				return
 			}
-			if c.mode == "none" && chosen > 1 {
-				continue // These are for a scheduler of the chart: see TestRefusedValues.
-			}
-			got := render(t, releaseNamespace, set)
-			for name, object := range got {
-				if object.GetKind() == "CustomResourceDefinition" {
-					require.Equal(t, "keep", object.GetAnnotations()["helm.sh/resource-policy"])
-					unstructured.RemoveNestedField(object.Object, "metadata", "annotations", "helm.sh/resource-policy")
-				}
-				require.Contains(t, want, name, "%s, %v", c, set)
-				require.Equal(t, want[name], object, "%s, %v: %s", c, set, name)
-			}
-			require.Len(t, got, len(want), "%s, %v", c, set)
-			compared++
-		}
+			c.compareWith(t, added)
+		})
 	}
-	require.Equal(t, 22*16+5*2, compared)
+	require.Equal(t, 12+10+5, all)
+}
+
+// compareWith compares what is rendered of a combination with each choice of additions.
+func (c combination) compareWith(t *testing.T, added map[string]objects) {
+	base := c.kustomized(t)
+	for chosen := range 1 << len(additions) {
+		set, want := c.values(), maps.Clone(base)
+		for index, name := range []string{"finalizer-at-creation", "pod-groups", "monitoring", "alpha-api"} {
+			if chosen&(1<<index) != 0 {
+				set[additions[name]] = values{"enabled": true}
+				maps.Copy(want, added[name])
+			}
+		}
+		if c.mode == "none" && chosen > 1 {
+			return // The others are for a scheduler of the chart: see TestRefusedValues.
+		}
+		got := render(t, releaseNamespace, set)
+		for name, object := range got {
+			if object.GetKind() == "CustomResourceDefinition" {
+				require.Equal(t, "keep", object.GetAnnotations()["helm.sh/resource-policy"])
+				unstructured.RemoveNestedField(object.Object, "metadata", "annotations", "helm.sh/resource-policy")
+			}
+			require.Contains(t, want, name, "%v", set)
+			require.Equal(t, want[name], object, "%v: %s", set, name)
+		}
+		require.Len(t, got, len(want), "%v", set)
+	}
 }
 
 // TestCombinationsAreAllOverlays: each kustomization of manifests is one of the combinations that are compared.

@@ -23,7 +23,7 @@ func TestInstalledSchedulerRuns(t *testing.T) {
 	for _, value := range []string{"monitoring", "finalizerAtCreation", "alphaApi"} {
 		all[value] = values{"enabled": true}
 	}
-	defer c.namespace(t, "devices")()
+	defer c.namespace(t, "123")()
 	for name, test := range map[string]struct {
 		set                                  values
 		namespace, lease, schedulerName, own string
@@ -31,8 +31,8 @@ func TestInstalledSchedulerRuns(t *testing.T) {
 		"secondary":             {values{}, "kube-system", "quartermaster", "quartermaster", "kube-system"},
 		"with all additions":    {all, "kube-system", "quartermaster", "quartermaster", "kube-system"},
 		"replace-default":       {values{"mode": "replace-default"}, "kube-system", "kube-scheduler", "default-scheduler", "kube-system"},
-		"in another namespace":  {all, "devices", "quartermaster", "quartermaster", "devices"},
-		"replaces from another": {values{"mode": "replace-default"}, "devices", "kube-scheduler", "default-scheduler", "kube-system"},
+		"in another namespace":  {all, "123", "quartermaster", "quartermaster", "123"},
+		"replaces from another": {values{"mode": "replace-default"}, "123", "kube-scheduler", "default-scheduler", "kube-system"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := c.names(t)

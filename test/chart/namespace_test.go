@@ -60,6 +60,28 @@ func TestAnotherNamespace(t *testing.T) {
 	}
 }
 
+// TestNamespaceThatIsANumber: the name of a namespace can be one, and is text nevertheless.
+func TestNamespaceThatIsANumber(t *testing.T) {
+	t.Parallel()
+	rendered, err := template(t, "123", values{"monitoring": values{"enabled": true}})
+	require.NoError(t, err)
+	got := decode(t, rendered.Manifest)
+	require.Contains(t, got, "ConfigMap 123/quartermaster-dashboard")
+	require.Contains(t, decode(t, rendered.Hooks[0].Manifest), "Lease 123/quartermaster")
+	for _, object := range got {
+		if text, found, _ := unstructured.NestedString(object.Object, "data", "scheduler-config.yaml"); found {
+			require.Contains(t, text, `resourceNamespace: "123"`)
+		}
+	}
+}
+
+// TestGuardsNamespace: the record of a release is not where the release deletes the namespace.
+func TestGuardsNamespace(t *testing.T) {
+	t.Parallel()
+	_, err := template(t, "quartermaster-guard", values{"guard": values{"enabled": true}})
+	require.ErrorContains(t, err, "install it into another one")
+}
+
 // inNamespace is an object of kube-system as it is in another namespace, wherever it says kube-system. In the place of kube-scheduler,
 // the configuration keeps the namespace of the Lease.
 func inNamespace(t *testing.T, object *unstructured.Unstructured, namespace string, keepsLease bool) *unstructured.Unstructured {

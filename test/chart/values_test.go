@@ -274,6 +274,15 @@ func TestPackage(t *testing.T) {
 	}
 }
 
+// TestIncompleteCopy: a copy in which the link to manifests leads nowhere is not taken for a chart without objects.
+func TestIncompleteCopy(t *testing.T) {
+	t.Parallel()
+	loaded := loadChart(t)
+	loaded.Files = nil
+	_, err := templateChart(loaded, releaseNamespace, values{})
+	require.ErrorContains(t, err, "the chart has no file manifests/secondary/scheduler-config.yaml; in the repository, manifests is a symbolic link")
+}
+
 // TestHook: there is one hook, for the Lease, and none in a release without a scheduler.
 func TestHook(t *testing.T) {
 	t.Parallel()

@@ -11,6 +11,9 @@
     {{- end -}}
   {{- end -}}
 {{- end -}}
+{{- if and $guard.enabled (eq .Release.Namespace "quartermaster-guard") -}}
+  {{- fail "the namespace of the release is quartermaster-guard, which the chart makes and deletes for the guard, and Helm's record of the release would go with it; install it into another one, such as kube-system" -}}
+{{- end -}}
 {{- if and $guard.enabled $guard.inScheduler -}}
   {{- if ne .Values.mode "secondary" -}}
     {{- fail (printf "guard.inScheduler is true and mode is %s: only a second scheduler can be the guard as well, because of its replicas none but the one that decides is ready; set mode to secondary, or guard.inScheduler to false" .Values.mode) -}}

@@ -17,7 +17,7 @@ scheduler; what makes it one are these two names, as in manifests/secondary.
 {{- if eq .Values.mode "replace-default" -}}
   {{- $text = $text | replace "schedulerName: quartermaster\n" "schedulerName: default-scheduler\n" | replace "resourceName: quartermaster\n" "resourceName: kube-scheduler\n" -}}
 {{- else -}}
-  {{- $text = $text | replace "resourceNamespace: kube-system\n" (printf "resourceNamespace: %s\n" .Release.Namespace) -}}
+  {{- $text = $text | replace "resourceNamespace: kube-system\n" (printf "resourceNamespace: %s\n" (toYaml .Release.Namespace)) -}}
 {{- end -}}
 {{- default $text .Values.scheduler.config -}}
 {{- end -}}
