@@ -106,7 +106,8 @@ func TestOperatorsAreMissing(t *testing.T) {
 	}
 	// Both are installed where their kinds are.
 	remove := c.operatorKinds(t)
-	h.mustInstall(values{"monitoring": values{"enabled": true}, "guard": values{"enabled": true, "certificates": "cert-manager", "clientCertificates": true, "onlyFrom": []any{"192.0.2.0/24", "2001:db8::/32"}}})
+	h.mustInstall(values{"monitoring": values{"enabled": true}, "guard": values{
+		"enabled": true, "certificates": "cert-manager", "clientCertificates": true, "onlyFrom": []any{"192.0.2.0/24", "2001:db8::/32"}}})
 	h.uninstall()
 	remove()
 	c.requireLeft(t, before)

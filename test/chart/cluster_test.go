@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,6 +44,8 @@ var shared struct {
 }
 
 func TestMain(m *testing.M) {
+	// With each look at the chart, Helm says that there is a symbolic link.
+	slog.SetLogLoggerLevel(slog.LevelWarn)
 	status := m.Run()
 	if shared.controlPlane != nil {
 		if err := shared.stop(); err != nil {

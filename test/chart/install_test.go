@@ -2,6 +2,7 @@ package chart
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,13 +14,16 @@ var (
 	namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 )
 
-// TestInstalledSchedulerRuns: in each mode, and in a namespace of its own, the scheduler runs with the account, the rights, the arguments and the
-// configuration that the chart installs, and schedules a pod with a claim. After uninstall, the server has what it had
-// before, and nothing else: the Lease of a second scheduler is gone as well.
+// TestInstalledSchedulerRuns: in each mode, and in a namespace of its own, the scheduler runs with the account, the rights,
+// the arguments and the configuration that the chart installs, and schedules a pod with a claim. After uninstall, the server
+// has what it had before, and nothing else: the Lease of a second scheduler is gone as well.
 func TestInstalledSchedulerRuns(t *testing.T) {
 	c := onCluster(t)
 	defer c.operatorKinds(t)()
-	all := values{"gangScheduling": values{"enabled": true}, "podGroups": values{"enabled": true, "crd": "delete"}, "scheduler": values{"extraArgs": []any{"--v=2"}}}
+	all := values{
+		"gangScheduling": values{"enabled": true}, "podGroups": values{"enabled": true, "crd": "delete"},
+		"scheduler": values{"extraArgs": []any{"--v=2"}},
+	}
 	for _, value := range []string{"monitoring", "finalizerAtCreation", "alphaApi"} {
 		all[value] = values{"enabled": true}
 	}
@@ -81,15 +85,20 @@ func TestInstalledGuardInSchedulerRuns(t *testing.T) {
 	c.requireLeft(t, before)
 }
 
-// TestUninstallWhileItRuns: a scheduler that ends late does not make its Lease again.
+// TestUninstallWhileItRuns: a scheduler and a guard that end late make nothing again of what is gone.
 func TestUninstallWhileItRuns(t *testing.T) {
 	c := onCluster(t)
 	before := c.names(t)
 	h := c.helm(t, releaseName, releaseNamespace)
-	h.mustInstall(values{})
-	process := c.run(t, releaseNamespace, "quartermaster")
+	h.mustInstall(values{"guard": values{"enabled": true, "extraArgs": quickly("--")}})
+	scheduler, guard := c.run(t, releaseNamespace, "quartermaster"), c.run(t, "quartermaster-guard", "quartermaster-guard")
 	c.requireLease(t, releaseNamespace, "quartermaster")
+	c.requireGuard(t)
 	h.uninstall()
-	require.NoError(t, process.Stop())
+	c.requireLeft(t, before)
+	// They renew their Leases every two seconds and every half second.
+	time.Sleep(3 * time.Second)
+	require.NoError(t, scheduler.Stop())
+	require.NoError(t, guard.Stop())
 	c.requireLeft(t, before)
 }

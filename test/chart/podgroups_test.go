@@ -27,9 +27,9 @@ func (c *controlPlane) podGroup(t *testing.T) (there func() bool) {
 	return func() bool { return c.exists(t, podGroups, "default", "gang") }
 }
 
-// TestPodGroupsAreKept: without having said so, nobody loses PodGroups: neither by uninstalling the chart, nor by an upgrade or a rollback
-// to values without them. Installed again, the chart takes over the CustomResourceDefinition that it has left. With crd: delete, it goes, and
-// all PodGroups with it.
+// TestPodGroupsAreKept: without having said so, nobody loses PodGroups: neither by uninstalling the chart, nor by an upgrade or a
+// rollback to values without them. Installed again, the chart takes over the CustomResourceDefinition that it has left. With
+// crd: delete, it goes, and all PodGroups with it.
 func TestPodGroupsAreKept(t *testing.T) {
 	c := onCluster(t)
 	before := c.names(t)

@@ -106,14 +106,14 @@ func withoutRevision(annotations map[string]string) map[string]string {
 // namespace makes one, with what controllers put into each.
 func (c *controlPlane) namespace(t *testing.T, name string) (remove func()) {
 	t.Helper()
-	remove = c.create(t, namespaces, "", "{apiVersion: v1, kind: Namespace, metadata: {name: "+name+"}}")
+	removeObject := c.create(t, namespaces, "", "{apiVersion: v1, kind: Namespace, metadata: {name: \""+name+"\"}}")
 	require.Eventually(t, func() bool {
 		_, noAccount := c.client.CoreV1().ServiceAccounts(name).Get(t.Context(), "default", metav1.GetOptions{})
 		_, noAuthority := c.client.CoreV1().ConfigMaps(name).Get(t.Context(), "kube-root-ca.crt", metav1.GetOptions{})
 		return noAccount == nil && noAuthority == nil
 	}, patience, poll)
 	return func() {
-		remove()
+		removeObject()
 		require.Eventually(t, func() bool { return !c.exists(t, namespaces, "", name) }, patience, poll)
 	}
 }
