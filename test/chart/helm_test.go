@@ -72,9 +72,14 @@ func (h *helm) mustUpgrade(set values) {
 
 func (h *helm) rollback(revision int) {
 	h.t.Helper()
+	require.NoError(h.t, h.tryRollback(revision))
+}
+
+func (h *helm) tryRollback(revision int) error {
+	h.t.Helper()
 	rollback := action.NewRollback(h.configuration())
 	rollback.Version, rollback.WaitStrategy, rollback.Timeout = revision, kube.HookOnlyStrategy, patience
-	require.NoError(h.t, rollback.Run(h.release))
+	return rollback.Run(h.release)
 }
 
 // uninstall does what "helm uninstall --wait" does.

@@ -116,3 +116,40 @@ func TestModeChanges(t *testing.T) {
 	require.NoError(t, c.client.CoordinationV1().Leases("kube-system").Delete(t.Context(), "kube-scheduler", metav1.DeleteOptions{}))
 	c.requireLeft(t, before)
 }
+
+// TestGuardComesBackTooEarly: while its namespace ends, the guard cannot be installed again. Installations and upgrades are
+// refused before anything is changed, and once that is over, the same command works.
+func TestGuardComesBackTooEarly(t *testing.T) {
+	c := onCluster(t)
+	before := c.names(t)
+	h := c.helm(t, releaseName, releaseNamespace)
+	with := values{"guard": values{"enabled": true}}
+	h.mustInstall(with)
+	h.mustUpgrade(values{"mode": "replace-default"})
+	second := c.content(t)
+	err := h.upgrade(with)
+	require.ErrorContains(t, err, "namespace quartermaster-guard is still ending")
+	require.Equal(t, second, c.content(t))
+	require.Eventually(t, func() bool { return !c.exists(t, namespaces, "", "quartermaster-guard") }, patience, poll)
+	h.mustUpgrade(with)
+	h.uninstall()
+	c.requireLeft(t, before)
+}
+
+// TestRollbackOfTheGuardTooEarly: a rollback does not look at the chart and is not refused, but fails on the way. Helm does
+// not know afterwards what is there of the revision before. Rolling back to that one first, and then once more, leaves nothing.
+func TestRollbackOfTheGuardTooEarly(t *testing.T) {
+	c := onCluster(t)
+	before := c.names(t)
+	h := c.helm(t, releaseName, releaseNamespace)
+	h.mustInstall(values{"guard": values{"enabled": true}})
+	first := c.content(t)
+	h.mustUpgrade(values{"mode": "replace-default"})
+	require.ErrorContains(t, h.tryRollback(1), "because it is being terminated")
+	require.Eventually(t, func() bool { return !c.exists(t, namespaces, "", "quartermaster-guard") }, patience, poll)
+	h.rollback(2)
+	h.rollback(1)
+	require.Equal(t, first, c.content(t))
+	h.uninstall()
+	c.requireLeft(t, before)
+}

@@ -11,6 +11,9 @@
     {{- end -}}
   {{- end -}}
 {{- end -}}
+{{- if and $guard.enabled (dig "metadata" "deletionTimestamp" "" (default dict (lookup "v1" "Namespace" "" "quartermaster-guard"))) -}}
+  {{- fail "the namespace quartermaster-guard is still ending, from a guard that was there before; nothing can be installed into it. Run the same command again in some seconds" -}}
+{{- end -}}
 {{- if and $guard.enabled (eq .Release.Namespace "quartermaster-guard") -}}
   {{- fail "the namespace of the release is quartermaster-guard, which the chart makes and deletes for the guard, and Helm's record of the release would go with it; install it into another one, such as kube-system" -}}
 {{- end -}}
