@@ -10,6 +10,9 @@ IMAGE ?= ghcr.io/quartermaster-dra/quartermaster:dev
 # What the image is for, and whether it is pushed to IMAGE: PUSH=1.
 IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
 PUSH ?=
+# What `make dist` makes archives for: scheduler and guard, and kubectl devices.
+DIST_PLATFORMS ?= linux/amd64,linux/arm64
+KUBECTL_PLATFORMS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64
 
 # Packages whose tests embed the API server. They run one after the other and
 # without the race detector: each starts a control plane, and kube-apiserver with
@@ -65,6 +68,10 @@ K8S_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" { print $$2; exit }' go.m
 COMMIT := $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 TREE_STATE := $(if $(shell git status --porcelain --untracked-files=no 2>/dev/null),dirty,clean)
 BUILD_DATE := $(shell TZ=UTC0 git show -s --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd HEAD 2>/dev/null || echo 1970-01-01T00:00:00Z)
+# The release: the tag of the commit, or what Go calls a commit without one. Binaries do not report it; their
+# version has to be Kubernetes' and names the commit.
+TAG := $(if $(filter clean,$(TREE_STATE)),$(shell git describe --tags --exact-match --match 'v[0-9]*' HEAD 2>/dev/null))
+RELEASE := $(or $(TAG),v0.0.0-$(shell TZ=UTC0 git show -s --date=format-local:%Y%m%d%H%M%S --format=%cd HEAD 2>/dev/null || echo 00010101000000)-$(COMMIT)$(if $(filter dirty,$(TREE_STATE)),.dirty))
 VERSION := $(K8S_VERSION)+quartermaster.$(COMMIT)$(if $(filter dirty,$(TREE_STATE)),.dirty)
 
 # The two packages that report a version, set as the release builds of Kubernetes
@@ -112,6 +119,7 @@ test-unit: ## run the tests that need no API server, with the race detector
 	@$(GO) -C test/perf test -vet=off -timeout $(UNIT_TIMEOUT) $(PERF_UNIT_PACKAGES)
 	@$(GO) -C test/monitoring test -vet=off -timeout $(UNIT_TIMEOUT) ./...
 	@$(GO) -C tools/image test -vet=off -timeout $(UNIT_TIMEOUT) ./...
+	@$(GO) -C tools/dist test -vet=off -timeout $(UNIT_TIMEOUT) ./...
 
 .PHONY: test-differential
 test-differential: ## compare the allocator with upstream's on SCENARIOS random scenarios
@@ -228,6 +236,7 @@ verify-modules:
 	@$(GO) mod tidy -diff
 	@$(GO) -C tools/kwok mod tidy -diff
 	@$(GO) -C tools/image mod tidy -diff
+	@$(GO) -C tools/dist mod tidy -diff
 	@$(GO) -C test/perf mod tidy -diff
 	@$(GO) -C test/monitoring mod tidy -diff
 	@$(GO) -C test/chart mod tidy -diff
@@ -242,6 +251,7 @@ verify-vet:
 	@hack/with-progress $(GO) -C test/monitoring vet -v ./...
 	@hack/with-progress $(GO) -C test/chart vet -v ./...
 	@hack/with-progress $(GO) -C tools/image vet -v ./...
+	@hack/with-progress $(GO) -C tools/dist vet -v ./...
 
 .PHONY: verify-staticcheck
 verify-staticcheck:
@@ -257,13 +267,15 @@ verify-manifests: bin/kubectl bin/scheduler
 image: bin/image.tar ## build the container image without a container engine: bin/image.tar, an OCI layout (IMAGE_PLATFORMS); PUSH=1 pushes it to IMAGE
 
 comma := ,
-image_binaries = $(foreach p,$(subst $(comma), ,$(IMAGE_PLATFORMS)),$(addprefix bin/image/$(subst /,-,$(p))/,scheduler guard))
+binaries_of = $(foreach p,$(subst $(comma), ,$(2)),$(addprefix bin/platforms/$(subst /,-,$(p))/,$(1)))
 
-# The same commit gives the same bits.
+# The same commit gives the same bits, with the same version of Go.
 .PHONY: bin/image.tar
-bin/image.tar: $(image_binaries) bin/image-builder
-	@bin/image-builder -binaries bin/image -platforms '$(IMAGE_PLATFORMS)' -output $@ -version '$(VERSION)' -revision '$(COMMIT)' \
-		-created '$(BUILD_DATE)' $(if $(PUSH),-push '$(IMAGE)')
+bin/image.tar: $(call binaries_of,scheduler guard,$(IMAGE_PLATFORMS)) bin/image-builder bin/license-collector
+	@bin/license-collector -platforms '$(IMAGE_PLATFORMS)' -output bin/image-licenses .:./cmd/scheduler,./cmd/guard \
+		tools/image:golang.org/x/crypto/x509roots/fallback/bundle
+	@bin/image-builder -binaries bin/platforms -licenses bin/image-licenses -platforms '$(IMAGE_PLATFORMS)' -output $@ -version '$(RELEASE)' \
+		-revision '$(COMMIT)' -created '$(BUILD_DATE)' $(if $(PUSH),-push '$(IMAGE)')
 
 bin/image-builder: FORCE | bin
 	@$(GO_BUILD) -C tools/image -v -o ../../$@ .
@@ -274,8 +286,20 @@ bin/registry: tools/image/go.mod tools/image/go.sum | bin
 	@$(GO_BUILD) -C tools/image -v -o ../../$@ github.com/google/go-containerregistry/cmd/registry
 	@touch $@
 
-# bin/image/OS-ARCHITECTURE/PROGRAM
-bin/image/%: $(SOURCES) go.mod go.sum bin/.version | bin
+.PHONY: dist
+dist: bin/image.tar bin/dist-builder $(call binaries_of,scheduler guard,$(DIST_PLATFORMS)) $(call binaries_of,kubectl-devices,$(KUBECTL_PLATFORMS)) ## put a release together in bin/dist: archives, bills of materials, krew's manifest, the image, checksums (the first time, half an hour)
+	@rm -rf bin/dist
+	@bin/dist-builder -version '$(RELEASE)' -kubernetes '$(K8S_VERSION)' -created '$(BUILD_DATE)' -image bin/image.tar \
+		-platforms '$(DIST_PLATFORMS)' -kubectl-platforms '$(KUBECTL_PLATFORMS)'
+
+bin/dist-builder: FORCE | bin
+	@$(GO_BUILD) -C tools/dist -v -o ../../$@ .
+
+bin/license-collector: FORCE | bin
+	@$(GO_BUILD) -C tools/dist -v -o ../../$@ ./cmd/licenses
+
+# bin/platforms/OS-ARCHITECTURE/PROGRAM
+bin/platforms/%: $(SOURCES) go.mod go.sum bin/.version | bin
 	@echo "build: $@ $(VERSION) (minutes, if nothing is cached)"
 	@GOOS=$(word 1,$(subst -, ,$(notdir $(@D)))) GOARCH=$(word 2,$(subst -, ,$(notdir $(@D)))) \
 		$(GO_BUILD) -v -ldflags '$(LDFLAGS)' -o $@ ./cmd/$(@F)

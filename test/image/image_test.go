@@ -44,8 +44,10 @@ func build(t *testing.T) string {
 		require.NoError(t, err)
 		require.NoError(t, os.Symlink(binary, filepath.Join(binaries, platform, program)))
 	}
+	licenses := t.TempDir() // What goes in there is up to tools/dist.
+	require.NoError(t, os.WriteFile(filepath.Join(licenses, "modules.tsv"), nil, 0o644))
 	archive := filepath.Join(t.TempDir(), "image.tar")
-	output, err := exec.CommandContext(t.Context(), builder, "-binaries", binaries, "-platforms", strings.ReplaceAll(platform, "-", "/"), "-output", archive).CombinedOutput()
+	output, err := exec.CommandContext(t.Context(), builder, "-binaries", binaries, "-licenses", licenses, "-platforms", strings.ReplaceAll(platform, "-", "/"), "-output", archive).CombinedOutput()
 	require.NoError(t, err, "%s", output)
 	return archive
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -23,13 +24,17 @@ func indexOf(o options) (v1.ImageIndex, error) {
 	if err != nil {
 		return nil, err
 	}
+	licenses, err := licensesLayer(o.licenses, o.created)
+	if err != nil {
+		return nil, err
+	}
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, name := range o.platforms {
 		platform, err := v1.ParsePlatform(name)
 		if err != nil {
 			return nil, fmt.Errorf("-platforms: asked for %q, which is no platform such as linux/amd64: %w", name, err)
 		}
-		image, err := imageFor(o, platform, roots)
+		image, err := imageFor(o, platform, roots, licenses)
 		if err != nil {
 			return nil, err
 		}
@@ -38,14 +43,14 @@ func indexOf(o options) (v1.ImageIndex, error) {
 	return mutate.Annotations(index, annotations(o)).(v1.ImageIndex), nil
 }
 
-// imageFor makes the image for one platform: the roots of trust, which hardly ever change, and the binaries.
-func imageFor(o options, platform *v1.Platform, roots v1.Layer) (v1.Image, error) {
+// imageFor makes the image for one platform: the layers that all have in common, which hardly ever change, and the binaries.
+func imageFor(o options, platform *v1.Platform, common ...v1.Layer) (v1.Image, error) {
 	binaries, err := binariesLayer(filepath.Join(o.binaries, strings.ReplaceAll(platform.String(), "/", "-")), o.created)
 	if err != nil {
 		return nil, err
 	}
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
-	image, err = mutate.AppendLayers(image, roots, binaries)
+	image, err = mutate.AppendLayers(image, append(slices.Clone(common), binaries)...)
 	if err != nil {
 		return nil, fmt.Errorf("layers for %s: %w", platform, err)
 	}

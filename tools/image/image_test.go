@@ -34,8 +34,17 @@ func testOptions(t *testing.T) options {
 			}
 		}
 	}
+	licenses := filepath.Join(directory, "licenses")
+	if err := os.MkdirAll(filepath.Join(licenses, "example.com", "module"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"modules.tsv", "example.com/module/LICENSE"} {
+		if err := os.WriteFile(filepath.Join(licenses, name), []byte("as is"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	return options{
-		binaries: directory, platforms: []string{"linux/amd64", "linux/arm64"}, output: filepath.Join(t.TempDir(), "image.tar"),
+		binaries: directory, licenses: licenses, platforms: []string{"linux/amd64", "linux/arm64"}, output: filepath.Join(t.TempDir(), "image.tar"),
 		version: "v1", revision: "0123456", created: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 	}
 }
@@ -116,7 +125,7 @@ func TestPush(t *testing.T) {
 			t.Errorf("%s: %+v", arch, config)
 		}
 		files := filesOf(t, image)
-		for _, name := range []string{"scheduler", "guard", "etc/ssl/certs/ca-certificates.crt"} {
+		for _, name := range []string{"scheduler", "guard", "etc/ssl/certs/ca-certificates.crt", "licenses/modules.tsv", "licenses/example.com/module/LICENSE"} {
 			header := files[name]
 			if header == nil {
 				t.Fatalf("%s: there is no %s", arch, name)
@@ -125,8 +134,8 @@ func TestPush(t *testing.T) {
 				t.Errorf("%s: %s can be written to: mode %o of user %d", arch, name, header.Mode, header.Uid)
 			}
 		}
-		if len(files) != 6 {
-			t.Errorf("%s: %d files and directories; wanted two binaries, the certificates and three directories", arch, len(files))
+		if len(files) != 11 {
+			t.Errorf("%s: %d files and directories; wanted two binaries, the certificates, two files of licences, and six directories", arch, len(files))
 		}
 	}
 }
@@ -165,6 +174,7 @@ func TestRoots(t *testing.T) {
 func TestProblems(t *testing.T) {
 	for want, change := range map[string]func(*options){
 		"`make image` builds it":      func(o *options) { o.platforms = []string{"linux/s390x"} },
+		"collects them":               func(o *options) { o.licenses = filepath.Join(o.licenses, "example.com") },
 		"which is no platform":        func(o *options) { o.platforms = []string{"linux/amd64/v1/what"} },
 		"is no reference to an image": func(o *options) { o.push = "Not A Reference" },
 	} {

@@ -19,7 +19,9 @@ import (
 // options are the command line.
 type options struct {
 	// binaries has a directory for each platform, such as linux-amd64.
-	binaries  string
+	binaries string
+	// licenses is a folder that becomes /licenses.
+	licenses  string
 	platforms []string
 	output    string
 	// push is where the image goes, nowhere if it is empty.
@@ -42,7 +44,8 @@ func main() {
 
 func parse(args []string) (o options, err error) {
 	flags := flag.NewFlagSet("image", flag.ContinueOnError)
-	flags.StringVar(&o.binaries, "binaries", "bin/image", "directory with the binaries of each platform, in directories such as linux-amd64")
+	flags.StringVar(&o.binaries, "binaries", "bin/platforms", "directory with the binaries of each platform, in directories such as linux-amd64")
+	flags.StringVar(&o.licenses, "licenses", "bin/image-licenses", "folder with the licences of what is in the binaries")
 	platforms := flags.String("platforms", "linux/amd64,linux/arm64", "platforms that the image is for")
 	flags.StringVar(&o.output, "output", "bin/image.tar", "archive to write")
 	flags.StringVar(&o.push, "push", "", "reference to push the image to, such as registry.example.com/quartermaster:v1")
