@@ -120,6 +120,7 @@ test-unit: ## run the tests that need no API server, with the race detector
 	@$(GO) -C test/monitoring test -vet=off -timeout $(UNIT_TIMEOUT) ./...
 	@$(GO) -C tools/image test -vet=off -timeout $(UNIT_TIMEOUT) ./...
 	@$(GO) -C tools/dist test -vet=off -timeout $(UNIT_TIMEOUT) ./...
+	@$(GO) -C tools/vulncheck test -vet=off -timeout $(UNIT_TIMEOUT) ./...
 
 .PHONY: test-differential
 test-differential: ## compare the allocator with upstream's on SCENARIOS random scenarios
@@ -222,7 +223,7 @@ bench-process: bin/scheduler bin/kube-scheduler bin/bench-process ## measure eac
 	@cd test/perf && ../../bin/bench-process $(PROCESS_FLAGS)
 
 .PHONY: verify
-verify: verify-format verify-modules verify-vet verify-staticcheck verify-manifests ## check formatting, modules, code and manifests
+verify: verify-format verify-modules verify-vet verify-staticcheck verify-manifests verify-vulnerabilities ## check formatting, modules, code and manifests, and look for known vulnerabilities
 
 .PHONY: verify-format
 verify-format:
@@ -237,6 +238,7 @@ verify-modules:
 	@$(GO) -C tools/kwok mod tidy -diff
 	@$(GO) -C tools/image mod tidy -diff
 	@$(GO) -C tools/dist mod tidy -diff
+	@$(GO) -C tools/vulncheck mod tidy -diff
 	@$(GO) -C test/perf mod tidy -diff
 	@$(GO) -C test/monitoring mod tidy -diff
 	@$(GO) -C test/chart mod tidy -diff
@@ -252,6 +254,7 @@ verify-vet:
 	@hack/with-progress $(GO) -C test/chart vet -v ./...
 	@hack/with-progress $(GO) -C tools/image vet -v ./...
 	@hack/with-progress $(GO) -C tools/dist vet -v ./...
+	@hack/with-progress $(GO) -C tools/vulncheck vet -v ./...
 
 .PHONY: verify-staticcheck
 verify-staticcheck:
@@ -262,6 +265,16 @@ verify-staticcheck:
 verify-manifests: bin/kubectl bin/scheduler
 	@echo "verify: the API server accepts the manifests"
 	@$(GO) test -v -count=1 ./test/manifests
+
+# GOVULNDB is the database, also of files (file:///folder); GOVULNDB_REQUIRED=1 makes it fail where that cannot be reached.
+GOVULNDB ?= https://vuln.go.dev
+.PHONY: verify-vulnerabilities
+verify-vulnerabilities: bin/vulncheck
+	@echo "verify: known vulnerabilities in what is shipped"
+	@bin/vulncheck -database '$(GOVULNDB)' $(if $(GOVULNDB_REQUIRED),-required) ./cmd/scheduler ./cmd/guard ./cmd/kubectl-devices
+
+bin/vulncheck: FORCE | bin
+	@$(GO_BUILD) -C tools/vulncheck -v -o ../../$@ .
 
 .PHONY: image
 image: bin/image.tar ## build the container image without a container engine: bin/image.tar, an OCI layout (IMAGE_PLATFORMS); PUSH=1 pushes it to IMAGE
