@@ -138,7 +138,7 @@ test-integration: build bin/kube-scheduler bin/kubectl bin/image-builder bin/reg
 # A module of its own, with Helm's dependencies: its control plane is bin/playground.
 .PHONY: test-chart
 test-chart: build ## compare the Helm chart with the kustomizations, and install, upgrade, roll back and uninstall it
-	@$(GO) -C test/chart test -v -timeout $(UNIT_TIMEOUT) ./...
+	@$(GO) -C test/chart test -v -vet=off -timeout $(UNIT_TIMEOUT) ./...
 
 # BROWSER_REQUIRED=1 makes it fail where there is no browser, WEBMAP_PICTURES=1 takes the pictures of docs/webmap.md.
 .PHONY: test-browser

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -22,22 +21,7 @@ func (r *release) addChart() error {
 		fmt.Printf("dist: there is no chart in %s, so there is none in the release\n", chartFolder)
 		return nil
 	}
-	var files []archive.File
-	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		relative, err := filepath.Rel(root, name)
-		if err != nil {
-			return err
-		}
-		content, err := os.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		files = append(files, archive.File{Name: "quartermaster/" + filepath.ToSlash(relative), Mode: 0o644, Content: content})
-		return nil
-	})
+	files, err := chartFiles(root)
 	if err != nil {
 		return fmt.Errorf("read the chart: %w", err)
 	}

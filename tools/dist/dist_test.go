@@ -46,6 +46,13 @@ func repository(t *testing.T) options {
 	write("go.mod", "module example.com/small\n\ngo 1.26.0\n")
 	write("charts/quartermaster/Chart.yaml", "apiVersion: v2\nname: quartermaster # ours\nversion: 0.0.0\nappVersion: main\n")
 	write("charts/quartermaster/templates/deployment.yaml", "version: stays\n")
+	// A chart that reads the files of another folder, as ours does.
+	write("charts/quartermaster/.helmignore", "# Programs are not for Helm.\n*.go\n.git/\n")
+	write("manifests/base/role.yaml", "kind: Role\n")
+	write("manifests/embed.go", "package manifests\n")
+	if err := os.Symlink("../../manifests", filepath.Join(root, "charts", "quartermaster", "manifests")); err != nil {
+		t.Fatal(err)
+	}
 	write("cmd/kubectl-devices/kubectl_complete-devices", "#!/bin/sh\n")
 	write("bin/image.tar", "layers")
 	o := options{
@@ -145,6 +152,12 @@ func TestRelease(t *testing.T) {
 	chart := unpacked(t, files["quartermaster-0.1.0.tgz"])
 	if got := chart["quartermaster/Chart.yaml"]; got != "apiVersion: v2\nname: quartermaster # ours\nversion: \"0.1.0\"\nappVersion: \"v0.1.0\"\n" {
 		t.Errorf("Chart.yaml is %q", got)
+	}
+	if chart["quartermaster/manifests/base/role.yaml"] != "kind: Role\n" {
+		t.Error("what a link of the chart leads to is not in it")
+	}
+	if _, found := chart["quartermaster/manifests/embed.go"]; found {
+		t.Error("the chart has a file that .helmignore names")
 	}
 	if chart["quartermaster/templates/deployment.yaml"] != "version: stays\n" {
 		t.Error("the chart's templates are not as they were")
@@ -246,5 +259,21 @@ func TestProblems(t *testing.T) {
 	}
 	if _, err := versioned([]byte("version: 1\nversion: 2\nappVersion: 3\n"), "1", "v1"); err == nil || !strings.Contains(err.Error(), "has to have one") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestIgnoredNames: what Helm would understand otherwise is refused.
+func TestIgnoredNames(t *testing.T) {
+	file := filepath.Join(t.TempDir(), ".helmignore")
+	for text, want := range map[string]bool{"*.go\n": true, "": true, "# a/b\n.git/\n": true, "a/b\n": false, "!a.go\n": false, "[\n": false} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ignoredNames(file); (err == nil) != want {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if _, err := ignoredNames(filepath.Join(t.TempDir(), "nowhere")); err != nil {
+		t.Errorf("a chart without the file: %v", err)
 	}
 }
