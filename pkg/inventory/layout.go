@@ -146,8 +146,7 @@ func (l *Layout) Drawing(set int) []int {
 	})[set]
 }
 
-// newLayout lists the devices of some slices. Slices with shared counters hold no devices
-// (they are mutually exclusive in the API).
+// newLayout lists the devices of some slices.
 func newLayout(pool *Pool, targeting []*Slice) *Layout {
 	l := new(Layout)
 	l.parts = l.sole[:0]

@@ -125,8 +125,9 @@ func newNodePool(pool *Pool, targeting, others []*Slice, node *v1.Node) *NodePoo
 	return &NodePool{ID: pool.ID, Key: pool.key, Layout: layout, Reachable: layout.reachable(node)}
 }
 
+// holdsCounters reports whether the slice has counters and nothing else.
 func (s *Slice) holdsCounters(opts Options) bool {
-	return opts.PartitionableDevices && len(s.Spec.SharedCounters) > 0
+	return opts.PartitionableDevices && len(s.Spec.SharedCounters) > 0 && len(s.Spec.Devices) == 0
 }
 
 // device joins a published device with its taints.

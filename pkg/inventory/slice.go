@@ -10,7 +10,7 @@ import (
 
 // Slice is one version of a ResourceSlice with its node selection compiled.
 // It is immutable; the ResourceSlice it points to is shared with the informer
-// cache and must never be changed.
+// cache, unless it is mixed, and must never be changed.
 type Slice struct {
 	*resourceapi.ResourceSlice
 
@@ -36,7 +36,7 @@ func NewSlice(published *resourceapi.ResourceSlice, content *Content) *Slice {
 }
 
 func (s *Slice) init(published *resourceapi.ResourceSlice, content *Content) {
-	s.ResourceSlice, s.Content = published, content
+	s.ResourceSlice, s.Content = withOwnCounters(published), content
 	spec := &published.Spec
 	s.reach, s.broken = newReach(spec.NodeName, spec.AllNodes, spec.NodeSelector)
 	if s.broken != nil {

@@ -26,7 +26,7 @@ func TestAlternatives(t *testing.T) {
 	s.Devices(0, harness.Numbered(2)...)
 	claim := builder.Claim("either", builder.FirstAvailable("gpu",
 		s.Want(3).Named("many"), s.Want(2).Named("few"))).Obj()
-	if !tested.alternatives {
+	if !alternatives.known() {
 		_, err := cluster.Client.ResourceV1().ResourceClaims(s.Name).Create(t.Context(), builder.Unsaved(s.Name, claim.DeepCopy()), metav1.CreateOptions{})
 		require.True(t, apierrors.IsInvalid(err), "the server drops the alternatives, and then there is no request left: %v", err)
 		return
@@ -69,7 +69,8 @@ func TestTaintRules(t *testing.T) {
 }
 
 // Extended resources that a device class stands for. Releases without claims in v1 have
-// nowhere to record which devices serve them.
+// nowhere to record which devices serve them. TestOffExtendedResource is for those where
+// the feature is off.
 func TestExtendedResource(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, "extended", 1)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
 	"github.com/quartermaster-dra/quartermaster/test/controlplane"
@@ -17,6 +18,9 @@ import (
 
 const (
 	releaseVariable = "QUARTERMASTER_COMPAT_RELEASE"
+	// defaultsVariable has features that the release has off by default stay off, if it is set.
+	// That is for tests called TestOff.
+	defaultsVariable = "QUARTERMASTER_COMPAT_DEFAULTS"
 	// current is the name of the release that needs no binaries.
 	current = "1.37"
 )
@@ -27,13 +31,14 @@ type release struct {
 	claims apiversions.Version
 	// rules is the version of DeviceTaintRules, None if there is none.
 	rules apiversions.Version
-	// alternatives says that requests can have alternatives (prioritized list).
-	alternatives bool
 	// classic says that controllers of drivers can allocate claims, onlyClassic that nobody
 	// else can.
 	classic, onlyClassic bool
-	// gates and apis are those of the API server that are off by default.
+	// gates and apis are those of the API server that are off by default, without which
+	// there are no claims.
 	gates, apis []string
+	// moreGates and moreAPIs are off by default as well, each for a feature.
+	moreGates, moreAPIs []string
 }
 
 var releases = map[string]release{
@@ -42,32 +47,63 @@ var releases = map[string]release{
 		gates: []string{"DynamicResourceAllocation"},
 		apis:  []string{"resource.k8s.io/v1alpha2"},
 	},
-	current: {claims: apiversions.V1, rules: apiversions.V1, alternatives: true},
-	"1.33.13": {
-		claims: apiversions.V1beta2, rules: apiversions.V1alpha3, alternatives: true,
-		gates: []string{"DynamicResourceAllocation", "DRADeviceTaints", "DRAPrioritizedList"},
-		apis:  []string{"resource.k8s.io/v1beta2", "resource.k8s.io/v1beta1", "resource.k8s.io/v1alpha3"},
+	"1.30.4": {
+		claims: apiversions.V1alpha2, rules: apiversions.None, classic: true,
+		gates: []string{"DynamicResourceAllocation"},
+		apis:  []string{"resource.k8s.io/v1alpha2"},
 	},
 	"1.31.4": {
 		claims: apiversions.V1alpha3, rules: apiversions.None, classic: true,
 		gates: []string{"DynamicResourceAllocation", "DRAControlPlaneController"},
 		apis:  []string{"resource.k8s.io/v1alpha3"},
 	},
-	"1.30.4": {
-		claims: apiversions.V1alpha2, rules: apiversions.None, classic: true,
-		gates: []string{"DynamicResourceAllocation"},
-		apis:  []string{"resource.k8s.io/v1alpha2"},
-	},
 	"1.32.2": {
 		claims: apiversions.V1beta1, rules: apiversions.None,
-		gates: []string{"DynamicResourceAllocation"},
-		apis:  []string{"resource.k8s.io/v1beta1"},
+		gates:     []string{"DynamicResourceAllocation"},
+		apis:      []string{"resource.k8s.io/v1beta1"},
+		moreGates: []string{"DRAAdminAccess", "DRAResourceClaimDeviceStatus"},
+	},
+	"1.33.13": {
+		claims: apiversions.V1beta2, rules: apiversions.V1alpha3,
+		gates:     []string{"DynamicResourceAllocation"},
+		apis:      []string{"resource.k8s.io/v1beta2", "resource.k8s.io/v1beta1"},
+		moreGates: []string{"DRAAdminAccess", "DRADeviceTaints", "DRAPartitionableDevices", "DRAPrioritizedList"},
+		moreAPIs:  []string{"resource.k8s.io/v1alpha3"},
+	},
+	"1.34.4": {
+		claims: apiversions.V1, rules: apiversions.V1alpha3,
+		moreGates: []string{
+			"DRAConsumableCapacity", "DRADeviceBindingConditions", "DRADeviceTaints", "DRAExtendedResource", "DRAPartitionableDevices",
+		},
+		moreAPIs: []string{"resource.k8s.io/v1alpha3"},
+	},
+	"1.35.4": {
+		claims: apiversions.V1, rules: apiversions.V1alpha3,
+		moreGates: []string{
+			"DRAConsumableCapacity", "DRADeviceBindingConditions", "DRADeviceTaintRules", "DRADeviceTaints", "DRAExtendedResource",
+			"DRAPartitionableDevices",
+		},
+		moreAPIs: []string{"resource.k8s.io/v1alpha3"},
+	},
+	"1.36.3": {
+		claims: apiversions.V1, rules: apiversions.V1beta2,
+		moreGates: []string{"DRADeviceTaintRules", "DRANodeAllocatableResources"},
+		moreAPIs:  []string{"resource.k8s.io/v1beta2"},
+	},
+	current: {
+		claims: apiversions.V1, rules: apiversions.V1,
+		moreGates: []string{"DRANodeAllocatableResources"},
 	},
 }
 
-// options are those of a control plane of the release.
-func (r release) options(name string) controlplane.Options {
-	o := controlplane.Options{FeatureGates: on(r.gates), RuntimeConfig: on(r.apis)}
+// options are those of a control plane of the release. In one as it is by default, only
+// what claims need is turned on.
+func (r release) options(name string, byDefault bool) controlplane.Options {
+	gates, apis := r.gates, r.apis
+	if !byDefault {
+		gates, apis = slices.Concat(gates, r.moreGates), slices.Concat(apis, r.moreAPIs)
+	}
+	o := controlplane.Options{FeatureGates: on(gates), RuntimeConfig: on(apis)}
 	if name != current {
 		o.Release = name
 	}
@@ -85,8 +121,11 @@ func on(names []string) map[string]bool {
 var (
 	// cluster is what all tests share.
 	cluster *harness.Cluster
-	// tested is the release that the cluster has.
+	// tested is the release that the cluster has, minor its number behind the dot.
 	tested release
+	minor  uint
+	// byDefault is true if features are off that are off by default.
+	byDefault bool
 )
 
 func TestMain(m *testing.M) {
@@ -99,7 +138,9 @@ func TestMain(m *testing.M) {
 		fmt.Fprintf(os.Stderr, "%s is %q; known are %s\n", releaseVariable, name, strings.Join(slices.Sorted(maps.Keys(releases)), ", "))
 		os.Exit(1)
 	}
-	os.Exit(harness.Main(m, harness.Options{Name: "compat-" + name, ControlPlane: tested.options(name)},
+	minor = version.MustParseGeneric(name).Minor()
+	byDefault = os.Getenv(defaultsVariable) != ""
+	os.Exit(harness.Main(m, harness.Options{Name: "compat-" + name, ControlPlane: tested.options(name, byDefault)},
 		func(c *harness.Cluster) { cluster = c }, shared.Stop))
 }
 
@@ -120,7 +161,7 @@ func TestVersion(t *testing.T) {
 	if tested.claims != apiversions.V1 {
 		require.Contains(t, lines[0], "the API server has none that is newer")
 	}
-	version, err := cluster.Client.Discovery().ServerVersion()
+	server, err := cluster.Client.Discovery().ServerVersion()
 	require.NoError(t, err)
-	t.Logf("API server %s: %s", version.GitVersion, lines[0])
+	t.Logf("API server %s: %s", server.GitVersion, lines[0])
 }
