@@ -53,7 +53,7 @@ UNIT_TIMEOUT ?= 10m
 INTEGRATION_TIMEOUT ?= 20m
 # The Kubernetes releases of test-compat. Each has a module in test/compat, named after
 # the minor release.
-COMPAT_RELEASES ?= 1.29.3 1.30.4 1.31.4 1.32.2 1.33.13
+COMPAT_RELEASES ?= 1.29.3 1.30.4 1.31.4 1.32.2 1.33.13 1.34.4 1.35.4 1.36.3
 # What test/upgrade runs beside ours: a tag or a commit.
 PREVIOUS ?= $(shell sed -n '/^[^#]/p' hack/previous-release)
 PREVIOUS_COMMIT := $(shell git rev-parse --verify --quiet '$(PREVIOUS)^{commit}')

@@ -44,6 +44,12 @@ var kinds = map[apiversions.Version]map[string]any{
 	},
 }
 
+// replacedInAlpha are fields of alpha features, by the minor release, that a later release has replaced by
+// others. Nobody can read them with its types; docs/api-versions.md says so.
+var replacedInAlpha = map[uint]string{
+	36: "spec.devices.nodeAllocatableResourceMappings",
+}
+
 // Every field that this server describes (OpenAPI) is one of the type with which it is
 // read. Of others, conversion and its tests could not know that they are lost.
 func TestFieldsOfTheServer(t *testing.T) {
@@ -63,7 +69,9 @@ func TestFieldsOfTheServer(t *testing.T) {
 			require.Greater(t, len(fields), 4)
 			known := typeFields(reflect.TypeOf(of))
 			for _, field := range fields {
-				require.Contains(t, known, field, "field of %s", kind)
+				if replaced, found := replacedInAlpha[minor]; !found || !strings.HasPrefix(field, replaced) {
+					require.Contains(t, known, field, "field of %s", kind)
+				}
 			}
 		})
 	}

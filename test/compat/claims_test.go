@@ -176,7 +176,7 @@ func TestDeallocation(t *testing.T) {
 // What drivers write about devices stays when pods join or leave a claim.
 func TestDeviceStatusStays(t *testing.T) {
 	t.Parallel()
-	notInV1alpha2(t, "status.devices")
+	needs(t, deviceStatus)
 	s := newSpace(t, "devices", 1)
 	s.Devices(0, harness.Numbered(1)...)
 	s.Create(builder.Claim("shared", s.Want(1)).Config(s.Driver, `{"speed":"high"}`).Obj())
@@ -187,9 +187,7 @@ func TestDeviceStatusStays(t *testing.T) {
 	s.UpdateClaimStatus("shared", func(c *resourceapi.ResourceClaim) {
 		c.Status.Devices = []resourceapi.AllocatedDeviceStatus{{Driver: s.Driver, Pool: s.Node(0), Device: "gpu-0", NetworkData: network}}
 	})
-	if len(s.LiveClaim("shared").Status.Devices) == 0 {
-		t.Skip("this server does not keep status.devices: DRAResourceClaimDeviceStatus is alpha there")
-	}
+	require.NotEmpty(t, s.LiveClaim("shared").Status.Devices, "the feature is on")
 	s.Create(s.Pod("second", builder.Uses("shared")))
 	s.Running("first", "second")
 	require.Equal(t, network, s.LiveClaim("shared").Status.Devices[0].NetworkData)

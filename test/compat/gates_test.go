@@ -1,14 +1,12 @@
 package compat
 
-import (
-	"testing"
-)
+import "testing"
 
 // feature is a part of the API that releases have behind a feature gate.
 type feature struct {
 	name string
 	// since is the first minor release of Kubernetes 1 that has it, on the first one that
-	// has it on by default; 0 if none has.
+	// has it on by default.
 	since, on uint
 }
 
@@ -22,7 +20,6 @@ var (
 	consumable        = feature{"capacity that claims share", 34, 36}
 	bindingConditions = feature{"binding conditions", 34, 36}
 	extendedResources = feature{"extended resources of classes", 34, 36}
-	nodeAllocatable   = feature{"devices that are part of a node's resources", 36, 0}
 )
 
 // known reports whether the release has the feature.
@@ -34,7 +31,7 @@ func needs(t *testing.T, f feature) {
 	if !f.known() {
 		t.Skipf("Kubernetes 1.%d does not have %s, which came with 1.%d", minor, f.name, f.since)
 	}
-	if byDefault && (f.on == 0 || minor < f.on) {
+	if byDefault && minor < f.on {
 		t.Skipf("%s is off by default, as this run has it", f.name)
 	}
 }
@@ -43,7 +40,7 @@ func needs(t *testing.T, f feature) {
 // has it off by default.
 func isOff(t *testing.T, f feature) {
 	t.Helper()
-	if !byDefault || !f.known() || f.on != 0 && minor >= f.on {
+	if !byDefault || !f.known() || minor >= f.on {
 		t.Skipf("for releases that have %s off by default, as they are (%s)", f.name, defaultsVariable)
 	}
 }

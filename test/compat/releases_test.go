@@ -87,13 +87,10 @@ var releases = map[string]release{
 	},
 	"1.36.3": {
 		claims: apiversions.V1, rules: apiversions.V1beta2,
-		moreGates: []string{"DRADeviceTaintRules", "DRANodeAllocatableResources"},
+		moreGates: []string{"DRADeviceTaintRules"},
 		moreAPIs:  []string{"resource.k8s.io/v1beta2"},
 	},
-	current: {
-		claims: apiversions.V1, rules: apiversions.V1,
-		moreGates: []string{"DRANodeAllocatableResources"},
-	},
+	current: {claims: apiversions.V1, rules: apiversions.V1},
 }
 
 // options are those of a control plane of the release. In one as it is by default, only

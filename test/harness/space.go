@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"testing"
 	"time"
@@ -17,8 +18,9 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
 )
 
-// adminAccessLabel on a namespace permits admin access (KEP-5018).
-const adminAccessLabel = "resource.kubernetes.io/admin-access"
+// adminAccessLabels on a namespace permit admin access (KEP-5018), from 1.34 on and in 1.33.
+// 1.32 asks for none.
+var adminAccessLabels = map[string]string{"resource.kubernetes.io/admin-access": "true", "resource.k8s.io/admin-access": "true"}
 
 // Space is the part of the cluster that belongs to one test. Its methods end the
 // test if something fails that has to succeed.
@@ -72,7 +74,7 @@ func (c *Cluster) NewBareSpace(t *testing.T, name, profile string, nodes int) *S
 func (s *Space) CreateNamespace() {
 	s.T.Helper()
 	_, err := s.Cluster.Client.CoreV1().Namespaces().Create(s.T.Context(), &corev1.Namespace{
-		ObjectMeta: metav1.ObjectMeta{Name: s.Name, Labels: map[string]string{adminAccessLabel: "true"}},
+		ObjectMeta: metav1.ObjectMeta{Name: s.Name, Labels: maps.Clone(adminAccessLabels)},
 	}, metav1.CreateOptions{})
 	require.NoError(s.T, err)
 	ctx, cancel := context.WithTimeout(s.T.Context(), Patience)

@@ -42,34 +42,56 @@ func steps(t *testing.T) []step {
 	}
 	var result []step
 	for _, release := range releases {
-		parsed, err := version.ParseSemantic(release)
-		require.NoError(t, err)
-		var apis map[string]bool
-		var claims []apiversions.Version
-		switch minor := parsed.Minor(); {
-		case minor < 30:
+		next, known := stepOf(t, release)
+		if !known {
 			continue // Only controllers of drivers can allocate claims there.
-		case minor == 30:
-			apis, claims = map[string]bool{"resource.k8s.io/v1alpha2": true}, []apiversions.Version{apiversions.V1alpha2}
-		case minor == 31:
-			apis, claims = map[string]bool{"resource.k8s.io/v1alpha3": true}, []apiversions.Version{apiversions.V1alpha3}
-		case minor == 32:
-			apis, claims = map[string]bool{"resource.k8s.io/v1beta1": true}, []apiversions.Version{apiversions.V1beta1}
-		default:
-			// 1.33 needs v1beta1 itself, so that the scheduler may go on with that.
-			apis = map[string]bool{"resource.k8s.io/v1beta1": true, "resource.k8s.io/v1beta2": true}
-			claims = []apiversions.Version{apiversions.V1beta1, apiversions.V1beta2}
 		}
 		if len(result) == 0 {
 			result = append(result, step{release + " without claims", controlplane.Options{Release: release}, nil})
 		}
-		result = append(result, step{release, controlplane.Options{
-			Release:       release,
-			FeatureGates:  map[string]bool{"DynamicResourceAllocation": true},
-			RuntimeConfig: apis,
-		}, claims})
+		result = append(result, next)
 	}
-	return append(result, step{"1.37", controlplane.Options{}, []apiversions.Version{apiversions.V1}})
+	return append(result, step{current, controlplane.Options{}, []apiversions.Version{apiversions.V1}})
+}
+
+// current is the release that needs no binaries.
+const current = "1.37"
+
+// stepOf is a release with claims turned on, and nothing else that is off by default. It is not known
+// of those in which schedulers do not allocate claims.
+func stepOf(t *testing.T, release string) (_ step, known bool) {
+	t.Helper()
+	result := step{name: release, options: controlplane.Options{Release: release}}
+	var apis []string
+	switch minor := minorOf(t, release); {
+	case minor < 30:
+		return step{}, false
+	case minor == 30:
+		apis, result.claims = []string{"v1alpha2"}, []apiversions.Version{apiversions.V1alpha2}
+	case minor == 31:
+		apis, result.claims = []string{"v1alpha3"}, []apiversions.Version{apiversions.V1alpha3}
+	case minor == 32:
+		apis, result.claims = []string{"v1beta1"}, []apiversions.Version{apiversions.V1beta1}
+	case minor == 33:
+		// 1.33 needs v1beta1 itself, so that the scheduler may go on with that.
+		apis, result.claims = []string{"v1beta1", "v1beta2"}, []apiversions.Version{apiversions.V1beta1, apiversions.V1beta2}
+	default:
+		result.claims = []apiversions.Version{apiversions.V1}
+		return result, true
+	}
+	result.options.FeatureGates = map[string]bool{"DynamicResourceAllocation": true}
+	result.options.RuntimeConfig = make(map[string]bool)
+	for _, version := range apis {
+		result.options.RuntimeConfig["resource.k8s.io/"+version] = true
+	}
+	return result, true
+}
+
+func minorOf(t *testing.T, release string) uint {
+	t.Helper()
+	parsed, err := version.ParseGeneric(release)
+	require.NoError(t, err)
+	return parsed.Minor()
 }
 
 // One scheduler process lives through all upgrades.
