@@ -21,7 +21,7 @@ func checkCompatibility(r *report, s *snapshot) {
 			continue
 		}
 		for _, consumption := range device.ConsumesCounters {
-			set, own := counterSet{id.pool, consumption.CounterSet}, sets.New(consumption.CompatibilityGroups...)
+			set, own := counterSet{id.pool, counterSetOf(device.slice, consumption.CounterSet)}, sets.New(consumption.CompatibilityGroups...)
 			others, drawn := common[set]
 			switch {
 			case !drawn:

@@ -150,7 +150,7 @@ func checkPoolCounters(r *report, p *pool, inUse []deviceID) {
 		}
 		for _, consumption := range device.ConsumesCounters {
 			for name, counter := range consumption.Counters {
-				key := counterID{set: consumption.CounterSet, name: name}
+				key := counterID{set: counterSetOf(device.slice, consumption.CounterSet), name: name}
 				sum := consumed[key]
 				sum.Add(counter.Value)
 				consumed[key] = sum

@@ -127,6 +127,30 @@ func counterCluster(claims ...*resourceapi.ResourceClaim) cluster {
 	}
 }
 
+// Up to Kubernetes 1.34, sets of counters are those of the slice with the devices, and may have the same name.
+func TestCountersBesideDevices(t *testing.T) {
+	mixed := func(name, memory string) *resourceapi.ResourceSlice {
+		slice := newSlice(name, "node-a", builder.Device(name+"-part").Consumes("card", "memory", "40Gi"), builder.Device(name+"-other").Consumes("card", "memory", "40Gi"))
+		slice.Spec.SharedCounters = []resourceapi.CounterSet{{Name: "card", Counters: counters("memory", memory)}}
+		return slice
+	}
+	using := func(devices ...string) cluster {
+		return cluster{
+			nodes:  []*corev1.Node{newNode("node-a")},
+			slices: []*resourceapi.ResourceSlice{mixed("large", "80Gi"), mixed("small", "40Gi")},
+			claims: []*resourceapi.ResourceClaim{newClaim("parts", request("gpu", int64(len(devices))), allocated("gpu", "node-a", devices...))},
+		}
+	}
+	runAll(t, map[string]testCase{
+		"all of it": {cluster: using("large-part", "large-other", "small-part")},
+		"more than the slice has": {
+			cluster:   using("small-part", "small-other"),
+			want:      []string{"CounterOverdrawn pool gpu.example.com/node-a"},
+			wantTexts: []string{"small/card/memory has 40Gi"},
+		},
+	})
+}
+
 func TestCounters(t *testing.T) {
 	parts := newClaim("parts", request("gpu", 2), allocated("gpu", "node-a", "part-0", "part-1"))
 	whole := newClaim("whole", request("gpu", 1), allocated("gpu", "node-a", "whole"))

@@ -87,8 +87,17 @@ func (p *pool) add(slice *resourceapi.ResourceSlice) {
 		for name, counter := range set.Counters {
 			values[name] = counter.Value
 		}
-		p.counters[set.Name] = values
+		p.counters[counterSetOf(slice, set.Name)] = values
 	}
+}
+
+// counterSetOf returns what tells a counter set of a slice apart from all others of the pool. Where slices
+// have counters and devices at once (Kubernetes 1.33 and 1.34), sets are those of the slice.
+func counterSetOf(slice *resourceapi.ResourceSlice, name string) string {
+	if len(slice.Spec.SharedCounters) > 0 && len(slice.Spec.Devices) > 0 {
+		return slice.Name + "/" + name
+	}
+	return name
 }
 
 // device returns the published device.
