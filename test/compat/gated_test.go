@@ -50,7 +50,9 @@ func TestPartitions(t *testing.T) {
 	t.Parallel()
 	needs(t, partitions)
 	s := newSpace(t, "partitions", 1)
-	half := func(name string) *builder.DeviceBuilder { return builder.Device(name).Consumes("gpu", "memory", "20Gi") }
+	half := func(name string) *builder.DeviceBuilder {
+		return builder.Device(name).Consumes("gpu", "memory", "20Gi")
+	}
 	pool := func(name string, count int64) *builder.SliceBuilder {
 		return builder.Slice(s.Node(0)+"-"+name).OfDriver(s.Driver).OnNode(s.Node(0)).InPool(s.Node(0), 1, count)
 	}

@@ -88,7 +88,9 @@ func TestOffPartitions(t *testing.T) {
 	t.Parallel()
 	isOff(t, partitions)
 	s := newSpace(t, "off-partitions", 1)
-	half := func(name string) *builder.DeviceBuilder { return builder.Device(name).Consumes("gpu", "memory", "20Gi") }
+	half := func(name string) *builder.DeviceBuilder {
+		return builder.Device(name).Consumes("gpu", "memory", "20Gi")
+	}
 	slice := s.Slice(0, half("half-0"), half("half-1"))
 	if minor <= 34 {
 		slice.Counters("gpu", "memory", "20Gi")
