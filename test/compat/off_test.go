@@ -114,5 +114,5 @@ func TestOffExtendedResource(t *testing.T) {
 	s.Waiting("user", "DRAExtendedResource")
 	require.Zero(t, s.Allocated())
 	s.ClaimAndPod("with-claim", s.Want(2))
-	s.RunningSoon("with-claim")
+	s.Running("with-claim")
 }
