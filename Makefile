@@ -18,6 +18,8 @@ KUBECTL_PLATFORMS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/a
 # without the race detector: each starts a control plane, and kube-apiserver with
 # race detection takes many minutes to compile. All others are unit tests.
 INTEGRATION_PACKAGES := ./test/controlplane/... ./internal/playground ./cmd/playground ./test/manifests ./test/catalogue ./test/integration/... ./test/rbac ./test/hostile ./test/harness ./test/restarts ./test/groups ./test/podgroups ./test/gangs ./test/gangplacement ./test/preemption ./test/beside ./test/guard ./test/faults ./test/placement ./test/soak ./test/finalizers ./test/image ./test/kubectldevices ./test/upgrade/... ./test/tutorial ./test/compat/...
+# What runs a real driver, which it needs in bin.
+DRIVER_PACKAGES := ./test/driver
 # Packages with benchmarks.
 BENCH_PACKAGES := ./pkg/allocator
 # How long and how often bench-allocator runs each benchmark. It reports medians.
@@ -114,7 +116,7 @@ test: test-unit test-differential test-integration test-chart test-browser ## ru
 
 .PHONY: test-unit
 test-unit: ## run the tests that need no API server, with the race detector
-	@GO='$(GO)' hack/test-unit -p $(TEST_PARALLEL) -timeout $(UNIT_TIMEOUT) -- $(INTEGRATION_PACKAGES) $(SEQUENTIAL_PACKAGES) $(BROWSER_PACKAGES)
+	@GO='$(GO)' hack/test-unit -p $(TEST_PARALLEL) -timeout $(UNIT_TIMEOUT) -- $(INTEGRATION_PACKAGES) $(DRIVER_PACKAGES) $(SEQUENTIAL_PACKAGES) $(BROWSER_PACKAGES)
 	@$(GO) test -vet=off -timeout $(UNIT_TIMEOUT) $(SEQUENTIAL_PACKAGES)
 	@$(GO) -C test/perf test -vet=off -timeout $(UNIT_TIMEOUT) $(PERF_UNIT_PACKAGES)
 	@$(GO) -C test/monitoring test -vet=off -timeout $(UNIT_TIMEOUT) ./...
@@ -139,6 +141,10 @@ test-integration: build bin/kube-scheduler bin/kubectl bin/image-builder bin/reg
 .PHONY: test-chart
 test-chart: build ## compare the Helm chart with the kustomizations, and install, upgrade, roll back and uninstall it
 	@$(GO) -C test/chart test -v -vet=off -timeout $(UNIT_TIMEOUT) ./...
+
+.PHONY: test-driver
+test-driver: build bin/dra-example-kubeletplugin bin/dra-example-controller ## have a real driver prepare the devices of its own example workloads
+	@$(GO) test -count=1 -vet=off -timeout $(INTEGRATION_TIMEOUT) $(DRIVER_PACKAGES)
 
 # BROWSER_REQUIRED=1 makes it fail where there is no browser, WEBMAP_PICTURES=1 takes the pictures of docs/webmap.md.
 .PHONY: test-browser
@@ -239,6 +245,7 @@ verify-modules:
 	@$(GO) -C tools/image mod tidy -diff
 	@$(GO) -C tools/dist mod tidy -diff
 	@$(GO) -C tools/vulncheck mod tidy -diff
+	@$(GO) -C tools/driver mod tidy -diff
 	@$(GO) -C test/perf mod tidy -diff
 	@$(GO) -C test/monitoring mod tidy -diff
 	@$(GO) -C test/chart mod tidy -diff
@@ -380,4 +387,10 @@ bin/etcd: test/perf/go.mod test/perf/go.sum | bin
 bin/kwok: tools/kwok/go.mod tools/kwok/go.sum | bin
 	@echo "build: $@"
 	@$(GO_BUILD) -C tools/kwok -v -ldflags '-s -w' -o ../../$@ sigs.k8s.io/kwok/cmd/kwok
+	@touch $@
+
+# The driver of test-driver, in a module of its own for the same reason.
+bin/dra-example-kubeletplugin bin/dra-example-controller: bin/%: tools/driver/go.mod tools/driver/go.sum | bin
+	@echo "build: $@"
+	@$(GO_BUILD) -C tools/driver -v -ldflags '-s -w' -o ../../$@ sigs.k8s.io/dra-example-driver/cmd/$*
 	@touch $@
