@@ -62,7 +62,8 @@ func New(namespace, prefix string) *Options {
 			RetryPeriod:   metav1.Duration{Duration: 2 * time.Second},
 		},
 	}
-	o.serving.BindPort = defaultPort
+	// Without a port API servers could not ask: 0 is refused.
+	o.serving.BindPort, o.serving.Required = defaultPort, true
 	return o
 }
 

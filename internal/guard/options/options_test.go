@@ -47,6 +47,7 @@ func TestValidate(t *testing.T) {
 		{"leader-elect=false", "--guard-leader-elect=false: guards have to elect the one that decides"},
 		{"request-timeout=0s", "--guard-request-timeout=0s must be more than zero"},
 		{"secure-port=99999", "between"},
+		{"secure-port=0", "cannot be turned off with 0"},
 	} {
 		o, _ := parse(t, "guard-", "--guard-"+test.flag)
 		require.ErrorContains(t, o.Validate(), test.want)
