@@ -125,7 +125,7 @@ func TestDeviceTaints(t *testing.T) {
 	s := newSpace(t, "taints", 1)
 	s.Devices(0, builder.Device("gpu-0").Taint("example.com/sick", resourceapi.DeviceTaintEffectNoSchedule))
 	s.ClaimAndPod("user", s.Want(1))
-	s.Waiting("user", "claim "+s.Name+"/user", "taints that are not tolerated")
+	s.Waiting("user", "claim "+s.Name+"/user", "has a taint that is not tolerated (example.com/sick)")
 	s.ClaimAndPod("tolerant", s.Want(1).Tolerate("example.com/sick"))
 	s.Running("tolerant")
 }
