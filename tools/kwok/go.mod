@@ -1,9 +1,6 @@
 // The node simulator has a module of its own, which keeps its dependencies out of the scheduler's.
 // What both use has the same version here as there, so that it is compiled once. "make build" builds
 // it into bin/kwok.
-module of its own: it is built on other versions
-// of the Kubernetes libraries than the scheduler, and neither is to move the
-// other's. "make build" builds it into bin/kwok.
 module github.com/quartermaster-dra/quartermaster/tools/kwok
 
 go 1.26.0
