@@ -4,8 +4,8 @@
 //
 //	progress go build -v -o bin/ ./cmd/scheduler ./cmd/guard
 //
-// What is to be compiled is asked of "go list" while the command runs already. The time that is
-// left is estimated from the size of the sources.
+// What "go build" has to compile is asked of "go list" while the command runs already. The time that is
+// left is estimated from the size of the sources. Of other commands only what is done is shown.
 package main
 
 import (

@@ -25,17 +25,18 @@ const perPackage = 20_000
 // listFormat has go list print a package that is not in the build cache: its path, its folder and its files.
 const listFormat = `{{if .Stale}}{{.ImportPath}}{{"\t"}}{{.Dir}}{{range .GoFiles}}{{"\t"}}{{.}}{{end}}{{end}}`
 
-// withValue are the flags of go build and go vet, among those used here, whose value is an argument of its own.
+// withValue are the flags of go build, among those used here, whose value is an argument of its own.
 var withValue = []string{"-o", "-C", "-ldflags", "-gcflags", "-tags", "-p", "-mod", "-modfile"}
 
-// listCommand is the go list command for what a go build or go vet command compiles; nil if it is neither.
+// listCommand is the go list command for what a go build command compiles; nil if it is another one. Most of
+// what go vet does is not compiling, so the same for it would be wrong.
 func listCommand(command []string) []string {
 	list := []string{command[0]}
 	arguments := command[1:]
 	if len(arguments) > 2 && arguments[0] == "-C" {
 		list, arguments = append(list, arguments[:2]...), arguments[2:]
 	}
-	if len(arguments) == 0 || arguments[0] != "build" && arguments[0] != "vet" {
+	if len(arguments) == 0 || arguments[0] != "build" {
 		return nil
 	}
 	list = append(list, "list")

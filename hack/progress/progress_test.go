@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,7 +17,8 @@ func TestListCommand(t *testing.T) {
 	for command, want := range map[string]string{
 		"go build -v -ldflags -s -o bin/ ./cmd/a ./cmd/b": "go list ./cmd/a ./cmd/b",
 		"go build -C tools/x -v -o ../x example.com/x":    "go -C tools/x list example.com/x",
-		"go -C test/perf vet -v ./...":                    "go -C test/perf list ./...",
+		"go -C test/perf build -v ./...":                  "go -C test/perf list ./...",
+		"go -C test/perf vet -v ./...":                    "",
 		"go build -race -v ./pkg":                         "go list -race ./pkg",
 		"go test ./...":                                   "",
 		"go":                                              "",
@@ -33,15 +35,22 @@ func TestState(t *testing.T) {
 	require.Empty(t, tally.state(start), "there is nothing to say yet")
 	tally.compiled("a")
 	require.Equal(t, "1 packages compiled", tally.state(start.Add(time.Second)), "as long as nobody knows how many there are")
+	tally.expect([]pkg{{"b", 1_000}})
+	require.Equal(t, "1 of 2 packages compiled", tally.state(start.Add(time.Minute)), "few packages say nothing about the time")
+
 	// a was compiled before anybody asked.
-	tally.expect([]pkg{{"b", 1_000}, {"c", 1_000}, {"d", 2_000}})
-	require.Equal(t, "1 of 4 packages compiled", tally.state(start.Add(time.Second)))
+	work := []pkg{{"b", 1_000}, {"c", 1_000}, {"d", 2_000}}
+	for i := range fewPackages {
+		work = append(work, pkg{path: fmt.Sprint("small", i)})
+	}
+	tally.expect(work)
+	require.Equal(t, "1 of 54 packages compiled", tally.state(start.Add(time.Second)), "nothing is known of the speed")
 	tally.compiled("b")
-	require.Equal(t, "2 of 4 packages compiled, about 3 min left", tally.state(start.Add(time.Minute)))
+	require.Equal(t, "2 of 54 packages compiled, about 3 min left", tally.state(start.Add(time.Minute)))
 	tally.compiled("c")
-	require.Equal(t, "3 of 4 packages compiled, about 60 s left", tally.state(start.Add(time.Minute)))
+	require.Equal(t, "3 of 54 packages compiled, about 60 s left", tally.state(start.Add(time.Minute)))
 	tally.compiled("d")
-	require.Equal(t, "4 of 4 packages compiled, some seconds left", tally.state(start.Add(time.Minute)))
+	require.Equal(t, "4 of 54 packages compiled, some seconds left", tally.state(start.Add(time.Minute)))
 }
 
 func TestDisplay(t *testing.T) {

@@ -16,6 +16,9 @@ type tally struct {
 	total    int64
 }
 
+// fewPackages are too few to say how long they take.
+const fewPackages = 50
+
 func newTally(start time.Time) *tally {
 	return &tally{start: start, names: map[string]bool{}}
 }
@@ -51,7 +54,8 @@ func (t *tally) state(now time.Time) string {
 		}
 	}
 	text := fmt.Sprintf("%d of %d packages compiled", len(t.names), all)
-	if elapsed := now.Sub(t.start); done > t.total/50 && elapsed > 0 {
+	// Where there is little to compile, linking takes the time.
+	if elapsed := now.Sub(t.start); all >= fewPackages && done > t.total/50 && elapsed > 0 {
 		text += ", " + left(time.Duration(float64(elapsed)*float64(t.total-done)/float64(done)))
 	}
 	return text
