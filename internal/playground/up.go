@@ -95,7 +95,7 @@ func count(n int, thing string) string {
 func startOrLeave(ctx context.Context, cluster *Cluster, options UpOptions, report *progress, out io.Writer) error {
 	if options.Cluster.NotInstalled {
 		_, err := fmt.Fprintf(out, "\nThe cluster is up. Nothing of Quartermaster is installed, and no scheduler runs. In another terminal:\n\n"+
-			"export KUBECONFIG='%s'\n\nPress Ctrl-C to end the cluster.\n", cluster.Kubeconfig())
+			"export KUBECONFIG=%q\n\nPress Ctrl-C to end the cluster.\n", cluster.Kubeconfig())
 		return err
 	}
 	if err := cluster.StartScheduler(ctx); err != nil {

@@ -105,7 +105,7 @@ func startControlPlane() (*controlPlane, error) {
 	for lines := bufio.NewScanner(output); lines.Scan(); {
 		said = append(said, lines.Text())
 		if path, found := strings.CutPrefix(lines.Text(), "export KUBECONFIG="); found {
-			c.kubeconfig = path
+			c.kubeconfig = strings.Trim(path, `"`)
 			return c, c.connect()
 		}
 	}
