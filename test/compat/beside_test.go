@@ -2,6 +2,9 @@ package compat
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,72 +15,112 @@ import (
 )
 
 // An unchanged kube-scheduler of the release and one of ours hand out the same devices, to as many pods
-// as there are, all created at once. With and without a guard all pods are bound, and no device is
-// allocated twice: without, ours waits for what the other one writes, looks, and yields. These tests run alone:
-// nobody else can allocate while there is no guard.
+// as there are, all created one after the other. All pods are bound. With a guard no device is allocated twice. Without,
+// ours waits for what the other one writes, looks, and yields: no claim of ours has a device that another claim has. These
+// tests run alone: nobody else can allocate while there is no guard.
 func TestBesideKubeScheduler(t *testing.T) {
 	onlyStructured(t)
-	t.Run("unguarded", testBesideKubeScheduler)
+	t.Run("unguarded", func(t *testing.T) {
+		b := newBeside(t, false)
+		b.play(b.oursShareNothing)
+	})
 	t.Run("guarded", func(t *testing.T) {
 		cluster.UseGuard(t, "guard-beside")
-		testBesideKubeScheduler(t)
+		b := newBeside(t, true)
+		b.play(func() { require.Empty(t, b.shared()) })
 	})
 }
 
-func testBesideKubeScheduler(t *testing.T) {
-	const (
-		nodes, devicesPerNode, waves = 4, 8, 2
-		pods                         = nodes * devicesPerNode
-		requestsPerSecond            = 200
-	)
-	s := cluster.NewSpace(t, "beside-stock", "", nodes)
-	for node := range nodes {
-		s.Devices(node, harness.Numbered(devicesPerNode)...)
+// beside are the pods of both schedulers and their devices.
+type beside struct {
+	*harness.Space
+	held     *harness.Holders
+	profiles []string // ours, the other one's
+	names    []string // of the pods of a wave; those of ours have even indices
+}
+
+const besideNodes, besideDevices = 4, 8
+
+func newBeside(t *testing.T, guarded bool) *beside {
+	t.Helper()
+	const requestsPerSecond = 200
+	b := &beside{Space: cluster.NewSpace(t, "stock-"+map[bool]string{true: "guarded", false: "unguarded"}[guarded], "", besideNodes)}
+	for node := range besideNodes {
+		b.Devices(node, harness.Numbered(besideDevices)...)
 	}
-	s.Create(builder.Claim("one", s.Want(1)).Template())
-	ours := s.StartScheduler(harness.SchedulerOptions{})
-	s.Log = ours.LogFile()
-	profiles := []string{s.Profile, s.Name + "-stock"}
-	stock, err := cluster.StartStockSchedulerFor(t.Context(), profiles[1], profiles[1], requestsPerSecond)
+	b.Create(builder.Claim("one", b.Want(1)).Template())
+	b.held = harness.WatchHolders(b.Space)
+	ours := b.StartScheduler(harness.SchedulerOptions{})
+	b.Log = ours.LogFile()
+	b.profiles = []string{b.Profile, b.Name + "-stock"}
+	stock, err := cluster.StartStockSchedulerFor(t.Context(), b.profiles[1], b.profiles[1], requestsPerSecond)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, stock.Err(), "the stock scheduler ended although nobody asked it to")
 		require.NoError(t, stock.Stop())
 	})
-	for wave := range waves {
-		var names []string
+	return b
+}
+
+// play has two waves of pods come and go, and looks while all of one run.
+func (b *beside) play(look func()) {
+	b.T.Helper()
+	const pods = besideNodes * besideDevices
+	for wave := range 2 {
+		b.names = nil
 		for i := range pods {
-			s.Profile = profiles[i%len(profiles)]
-			names = append(names, fmt.Sprintf("user-%d-%02d", wave, i))
-			s.Create(s.Pod(names[i], builder.FromTemplate("one")))
+			b.Profile = b.profiles[i%len(b.profiles)]
+			b.names = append(b.names, fmt.Sprintf("user-%d-%02d", wave, i))
+			b.Create(b.Pod(b.names[i], builder.FromTemplate("one")))
 		}
 		// As many pods as devices: who is told that a device has another holder has to find the one
 		// that is left.
-		s.Running(names...)
-		requireOneHolderEach(s, pods)
-		for _, name := range names {
-			s.DeletePod(name)
+		b.Running(b.names...)
+		look()
+		for _, name := range b.names {
+			b.DeletePod(name)
 		}
-		for _, name := range names {
-			s.Gone(name)
+		for _, name := range b.names {
+			b.Gone(name)
 		}
 	}
 }
 
-// requireOneHolderEach looks on the server whether so many claims have a device each that no other claim has.
-func requireOneHolderEach(s *harness.Space, count int) {
-	s.T.Helper()
-	claims, err := s.Cluster.Client.ResourceV1().ResourceClaims(s.Name).List(s.T.Context(), metav1.ListOptions{})
-	require.NoError(s.T, err)
-	holders := make(map[string]string)
+// shared returns the claims of each device (pool/device) that more than one has, as the server knows them. All claims
+// have to have one device each.
+func (b *beside) shared() map[string][]string {
+	b.T.Helper()
+	claims, err := b.Cluster.Client.ResourceV1().ResourceClaims(b.Name).List(b.T.Context(), metav1.ListOptions{})
+	require.NoError(b.T, err)
+	require.Len(b.T, claims.Items, len(b.names))
+	holders := make(map[string][]string)
 	for i := range claims.Items {
 		claim := &claims.Items[i]
-		require.NotNil(s.T, claim.Status.Allocation, "claim %s", claim.Name)
-		for _, result := range claim.Status.Allocation.Devices.Results {
-			device := result.Pool + "/" + result.Device
-			require.Empty(s.T, holders[device], "device %s is allocated to claim %s as well", device, claim.Name)
-			holders[device] = claim.Name
-		}
+		require.NotNil(b.T, claim.Status.Allocation, "claim %s", claim.Name)
+		require.Len(b.T, claim.Status.Allocation.Devices.Results, 1, "claim %s", claim.Name)
+		result := claim.Status.Allocation.Devices.Results[0]
+		device := result.Pool + "/" + result.Device
+		holders[device] = append(holders[device], claim.Name)
 	}
-	require.Len(s.T, holders, count)
+	maps.DeleteFunc(holders, func(_ string, claims []string) bool { return len(claims) == 1 })
+	return holders
+}
+
+// oursShareNothing looks whether only claims of the other scheduler have a device twice, and only one that ours has released
+// because of a conflict: that scheduler keeps the devices in use as a set, and takes such a device for free
+// (docs/commit-protocol.md).
+func (b *beside) oursShareNothing() {
+	b.T.Helper()
+	var ours []string
+	for i := 0; i < len(b.names); i += len(b.profiles) {
+		ours = append(ours, b.names[i])
+	}
+	isOurs := func(claim string) bool {
+		return slices.ContainsFunc(ours, func(pod string) bool { return strings.HasPrefix(claim, pod+"-one-") })
+	}
+	for device, claims := range b.shared() {
+		b.T.Logf("claims %v of the other scheduler have device %s; before: %v", claims, device, b.held.Had(device))
+		require.False(b.T, slices.ContainsFunc(claims, isOurs), "claims %v, one of them of ours, have device %s", claims, device)
+		require.True(b.T, slices.ContainsFunc(b.held.Had(device), isOurs), "ours had no part in it that claims %v have device %s", claims, device)
+	}
 }

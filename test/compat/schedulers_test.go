@@ -51,7 +51,7 @@ func TestSideBySide(t *testing.T) {
 	const nodes, devicesPerNode = 4, 5
 	const pods = nodes * devicesPerNode
 	onlyStructured(t)
-	s := cluster.NewSpace(t, "beside", "", nodes)
+	s := cluster.NewSpace(t, "side-by-side", "", nodes)
 	for node := range nodes {
 		s.Devices(node, harness.Numbered(devicesPerNode)...)
 	}

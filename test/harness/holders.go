@@ -19,6 +19,7 @@ type Holders struct {
 	mutex       sync.Mutex
 	byDevice    map[string][]types.UID
 	devices     map[types.UID][]string
+	history     map[string][]string
 	twice       []string
 	allocations int
 }
@@ -26,7 +27,7 @@ type Holders struct {
 // WatchHolders follows the claims of a space until the test ends.
 func WatchHolders(s *Space) *Holders {
 	s.T.Helper()
-	h := &Holders{namespace: s.Name, byDevice: make(map[string][]types.UID), devices: make(map[types.UID][]string)}
+	h := &Holders{namespace: s.Name, byDevice: make(map[string][]types.UID), devices: make(map[types.UID][]string), history: make(map[string][]string)}
 	informer := s.Cluster.Informers.Resource().V1().ResourceClaims().Informer()
 	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(claim any) { h.saw(claim) },
@@ -75,6 +76,7 @@ func (h *Holders) has(claim *resourceapi.ResourceClaim, devices []string) {
 	h.devices[claim.UID] = devices
 	for _, device := range devices {
 		h.allocations++
+		h.history[device] = append(h.history[device], claim.Name)
 		if h.byDevice[device] = append(h.byDevice[device], claim.UID); len(h.byDevice[device]) > 1 {
 			h.twice = append(h.twice, fmt.Sprintf("%s at version %s: claims %v, the last one is %s", device, claim.ResourceVersion, h.byDevice[device], claim.Name))
 		}
@@ -86,4 +88,11 @@ func (h *Holders) Seen() (allocations int, twice []string) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	return h.allocations, slices.Clone(h.twice)
+}
+
+// Had returns the names of the claims that have or had a device (pool/device), in the order of their allocation.
+func (h *Holders) Had(device string) []string {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	return slices.Clone(h.history[device])
 }
