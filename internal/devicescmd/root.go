@@ -3,6 +3,7 @@ package devicescmd
 import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/component-base/version"
 )
 
 // New returns the command kubectl devices with all its commands.
@@ -28,6 +29,7 @@ Devices are those of the whole cluster; --namespace limits which claims and pods
 
   # Who holds what, and what should not be?
   kubectl devices holders`,
+		Version:           version.Get().String(), // that of the libraries with our commit, as the scheduler reports it
 		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl devices"},
 		SilenceUsage:      true,
 		SilenceErrors:     true,
