@@ -91,7 +91,7 @@ func chosenScenarios(names []string) ([]scenario.Scenario, error) {
 
 // keepRunning returns on Ctrl-C, or when a part of the cluster has ended.
 func keepRunning(command *cobra.Command, cluster *playground.Cluster, tally scenario.Tally) {
-	fmt.Fprintf(command.OutOrStdout(), "%s\nThe cluster keeps running, press Ctrl-C to end it: export KUBECONFIG=%s\n",
+	fmt.Fprintf(command.OutOrStdout(), "%s\nThe cluster keeps running, press Ctrl-C to end it: export KUBECONFIG=%q\n",
 		tally.Summary(), cluster.Kubeconfig())
 	select {
 	case <-command.Context().Done():

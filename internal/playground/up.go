@@ -70,7 +70,7 @@ func Up(ctx context.Context, options UpOptions, out io.Writer) (err error) {
 			return err
 		}
 	}
-	report.line("%s with %s each", count(options.Fleet.Nodes, "simulated node"), count(options.Fleet.DevicesPerNode, "GPU"))
+	report.line("%s, %s on each", count(options.Fleet.Nodes, "simulated node"), count(options.Fleet.DevicesPerNode, "GPU"))
 	if err := startOrLeave(ctx, cluster, options, report, out); err != nil {
 		return err
 	}
