@@ -158,8 +158,9 @@ func (d *downgrade) after(t *testing.T, cluster *harness.Cluster) {
 	require.NoError(t, cluster.Check(t.Context()))
 }
 
-// afterShared looks at shares that the newer release has made: they count on the older one as well. One
-// that has the feature off by default makes no new ones, and the pod is told.
+// afterShared looks at shares that the newer release has made: they count on the older one as well. One that
+// has the feature off by default keeps what claims from before ask for, and gives them shares; claims that are
+// created there get none, and their pods are told.
 func (d *downgrade) afterShared(s *harness.Space) {
 	s.T.Helper()
 	s.Running("share")
@@ -167,10 +168,14 @@ func (d *downgrade) afterShared(s *harness.Space) {
 	s.Waiting("late-share", "claim "+s.Name+"/late-share")
 	s.DeletePod("share")
 	s.EventuallyFree("share")
+	s.RunningSoon("late-share")
+	require.NotNil(s.T, s.Results("late-share")[0].ShareID, "what a claim asked for before is still served")
 	if sharesByDefault(d.older) {
-		s.RunningSoon("late-share")
 		return
 	}
-	s.Waiting("late-share", droppedFields)
-	require.Nil(s.T, s.LiveClaim("late-share").Status.Allocation)
+	s.DeletePod("late-share")
+	s.EventuallyFree("late-share")
+	s.ClaimAndPod("new-share", d.share(s))
+	s.Waiting("new-share", droppedFields)
+	require.Nil(s.T, s.LiveClaim("new-share").Status.Allocation)
 }
