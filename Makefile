@@ -112,7 +112,7 @@ playground: build ## keep a cluster running on this machine until Ctrl-C (PLAYGR
 	bin/playground up $(PLAYGROUND_FLAGS)
 
 .PHONY: test
-test: test-unit test-differential test-integration test-chart test-browser ## run all tests
+test: test-unit test-differential test-integration test-chart test-driver test-browser ## run all tests
 
 .PHONY: test-unit
 test-unit: ## run the tests that need no API server, with the race detector
