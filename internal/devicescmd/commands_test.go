@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -252,4 +253,15 @@ func dumped(t *testing.T, objects whatif.Objects) string {
 	require.NoError(t, whatif.WriteDump(file, objects))
 	require.NoError(t, file.Close())
 	return name
+}
+
+// A program that links Kubernetes' components has a flag --version of its own kind in the set that cobra adds to each command.
+func TestVersionBesideAnotherFlag(t *testing.T) {
+	pflag.CommandLine.String("version", "", "another one")
+	out, _, err := ask(t, server(whatif.Objects{}, "", ""), "--version")
+	require.NoError(t, err)
+	require.Regexp(t, "^kubectl devices version v", out)
+	out, _, err = ask(t, server(whatif.Objects{}, "", ""))
+	require.NoError(t, err)
+	require.NotContains(t, out, "version")
 }

@@ -36,6 +36,9 @@ Devices are those of the whole cluster; --namespace limits which claims and pods
 		DisableAutoGenTag: true,
 		PersistentPreRunE: func(*cobra.Command, []string) error { return o.validate() },
 	}
+	// Not left to cobra: a program with Kubernetes' own flags has one of this name and another type, which cobra would take.
+	root.Flags().Bool("version", false, "print the version of Kubernetes' libraries with the commit, as the scheduler's")
+	root.SetOut(o.Out)
 	o.addFlags(root.PersistentFlags())
 	o.completeFlags(root)
 	addOverview(o, root)
