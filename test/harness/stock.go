@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -58,6 +59,7 @@ func (c *Cluster) startStock(ctx context.Context, options schedulerproc.Options)
 		// That of the same release, which has no gate of the API server that is not its own.
 		binary = "compat/kube-scheduler-" + c.release
 		options.FeatureGates = c.gates
+		options.OnlyHealthz = strings.HasPrefix(c.release, "1.29.") || strings.HasPrefix(c.release, "1.30.")
 	}
 	process, err := c.StartProcess(ctx, binary, options)
 	if err != nil {

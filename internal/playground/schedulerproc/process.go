@@ -40,6 +40,8 @@ type Options struct {
 	// identity is the flag --kubeconfig, and they are waited for until /healthz answers, since only
 	// one of several is ready.
 	Flags bool
+	// OnlyHealthz is set for programs without /readyz: kube-scheduler up to 1.30. They are waited for until /healthz answers.
+	OnlyHealthz bool
 }
 
 // command returns the arguments of a process that is to listen at an address.
@@ -53,7 +55,7 @@ func (o *Options) command(configFile, host, port string) []string {
 
 // health is where the process says that it has started.
 func (o *Options) health() string {
-	if o.Flags {
+	if o.Flags || o.OnlyHealthz {
 		return "/healthz"
 	}
 	return "/readyz"
