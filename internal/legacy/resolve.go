@@ -43,6 +43,20 @@ func (m *Mode) Resolve(claim *resourceapi.ResourceClaim) (*resourceapi.ResourceC
 	return m.resolver.Resolve(claim)
 }
 
+// Resolved returns claims with what they ask for; those of which that cannot be said as they are.
+func (m *Mode) Resolved(claims []*resourceapi.ResourceClaim) []*resourceapi.ResourceClaim {
+	if !m.Resolves() {
+		return claims
+	}
+	resolved := slices.Clone(claims)
+	for i, claim := range claims {
+		if known, err := m.Resolve(claim); err == nil {
+			resolved[i] = known
+		}
+	}
+	return resolved
+}
+
 // SuitableNodes returns the nodes to which the class of a claim without allocation confines it,
 // nil if it does not.
 func (m *Mode) SuitableNodes(claim *resourceapi.ResourceClaim) (*nodeaffinity.NodeSelector, error) {

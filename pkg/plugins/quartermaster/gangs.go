@@ -45,7 +45,7 @@ func (pl *Quartermaster) planGang(nodes []fwk.NodeInfo) conductor.Planner {
 			return pl.state.gangs.Holders(group.Name, func(pod *v1.Pod) int {
 				claims, _ := pl.claims.Of(pod) // Of one whose claims are gone, nothing is told.
 				made, _ := pl.leftOver(pod)
-				return planning.DevicesOf(slices.Concat(claims, made), classes)
+				return planning.DevicesOf(pl.legacy.Resolved(slices.Concat(claims, made)), classes)
 			})
 		})
 		return &conductor.Plan{Seats: out.Seats(group.Name), Reason: reason, Again: out.GaveUp || out.Pending != nil}, nil
