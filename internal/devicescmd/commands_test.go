@@ -257,6 +257,9 @@ func dumped(t *testing.T, objects whatif.Objects) string {
 
 // A program that links Kubernetes' components has a flag --version of its own kind in the set that cobra adds to each command.
 func TestVersionBesideAnotherFlag(t *testing.T) {
+	ofProgram := pflag.CommandLine
+	t.Cleanup(func() { pflag.CommandLine = ofProgram })
+	pflag.CommandLine = pflag.NewFlagSet("", pflag.ContinueOnError)
 	pflag.CommandLine.String("version", "", "another one")
 	out, _, err := ask(t, server(whatif.Objects{}, "", ""), "--version")
 	require.NoError(t, err)

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/test/checker"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -21,12 +22,12 @@ import (
 func TestBesideKubeScheduler(t *testing.T) {
 	onlyStructured(t)
 	t.Run("unguarded", func(t *testing.T) {
-		b := newBeside(t, false)
+		b := newBeside(t, "unguarded")
 		b.play(b.oursShareNothing)
 	})
 	t.Run("guarded", func(t *testing.T) {
 		cluster.UseGuard(t, "guard-beside")
-		b := newBeside(t, true)
+		b := newBeside(t, "guarded")
 		b.play(func() { require.Empty(t, b.shared()) })
 	})
 }
@@ -36,15 +37,19 @@ type beside struct {
 	*harness.Space
 	held     *harness.Holders
 	profiles []string // ours, the other one's
-	names    []string // of the pods of a wave; those of ours have even indices
+	wave     int
+	names    []string // of the wave's pods: SIDE-WAVE-NUMBER
 }
+
+// besideSides are the schedulers in the names of their pods, and of the claims of these.
+var besideSides = []string{"ours", "other"}
 
 const besideNodes, besideDevices = 4, 8
 
-func newBeside(t *testing.T, guarded bool) *beside {
+func newBeside(t *testing.T, name string) *beside {
 	t.Helper()
 	const requestsPerSecond = 200
-	b := &beside{Space: cluster.NewSpace(t, "stock-"+map[bool]string{true: "guarded", false: "unguarded"}[guarded], "", besideNodes)}
+	b := &beside{Space: cluster.NewSpace(t, "stock-"+name, "", besideNodes)}
 	for node := range besideNodes {
 		b.Devices(node, harness.Numbered(besideDevices)...)
 	}
@@ -66,11 +71,12 @@ func newBeside(t *testing.T, guarded bool) *beside {
 func (b *beside) play(look func()) {
 	b.T.Helper()
 	const pods = besideNodes * besideDevices
-	for wave := range 2 {
+	for b.wave = range 2 {
 		b.names = nil
 		for i := range pods {
-			b.Profile = b.profiles[i%len(b.profiles)]
-			b.names = append(b.names, fmt.Sprintf("user-%d-%02d", wave, i))
+			side := i % len(b.profiles)
+			b.Profile = b.profiles[side]
+			b.names = append(b.names, fmt.Sprintf("%s-%d-%02d", besideSides[side], b.wave, i))
 			b.Create(b.Pod(b.names[i], builder.FromTemplate("one")))
 		}
 		// As many pods as devices: who is told that a device has another holder has to find the one
@@ -96,10 +102,9 @@ func (b *beside) shared() map[string][]string {
 	holders := make(map[string][]string)
 	for i := range claims.Items {
 		claim := &claims.Items[i]
-		require.NotNil(b.T, claim.Status.Allocation, "claim %s", claim.Name)
-		require.Len(b.T, claim.Status.Allocation.Devices.Results, 1, "claim %s", claim.Name)
-		result := claim.Status.Allocation.Devices.Results[0]
-		device := result.Pool + "/" + result.Device
+		results := checker.Results(claim)
+		require.Len(b.T, results, 1, "claim %s", claim.Name)
+		device := results[0].Pool + "/" + results[0].Device
 		holders[device] = append(holders[device], claim.Name)
 	}
 	maps.DeleteFunc(holders, func(_ string, claims []string) bool { return len(claims) == 1 })
@@ -111,12 +116,8 @@ func (b *beside) shared() map[string][]string {
 // (docs/commit-protocol.md).
 func (b *beside) oursShareNothing() {
 	b.T.Helper()
-	var ours []string
-	for i := 0; i < len(b.names); i += len(b.profiles) {
-		ours = append(ours, b.names[i])
-	}
 	isOurs := func(claim string) bool {
-		return slices.ContainsFunc(ours, func(pod string) bool { return strings.HasPrefix(claim, pod+"-one-") })
+		return strings.HasPrefix(claim, fmt.Sprintf("%s-%d-", besideSides[0], b.wave))
 	}
 	for device, claims := range b.shared() {
 		b.T.Logf("claims %v of the other scheduler have device %s; before: %v", claims, device, b.held.Had(device))

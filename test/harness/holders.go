@@ -16,12 +16,11 @@ import (
 type Holders struct {
 	namespace string
 
-	mutex       sync.Mutex
-	byDevice    map[string][]types.UID
-	devices     map[types.UID][]string
-	history     map[string][]string
-	twice       []string
-	allocations int
+	mutex    sync.Mutex
+	byDevice map[string][]types.UID
+	devices  map[types.UID][]string
+	history  map[string][]string // names of the claims to which a device was allocated, in that order
+	twice    []string
 }
 
 // WatchHolders follows the claims of a space until the test ends.
@@ -75,7 +74,6 @@ func (h *Holders) has(claim *resourceapi.ResourceClaim, devices []string) {
 	}
 	h.devices[claim.UID] = devices
 	for _, device := range devices {
-		h.allocations++
 		h.history[device] = append(h.history[device], claim.Name)
 		if h.byDevice[device] = append(h.byDevice[device], claim.UID); len(h.byDevice[device]) > 1 {
 			h.twice = append(h.twice, fmt.Sprintf("%s at version %s: claims %v, the last one is %s", device, claim.ResourceVersion, h.byDevice[device], claim.Name))
@@ -87,7 +85,10 @@ func (h *Holders) has(claim *resourceapi.ResourceClaim, devices []string) {
 func (h *Holders) Seen() (allocations int, twice []string) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
-	return h.allocations, slices.Clone(h.twice)
+	for _, claims := range h.history {
+		allocations += len(claims)
+	}
+	return allocations, slices.Clone(h.twice)
 }
 
 // Had returns the names of the claims that have or had a device (pool/device), in the order of their allocation.
