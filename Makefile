@@ -111,7 +111,9 @@ demo: build ## schedule pods with every kind of claim on a real API server, and 
 playground: build ## keep a cluster running on this machine until Ctrl-C (PLAYGROUND_FLAGS="--nodes 20")
 	bin/playground up $(PLAYGROUND_FLAGS)
 
+# Tests of schedulers wait more than they compute: what the last tests need is compiled meanwhile.
 .PHONY: test
+test: export COMPILE_AHEAD := compile-ahead
 test: test-unit test-differential test-integration test-chart test-driver test-browser ## run all tests
 
 .PHONY: test-unit
@@ -136,6 +138,13 @@ fuzz: ## look for scenarios in which the allocator and upstream's differ, for FU
 .PHONY: test-integration
 test-integration: build bin/kube-scheduler bin/kubectl bin/image-builder bin/registry $(if $(PREVIOUS_COMMIT),bin/previous/scheduler bin/previous/guard) ## run the tests that start an API server
 	@GO='$(GO)' hack/test-integration -timeout $(INTEGRATION_TIMEOUT) -- $(INTEGRATION_PACKAGES)
+
+# Whatever fails here is told where it is needed.
+.PHONY: compile-ahead
+compile-ahead:
+	-@$(MAKE) --no-print-directory bin/dra-example-kubeletplugin bin/dra-example-controller
+	-@$(GO) -C test/chart test -c -vet=off -o /dev/null ./...
+	-@$(GO) test -c -vet=off -o /dev/null $(DRIVER_PACKAGES) $(BROWSER_PACKAGES)
 
 # A module of its own, with Helm's dependencies: its control plane is bin/playground.
 .PHONY: test-chart
