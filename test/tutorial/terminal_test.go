@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -69,7 +70,7 @@ func openTerminal(t *testing.T, folder string, environment []string) *terminal {
 	require.NoError(t, err)
 	out := &screen{}
 	shell.Stdout, shell.Stderr = out, out
-	require.NoError(t, shell.Start())
+	require.NoError(t, startInterruptible(shell))
 	ended := make(chan struct{})
 	go func() {
 		_ = shell.Wait() // How blocks end is looked at block by block.
@@ -88,6 +89,16 @@ func openTerminal(t *testing.T, folder string, environment []string) *terminal {
 		}
 	})
 	return &terminal{t: t, shell: shell, in: in, out: out, scripts: t.TempDir()}
+}
+
+// startInterruptible starts a program that Ctrl-C reaches, even where the tests run in the background of
+// a script: there SIGINT is ignored, programs inherit that, and bash cannot trap it. A signal that this
+// process handles is not ignored in what it starts.
+func startInterruptible(program *exec.Cmd) error {
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, syscall.SIGINT)
+	defer signal.Stop(interrupts)
+	return program.Start()
 }
 
 // begin starts a block.
