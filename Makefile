@@ -38,6 +38,9 @@ PLACEMENT_SCALE ?= 4
 GUARD_WORKLOADS ?= ^ClaimTemplate/full_500nodes
 # The pure packages of the benchmarks' module, which are tested with the rest.
 PERF_UNIT_PACKAGES := ./workload ./report ./cluster ./cpuprofile ./timing ./process ./gangs
+# Modules of their own whose tests need no API server. $(call test_module,FOLDER,FLAGS): go test in one of them.
+UNIT_MODULES := test/perf test/monitoring tools/image tools/dist tools/vulncheck
+test_module = $(GO) -C $1 test -vet=off -timeout $(UNIT_TIMEOUT) $2 $(if $(filter test/perf,$1),$(PERF_UNIT_PACKAGES),./...)
 # What looks at pages with Debian's chromium. The race detector would make drawing up thousands of nodes slow.
 BROWSER_PACKAGES := ./test/webmap
 # What steps through millions of states, one after the other: nothing in it can race, and the
@@ -114,17 +117,12 @@ playground: build ## keep a cluster running on this machine until Ctrl-C (PLAYGR
 # Tests of schedulers wait more than they compute: what the last tests need is compiled meanwhile.
 .PHONY: test
 test: export COMPILE_AHEAD := compile-ahead
-test: test-unit test-differential test-integration test-chart test-driver test-browser ## run all tests
+test: test-unit test-differential test-integration test-modules test-chart test-driver test-browser ## run all tests
 
 .PHONY: test-unit
 test-unit: ## run the tests that need no API server, with the race detector
 	@GO='$(GO)' hack/test-unit -p $(TEST_PARALLEL) -timeout $(UNIT_TIMEOUT) -- $(INTEGRATION_PACKAGES) $(DRIVER_PACKAGES) $(SEQUENTIAL_PACKAGES) $(BROWSER_PACKAGES)
 	@$(GO) test -vet=off -timeout $(UNIT_TIMEOUT) $(SEQUENTIAL_PACKAGES)
-	@$(GO) -C test/perf test -vet=off -timeout $(UNIT_TIMEOUT) $(PERF_UNIT_PACKAGES)
-	@$(GO) -C test/monitoring test -vet=off -timeout $(UNIT_TIMEOUT) ./...
-	@$(GO) -C tools/image test -vet=off -timeout $(UNIT_TIMEOUT) ./...
-	@$(GO) -C tools/dist test -vet=off -timeout $(UNIT_TIMEOUT) ./...
-	@$(GO) -C tools/vulncheck test -vet=off -timeout $(UNIT_TIMEOUT) ./...
 
 .PHONY: test-differential
 test-differential: ## compare the allocator with upstream's on SCENARIOS random scenarios
@@ -142,14 +140,19 @@ test-integration: build bin/kube-scheduler bin/kubectl bin/image-builder bin/reg
 # Whatever fails here is told where it is needed.
 .PHONY: compile-ahead
 compile-ahead:
+	-@$(foreach module,$(UNIT_MODULES),$(call test_module,$(module),-c -o /dev/null);)
 	-@$(MAKE) --no-print-directory bin/dra-example-kubeletplugin bin/dra-example-controller
-	-@$(GO) -C test/chart test -c -vet=off -o /dev/null ./...
+	-@$(call test_module,test/chart,-c -o /dev/null)
 	-@$(GO) test -c -vet=off -o /dev/null $(DRIVER_PACKAGES) $(BROWSER_PACKAGES)
+
+.PHONY: test-modules
+test-modules: ## run the tests of the modules beside the main one that need no API server
+	@$(foreach module,$(UNIT_MODULES),$(call test_module,$(module)) &&) true
 
 # A module of its own, with Helm's dependencies: its control plane is bin/playground.
 .PHONY: test-chart
 test-chart: build ## compare the Helm chart with the kustomizations, and install, upgrade, roll back and uninstall it
-	@$(GO) -C test/chart test -v -vet=off -timeout $(UNIT_TIMEOUT) ./...
+	@$(call test_module,test/chart,-v)
 
 .PHONY: test-driver
 test-driver: build bin/dra-example-kubeletplugin bin/dra-example-controller ## have a real driver prepare the devices of its own example workloads

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,7 +17,8 @@ import (
 )
 
 // everything lists the objects of all kinds that the server has, with their content. Left out are events, which expire by
-// themselves, and componentstatuses, which are nowhere stored.
+// themselves, componentstatuses, which are nowhere stored, and the leases of nodes, which kubelets (here KWOK) make when
+// they get to it.
 func (c *controlPlane) everything(t *testing.T) map[string]unstructured.Unstructured {
 	t.Helper()
 	lists, err := c.client.Discovery().ServerPreferredResources()
@@ -37,6 +39,9 @@ func (c *controlPlane) everything(t *testing.T) map[string]unstructured.Unstruct
 			}
 			require.NoError(t, err)
 			for _, object := range found.Items {
+				if object.GetNamespace() == v1.NamespaceNodeLease {
+					continue
+				}
 				all[resource.Name+"."+version.Group+" "+object.GetNamespace()+"/"+object.GetName()] = object
 			}
 		}
