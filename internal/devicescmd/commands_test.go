@@ -256,6 +256,7 @@ func dumped(t *testing.T, objects whatif.Objects) string {
 }
 
 // A program that links Kubernetes' components has a flag --version of its own kind in the set that cobra adds to each command.
+// It writes to that set while it does, so that a flag that stayed there would have the parallel tests race.
 func TestVersionBesideAnotherFlag(t *testing.T) {
 	ofProgram := pflag.CommandLine
 	t.Cleanup(func() { pflag.CommandLine = ofProgram })

@@ -39,7 +39,7 @@ func (c *controlPlane) everything(t *testing.T) map[string]unstructured.Unstruct
 			}
 			require.NoError(t, err)
 			for _, object := range found.Items {
-				if object.GetNamespace() == v1.NamespaceNodeLease {
+				if resource.Name == "leases" && object.GetNamespace() == v1.NamespaceNodeLease {
 					continue
 				}
 				all[resource.Name+"."+version.Group+" "+object.GetNamespace()+"/"+object.GetName()] = object
