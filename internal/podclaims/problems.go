@@ -32,11 +32,17 @@ func (c *Claims) missing(pod *v1.Pod, reference *v1.PodResourceClaim, err error)
 	})
 }
 
-// unseen says why there is no claim of a name.
+// unseen says why there is no claim of a name. One that was made from a template and then deleted
+// has to be made again by kube-controller-manager, and that of 1.37.1 may not: it goes on believing
+// for an hour in a claim that it created itself.
 func (c *Claims) unseen(pod *v1.Pod, reference *v1.PodResourceClaim, name string) error {
 	return problem(func() string {
 		if err := c.Absent(); err != nil {
 			return fmt.Sprintf("claim %s/%s (%s in the pod) cannot exist: %v", pod.Namespace, name, reference.Name, err)
+		}
+		if reference.ResourceClaimTemplateName != nil {
+			return fmt.Sprintf("claim %s/%s (%s in the pod) does not exist; waiting for another one to be made from template %s/%s "+
+				"(if this lasts, delete the pod)", pod.Namespace, name, reference.Name, pod.Namespace, *reference.ResourceClaimTemplateName)
 		}
 		return fmt.Sprintf("claim %s/%s (%s in the pod) does not exist; waiting for it to be created", pod.Namespace, name, reference.Name)
 	})

@@ -118,7 +118,7 @@ func (v *vandal) replacePod(victim *corev1.Pod) bool {
 	return true
 }
 
-// hitClaim deletes a claim. One that was generated is made again by its controller.
+// hitClaim deletes a claim. One that was generated is made again by its controller, as a rule: see lostClaim.
 func (v *vandal) hitClaim() bool {
 	claims, err := cluster.Informers.Resource().V1().ResourceClaims().Lister().ResourceClaims(v.Name).List(labels.Everything())
 	require.NoError(v.T, err)
@@ -220,27 +220,52 @@ func (v *vandal) putBackAll() {
 func (v *vandal) restore() {
 	v.T.Helper()
 	v.Eventually("put back everything", func(context.Context) error {
-		ending := 0
+		var open []string
 		for _, pod := range v.Pods() {
-			if pod.DeletionTimestamp != nil && pod.Spec.NodeName != "" {
-				v.endPod(pod)
-				ending++
-				continue
-			}
-			claims, err := v.ClaimsOf(pod)
-			if err != nil || len(claims[0].OwnerReferences) > 0 {
-				continue // Its owner cares.
-			}
-			if claims[0].DeletionTimestamp != nil && resourceclaim.IsReservedForPod(pod, claims[0], false) {
-				v.replacePod(pod)
+			if why := v.mend(pod); why != "" {
+				open = append(open, pod.Name+" "+why)
 			}
 		}
 		v.putBackAll()
-		if len(v.putBack)+ending > 0 {
-			return fmt.Errorf("%d objects cannot be created yet, and %d deleted pods were there a moment ago", len(v.putBack), ending)
+		if len(v.putBack)+len(open) > 0 {
+			return fmt.Errorf("%d objects cannot be created yet; pods of a moment ago: %s", len(v.putBack), strings.Join(open, "; "))
 		}
 		return nil
 	})
+}
+
+// mend does for a pod what others have to do when its claim is deleted, or the pod itself.
+// It returns why the pod has to be looked at again, "" if it has not.
+func (v *vandal) mend(pod *corev1.Pod) string {
+	if pod.DeletionTimestamp != nil && pod.Spec.NodeName != "" {
+		v.endPod(pod)
+		return "was being deleted"
+	}
+	claims, err := v.ClaimsOf(pod)
+	switch generated := pod.Spec.ResourceClaims[0].ResourceClaimTemplateName != nil; {
+	case err != nil && generated && v.lostClaim(pod):
+		v.replacePod(pod)
+		return "had lost its claim"
+	case err != nil:
+		return ""
+	case generated && claims[0].DeletionTimestamp != nil && pod.Spec.NodeName == "":
+		return "was losing its claim"
+	case !generated && claims[0].DeletionTimestamp != nil && resourceclaim.IsReservedForPod(pod, claims[0], false):
+		v.replacePod(pod)
+	}
+	return ""
+}
+
+// lostClaim is true for a pod whose claim was made from a template and is gone. Its controller is to
+// make another one, but that of 1.37.1 goes on believing in a claim that it created itself, for an
+// hour, if it has not looked at the claim since: what is left is to replace the pod.
+func (v *vandal) lostClaim(pod *corev1.Pod) bool {
+	statuses := pod.Status.ResourceClaimStatuses
+	if len(statuses) == 0 || statuses[0].ResourceClaimName == nil {
+		return false
+	}
+	_, err := cluster.Client.ResourceV1().ResourceClaims(v.Name).Get(v.T.Context(), *statuses[0].ResourceClaimName, metav1.GetOptions{})
+	return apierrors.IsNotFound(err)
 }
 
 // endPod does what the kubelet does when the containers of a deleted pod have ended. The
