@@ -241,16 +241,23 @@ func (v *vandal) mend(pod *corev1.Pod) string {
 		v.endPod(pod)
 		return "was being deleted"
 	}
+	reference := &pod.Spec.ResourceClaims[0]
+	generated := reference.ResourceClaimTemplateName != nil
 	claims, err := v.ClaimsOf(pod)
-	switch generated := pod.Spec.ResourceClaims[0].ResourceClaimTemplateName != nil; {
-	case err != nil && generated && v.lostClaim(pod):
-		v.replacePod(pod)
-		return "had lost its claim"
-	case err != nil:
+	if err != nil {
+		if generated && v.lostClaim(pod, reference) {
+			v.replacePod(pod)
+			return "had lost its claim"
+		}
 		return ""
-	case generated && claims[0].DeletionTimestamp != nil && pod.Spec.NodeName == "":
+	}
+	if claims[0].DeletionTimestamp == nil {
+		return ""
+	}
+	if generated && pod.Spec.NodeName == "" {
 		return "was losing its claim"
-	case !generated && claims[0].DeletionTimestamp != nil && resourceclaim.IsReservedForPod(pod, claims[0], false):
+	}
+	if !generated && resourceclaim.IsReservedForPod(pod, claims[0], false) {
 		v.replacePod(pod)
 	}
 	return ""
@@ -259,12 +266,12 @@ func (v *vandal) mend(pod *corev1.Pod) string {
 // lostClaim is true for a pod whose claim was made from a template and is gone. Its controller is to
 // make another one, but that of 1.37.1 goes on believing in a claim that it created itself, for an
 // hour, if it has not looked at the claim since: what is left is to replace the pod.
-func (v *vandal) lostClaim(pod *corev1.Pod) bool {
-	statuses := pod.Status.ResourceClaimStatuses
-	if len(statuses) == 0 || statuses[0].ResourceClaimName == nil {
-		return false
+func (v *vandal) lostClaim(pod *corev1.Pod, reference *corev1.PodResourceClaim) bool {
+	name, _, err := resourceclaim.Name(pod, reference)
+	if err != nil || name == nil {
+		return false // It was not made yet, or is not needed.
 	}
-	_, err := cluster.Client.ResourceV1().ResourceClaims(v.Name).Get(v.T.Context(), *statuses[0].ResourceClaimName, metav1.GetOptions{})
+	_, err = cluster.Client.ResourceV1().ResourceClaims(v.Name).Get(v.T.Context(), *name, metav1.GetOptions{})
 	return apierrors.IsNotFound(err)
 }
 
