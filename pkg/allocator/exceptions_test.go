@@ -16,7 +16,7 @@ import (
 )
 
 // exceptions are all cases in which this allocator answers otherwise than upstream
-// 1.37.1 on purpose. Each has a test below with both answers. Comparisons do not
+// 1.37.2 on purpose. Each has a test below with both answers. Comparisons do not
 // leave them out: upstream is asked a question to which it has our answer.
 var exceptions = []struct {
 	name, reference string

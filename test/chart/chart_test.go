@@ -25,7 +25,7 @@ const (
 )
 
 // kubeVersion is what Helm takes the server to be where it asks none.
-var kubeVersion = &common.KubeVersion{Version: "v1.37.1", Major: "1", Minor: "37"}
+var kubeVersion = &common.KubeVersion{Version: "v1.37.2", Major: "1", Minor: "37"}
 
 // values are what a user sets.
 type values = map[string]any

@@ -13,7 +13,7 @@ func TestControllersOf(t *testing.T) {
 	for release, unknown := range map[string][]string{
 		"1.32.2":  {names.DeviceTaintEvictionController, names.PodGroupProtectionController},
 		"1.33.13": {names.PodGroupProtectionController},
-		"1.37.1":  nil,
+		"1.37.2":  nil,
 	} {
 		got, err := controllersOf(release, controllerNames(true))
 		require.NoError(t, err)

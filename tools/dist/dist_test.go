@@ -57,7 +57,7 @@ func repository(t *testing.T) options {
 	write("bin/image.tar", "layers")
 	o := options{
 		repository: root, binaries: filepath.Join(root, "bin", "platforms"), image: filepath.Join(root, "bin", "image.tar"), output: filepath.Join(t.TempDir(), "dist"),
-		version: "v0.1.0", kubernetes: "v1.37.1", created: created,
+		version: "v0.1.0", kubernetes: "v1.37.2", created: created,
 		platforms: []string{"linux/amd64"}, kubectl: []string{"linux/amd64", "darwin/arm64", "windows/amd64"},
 	}
 	for _, program := range []string{"scheduler", "guard", "kubectl-devices"} {
