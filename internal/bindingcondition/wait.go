@@ -9,11 +9,11 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
 )
 
@@ -199,7 +199,7 @@ func (w *wait) refresh(i int) error {
 		return nil
 	case latest == nil || latest.UID != confirmed.UID:
 		problem = "it was deleted"
-	case !apiequality.Semantic.DeepEqual(latest.Status.Allocation, confirmed.Status.Allocation):
+	case !amount.DeepEqual(latest.Status.Allocation, confirmed.Status.Allocation):
 		problem = "its allocation was removed"
 	case !w.Cluster.Reserved(latest, w.pod):
 		problem = "it is not reserved for the pod any more"

@@ -9,7 +9,6 @@
 package boundedcel
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/google/cel-go/cel"
@@ -26,8 +25,6 @@ import (
 )
 
 const (
-	mostDigits = 1000 // before the point, and behind it
-
 	isQuantity = "isQuantity"
 	toQuantity = "quantity"
 )
@@ -65,9 +62,9 @@ func (c *quantityCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	if !is {
 		return types.MaybeNoSuchOverloadErr(arg)
 	}
-	if hasEndlessDigits(text) {
+	if amount.IsEndless(text) {
 		return types.NewErrWithNodeID(c.ID(), "%s(%.80q): quantities here have at most %d digits before and behind the point; write another one",
-			c.Function(), text, mostDigits)
+			c.Function(), text, amount.MostWritten)
 	}
 	parsed, err := resource.ParseQuantity(text)
 	switch {
@@ -77,23 +74,6 @@ func (c *quantityCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 		return types.LabelErrNode(c.ID(), types.WrapErr(err))
 	}
 	return apiservercel.Quantity{Quantity: &parsed}
-}
-
-// hasEndlessDigits reports whether a text may be a quantity that has too many digits.
-func hasEndlessDigits(text string) bool {
-	if len(text) > mostDigits {
-		return true
-	}
-	at := strings.LastIndexAny(text, "eE")
-	if at < 0 {
-		return false
-	}
-	digits := strings.TrimLeft(text[at+1:], "+-")
-	if strings.Trim(digits, "0123456789") != "" || digits == "" {
-		return false // A unit such as Ei, or no quantity.
-	}
-	exponent, err := strconv.Atoi(digits)
-	return err != nil || exponent > mostDigits
 }
 
 // Program returns an expression compiled so that it refuses endless quantities. One that parses

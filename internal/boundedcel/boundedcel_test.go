@@ -22,13 +22,3 @@ func TestCapacities(t *testing.T) {
 	require.Equal(t, 1, endless.Cmp(resource.MustParse("1Ei")))
 	require.Equal(t, resource.MustParse("1e999999999"), given["endless"].Value)
 }
-
-func TestHasEndlessDigits(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]bool{
-		"": false, "5": false, "5E": false, "5Ei": false, "5e3": false, "5E-3": false, "1e1000": false, "e": false, "sele": false,
-		"1e1001": true, "1e-1001": true, "1E+1001": true, "1e99999999999999999999": true, "e12e-5000": true,
-	} {
-		require.Equal(t, want, hasEndlessDigits(text), text)
-	}
-}

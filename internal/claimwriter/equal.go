@@ -5,7 +5,8 @@ import (
 	"encoding/json"
 
 	resourceapi "k8s.io/api/resource/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
 )
 
 // SameAllocation says whether two allocations mean the same, so that one which
@@ -16,7 +17,7 @@ func SameAllocation(a, b *resourceapi.AllocationResult) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return apiequality.Semantic.DeepEqual(canonical(a), canonical(b))
+	return amount.DeepEqual(canonical(a), canonical(b))
 }
 
 // canonical returns a copy of the allocation in the form that is compared.

@@ -6,9 +6,9 @@ import (
 	"fmt"
 
 	resourceapi "k8s.io/api/resource/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/klog/v2"
 
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/marks"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -58,7 +58,7 @@ func (r *Runner) upToDate(claim *Claim) *resourceapi.ResourceClaim {
 		return seen
 	}
 	written := claim.Plan() != nil && claimwriter.SameAllocation(latest.Status.Allocation, claim.Plan())
-	if !written && !apiequality.Semantic.DeepEqual(latest.Status.Allocation, seen.Status.Allocation) {
+	if !written && !amount.DeepEqual(latest.Status.Allocation, seen.Status.Allocation) {
 		return seen
 	}
 	return latest

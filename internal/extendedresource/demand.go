@@ -7,9 +7,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/klog/v2"
 
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
@@ -212,7 +212,7 @@ func (d *Demand) unfit(v *Variant, requests *Requests) error {
 
 // asksForSame reports whether a claim that exists asks for what another one would.
 func asksForSame(existing, wanted *resourceapi.ResourceClaim) bool {
-	return wanted != nil && apiequality.Semantic.DeepEqual(&existing.Spec, &wanted.Spec)
+	return wanted != nil && amount.DeepEqual(&existing.Spec, &wanted.Spec)
 }
 
 // Choose makes a node's variant the one that is used. It fails if nobody has asked for that.

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -37,7 +37,7 @@ type Request struct {
 // Allocates reports whether the claim would have other devices than before. Only such
 // requests are of interest.
 func (r *Request) Allocates() bool {
-	return r.After != nil && !apiequality.Semantic.DeepEqual(r.Before, r.After)
+	return r.After != nil && !amount.DeepEqual(r.Before, r.After)
 }
 
 // Kind says what an Answer is.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/component-helpers/resource"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -31,7 +32,7 @@ func (r Room) Holds(pod Room) bool {
 // Of returns what a pod takes of its node.
 func Of(pod *v1.Pod) Room {
 	requests := resource.PodRequests(pod, resource.PodResourcesOptions{})
-	return Room{MilliCPU: requests.Cpu().MilliValue(), Memory: requests.Memory().Value(), Pods: 1}
+	return Room{MilliCPU: amount.MilliValue(*requests.Cpu()), Memory: amount.Value(*requests.Memory()), Pods: 1}
 }
 
 // Mebibytes is the memory that a pod takes in whole MiB, no less than what it is.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 )
@@ -135,8 +136,8 @@ func (e *Events) matters(event claimEvent) bool {
 	before, after := event.before.Status, event.after.Status
 	before.ReservedFor, after.ReservedFor = nil, nil
 	if !hub.SameAlphaClaim(event.before, event.after) ||
-		!apiequality.Semantic.DeepEqual(&before, &after) ||
-		!apiequality.Semantic.DeepEqual(&event.before.Spec, &event.after.Spec) ||
+		!amount.DeepEqual(&before, &after) ||
+		!amount.DeepEqual(&event.before.Spec, &event.after.Spec) ||
 		!apiequality.Semantic.DeepEqual(event.before.OwnerReferences, event.after.OwnerReferences) {
 		return true
 	}

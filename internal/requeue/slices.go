@@ -4,10 +4,10 @@ import (
 	"fmt"
 
 	resourceapi "k8s.io/api/resource/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	resourceinformers "k8s.io/client-go/informers/resource/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
@@ -50,7 +50,7 @@ func (e *Events) SliceHappened(oldObj, newObj any) {
 	if e.Pods.Empty() {
 		return // Slices are large to compare.
 	}
-	if before == nil || after == nil || !apiequality.Semantic.DeepEqual(&before.Spec, &after.Spec) {
+	if before == nil || after == nil || !amount.DeepEqual(&before.Spec, &after.Spec) {
 		e.wakeForSlices(pools)
 	}
 }
@@ -63,7 +63,7 @@ func (e *Events) RuleHappened(oldObj, newObj any) {
 			e.State.RefreshTaintRule(rule.Name)
 		}
 	}
-	if before == nil || after == nil || !apiequality.Semantic.DeepEqual(&before.Spec, &after.Spec) {
+	if before == nil || after == nil || !amount.DeepEqual(&before.Spec, &after.Spec) {
 		e.WakeForDevices(devicesOfRule(before))
 	}
 }

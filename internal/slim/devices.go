@@ -5,7 +5,8 @@ import (
 	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
 )
 
 // attributeMap is what a device has of attributes.
@@ -94,8 +95,8 @@ func (c *contents) capacity(of map[resourceapi.QualifiedName]resourceapi.DeviceC
 
 func sameCapacity(a, b map[resourceapi.QualifiedName]resourceapi.DeviceCapacity) bool {
 	return maps.EqualFunc(a, b, func(x, y resourceapi.DeviceCapacity) bool {
-		return x.Value.Equal(y.Value) && x.Value.Format == y.Value.Format && (x.RequestPolicy == nil && y.RequestPolicy == nil ||
-			apiequality.Semantic.DeepEqual(x.RequestPolicy, y.RequestPolicy))
+		return amount.Equal(x.Value, y.Value) && x.Value.Format == y.Value.Format && (x.RequestPolicy == nil && y.RequestPolicy == nil ||
+			amount.DeepEqual(x.RequestPolicy, y.RequestPolicy))
 	})
 }
 

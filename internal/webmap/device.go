@@ -11,6 +11,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
@@ -106,10 +107,10 @@ func capacities(device *inventory.Device, shares []ledger.Share) []Named {
 	for _, name := range slices.Sorted(maps.Keys(device.Capacity)) {
 		published := device.Capacity[name].Value
 		named := Named{Name: string(name), Value: published.String()}
-		if left := published.DeepCopy(); len(shares) > 0 {
+		if left := amount.Bounded(published).DeepCopy(); len(shares) > 0 {
 			for i := range shares {
 				if consumed, ok := shares[i].Consumed[name]; ok {
-					left.Sub(consumed)
+					left.Sub(amount.Bounded(consumed))
 				}
 			}
 			named.Left = left.String()

@@ -9,6 +9,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/recall"
 )
 
@@ -152,7 +153,7 @@ func (c *contents) hashOf(driver string, devices []resourceapi.Device) uint64 {
 			sum += mix(maphash.String(c.seed, string(name)), c.hashOfAttribute(&attribute))
 		}
 		for name, capacity := range device.Capacity {
-			sum += mix(maphash.String(c.seed, string(name)), uint64(capacity.Value.Value()))
+			sum += mix(maphash.String(c.seed, string(name)), uint64(amount.Value(capacity.Value)))
 		}
 		hash = mix(hash, sum)
 	}

@@ -5,9 +5,9 @@ import (
 	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"
 
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -76,5 +76,5 @@ func sameUse(a, b *resourceapi.AllocationResult) bool {
 
 // sameConsumption reports whether two results consume as much of each capacity.
 func sameConsumption(x, y *resourceapi.DeviceRequestAllocationResult) bool {
-	return len(x.ConsumedCapacity)+len(y.ConsumedCapacity) == 0 || apiequality.Semantic.DeepEqual(x.ConsumedCapacity, y.ConsumedCapacity)
+	return len(x.ConsumedCapacity)+len(y.ConsumedCapacity) == 0 || amount.DeepEqual(x.ConsumedCapacity, y.ConsumedCapacity)
 }

@@ -14,6 +14,7 @@ import (
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
@@ -223,7 +224,7 @@ func (q *question) offeredBy(node *v1.Node) map[v1.ResourceName]int64 {
 	offered := make(map[v1.ResourceName]int64)
 	for _, resource := range q.extended.Resources() {
 		if quantity, has := node.Status.Allocatable[resource.Name]; has {
-			offered[resource.Name] = quantity.Value()
+			offered[resource.Name] = amount.Value(quantity)
 		}
 	}
 	return offered

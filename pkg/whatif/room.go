@@ -5,6 +5,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/resource"
+
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
 )
 
 // room is what a node has for pods, or what pods take of it, besides devices.
@@ -15,7 +17,7 @@ type room struct {
 }
 
 func roomOf(list v1.ResourceList) room {
-	r := room{milliCPU: list.Cpu().MilliValue(), memory: list.Memory().Value(), pods: list.Pods().Value()}
+	r := room{milliCPU: amount.MilliValue(*list.Cpu()), memory: amount.Value(*list.Memory()), pods: amount.Value(*list.Pods())}
 	for name, quantity := range list {
 		switch name {
 		case v1.ResourceCPU, v1.ResourceMemory, v1.ResourcePods:
@@ -23,7 +25,7 @@ func roomOf(list v1.ResourceList) room {
 			if r.others == nil {
 				r.others = make(map[v1.ResourceName]int64)
 			}
-			r.others[name] = quantity.Value()
+			r.others[name] = amount.Value(quantity)
 		}
 	}
 	return r

@@ -8,6 +8,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
 )
 
@@ -40,9 +41,9 @@ func enough(group *Group, nodes []fwk.NodeInfo, backed func(v1.ResourceName) boo
 		for _, node := range nodes {
 			free += freeOf(name, node)
 		}
-		want := quantity.Value()
+		want := amount.Value(quantity)
 		if name == v1.ResourceCPU {
-			want = quantity.MilliValue()
+			want = amount.MilliValue(quantity)
 		}
 		if free < want {
 			return fmt.Errorf("group %s: less of %s is free in the cluster than it wants at least (minResources: %s)", group.Name, name, quantity.String())

@@ -5,11 +5,11 @@ import (
 	"reflect"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
@@ -111,7 +111,7 @@ func (c *Conductor) GroupChanged(before, after *v1alpha1.PodGroup) {
 // wantsTheSame reports whether two versions of a PodGroup are to be scheduled alike; how many of its pods have succeeded
 // does not count.
 func wantsTheSame(before, after *v1alpha1.PodGroup) bool {
-	return before != nil && after != nil && before.UID == after.UID && equality.Semantic.DeepEqual(before.Spec, after.Spec) &&
+	return before != nil && after != nil && before.UID == after.UID && amount.DeepEqual(before.Spec, after.Spec) &&
 		before.Annotations[domain.RequiredAnnotation] == after.Annotations[domain.RequiredAnnotation] &&
 		before.Annotations[domain.PreferredAnnotation] == after.Annotations[domain.PreferredAnnotation]
 }

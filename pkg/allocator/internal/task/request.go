@@ -10,6 +10,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 	"k8s.io/utils/ptr"
 
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/claimname"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
@@ -153,7 +154,7 @@ func sameTolerations(a, b []resourceapi.DeviceToleration) bool {
 }
 
 func sameCapacity(a, b *resourceapi.CapacityRequirements) bool {
-	return a == b || a != nil && b != nil && equality.Semantic.DeepEqual(a, b)
+	return a == b || a != nil && b != nil && amount.DeepEqual(a, b)
 }
 
 // Tolerates reports whether none of the taints keeps the request from the device.

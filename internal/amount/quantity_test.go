@@ -1,0 +1,94 @@
+package amount_test
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gopkg.in/inf.v0"
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
+)
+
+// TestComparesLikeQuantity: whatever one can calculate with has the results of resource.Quantity.
+func TestComparesLikeQuantity(t *testing.T) {
+	rng := rand.New(rand.NewSource(2))
+	for range 20_000 {
+		a, b := randomQuantity(rng), randomQuantity(rng)
+		require.Equal(t, a.Cmp(b), amount.Compare(a, b), "%s and %s", a.String(), b.String())
+		require.Equal(t, a.Value(), amount.Value(a), a.String())
+		require.Equal(t, a.MilliValue(), amount.MilliValue(a), a.String())
+		x, y := v1.ResourceList{"r": a}, v1.ResourceList{"r": b}
+		require.Equal(t, apiequality.Semantic.DeepEqual(x, y), amount.DeepEqual(x, y))
+	}
+	// Beyond the bound of what is countable, and still few enough digits for resource.Quantity.
+	for _, a := range []string{"1e70", "10e69", "-1e70", "12345678901234567890e80", "1234567890123456789e81", "0", "1", "0e70"} {
+		for _, b := range []string{"1e70", "1.5e70", "-2e71", "12345678901234567890e80", "1234567890123456789e81", "0", "1Gi"} {
+			x, y := resource.MustParse(a), resource.MustParse(b)
+			require.Equal(t, x.Cmp(y), amount.Compare(x, y), "%s and %s", a, b)
+		}
+	}
+}
+
+// TestEndlessInOrder: comparing is exact also where no digit is worked out.
+func TestEndlessInOrder(t *testing.T) {
+	ordered := []string{"-12e999999999", "-1e999999999", "-1e99999999", "0e999999999", "1", "1e99999999", "1e999999998", "1e999999999",
+		"1001e999999996", "1.5e999999999", "15000000001e999999989", "1e2147483647"}
+	for i, a := range ordered {
+		for j, b := range ordered {
+			require.Equal(t, cmp.Compare(i, j), amount.Compare(resource.MustParse(a), resource.MustParse(b)), "%s and %s", a, b)
+		}
+	}
+}
+
+// TestEndlessCompared: none of these comes back with resource.Quantity.
+func TestEndlessCompared(t *testing.T) {
+	endless, one := resource.MustParse("1e999999999"), resource.MustParse("1")
+	long := *resource.NewDecimalQuantity(*inf.NewDec(math.MaxInt64, -999_999_999), resource.DecimalExponent)
+	require.Equal(t, 1, amount.Compare(endless, one))
+	require.Equal(t, -1, amount.Compare(one, endless))
+	require.Equal(t, 1, amount.Compare(long, endless))
+	require.True(t, amount.Equal(endless, resource.MustParse("10e999999998")))
+	require.False(t, amount.DeepEqual(v1.ResourceList{"r": endless}, v1.ResourceList{"r": one}))
+	require.True(t, amount.DeepEqual(v1.ResourceList{"r": endless}, v1.ResourceList{"r": endless.DeepCopy()}))
+	for _, q := range []resource.Quantity{endless, long, resource.MustParse("-1e999999999"), resource.MustParse("0e999999999")} {
+		require.Zero(t, amount.Value(q))
+		require.Zero(t, amount.MilliValue(q))
+	}
+	require.Equal(t, "1e999999999", endless.String())
+}
+
+func TestIsEndless(t *testing.T) {
+	for text, want := range map[string]bool{
+		"": false, "5": false, "5E": false, "5Ei": false, "5e3": false, "5E-3": false, "1e1000": false, "e": false, "sele": false,
+		"1e1001": true, "1e-1001": true, "1E+1001": true, "1e99999999999999999999": true, "e12e-5000": true, "1e-999999999": true,
+		strings.Repeat("9", 1001): true, "gpu-7c3e10": false,
+	} {
+		require.Equal(t, want, amount.IsEndless(text), text)
+	}
+}
+
+func TestCheckJSON(t *testing.T) {
+	const pod = `{"metadata":{"name":"1e-999999999","labels":{"cpu":"1e-999999999"}},"spec":{"containers":[{"resources":{%s}}]}}`
+	for resources, want := range map[string]error{
+		`"requests":{"cpu":"1e-999999999"}`:           amount.ErrEndless,
+		`"requests":{"cpu":"1e-999999999","cpu":"1"}`: amount.ErrEndless,
+		`"REQUESTS":{"cpu":" 1e-999999999 "}`:         amount.ErrEndless,
+		`"limits":{"cpu":1e-999999999}`:               amount.ErrEndless,
+		`"requests":{"cpu":"1e-9","memory":80}`:       nil,
+		`"claims":[{"name":"1e-999999999"}]`:          nil,
+	} {
+		require.Equal(t, want, amount.CheckJSON(fmt.Appendf(nil, pod, resources), &v1.Pod{}), resources)
+	}
+	require.Equal(t, amount.ErrEndless, amount.CheckJSON([]byte(`{"spec":{"devices":{"requests":[{"exactly":{"capacity":{"requests":{"m":"1e-9999"}}}}]}}}`),
+		&resourceapi.ResourceClaim{}))
+	require.Error(t, amount.CheckJSON([]byte(`{"spec":`), &v1.Pod{}))
+}
