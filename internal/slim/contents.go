@@ -8,26 +8,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// How many different contents are remembered. Beyond that, it begins anew, and objects that come later share with each other
-// only.
-const (
-	mostCapacities    = 4096
-	mostClaimSpecs    = 4096
-	mostNodeSelectors = 20_000
-)
-
 // contents has what objects share. It is safe for concurrent use.
 type contents struct {
-	capacities    table[map[resourceapi.QualifiedName]resourceapi.DeviceCapacity]
-	claimSpecs    table[*resourceapi.ResourceClaimSpec]
-	nodeSelectors table[*v1.NodeSelector]
+	capacities    capacities
+	requests      table[resourceapi.DeviceRequest]
+	constraints   table[resourceapi.DeviceConstraint]
+	configs       table[resourceapi.DeviceClaimConfiguration]
+	nodeSelectors table[v1.NodeSelector]
 }
 
-func newContents() *contents {
-	c := &contents{}
-	c.capacities.most, c.claimSpecs.most, c.nodeSelectors.most = mostCapacities, mostClaimSpecs, mostNodeSelectors
-	return c
-}
+func newContents() *contents { return &contents{capacities: capacities{most: capacityBytes}} }
 
 // one returns the same text, in memory that all who ask for it share as long as anybody has it.
 func one[T ~string](text T) T {
@@ -92,12 +82,15 @@ const longestShared = 63
 
 // claimSpec has a spec share all it points to with that of other claims.
 func (c *contents) claimSpec(spec *resourceapi.ResourceClaimSpec) {
-	*spec = *c.claimSpecs.get(spec, func() *resourceapi.ResourceClaimSpec { own := *spec; return &own })
+	of := &spec.Devices
+	of.Requests = list(&c.requests, &resourceapi.DeviceClaim{Requests: of.Requests}, of.Requests)
+	of.Constraints = list(&c.constraints, &resourceapi.DeviceClaim{Constraints: of.Constraints}, of.Constraints)
+	of.Config = list(&c.configs, &resourceapi.DeviceClaim{Config: of.Config}, of.Config)
 }
 
 func (c *contents) nodeSelector(selector *v1.NodeSelector) *v1.NodeSelector {
 	if selector == nil {
 		return nil
 	}
-	return c.nodeSelectors.get(selector, func() *v1.NodeSelector { return selector })
+	return c.nodeSelectors.get(selector, selector)
 }

@@ -27,7 +27,7 @@ func (d *devices) share(device *resourceapi.Device) {
 	if d.before != nil && sameCapacity(device.Capacity, d.before.Capacity) {
 		device.Capacity = d.before.Capacity
 	} else {
-		device.Capacity = d.capacity(device.Capacity)
+		device.Capacity = d.capacities.get(device.Capacity)
 	}
 	if d.before != nil && sameAttributes(device.Attributes, d.before.Attributes) {
 		device.Attributes = d.before.Attributes
@@ -83,14 +83,6 @@ func textLike(text, other *string) *string {
 		return other
 	}
 	return text
-}
-
-// capacity returns capacities that all devices share which have the same.
-func (c *contents) capacity(of map[resourceapi.QualifiedName]resourceapi.DeviceCapacity) map[resourceapi.QualifiedName]resourceapi.DeviceCapacity {
-	if len(of) == 0 {
-		return nil
-	}
-	return c.capacities.get(&resourceapi.Device{Capacity: of}, func() map[resourceapi.QualifiedName]resourceapi.DeviceCapacity { return of })
 }
 
 func sameCapacity(a, b map[resourceapi.QualifiedName]resourceapi.DeviceCapacity) bool {

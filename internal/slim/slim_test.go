@@ -54,7 +54,7 @@ func TestSameAsBefore(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	c := newContents()
-	c.capacities.most, c.claimSpecs.most, c.nodeSelectors.most = 2, 2, 2
+	c.capacities.most = 2 * capacitySize(50)
 	trimSlice, trimClaim, trimNode := transform(c.slice), transform(c.claim), transform(c.node)
 	var kept, before []any
 	for i := range 300 {
