@@ -14,7 +14,7 @@ import (
 // when the index moves on: it then says what is known by that time.
 type Answer struct {
 	index *Index
-	key   string
+	key   key
 	bytes int // as accounted for by the index
 	// names says what the numbers of nodes are; nil before anything was looked at.
 	names *directory
@@ -81,7 +81,7 @@ const (
 	inChanged
 )
 
-func newAnswer(x *Index, key string) *Answer { return &Answer{index: x, key: key} }
+func newAnswer(x *Index, of key) *Answer { return &Answer{index: x, key: of} }
 
 // Has reports whether a node is known to have devices. False may mean that this cannot
 // be said.

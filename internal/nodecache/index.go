@@ -7,6 +7,7 @@ package nodecache
 
 import (
 	"context"
+	"crypto/sha256"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
@@ -54,11 +55,14 @@ type Verdict struct {
 	Value allocator.Value
 }
 
-// key is the same for questions that have the same answers.
-func (q *Question) key() string {
+// key is the same for questions that have the same answers: a digest, because users choose how long the expressions in it are.
+func (q *Question) key() key {
 	b := q.Task.AppendKey(nil)
-	return string(appendPod(append(append(b, 0), q.By...), q.Pod))
+	return sha256.Sum256(appendPod(append(append(b, 0), q.By...), q.Pod))
 }
+
+// key stands for a question.
+type key [sha256.Size]byte
 
 // Index finds nodes that can do for a task. It is safe for concurrent use.
 type Index struct {
@@ -176,7 +180,7 @@ func (x *Index) answer(q *Question) (a *Answer, known bool) {
 // account notes how much memory an answer takes now, and forgets others if that is too much.
 func (x *Index) account(a *Answer) {
 	x.bytes -= a.bytes
-	a.bytes = answerBytes + len(a.key) + placeBytes*len(a.places)
+	a.bytes = answerBytes + placeBytes*len(a.places)
 	if a.tied != nil {
 		a.bytes += a.tied.bytes()
 	}

@@ -13,7 +13,7 @@ var seed = maphash.MakeSeed()
 func (a *Answer) begin(names *directory) {
 	a.names, a.places, a.having = names, make(map[int32]place), 0
 	a.ranking, a.changed, a.stale, a.complete = nil, nil, nil, false
-	a.cursor = int(maphash.String(seed, a.key) % uint64(max(1, len(names.names))))
+	a.cursor = int(maphash.Bytes(seed, a.key[:]) % uint64(max(1, len(names.names))))
 }
 
 // follow notes what is not known any more because something changed, in the cluster or in how costs are measured.

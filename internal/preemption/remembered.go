@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"weak"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,7 +19,10 @@ import (
 // full cluster these are nearly all, and which pods they are need not be found out for each attempt anew.
 type remembered struct {
 	pools    sync.Map // inventory.PoolKey to *heldPool
-	verdicts sync.Map // name of a node to []*verdict
+	verdicts sync.Map // name of a node to []*verdict, never empty
+	// bytes is what verdicts take. The mutex is for changes of both.
+	bytes int
+	mutex sync.Mutex
 	// added is how many were added.
 	added atomic.Int64
 }
@@ -29,8 +33,8 @@ const sweepAfter = 4096
 // heldPool is a pool of which all that is in use is held by pods on nodes, none of them for a PodGroup.
 type heldPool struct {
 	// usage is what the ledger had, and changes the count of changes then: as long as these are the same, so are the
-	// pods.
-	usage   *ledger.PoolUsage
+	// pods. Nothing is kept of what the ledger does not have any more.
+	usage   weak.Pointer[ledger.PoolUsage]
 	count   *atomic.Uint64
 	changes uint64
 	// claims hold what is in use, for pods of that priority at most.
@@ -43,11 +47,16 @@ type heldPool struct {
 	emptied *ledger.PoolUsage
 }
 
-// without is what is in use without all these claims.
-func (p *heldPool) without(pool *inventory.NodePool) *ledger.PoolUsage {
+// isOf reports whether it is what the ledger has of the pool.
+func (p *heldPool) isOf(usage *ledger.PoolUsage) bool {
+	return usage != nil && p.usage.Value() == usage
+}
+
+// without is what is in use without all these claims, of the usage of which the pool was found.
+func (p *heldPool) without(pool *inventory.NodePool, usage *ledger.PoolUsage) *ledger.PoolUsage {
 	p.once.Do(func() {
 		all := func(types.UID) bool { return true }
-		p.emptied = ledger.WithoutThose(ledger.Fixed{pool.ID: p.usage}, all).Pool(pool.ID)
+		p.emptied = ledger.WithoutThose(ledger.Fixed{pool.ID: usage}, all).Pool(pool.ID)
 	})
 	return p.emptied
 }
@@ -59,7 +68,7 @@ func (h *Holders) heldPool(pool *inventory.NodePool) *heldPool {
 		return nil
 	}
 	held := known.(*heldPool)
-	if ledger.Of(h.Ledger, pool) != held.usage || held.count.Load() != held.changes {
+	if !held.isOf(ledger.Of(h.Ledger, pool)) || held.count.Load() != held.changes {
 		h.remembered.pools.CompareAndDelete(pool.Key, known)
 		return nil
 	}
@@ -73,14 +82,14 @@ func (h *Holders) remember(pool *inventory.NodePool, held *heldPool) {
 		return
 	}
 	h.remembered.pools.Range(func(key, known any) bool {
-		if h.Ledger.Pool(key.(inventory.PoolKey).Value()) != known.(*heldPool).usage {
+		if !known.(*heldPool).isOf(h.Ledger.Pool(key.(inventory.PoolKey).Value())) {
 			h.remembered.pools.CompareAndDelete(key, known)
 		}
 		return true
 	})
 	h.remembered.verdicts.Range(func(name, known any) bool {
 		if !slices.ContainsFunc(known.([]*verdict), func(v *verdict) bool { return v.isOf(h.Ledger) }) {
-			h.remembered.verdicts.Delete(name)
+			h.remembered.forget(name.(string))
 		}
 		return true
 	})

@@ -1,12 +1,17 @@
 package preemption
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"math/rand"
+	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
+	"time"
 	"unique"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
@@ -160,7 +165,7 @@ func (c *cluster) look(holders *Holders, priority int32, own ...types.UID) []str
 // verdict is that about a pod that can do with two devices in use, on a node that
 // reaches one of them, or both.
 func (c *cluster) verdict(s *Standing) *fwk.Status {
-	s.question = question(unique.Make(strconv.Itoa(int(s.priority))))
+	s.question = sha256.Sum256([]byte(strconv.Itoa(int(s.priority))))
 	site := allocator.Site{Node: c.node, Pools: c.pools[:1+c.version%3/2]}
 	if known := s.Known(site); known != nil {
 		c.known++
@@ -215,10 +220,60 @@ func TestForgotten(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
 	for i := range sweepAfter {
-		c.usual.remember(&inventory.NodePool{Key: unique.Make(inventory.PoolID{Name: strconv.Itoa(i)})}, &heldPool{usage: ledger.NewPoolUsage(nil)})
+		c.usual.remember(&inventory.NodePool{Key: unique.Make(inventory.PoolID{Name: strconv.Itoa(i)})}, &heldPool{usage: weak.Make(ledger.NewPoolUsage(nil))})
 	}
 	c.usual.remembered.pools.Range(func(key, _ any) bool {
 		require.Fail(t, "remembered", "%v", key)
 		return true
 	})
+}
+
+// TestVerdictsHaveABound: however long the reasons are, and for however many nodes and questions.
+func TestVerdictsHaveABound(t *testing.T) {
+	// Not in parallel with others: it looks at the heap.
+	var r remembered
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for i := range 20_000 {
+		node := &v1.Node{}
+		r.add(fmt.Sprint("node-", i%3000), &verdict{
+			question: sha256.Sum256([]byte(strconv.Itoa(i % 17))), node: weak.Make(node), reason: strings.Repeat("x", i%5000),
+			pools: make([]weak.Pointer[inventory.NodePool], 8), held: make([]*heldPool, 8),
+		})
+		require.LessOrEqual(t, r.bytes, verdictBytes)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	require.Less(t, int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(verdictBytes*5/4))
+	counted := 0
+	r.verdicts.Range(func(node, known any) bool {
+		counted += sizeOf(node.(string), known.([]*verdict))
+		return true
+	})
+	require.Equal(t, counted, r.bytes)
+	r.verdicts.Range(func(node, _ any) bool {
+		r.forget(node.(string))
+		return true
+	})
+	require.Zero(t, r.bytes)
+	runtime.KeepAlive(&r)
+}
+
+// TestNothingIsKeptOfPoolUsage: of what the ledger has replaced.
+func TestNothingIsKeptOfPoolUsage(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 0)
+	usage := ledger.NewPoolUsage(nil)
+	gone := make(chan bool, 1)
+	runtime.AddCleanup(usage, func(gone chan bool) { gone <- true }, gone)
+	pool := &inventory.NodePool{Key: unique.Make(inventory.PoolID{Name: "gone"})}
+	c.usual.remember(pool, &heldPool{usage: weak.Make(usage)})
+	usage = nil
+	require.Eventually(t, func() bool {
+		runtime.GC()
+		return len(gone) > 0
+	}, time.Minute, time.Millisecond, "what the ledger does not have any more is not kept")
+	require.Nil(t, c.usual.heldPool(pool))
+	runtime.KeepAlive(c)
 }

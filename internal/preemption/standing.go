@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+	"weak"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -73,7 +74,7 @@ func NewStanding(holders *Holders, usage ledger.View, priority int32, own ...typ
 		s.claims[claim] = claimStanding{}
 	}
 	s.WithoutEnding = &without{
-		standing: s, held: func(held *heldPool, _ *inventory.NodePool) *ledger.PoolUsage { return held.usage },
+		standing: s, held: func(_ *heldPool, _ *inventory.NodePool, usage *ledger.PoolUsage) *ledger.PoolUsage { return usage },
 		View: ledger.WithoutThose(usage, func(claim types.UID) bool { return s.of(claim).standing == ending }),
 	}
 	s.WithoutBelow = &without{
@@ -88,26 +89,32 @@ func NewStanding(holders *Holders, usage ledger.View, priority int32, own ...typ
 type without struct {
 	ledger.View
 	standing *Standing
-	// held is what is in use then of a pool that is held by pods of lower priority.
-	held func(*heldPool, *inventory.NodePool) *ledger.PoolUsage
+	// held is what is in use then of a pool that is held by pods of lower priority, of which that usage is in use now.
+	held func(*heldPool, *inventory.NodePool, *ledger.PoolUsage) *ledger.PoolUsage
 }
 
 // OfPool implements ledger.ByPool.
 func (w *without) OfPool(pool *inventory.NodePool) *ledger.PoolUsage {
-	if held := w.standing.heldBelow(pool); held != nil {
-		return w.held(held, pool)
+	if held, usage := w.standing.heldUsage(pool); held != nil {
+		return w.held(held, pool, usage)
 	}
 	return ledger.Of(w.View, pool)
 }
 
 // heldBelow returns what is remembered of a pool if that is held by pods of lower priority only, else nil.
 func (s *Standing) heldBelow(pool *inventory.NodePool) *heldPool {
-	held := s.holders.heldPool(pool)
-	if held == nil || held.highest >= s.priority || ledger.Of(s.usage, pool) != held.usage ||
-		len(s.own) > 0 && slices.ContainsFunc(held.claims, func(claim types.UID) bool { return s.own[claim] }) {
-		return nil
-	}
+	held, _ := s.heldUsage(pool)
 	return held
+}
+
+// heldUsage is heldBelow, with what is in use: what is remembered does not keep that.
+func (s *Standing) heldUsage(pool *inventory.NodePool) (*heldPool, *ledger.PoolUsage) {
+	held, usage := s.holders.heldPool(pool), ledger.Of(s.usage, pool)
+	if held == nil || held.highest >= s.priority || !held.isOf(usage) ||
+		len(s.own) > 0 && slices.ContainsFunc(held.claims, func(claim types.UID) bool { return s.own[claim] }) {
+		return nil, nil
+	}
+	return held, usage
 }
 
 // of returns the standing of a claim.
@@ -158,14 +165,14 @@ func (s *Standing) in(pool *inventory.NodePool) poolStanding {
 
 // find is in for a pool that was not looked at before. It is remembered, if it may be.
 func (s *Standing) find(pool *inventory.NodePool) (known poolStanding) {
-	held := &heldPool{usage: ledger.Of(s.usage, pool)}
-	claims := claimsIn(held.usage)
+	usage := ledger.Of(s.usage, pool)
+	claims := claimsIn(usage)
 	if len(claims) == 0 {
 		return known
 	}
-	held.count = s.holders.Ledger.ConsumerChanges(pool.Key)
+	held := &heldPool{usage: weak.Make(usage), count: s.holders.Ledger.ConsumerChanges(pool.Key)}
 	held.changes = held.count.Load()
-	steady := held.usage == ledger.Of(s.holders.Ledger, pool)
+	steady := usage == ledger.Of(s.holders.Ledger, pool)
 	var pods []*v1.Pod
 	for claim := range claims {
 		of, fresh := s.lookUp(claim)

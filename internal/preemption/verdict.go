@@ -1,10 +1,12 @@
 package preemption
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"slices"
-	"unique"
+	"unsafe"
+	"weak"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -16,21 +18,38 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// question tells apart what is asked about nodes. It is the zero value if nothing is to be remembered.
-type question unique.Handle[string]
+// question tells apart what is asked about nodes: a digest, because users choose how long expressions and names are. It is the zero
+// value if nothing is to be remembered.
+type question [sha256.Size]byte
 
 // verdict is that a node would have the devices for a pod without pods of lower priority.
 type verdict struct {
 	question question
-	node     *v1.Node
-	pools    []*inventory.NodePool
+	node     weak.Pointer[v1.Node]
+	pools    []weak.Pointer[inventory.NodePool]
 	// held are these pools, nil for those of which nothing is in use.
 	held   []*heldPool
 	reason string
 }
 
-// verdictsPerNode is how many questions are remembered for a node.
-const verdictsPerNode = 4
+// size is how many bytes a verdict takes, without the pools, which remembered has once for all verdicts.
+func (v *verdict) size() int {
+	return int(unsafe.Sizeof(*v)) + len(v.reason) + len(v.pools)*int(unsafe.Sizeof(v.pools[0])+unsafe.Sizeof(v.held[0]))
+}
+
+// isAbout reports whether the node and what it sees are those of the verdict.
+func (v *verdict) isAbout(site allocator.Site) bool {
+	return v.node.Value() == site.Node && slices.EqualFunc(v.pools, site.Pools, func(known weak.Pointer[inventory.NodePool], pool *inventory.NodePool) bool {
+		return known.Value() == pool
+	})
+}
+
+const (
+	// verdictsPerNode is how many questions are remembered for a node.
+	verdictsPerNode = 4
+	// verdictBytes is what all verdicts take: users choose how long the names are that reasons quote.
+	verdictBytes = 16 << 20
+)
 
 // Ask has verdicts about nodes remembered for all that ask for the same, in the eyes of pods of this priority. The task has
 // to be for all claims of the pod. Claims of the same name in their pods, with requests of the same names, are taken to be the same:
@@ -43,7 +62,7 @@ func (s *Standing) Ask(task *allocator.Task, claims ...*resourceapi.ResourceClai
 			key = appendNames(key, &claim.Spec.Devices.Requests[i])
 		}
 	}
-	s.question = question(unique.Make(string(key)))
+	s.question = sha256.Sum256(key)
 }
 
 // appendNames appends what reasons may quote of a request.
@@ -66,7 +85,7 @@ func (s *Standing) Known(site allocator.Site) *fwk.Status {
 		return nil
 	}
 	for _, v := range known.([]*verdict) {
-		if v.question == s.question && v.node == site.Node && slices.Equal(v.pools, site.Pools) && s.stillHeld(v) {
+		if v.question == s.question && v.isAbout(site) && s.stillHeld(v, site) {
 			return fwk.NewStatus(fwk.Unschedulable, v.reason)
 		}
 	}
@@ -74,8 +93,8 @@ func (s *Standing) Known(site allocator.Site) *fwk.Status {
 }
 
 // stillHeld reports whether pods of lower priority hold what they held then, and nobody holds anything else.
-func (s *Standing) stillHeld(v *verdict) bool {
-	for i, pool := range v.pools {
+func (s *Standing) stillHeld(v *verdict, site allocator.Site) bool {
+	for i, pool := range site.Pools {
 		if v.held[i] == nil {
 			if ledger.Of(s.usage, pool).Len() > 0 {
 				return false
@@ -89,8 +108,8 @@ func (s *Standing) stillHeld(v *verdict) bool {
 
 // isOf reports whether the ledger still has what it had then of some pool.
 func (v *verdict) isOf(claims *ledger.Ledger) bool {
-	for i, pool := range v.pools {
-		if v.held[i] != nil && ledger.Of(claims, pool) == v.held[i].usage {
+	for i := range v.pools {
+		if pool := v.pools[i].Value(); pool != nil && v.held[i] != nil && v.held[i].isOf(ledger.Of(claims, pool)) {
 			return true
 		}
 	}
@@ -125,18 +144,54 @@ func (s *Standing) remember(site allocator.Site, reason string) {
 	if s.question == (question{}) {
 		return
 	}
-	v := &verdict{question: s.question, node: site.Node, pools: site.Pools, reason: reason}
+	v := &verdict{question: s.question, node: weak.Make(site.Node), reason: reason}
 	for _, pool := range site.Pools {
 		held := s.heldBelow(pool)
 		if held == nil && ledger.Of(s.usage, pool).Len() > 0 {
 			return
 		}
-		v.held = append(v.held, held)
+		v.pools, v.held = append(v.pools, weak.Make(pool)), append(v.held, held)
 	}
-	known, _ := s.holders.remembered.verdicts.Load(site.Node.Name)
-	others, _ := known.([]*verdict)
-	others = slices.DeleteFunc(slices.Clone(others), func(other *verdict) bool { return other.question == v.question })
-	s.holders.remembered.verdicts.Store(site.Node.Name, slices.Insert(others[:min(len(others), verdictsPerNode-1)], 0, v))
+	s.holders.remembered.add(site.Node.Name, v)
+}
+
+// add remembers a verdict about a node as the latest one. If all take too much then, it begins anew.
+func (r *remembered) add(node string, v *verdict) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	known, _ := r.verdicts.Load(node)
+	before, _ := known.([]*verdict)
+	others := slices.DeleteFunc(slices.Clone(before), func(other *verdict) bool { return other.question == v.question })
+	after := slices.Insert(others[:min(len(others), verdictsPerNode-1)], 0, v)
+	if r.bytes += sizeOf(node, after) - sizeOf(node, before); r.bytes > verdictBytes {
+		r.verdicts.Clear()
+		r.bytes = 0
+		return
+	}
+	r.verdicts.Store(node, after)
+}
+
+// forget drops the verdicts about a node.
+func (r *remembered) forget(node string) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if known, found := r.verdicts.LoadAndDelete(node); found {
+		r.bytes -= sizeOf(node, known.([]*verdict))
+	}
+}
+
+// entrySize is what a node takes besides its name and its verdicts.
+const entrySize = 200
+
+func sizeOf(node string, verdicts []*verdict) int {
+	if len(verdicts) == 0 {
+		return 0
+	}
+	size := entrySize + len(node)
+	for _, v := range verdicts {
+		size += v.size()
+	}
+	return size
 }
 
 // claims is a number of claims in words.

@@ -171,7 +171,7 @@ func (s *Snapshot) look(ctx context.Context, task *allocator.Task, claims []*res
 func (q *question) known(s *Snapshot, task *allocator.Task) findings {
 	known := q.keys[task]
 	if known == nil {
-		known = s.world.memory.of(string(task.AppendKey(nil)), len(s.world.places))
+		known = s.world.memory.of(task, len(s.world.places))
 		q.keys[task] = known
 	}
 	return known

@@ -1,10 +1,13 @@
 package whatif
 
 import (
+	"crypto/sha256"
 	"sync"
 	"sync/atomic"
 
 	"k8s.io/utils/lru"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
 // verdict is what is known about the devices of a node for a task.
@@ -34,7 +37,7 @@ func (v verdict) asAnswer() Verdict {
 // rememberedTasks is how many different questions are remembered. Each takes four bytes for each node.
 const rememberedTasks = 256
 
-// memory has what was found out about the nodes of a world, for tasks by their key. The zero value is empty.
+// memory has what was found out about the nodes of a world, for tasks by a digest of their key, which can be long. The zero value is empty.
 type memory struct {
 	once  sync.Once
 	tasks *lru.Cache
@@ -45,7 +48,8 @@ type memory struct {
 type findings []atomic.Uint32
 
 // of returns the findings about a task for so many nodes.
-func (m *memory) of(key string, nodes int) findings {
+func (m *memory) of(task *allocator.Task, nodes int) findings {
+	key := sha256.Sum256(task.AppendKey(nil))
 	m.once.Do(func() { m.tasks = lru.New(rememberedTasks) })
 	if known, found := m.tasks.Get(key); found {
 		return known.(findings)
