@@ -30,7 +30,9 @@ func canonical(pod Pod) (Pod, string) {
 	pod.MilliCPU, pod.Memory = max(0, pod.MilliCPU), max(0, pod.Memory)
 	var key strings.Builder
 	for _, a := range asks {
-		key.WriteString(strconv.Quote(a.Kind))
+		key.WriteString(strconv.Itoa(len(a.Kind)))
+		key.WriteByte(' ')
+		key.WriteString(a.Kind)
 		key.WriteByte(' ')
 		key.WriteString(strconv.Itoa(a.Count))
 		key.WriteByte(' ')
@@ -57,6 +59,7 @@ func sortedKeys[V any](m map[string]V) []string {
 
 // compile makes a demand of what was seen: of each namespace as much as its part, and of all the most frequent shapes.
 func (h *Histogram) compile(now time.Time) *Demand {
+	h.advance(now) // Weights that are too far apart are no numbers.
 	all := h.merged()
 	kinds := frequentKinds(all)
 	index := map[string]int{}

@@ -16,6 +16,8 @@ type Options struct {
 	MaxNamespaces int
 	// MaxPerNamespace is how many shapes of a namespace are remembered: 64.
 	MaxPerNamespace int
+	// MaxBytes is what these take, in bytes: 32 KiB.
+	MaxBytes int
 }
 
 // Pod is a pod that asks for devices.
@@ -51,6 +53,16 @@ type Histogram struct {
 type entry struct {
 	pod    Pod
 	weight float64
+	bytes  int
+}
+
+// entryBytes is how many bytes an entry takes with its key.
+func entryBytes(pod Pod, key string) int {
+	size := entrySize + len(key)
+	for i := range pod.Asks {
+		size += askSize + len(pod.Asks[i].Kind)
+	}
+	return size
 }
 
 const (
@@ -68,6 +80,8 @@ const (
 	// maxText is how long the keys of the kinds that a pod asks for may be in all, in bytes. They are made of expressions, which
 	// users can make a hundred times as long, and are kept for as long as the pod is remembered.
 	maxText = 4096
+	// What an entry and an ask take besides their texts.
+	entrySize, askSize = 200, 40
 	// maxHalfLives is how far weights may be apart from the epoch before it is moved.
 	maxHalfLives = 256
 )
@@ -85,6 +99,9 @@ func NewHistogram(o Options) *Histogram {
 	}
 	if o.MaxPerNamespace <= 0 {
 		o.MaxPerNamespace = 64
+	}
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = 32 << 10
 	}
 	return &Histogram{options: o, namespaces: map[string]map[string]*entry{}, demand: Published()}
 }
@@ -120,15 +137,26 @@ func (h *Histogram) Add(pod Pod, at time.Time) {
 	}
 	e := namespace[key]
 	if e == nil {
-		if len(namespace) >= h.options.MaxPerNamespace {
-			delete(namespace, lightest(namespace, func(e *entry) float64 { return e.weight }))
-		}
-		e = &entry{pod: pod}
+		e = &entry{pod: pod, bytes: entryBytes(pod, key)}
+		h.makeRoom(namespace, e)
 		namespace[key] = e
 	}
 	e.weight += weight
 	e.pod.MilliCPU = max(e.pod.MilliCPU, pod.MilliCPU)
 	e.pod.Memory = max(e.pod.Memory, pod.Memory)
+}
+
+// makeRoom forgets the lightest entries of a namespace until there is room for another one.
+func (h *Histogram) makeRoom(namespace map[string]*entry, next *entry) {
+	taken := next.bytes
+	for _, e := range namespace {
+		taken += e.bytes
+	}
+	for len(namespace) > 0 && (len(namespace) >= h.options.MaxPerNamespace || taken > h.options.MaxBytes) {
+		key := lightest(namespace, func(e *entry) float64 { return e.weight })
+		taken -= namespace[key].bytes
+		delete(namespace, key)
+	}
 }
 
 func (h *Histogram) halfLives(at time.Time) float64 {

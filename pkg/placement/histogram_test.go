@@ -190,3 +190,45 @@ func TestLongKindsAreNotRemembered(t *testing.T) {
 		t.Errorf("64 pods are remembered with %d bytes", size)
 	}
 }
+
+// TestShapesOfANamespaceHaveABound: a tenant creates and deletes pods that ask for one long expression each.
+func TestShapesOfANamespaceHaveABound(t *testing.T) {
+	h := NewHistogram(Options{})
+	h.Add(pod("other", "honest"), start)
+	for i := range 2000 {
+		at := start.Add(time.Duration(i) * time.Second)
+		h.Add(pod("tenant", fmt.Sprint(i, strings.Repeat("x", i*7%(maxText-10)))), at)
+		taken := 0
+		for key, e := range h.namespaces["tenant"] {
+			if want := entryBytes(e.pod, key); want != e.bytes {
+				t.Fatalf("an entry takes %d bytes, and %d were counted", want, e.bytes)
+			}
+			taken += e.bytes
+		}
+		if taken > h.options.MaxBytes || len(h.namespaces["tenant"]) == 0 {
+			t.Fatalf("%d shapes of one namespace take %d bytes, more than %d", len(h.namespaces["tenant"]), taken, h.options.MaxBytes)
+		}
+	}
+	if len(h.namespaces["other"]) != 1 {
+		t.Error("the shape of another namespace was forgotten")
+	}
+}
+
+// TestPodsOfLongAgo: the pods that are there when the scheduler starts may all have been created years before.
+func TestPodsOfLongAgo(t *testing.T) {
+	h := NewHistogram(Options{})
+	for range 2 * enough {
+		h.Add(pod("a", "old"), start)
+	}
+	d := h.Demand(start.AddDate(10, 0, 0), 2)
+	sum := 0.0
+	for _, s := range d.Shapes {
+		if math.IsNaN(s.Weight) || math.IsInf(s.Weight, 0) {
+			t.Fatalf("the weight of a shape is %v", s.Weight)
+		}
+		sum += s.Weight
+	}
+	if math.Abs(sum-1) > 1e-9 {
+		t.Errorf("the weights add up to %v", sum)
+	}
+}
