@@ -45,8 +45,8 @@ func newResolver(served *Served, alpha2 alpha) *Resolver {
 }
 
 // NewLanguage returns the language of the expressions in claims of v1alpha2, as a
-// selector.Language that keeps so many compiled ones.
-func NewLanguage(size int) *namedresources.Language { return namedresources.NewLanguage(size) }
+// selector.Language.
+func NewLanguage() namedresources.Language { return namedresources.Language{} }
 
 // ResolverOf returns the resolver for the server behind a client set. Like Of, it is nil
 // for client sets that need none.

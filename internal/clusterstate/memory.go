@@ -9,11 +9,6 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// CompiledExpressions is how many compiled CEL expressions there may be besides those that
-// are remembered within the bound of the memory: as many as in kube-scheduler. They are for
-// the workers that meet a new expression at the same time.
-const CompiledExpressions = 10
-
 // looksShare is the part of the memory, one in so many bytes, that is for what devices look
 // like.
 const looksShare = 64
@@ -31,7 +26,7 @@ func newMemory() *Memory { return &Memory{findings: recall.New(0), looks: select
 
 // NewEvaluator returns an evaluator for expressions of v1, and of the other languages.
 func (m *Memory) NewEvaluator(features cel.Features, others ...selector.Language) *selector.Evaluator {
-	evaluator := selector.NewEvaluator(cel.NewCache(CompiledExpressions, features), others...)
+	evaluator := selector.NewEvaluator(selector.NewCompiler(features), others...)
 	evaluator.RememberIn(m.findings)
 	evaluator.RememberPrograms(new(selector.Programs))
 	evaluator.RememberLooks(m.looks)

@@ -7,6 +7,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/cel"
+	"k8s.io/utils/keymutex"
 
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
 	"github.com/quartermaster-dra/quartermaster/internal/recall"
@@ -19,11 +20,13 @@ import (
 // what takes long is left to the background, and the answer is Pending until that is
 // done.
 type Evaluator struct {
-	compiled    *cel.Cache
-	memory      *recall.Memory
-	languages   []Language
-	looks       *Looks          // nil if verdicts are remembered by Content only
-	programs    *recall.Subject // what programs are remembered about, nil if they are not
+	compiled  Compiler
+	memory    *recall.Memory
+	languages []Language
+	looks     *Looks          // nil if verdicts are remembered by Content only
+	programs  *recall.Subject // what programs are remembered about, nil if they are not
+	// compiling has one goroutine compile an expression that several meet at the same time.
+	compiling   keymutex.KeyMutex
 	evaluations atomic.Uint64
 	// matches and derive evaluate a compiled expression for a device.
 	matches func(context.Context, *cel.CompilationResult, cel.Device) (bool, error)
@@ -33,11 +36,12 @@ type Evaluator struct {
 	background background
 }
 
-// NewEvaluator returns an evaluator that compiles with the given cache, except for what is
+// NewEvaluator returns an evaluator that compiles with the given compiler, except for what is
 // in one of the other languages. Verdicts are remembered by expression, so all evaluators
 // that see the same pools must support the same CEL features and languages.
-func NewEvaluator(compiled *cel.Cache, others ...Language) *Evaluator {
-	e := &Evaluator{compiled: compiled, memory: recall.Shared, languages: others, matches: matches, derive: deriveAttribute}
+func NewEvaluator(compiled Compiler, others ...Language) *Evaluator {
+	e := &Evaluator{compiled: compiled, memory: recall.Shared, languages: others, matches: matches, derive: deriveAttribute,
+		compiling: keymutex.NewHashed(0)}
 	e.background = newBackground(e)
 	return e
 }

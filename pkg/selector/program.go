@@ -27,11 +27,11 @@ const (
 
 // Programs are the compiled expressions that evaluators keep in their memory, and with them
 // what is wrong with those that do not compile. Evaluators that have them in common must have
-// the same CEL cache and languages. What is remembered goes with the Programs.
+// the same compiler and languages. What is remembered goes with the Programs.
 type Programs struct{ subject recall.Subject }
 
 // RememberPrograms has the evaluator remember compiled expressions. Otherwise they are kept by
-// the cache of NewEvaluator, which bounds their number and not their size. It must not be in
+// the compiler of NewEvaluator, if at all; a cel.Cache bounds their number and not their size. It must not be in
 // use yet.
 func (e *Evaluator) RememberPrograms(programs *Programs) { e.programs = &programs.subject }
 
@@ -53,6 +53,11 @@ func (e *Evaluator) program(kind recall.Kind, expression string, compile func(st
 		return &fresh
 	}
 	remembered := recall.NewReference[*program](recall.Question{Kind: kind, Text: expression})
+	if known, found := remembered.Get(e.memory, e.programs); found {
+		return known
+	}
+	e.compiling.LockKey(expression)
+	defer func() { _ = e.compiling.UnlockKey(expression) }() // It fails for keys that are not locked.
 	if known, found := remembered.Get(e.memory, e.programs); found {
 		return known
 	}

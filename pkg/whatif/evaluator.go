@@ -14,18 +14,14 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-const (
-	// compiledExpressions is how many compiled expressions upstream's cache keeps. Programs keep the rest.
-	compiledExpressions = 10
-	// rememberedBytes bounds what is remembered of expressions.
-	rememberedBytes = 64 << 20
-)
+// rememberedBytes bounds what is remembered of expressions.
+const rememberedBytes = 64 << 20
 
 // newEvaluator returns an evaluator with a memory of its own: what a snapshot finds out ends with it.
 func newEvaluator(features structured.Features, languages []selector.Language) *selector.Evaluator {
-	evaluator := selector.NewEvaluator(cel.NewCache(compiledExpressions, cel.Features{
+	evaluator := selector.NewEvaluator(selector.NewCompiler(cel.Features{
 		EnableConsumableCapacity: features.ConsumableCapacity, EnableListTypeAttributes: features.ListTypeAttributes,
-	}), append(languages[:len(languages):len(languages)], apiversions.NewLanguage(compiledExpressions))...)
+	}), append(languages[:len(languages):len(languages)], apiversions.NewLanguage())...)
 	evaluator.RememberIn(recall.New(rememberedBytes))
 	evaluator.RememberPrograms(new(selector.Programs))
 	evaluator.RememberLooks(selector.NewLooks(selector.DefaultLooks))

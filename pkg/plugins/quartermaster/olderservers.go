@@ -3,7 +3,6 @@ package quartermaster
 import (
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
 	"github.com/quartermaster-dra/quartermaster/internal/arguments"
-	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy"
 )
 
@@ -24,6 +23,6 @@ func (pl *Quartermaster) support(mode *legacy.Mode) {
 	pl.legacy = mode
 	if mode.Resolves() {
 		pl.solver.Resolve = mode.Resolve
-		pl.solver.Evaluator = pl.state.Memory.NewEvaluator(arguments.CELFeatures(pl.features), apiversions.NewLanguage(clusterstate.CompiledExpressions))
+		pl.solver.Evaluator = pl.state.Memory.NewEvaluator(arguments.CELFeatures(pl.features), apiversions.NewLanguage())
 	}
 }

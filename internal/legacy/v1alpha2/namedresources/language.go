@@ -22,7 +22,6 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/apiserver/pkg/cel/library"
 	dracel "k8s.io/dynamic-resource-allocation/cel"
-	"k8s.io/utils/lru"
 
 	"github.com/quartermaster-dra/quartermaster/internal/boundedcel"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/v1alpha2"
@@ -66,33 +65,18 @@ var newEnvironment = sync.OnceValues(func() (*cel.Env, error) {
 	return env, nil
 })
 
-// Language implements selector.Language. It is safe for concurrent use.
-type Language struct {
-	compiled *lru.Cache // compilation, by expression
-}
+// Language implements selector.Language. It keeps nothing: evaluators remember programs.
+type Language struct{}
 
-var _ selector.Language = &Language{}
-
-// NewLanguage returns a language that keeps so many compiled expressions.
-func NewLanguage(size int) *Language { return &Language{compiled: lru.New(size)} }
-
-type compilation struct {
-	program selector.Program
-	err     error
-}
+var _ selector.Language = Language{}
 
 // Compile implements selector.Language.
-func (l *Language) Compile(marked string) (selector.Program, bool, error) {
+func (Language) Compile(marked string) (selector.Program, bool, error) {
 	expression, is := v1alpha2.CutMark(marked)
 	if !is {
 		return nil, false, nil
 	}
-	if cached, found := l.compiled.Get(expression); found {
-		c := cached.(compilation)
-		return c.program, true, c.err
-	}
 	program, err := compile(expression)
-	l.compiled.Add(expression, compilation{program, err})
 	return program, true, err
 }
 
