@@ -281,6 +281,7 @@ func TestBackoffIsJittered(t *testing.T) {
 	require.Equal(t, 50*time.Millisecond, backoff(100*time.Millisecond, time.Second, 1, 0))
 	require.Equal(t, 150*time.Millisecond, backoff(100*time.Millisecond, time.Second, 1, 1))
 	require.Equal(t, time.Second, backoff(100*time.Millisecond, time.Second, 30, 0.5))
+	require.Equal(t, time.Second, backoff(100*time.Millisecond, time.Second, 300, 0.5))
 }
 
 func TestMistakesOfTheCaller(t *testing.T) {

@@ -185,7 +185,11 @@ func (f *failureLog) delay(random float64) time.Duration {
 
 // backoff returns the randomized pause after the n-th failure, counted from 1.
 func backoff(base, limit time.Duration, n int, random float64) time.Duration {
-	delay := min(base<<(n-1), limit)
+	delay := base
+	for i := 1; i < n && delay < limit; i++ {
+		delay *= 2
+	}
+	delay = min(delay, limit)
 	return time.Duration((0.5 + random) * float64(delay))
 }
 

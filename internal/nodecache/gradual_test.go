@@ -213,7 +213,7 @@ func TestBoundInBytes(t *testing.T) {
 	require.Len(t, best(p.ask(t, 1, 1), nodes, nodes), nodes, "what is asked at the moment is kept whatever it takes")
 }
 
-// TestQuestionsWithoutAnswerAreAccountedFor: what was asked once for all nodes takes memory as well, above all its expressions.
+// TestQuestionsWithoutAnswerAreAccountedFor: what was asked once for all nodes takes memory as well, but not its expressions.
 func TestQuestionsWithoutAnswerAreAccountedFor(t *testing.T) {
 	p := newPriced(200)
 	long := strings.Repeat("x", 10_000)
@@ -222,12 +222,13 @@ func TestQuestionsWithoutAnswerAreAccountedFor(t *testing.T) {
 		q.By, q.All = fmt.Sprint(long, i), true
 		require.Nil(t, p.index.Find(t.Context(), q))
 	}
-	require.Greater(t, p.index.Bytes(), 20*len(long))
-	p.index.SetBound(5 * len(long))
+	require.GreaterOrEqual(t, p.index.Bytes(), 20*answerBytes)
+	require.Less(t, p.index.Bytes(), len(long), "expressions are not kept")
+	p.index.SetBound(5 * answerBytes)
 	q := p.asking(t, 1, 1)
 	q.By, q.All = long, true
 	require.Nil(t, p.index.Find(t.Context(), q))
-	require.LessOrEqual(t, p.index.Bytes(), 5*len(long))
+	require.LessOrEqual(t, p.index.Bytes(), 5*answerBytes)
 }
 
 // TestAllNodesAlsoWhereThePodMayNotRun: who wants all nodes to be known gets them at once.
