@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -71,6 +72,20 @@ func (pl *Quartermaster) nominate(ctx context.Context, c *cycle, pod *v1.Pod, no
 	site := pl.valuedView(c, info.Node())
 	site.Usage = pl.standing(c).Without(preemption.ByUID(victims))
 	return pl.planner.Keep(ctx, pod, nodeName, preemption.Plan(pl.searchContext(ctx, c), task, claims, site), victims)
+}
+
+// unlessUsable ends the nomination of a pod that PreFilter turned away, whichever plugin did so, if no eviction makes its
+// node usable: upstream clears it as well. A pod of a gang keeps it while its gang is on the way, with its turn to come.
+func (pl *Quartermaster) unlessUsable(pod *v1.Pod, statuses fwk.NodeToStatusReader) *fwk.PostFilterResult {
+	nomination := pl.state.nominations.Of(pod.UID)
+	if nomination == nil || statuses.Get(nomination.Node).Code() != fwk.UnschedulableAndUnresolvable {
+		return nil
+	}
+	if gang := coscheduling.KeyOf(pod); gang != "" && (pl.state.gangs.Seat(pod.UID) != nil || pl.state.gangs.Awaited(gang) > 0) {
+		return nil
+	}
+	pl.state.Freed(pl.state.nominations.Drop(pod.UID))
+	return &fwk.PostFilterResult{NominatingInfo: &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride}}
 }
 
 // NotYet implements preemption.Devices. After a restart, what the pod waits for is found out again.

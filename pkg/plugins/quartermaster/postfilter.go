@@ -30,12 +30,8 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 	if err != nil {
 		return nil, failed(err)
 	}
-	if c == nil && pl.state.nominations.Of(pod.UID) != nil {
-		// PreFilter has turned the pod away. Preemption, whose turn would be next, would end its nomination.
-		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "still nominated for the node where others were evicted for it")
-	}
-	if c == nil {
-		return nil, fwk.NewStatus(fwk.Unschedulable)
+	if c == nil { // PreFilter has turned the pod away.
+		return pl.unlessUsable(pod, statuses), fwk.NewStatus(fwk.Unschedulable)
 	}
 	if task := c.usualTask(); task != nil && c.pod.Learn() {
 		pl.learner.Rejected(pl.searchContext(ctx, c), pod, c.takes, task, c.narrowedTo)
