@@ -13,7 +13,9 @@
 //   - bound pods never use more of a device, a capacity or a counter than there is;
 //   - the claim of a bound pod is allocated as it was when the pod was bound, and
 //     reserved for the pod;
-//   - a state stays within reach in which all pods that exist are bound.
+//   - a state stays within reach in which all pods that exist are bound;
+//   - once faults have ended, each pod gets bound, or bound pods leave too little for it
+//     (liveness.go): nothing goes round for ever unless somebody is passed over for ever.
 //
 // And in every step: a claim that was allocated first does not yield to one that was
 // allocated later, unless a list has made it impossible to tell.

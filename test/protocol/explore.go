@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -14,6 +15,8 @@ type system interface {
 	broken(s *state) string
 	// done reports whether the state is one that must stay within reach.
 	done(s *state) bool
+	// rests reports whether each pod is bound, gone, or has a reason to wait that lasts.
+	rests(s *state) bool
 	// describe tells a step to a reader.
 	describe(l label, to state) string
 }
@@ -27,6 +30,10 @@ type report struct {
 	// trap is the shortest way into a state from which no state that is done can be
 	// reached any more; nil if there is none. It is only looked for without violation.
 	trap *trace
+	// starvation is the shortest way into a state from which nothing but faults leads to where each
+	// pod is bound or has a reason to wait that lasts; nil if there is none. circle is a way into a
+	// state from which that need not come about, although nobody is passed over.
+	starvation, circle *trace
 }
 
 // trace is a way from the initial state, step by step, and what is wrong at its end.
@@ -56,8 +63,9 @@ type explorer struct {
 	index    map[state]int32
 	states   []state
 	arrivals []arrival
-	// from and to are the steps, as positions in states.
+	// from and to are the steps, as positions in states, and by what they are.
 	from, to []int32
+	by       []label
 }
 
 // explore visits every state that can be reached. More states than limit are an error:
@@ -70,14 +78,12 @@ func explore(sys system, limit int) (report, error) {
 			return report{}, fmt.Errorf("asked to explore at most %d states, found more; make the configuration smaller or raise the limit", limit)
 		}
 		if violation := e.expand(at); violation != nil {
-			return e.report(violation, nil), nil
+			return report{states: len(e.states), steps: len(e.to), violation: violation}, nil
 		}
 	}
-	return e.report(nil, e.findTrap()), nil
-}
-
-func (e *explorer) report(violation, trap *trace) report {
-	return report{states: len(e.states), steps: len(e.to), violation: violation, trap: trap}
+	return report{
+		states: len(e.states), steps: len(e.to), trap: e.findTrap(), starvation: e.findStarvation(), circle: e.findCircle(),
+	}, nil
 }
 
 // visit returns the position of a state, and whether it is new.
@@ -98,7 +104,7 @@ func (e *explorer) expand(at int32) *trace {
 	from := e.states[at] // a copy: the slice grows
 	e.system.steps(&from, func(l label, to *state, broken string) {
 		next, isNew := e.visit(*to, arrival{at, l})
-		e.from, e.to = append(e.from, at), append(e.to, next)
+		e.from, e.to, e.by = append(e.from, at), append(e.to, next), append(e.by, l)
 		if broken == "" && isNew {
 			broken = e.system.broken(to)
 		}
@@ -123,15 +129,26 @@ func (e *explorer) trace(at int32, end string) *trace {
 	return t
 }
 
-// findTrap goes backwards from all states that are done. A state that is not met on
-// the way is a trap.
+// findTrap looks for a state from which none is within reach that is done.
 func (e *explorer) findTrap() *trace {
-	before := e.predecessors()
-	escapes := make([]bool, len(e.states))
-	var queue []int32
+	done := make([]bool, len(e.states))
 	for at := range e.states {
-		if e.system.done(&e.states[at]) {
-			escapes[at] = true
+		done[at] = e.system.done(&e.states[at])
+	}
+	if at := e.cutOff(done, func(label) bool { return true }); at >= 0 {
+		return e.trace(at, "from here, no way leads to a state in which all pods are bound")
+	}
+	return nil
+}
+
+// cutOff goes backwards from all goals, by the steps that count, and returns the first state that it does not meet on
+// the way, -1 if there is none.
+func (e *explorer) cutOff(goals []bool, counts func(label) bool) int32 {
+	before := e.predecessors(counts)
+	escapes := append([]bool(nil), goals...)
+	var queue []int32
+	for at, goal := range goals {
+		if goal {
 			queue = append(queue, int32(at))
 		}
 	}
@@ -145,27 +162,26 @@ func (e *explorer) findTrap() *trace {
 			}
 		}
 	}
-	for at, escaped := range escapes {
-		if !escaped {
-			return e.trace(int32(at), "from here, no way leads to a state in which all pods are bound")
-		}
-	}
-	return nil
+	return int32(slices.Index(escapes, false))
 }
 
-// predecessors returns a function that lists the states with a step to a state.
-func (e *explorer) predecessors() func(at int32) []int32 {
+// predecessors returns a function that lists the states with a step to a state that counts.
+func (e *explorer) predecessors(counts func(label) bool) func(at int32) []int32 {
 	start := make([]int32, len(e.states)+1)
-	for _, to := range e.to {
-		start[to+1]++
+	for i, to := range e.to {
+		if counts(e.by[i]) {
+			start[to+1]++
+		}
 	}
 	for i := range e.states {
 		start[i+1] += start[i]
 	}
-	sorted, next := make([]int32, len(e.to)), append([]int32(nil), start...)
+	sorted, next := make([]int32, start[len(e.states)]), append([]int32(nil), start...)
 	for i, to := range e.to {
-		sorted[next[to]] = e.from[i]
-		next[to]++
+		if counts(e.by[i]) {
+			sorted[next[to]] = e.from[i]
+			next[to]++
+		}
 	}
 	return func(at int32) []int32 { return sorted[start[at]:start[at+1]] }
 }

@@ -27,6 +27,12 @@ func requireSound(t *testing.T, c config) {
 	if r.trap != nil && !c.scarce {
 		t.Errorf("pods can get stuck:\n%s", r.trap)
 	}
+	if r.starvation != nil {
+		t.Errorf("pods can wait for ever:\n%s", r.starvation)
+	}
+	if r.circle != nil && !c.goesRound() {
+		t.Errorf("it can go round for ever:\n%s", r.circle)
+	}
 }
 
 // requireViolation explores and expects that something goes wrong in that way.
@@ -91,6 +97,7 @@ func TestLeftoversAreTraps(t *testing.T) {
 	r := exploreAll(t, between("releasing after a failure", func(c *config) { c.leftover(); c.flaws = failuresKeep }))
 	require.Nil(t, r.violation)
 	require.NotNil(t, r.trap)
+	require.NotNil(t, r.starvation, "what nobody uses is no reason that lasts")
 	t.Logf("found:\n%s", r.trap)
 }
 
@@ -103,6 +110,31 @@ func TestAllocationThatWasJoinedIsLeftBehind(t *testing.T) {
 	require.Nil(t, r.violation)
 	require.NotNil(t, r.trap)
 	t.Logf("found:\n%s", r.trap)
+}
+
+// goesRound reports whether it can go round in a configuration: where pods share a claim, see TestSharedClaimGoesRound, and
+// where a binding may be under way that arrives only when the watches leave room for it, as often as they do.
+func (c *config) goesRound() bool {
+	shared := make(map[uint8]bool)
+	for _, pod := range c.pods {
+		if shared[pod.claim] {
+			return true
+		}
+		shared[pod.claim] = true
+	}
+	return c.lateBindings
+}
+
+// Pods that share a claim which has lost can keep it allocated in turns: each joins what the other has not released yet, and
+// releases only its own reservation. It takes that they are tried again in step with each other all the time, and pauses after
+// failures differ more and more. This is how it is, not how it should be.
+func TestSharedClaimGoesRound(t *testing.T) {
+	t.Parallel()
+	r := exploreAll(t, between("a claim with pods of two schedulers", (*config).joined))
+	require.Nil(t, r.violation)
+	require.Nil(t, r.starvation, "there is always a way out")
+	require.NotNil(t, r.circle)
+	t.Logf("found:\n%s", r.circle)
 }
 
 func TestExploreSaysWhenItIsCutShort(t *testing.T) {
