@@ -1,0 +1,32 @@
+package integration
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quartermaster-dra/quartermaster/test/harness"
+)
+
+// TestLivenessIsChecked: at the end of each test, a pod that would fit and waits is complained about, as long as a scheduler
+// runs for it: here one that does nothing any more. Who may wait is left out, and so is who does not fit.
+func TestLivenessIsChecked(t *testing.T) {
+	t.Parallel()
+	s := newOwnSpace(t, "liveness", 1)
+	scheduler := s.StartScheduler(harness.SchedulerOptions{})
+	s.Devices(0, numbered(1)...)
+	require.NoError(t, syscall.Kill(scheduler.PID(), syscall.SIGSTOP))
+	t.Cleanup(func() { _ = syscall.Kill(scheduler.PID(), syscall.SIGCONT) })
+	s.ClaimAndPod("fits", s.Want(1))
+	s.ClaimAndPod("does-not", s.Want(2))
+	err := s.Settled(time.Second)
+	require.ErrorContains(t, err, "PodCouldRun: pod "+s.Name+"/fits")
+	require.NotContains(t, err.Error(), "does-not")
+	s.MayWait("its scheduler is stopped", "fits")
+	require.NoError(t, s.Settled(harness.Patience))
+
+	require.NoError(t, syscall.Kill(scheduler.PID(), syscall.SIGCONT))
+	s.Running("fits")
+}
