@@ -3,6 +3,7 @@ package apiversions
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 
 	resourceapi "k8s.io/api/resource/v1"
 	resourcev1beta1 "k8s.io/api/resource/v1beta1"
@@ -41,4 +42,22 @@ func decodeOlder[T any](version Version, data []byte) (*resourceapi.ResourceClai
 		return nil, fmt.Errorf("read a claim of version %s: %w", version, err)
 	}
 	return convert[resourceapi.ResourceClaim](older)
+}
+
+// ClaimType returns the type that DecodeClaim decodes into, nil for a version that is not known.
+func ClaimType(version Version) reflect.Type {
+	switch version {
+	case V1:
+		return reflect.TypeFor[resourceapi.ResourceClaim]()
+	case V1beta2:
+		return reflect.TypeFor[resourcev1beta2.ResourceClaim]()
+	case V1beta1:
+		return reflect.TypeFor[resourcev1beta1.ResourceClaim]()
+	case V1alpha3:
+		return reflect.TypeFor[v1alpha3.ResourceClaim]()
+	case V1alpha2:
+		return reflect.TypeFor[v1alpha2.ResourceClaim]()
+	default:
+		return nil
+	}
 }

@@ -34,9 +34,6 @@ func (b *body) decode() (*admissionv1.AdmissionReview, *guard.Request, error) {
 // decode reads an AdmissionReview about an update of a claim's status. The error says what else
 // it is.
 func decode(data []byte) (*admissionv1.AdmissionReview, *guard.Request, error) {
-	if err := checkQuantities(data); err != nil {
-		return nil, nil, err
-	}
 	review := &admissionv1.AdmissionReview{}
 	if err := json.Unmarshal(data, review); err != nil {
 		return nil, nil, fmt.Errorf("the request is no AdmissionReview: %w", err)
@@ -53,8 +50,12 @@ func decode(data []byte) (*admissionv1.AdmissionReview, *guard.Request, error) {
 		return nil, nil, fmt.Errorf("asked about %s of %s/%s in group %q; this webhook is for UPDATE of resourceclaims/status in group %s, "+
 			"see that the ValidatingWebhookConfiguration says so", asked.Operation, asked.Resource.Resource, asked.SubResource, asked.Resource.Group, resourceapi.GroupName)
 	}
-	before, errBefore := apiversions.DecodeClaim(apiversions.Version(asked.Resource.Version), asked.OldObject.Raw)
-	after, errAfter := apiversions.DecodeClaim(apiversions.Version(asked.Resource.Version), asked.Object.Raw)
+	version := apiversions.Version(asked.Resource.Version)
+	if err := errors.Join(checkQuantities(version, asked.OldObject.Raw), checkQuantities(version, asked.Object.Raw)); err != nil {
+		return nil, nil, err
+	}
+	before, errBefore := apiversions.DecodeClaim(version, asked.OldObject.Raw)
+	after, errAfter := apiversions.DecodeClaim(version, asked.Object.Raw)
 	if err := errors.Join(errBefore, errAfter); err != nil {
 		return nil, nil, err
 	}

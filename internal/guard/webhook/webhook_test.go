@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -268,10 +269,18 @@ func TestWhatIsNoQuestion(t *testing.T) {
 			r.Object.Raw = []byte(`{"status":{"allocation":{"devices":{"results":[{"ConsumedCapacity":{"memory":` + quantity + `,"memory":"1"}}]}}}}`)
 		})
 	}
+	wanting := func(capacity string, path ...string) string {
+		path = append(path, []string{"spec", "devices", "requests"}[len(path):]...)
+		return requested(func(r *admissionv1.AdmissionRequest) {
+			r.OldObject.Raw = fmt.Appendf(nil, `{"%s":{"%s":{"%s":[{"exactly":{"capacity":{"requests":{"%s":"1e-999999999"}}}}]}}}`, path[0], path[1], path[2], capacity)
+		})
+	}
 	for name, tc := range map[string]struct{ body, want string }{
-		"takes long to parse": {consuming(`"1e-999999999"`), `memory of ConsumedCapacity is "1e-999999999"`},
-		"takes long, number":  {consuming(`1E-99999`), `memory of ConsumedCapacity is "1E-99999"`},
+		"takes long to parse": {consuming(`"1e-999999999"`), `memory is "1e-999999999"`},
+		"takes long, number":  {consuming(`1E-99999`), `memory is "1E-99999"`},
 		"many digits":         {consuming(`"` + strings.Repeat("7", 100000) + `"`), "has too many digits"},
+		"in a request":        {wanting("memory"), `memory is "1e-999999999"`},
+		"in a folded request": {wanting("memory", "\u017fpec", "DEVICES", "REQUEST\u017f"), `memory is "1e-999999999"`},
 		"many digits, deep":   {strings.Repeat("[", 200000) + strings.Repeat("7", 1000), "is no AdmissionReview"},
 		"many digits, broken": {`{"a":{"b" 1e99999`, "is no AdmissionReview"},
 		"nothing":             {"", "is no AdmissionReview"},
