@@ -27,7 +27,8 @@ const (
 // the bundle of certificate authorities.
 //
 // It is for all versions of the API: what is asked about is a claim in the version of the request.
-// Nothing is left out by labels or conditions, because everything that allocates counts.
+// Nothing is left out by labels, because everything that allocates counts, and nothing else is asked about:
+// what no guard answers is refused with policy Fail.
 //
 // lease is the guards' Lease, as "namespace/name".
 func New(client admissionregistrationv1.WebhookClientConfig, lease string, policy admissionregistrationv1.FailurePolicyType) *admissionregistrationv1.ValidatingWebhookConfiguration {
@@ -41,6 +42,7 @@ func New(client admissionregistrationv1.WebhookClientConfig, lease string, polic
 			MatchPolicy:             ptr.To(admissionregistrationv1.Equivalent),
 			NamespaceSelector:       &metav1.LabelSelector{},
 			ObjectSelector:          &metav1.LabelSelector{},
+			MatchConditions:         conditions(),
 			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNoneOnDryRun),
 			TimeoutSeconds:          ptr.To[int32](timeoutSeconds),
 			AdmissionReviewVersions: []string{"v1"},
@@ -55,6 +57,16 @@ func rules() []admissionregistrationv1.RuleWithOperations {
 			APIGroups: []string{resourceapi.GroupName}, APIVersions: []string{"*"}, Resources: []string{"resourceclaims/status"},
 			Scope: ptr.To(admissionregistrationv1.AllScopes),
 		},
+	}}
+}
+
+// conditions are for what newly allocates: a claim that gets another allocation than it had. All versions of
+// the API have it in that place.
+func conditions() []admissionregistrationv1.MatchCondition {
+	return []admissionregistrationv1.MatchCondition{{
+		Name: "allocates",
+		Expression: "has(object.status) && has(object.status.allocation) && " +
+			"(!has(oldObject.status) || !has(oldObject.status.allocation) || object.status.allocation != oldObject.status.allocation)",
 	}}
 }
 
@@ -93,12 +105,12 @@ func check(webhook *admissionregistrationv1.ValidatingWebhook) error {
 		wrong = "a namespaceSelector"
 	case selects(webhook.ObjectSelector):
 		wrong = "an objectSelector"
-	case len(webhook.MatchConditions) > 0:
-		wrong = "matchConditions"
+	case !apiequality.Semantic.DeepEqual(webhook.MatchConditions, conditions()):
+		wrong = "matchConditions that are not those shipped"
 	case len(webhook.ClientConfig.CABundle) == 0:
 		wrong = "no caBundle (yet)"
 	default:
 		return nil
 	}
-	return fmt.Errorf("webhook %s has %s, so API servers do not ask the guard about every allocation", webhook.Name, wrong)
+	return fmt.Errorf("webhook %s has %s, so API servers do not ask the guard about every allocation, or about more than allocations; apply its manifests", webhook.Name, wrong)
 }

@@ -252,6 +252,7 @@ func TestCheck(t *testing.T) {
 		"matchConditions": func(w *admissionregistrationv1.ValidatingWebhook) {
 			w.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "a", Expression: "false"}}
 		},
+		"matchConditions that are not those shipped": func(w *admissionregistrationv1.ValidatingWebhook) { w.MatchConditions = nil },
 		"no caBundle": func(w *admissionregistrationv1.ValidatingWebhook) { w.ClientConfig.CABundle = nil },
 	} {
 		config := ok.DeepCopy()
