@@ -18,6 +18,8 @@ import (
 	"k8s.io/component-base/version/verflag"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
+
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 )
 
 // informersName is the name under which kube-scheduler's metrics know its informers.
@@ -98,11 +100,18 @@ func run(cmd *cobra.Command, o *options.Options, guard *guardOptions, plugins []
 		return err
 	}
 	collectLess(func() { waitFilled(ctx, completed) })
+	restored := make(chan error, 1)
+	go func() { // Informers, and all that is made of them, would not notice.
+		if err := informer.NewHistory(completed.Client.ResourceV1()).Run(ctx); err != nil {
+			restored <- err
+		}
+	}()
 	ended := make(chan error, 1)
 	go func() { ended <- app.Run(ctx, completed, scheduler) }()
 	select {
 	case err = <-ended:
 	case err = <-guardFailed:
+	case err = <-restored:
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/spf13/pflag"
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -111,6 +112,9 @@ func holdingsOf(state *clusterstate.State, factory informers.SharedInformerFacto
 	api := factory.Resource().V1()
 	return &guardserver.Holdings{
 		Ledger: state.Ledger, Pools: state.Pool,
+		Claim: func(key string) *resourceapi.ResourceClaim {
+			return informer.Object[resourceapi.ResourceClaim](state.Claims, key)
+		},
 		OnClaim: after(api.ResourceClaims().Informer(), state.RefreshClaim),
 		OnSlice: after(api.ResourceSlices().Informer(), state.RefreshSlice),
 		Ended:   state.ApprovalEnded,

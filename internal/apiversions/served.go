@@ -71,6 +71,23 @@ func (s *Served) Version(resource string) Version {
 	return version
 }
 
+// MayServeClaims reports whether the server may have claims in a version. It is known of those before v1beta1,
+// which no server has beside v1. Without a Served, the server has v1 of everything.
+func (s *Served) MayServeClaims(version Version) bool {
+	best := V1
+	if s != nil {
+		best = s.Version("resourceclaims")
+	}
+	switch version {
+	case V1alpha2:
+		return best == V1alpha2
+	case V1alpha3:
+		return best != V1 && best != V1alpha2
+	default:
+		return true
+	}
+}
+
 // current also returns a channel that is closed when any version changes.
 func (s *Served) current(resource string) (Version, <-chan struct{}) {
 	s.mutex.Lock()

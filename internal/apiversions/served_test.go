@@ -235,3 +235,25 @@ func TestOptionalResourcesGo(t *testing.T) {
 	require.Equal(t, None, served.Version(contextResource))
 	require.Equal(t, V1beta1, served.Version(claimResource))
 }
+
+func TestMayServeClaims(t *testing.T) {
+	t.Parallel()
+	all := []Version{V1, V1beta2, V1beta1, V1alpha3, V1alpha2}
+	for best, want := range map[Version][]Version{
+		V1:       all[:3],
+		V1beta1:  all[:4],
+		V1alpha3: all[:4],
+		V1alpha2: {V1, V1beta2, V1beta1, V1alpha2},
+	} {
+		s := &Served{versions: map[string]Version{"resourceclaims": best}}
+		var got []Version
+		for _, version := range all {
+			if s.MayServeClaims(version) {
+				got = append(got, version)
+			}
+		}
+		require.Equal(t, want, got, best)
+	}
+	require.False(t, (*Served)(nil).MayServeClaims(V1alpha2), "v1 of everything")
+	require.True(t, (*Served)(nil).MayServeClaims(V1))
+}

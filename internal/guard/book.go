@@ -26,8 +26,12 @@ type Request struct {
 	Version string
 	// Before and After are the claim's allocations, nil if it has none.
 	Before, After *resourceapi.AllocationResult
-	// Requests are those of the claim's spec.
+	// Requests are those of the claim's spec: as the API server has them if Stored, otherwise as the question
+	// says, which need not come from an API server.
 	Requests []resourceapi.DeviceRequest
+	Stored   bool
+	// Unbounded is set for claims of v1alpha2, of which the requests are elsewhere.
+	Unbounded bool
 	// DryRun is set if the server is not going to store anything.
 	DryRun bool
 	// Confirmed is set if the API server was asked and has the claim, with its UID and at Version.
@@ -66,6 +70,9 @@ type Answer struct {
 	Kind Kind
 	// Reason is set unless the request is allowed: what was asked, what was found, what to do.
 	Reason string
+	// known is set if the request is allowed because it rests on something old, which the server refuses:
+	// the version of the claim that is known here.
+	known string
 }
 
 // waits reports whether there has to be another answer.
@@ -156,6 +163,9 @@ func (b *Book) Review(tenure Tenure, r *Request) Answer {
 		if answer, done := b.approved(r); done {
 			return answer
 		}
+		if answer, done := r.unwanted(); done {
+			return answer
+		}
 		err := b.ledger.AddReviewed(r.Claim, user(r.Claim.UID), r.After, state)
 		if errors.Is(err, ledger.ErrChanged) {
 			continue
@@ -199,7 +209,7 @@ func (b *Book) known(r *Request, held ledger.ClaimState) (answer Answer, done bo
 	case held.Gone || objectversion.Newer(held.Version, r.Version):
 		// The server has decided on something old; it is going to find out when it stores that. It need
 		// not be denied: some writes are repeated by the server itself then, on what there is.
-		return Answer{}, true
+		return Answer{known: held.Version}, true
 	case held.Committed != nil:
 		return Answer{Kind: AwaitClaim, Reason: fmt.Sprintf(
 			"claim %s was allocated at version %s as far as is known here, and is not at version %s; waiting for the watch of claims",

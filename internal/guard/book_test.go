@@ -77,7 +77,7 @@ func (w *board) ask(version int, claim *resourceapi.ResourceClaim) Answer {
 
 func (w *board) requireAllowed(version int, claim *resourceapi.ResourceClaim) {
 	w.t.Helper()
-	require.Equal(w.t, Answer{}, w.ask(version, claim))
+	require.Equal(w.t, Allowed, w.ask(version, claim).Kind)
 }
 
 func (w *board) requireDenied(reason string, version int, claim *resourceapi.ResourceClaim) {

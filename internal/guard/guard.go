@@ -2,11 +2,16 @@ package guard
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/internal/leadership"
+	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
 )
 
 // patience is how long a request waits for what is not known here yet and usually comes within
@@ -33,6 +38,11 @@ type Guard struct {
 	Lookup *Lookup
 	// Warned is told what was let pass in mode Warn, nil otherwise.
 	Warned func(r *Request, reason string)
+	// Stored returns a claim as the watch has shown it, by "namespace/name", nil if it has not. It is nil
+	// where questions come from nobody but API servers.
+	Stored func(key string) *resourceapi.ResourceClaim
+	// History says whether what is known here was ever so.
+	History *informer.History
 
 	waiting waiting
 	fences  fences
@@ -45,7 +55,7 @@ func (g *Guard) Review(ctx context.Context, r *Request) Answer {
 		return Answer{}
 	}
 	tenure := g.Lease.Since()
-	answer := g.review(ctx, tenure, r)
+	answer := g.reviewKnown(ctx, tenure, r)
 	if answer.Kind == Denied && g.Warned != nil {
 		g.Warned(r, answer.Reason)
 		answer = Answer{}
@@ -58,6 +68,48 @@ func (g *Guard) Review(ctx context.Context, r *Request) Answer {
 		return Answer{Kind: NotDeciding, Reason: "this process did not have the Lease for a while"}
 	}
 	return answer
+}
+
+// reviewKnown is review for a store whose versions may have gone back.
+func (g *Guard) reviewKnown(ctx context.Context, tenure Tenure, r *Request) Answer {
+	bounded, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := g.History.Known(bounded); errors.Is(err, informer.ErrWentBack) {
+		return Answer{Kind: NotDeciding, Reason: err.Error()}
+	} else if err != nil {
+		return Answer{Kind: Denied, Reason: fmt.Sprintf(
+			"claim %s was to be allocated, but the API server does not tell the guard whether its store was restored from a backup; try again: %v", r.Claim, err)}
+	}
+	answer := g.review(ctx, tenure, g.withStored(r))
+	if answer.known == "" || r.DryRun {
+		return answer
+	}
+	stored := g.Lookup.find(bounded, r.Claim)
+	switch {
+	case stored.err != nil:
+		return Answer{Kind: Denied, Reason: fmt.Sprintf("claim %s was to be allocated at version %s, but has version %s as far as is known here; try again: %v",
+			r.Claim, r.Version, answer.known, stored.err)}
+	case objectversion.Newer(answer.known, stored.version):
+		err := fmt.Errorf("claim %s had version %s, and has %s: %w", r.Claim, answer.known, stored.version, informer.ErrWentBack)
+		g.History.Report(err)
+		return Answer{Kind: NotDeciding, Reason: err.Error()}
+	default:
+		return answer
+	}
+}
+
+// withStored returns the request with what the claim's spec is known to request. Specs do not change.
+func (g *Guard) withStored(r *Request) *Request {
+	if g.Stored == nil {
+		return r
+	}
+	claim := g.Stored(r.Claim.String())
+	if claim == nil || claim.UID != r.Claim.UID {
+		return r
+	}
+	known := *r
+	known.Requests, known.Stored = claim.Spec.Devices.Requests, true
+	return &known
 }
 
 func (g *Guard) review(ctx context.Context, tenure Tenure, r *Request) Answer {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	resourceclient "k8s.io/client-go/kubernetes/typed/resource/v1"
@@ -35,11 +36,11 @@ func NewLookup(claims resourceclient.ResourceClaimsGetter) *Lookup {
 	return &Lookup{claims: claims, slots: semaphore.NewWeighted(maxLookups)}
 }
 
-// version returns the version of a claim that the API server has, "" if it has none with that UID. It
-// does not ask the server's cache, which may be behind the one that has sent a request.
-func (l *Lookup) version(ctx context.Context, ref ledger.ClaimRef) (string, error) {
+// find returns what the API server has of a claim. It does not ask the server's cache, which may be behind the
+// one that has sent a request.
+func (l *Lookup) find(ctx context.Context, ref ledger.ClaimRef) lookup {
 	if err := l.slots.Acquire(ctx, 1); err != nil {
-		return "", fmt.Errorf("too many claims are looked up at the same time: %w", err)
+		return lookup{err: fmt.Errorf("too many claims are looked up at the same time: %w", err)}
 	}
 	defer l.slots.Release(1)
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
@@ -47,27 +48,26 @@ func (l *Lookup) version(ctx context.Context, ref ledger.ClaimRef) (string, erro
 	claim, err := l.claims.ResourceClaims(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err) || err == nil && claim.UID != ref.UID:
-		return "", nil
+		return lookup{}
 	case err != nil:
-		return "", fmt.Errorf("ask the API server for claim %s: %w", ref, err)
+		return lookup{err: fmt.Errorf("ask the API server for claim %s: %w", ref, err)}
 	default:
-		return claim.ResourceVersion, nil
+		return lookup{version: claim.ResourceVersion, requests: claim.Spec.Devices.Requests}
 	}
 }
 
-// lookup is what the API server says of a claim: its version, "" if there is none.
+// lookup is what the API server says of a claim: its version, "" if there is none with that UID, and what it
+// requests.
 type lookup struct {
-	version string
-	err     error
+	version  string
+	requests []resourceapi.DeviceRequest
+	err      error
 }
 
 // begin looks a claim up. The channel gets the result.
 func (l *Lookup) begin(ctx context.Context, ref ledger.ClaimRef) <-chan lookup {
 	result := make(chan lookup, 1)
-	go func() {
-		version, err := l.version(ctx, ref)
-		result <- lookup{version, err}
-	}()
+	go func() { result <- l.find(ctx, ref) }()
 	return result
 }
 
@@ -82,7 +82,7 @@ func (l lookup) judge(ctx context.Context, r *Request) (next *Request, answer An
 			r.Claim, r.Claim.UID)}, true
 	case l.version == r.Version:
 		confirmed := *r
-		confirmed.Confirmed = true
+		confirmed.Confirmed, confirmed.Stored, confirmed.Requests = true, true, l.requests
 		return &confirmed, Answer{}, false
 	case objectversion.Newer(l.version, r.Version):
 		return r, Answer{}, true // As in Book: the server refuses what rests on an old version.

@@ -81,7 +81,6 @@ func TestNoLookup(t *testing.T) {
 	d.Lookup = nil
 	require.Equal(t, Answer{}, d.decide(3, b.Claim("x").Allocated("a", "gpu-0")), "the server asks again")
 	d.shows(at(7, empty("y")))
-	require.Equal(t, Answer{}, d.decide(6, b.Claim("y").Allocated("a", "gpu-1")))
 	require.Equal(t, Answer{}, d.decide(7, b.Claim("y").Allocated("a", "gpu-1")))
 	dry := request(3, b.Claim("z").Allocated("a", "gpu-1"))
 	dry.DryRun = true

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"net/http"
 	"slices"
@@ -22,6 +23,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
+	b "github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/internal/leadership"
 )
 
@@ -41,6 +44,8 @@ type claimServer struct {
 	drops []string
 	// full is set if a claim has no room for annotations.
 	full bool
+	// noRoom is set if etcd stores no claim that has grown.
+	noRoom bool
 	// written counts writes through the API.
 	written int
 }
@@ -97,6 +102,7 @@ func (s *claimServer) patch(name string, data []byte) (runtime.Object, error) {
 		Metadata struct {
 			ResourceVersion     string
 			Annotations, Labels map[string]string
+			ManagedFields       []metav1.ManagedFieldsEntry
 		}
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
@@ -117,6 +123,8 @@ func (s *claimServer) patch(name string, data []byte) (runtime.Object, error) {
 		return nil, apierrors.NewNotFound(claimResource, name)
 	case current.ResourceVersion != wanted.ResourceVersion:
 		return nil, apierrors.NewConflict(claimResource, name, nil)
+	case s.noRoom && len(wanted.ManagedFields) == 0:
+		return nil, apierrors.NewInternalError(errors.New("etcdserver: request is too large"))
 	case s.full && len(wanted.Annotations) > 0:
 		return nil, apierrors.NewInvalid(schema.GroupKind{}, name, nil)
 	case len(wanted.Annotations) > 0 && slices.Contains(s.drops, "annotations"), len(wanted.Labels) > 0 && slices.Contains(s.drops, "labels"):
@@ -124,6 +132,9 @@ func (s *claimServer) patch(name string, data []byte) (runtime.Object, error) {
 	}
 	s.written++
 	claim := current.DeepCopy()
+	if len(wanted.ManagedFields) > 0 {
+		claim.ManagedFields = nil
+	}
 	claim.Annotations, claim.Labels = maps.Clone(claim.Annotations), maps.Clone(claim.Labels)
 	for key, value := range wanted.Annotations {
 		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, key, value)
@@ -199,12 +210,17 @@ type deputy struct {
 func newDeputy(t *testing.T) *deputy {
 	t.Helper()
 	d := &deputy{board: newBoard(t, node()), lock: &lock{}}
-	d.Guard = &Guard{Book: d.board.Book, Lease: &leadership.Lease{}, Lookup: NewLookup(newClaimServer(empty("x"), empty("y")).Claims)}
+	d.Guard = &Guard{Book: d.board.Book, Lease: &leadership.Lease{}, History: &informer.History{}, Lookup: NewLookup(newClaimServer(requesting("x"), requesting("y")).Claims)}
 	d.followed = d.Lease.Follow(d.lock, time.Hour)
 	d.acquire()
 	d.Guard.Book.Decide(d.Lease.Since())
 	require.True(t, d.Decides())
 	return d
+}
+
+// requesting is a claim without an allocation that requests a device.
+func requesting(name string) *resourceapi.ResourceClaim {
+	return b.Claim(name, b.Request("gpu", "gpu")).Obj()
 }
 
 // acquire has the guard get the Lease, or renew it.

@@ -19,6 +19,8 @@ import (
 type Holdings struct {
 	Ledger *ledger.Ledger
 	Pools  ledger.Pools
+	// Claim returns a claim as the watch has shown it, by "namespace/name", nil if it has not.
+	Claim func(key string) *resourceapi.ResourceClaim
 	// OnClaim and OnSlice have a function called after each event, when ledger and inventory know
 	// what it says. A claim is "namespace/name".
 	OnClaim, OnSlice func(changed func(key string)) error
@@ -43,10 +45,11 @@ func Follow(client kubernetes.Interface) (holdings *Holdings, run func(context.C
 		return nil
 	}}
 	holdings.Ledger.Pools = holdings.Pools
+	holdings.Claim = func(key string) *resourceapi.ResourceClaim {
+		return informer.Object[resourceapi.ResourceClaim](claims.GetStore(), key)
+	}
 	refreshClaim := func(key string) {
-		holdings.Ledger.Refresh(key, func() *resourceapi.ResourceClaim {
-			return informer.Object[resourceapi.ResourceClaim](claims.GetStore(), key)
-		})
+		holdings.Ledger.Refresh(key, func() *resourceapi.ResourceClaim { return holdings.Claim(key) })
 	}
 	refreshSlice := func(name string) {
 		pools.RefreshSlice(name, func() *resourceapi.ResourceSlice {

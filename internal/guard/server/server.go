@@ -21,11 +21,13 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
 
+	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
 	"github.com/quartermaster-dra/quartermaster/internal/guard"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/certs"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/election"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/registration"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/webhook"
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/internal/leadership"
 )
 
@@ -107,6 +109,9 @@ func serve(ctx context.Context, config *Config, holdings *Holdings, registrar *r
 	if err != nil {
 		return err
 	}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	go func() { end(deciding.History.Run(ctx)) }()
 	if config.Started != nil {
 		config.Started(ctx)
 	}
@@ -123,6 +128,9 @@ func serve(ctx context.Context, config *Config, holdings *Holdings, registrar *r
 			return config.Candidate()
 		},
 		TakeOver: func(ctx context.Context, tenure guard.Tenure) error {
+			if err := deciding.History.Look(ctx); errors.Is(err, informer.ErrWentBack) {
+				return err
+			}
 			if err := holdings.Sync(ctx); err != nil {
 				return err
 			}
@@ -145,7 +153,9 @@ func serve(ctx context.Context, config *Config, holdings *Holdings, registrar *r
 	}
 	connections := webhook.NewConnections(info.Listener, webhook.MaxConnections)
 	info.Listener = connections
-	asked, err := onlyClients(config.ClientCAFile, info, webhook.NewHandler(deciding, connections))
+	answering := webhook.NewHandler(deciding, connections)
+	answering.Serves = apiversions.Of(config.Client).MayServeClaims
+	asked, err := onlyClients(config.ClientCAFile, info, answering)
 	if err != nil {
 		return err
 	}
@@ -158,6 +168,9 @@ func serve(ctx context.Context, config *Config, holdings *Holdings, registrar *r
 	go lookout.Run(ctx)
 	err = standing.Run(ctx)
 	<-stopped
+	if cause := context.Cause(ctx); errors.Is(cause, informer.ErrWentBack) {
+		return cause
+	}
 	return err
 }
 
@@ -165,9 +178,10 @@ func serve(ctx context.Context, config *Config, holdings *Holdings, registrar *r
 func newGuard(config *Config, holdings *Holdings) (*guard.Guard, error) {
 	deciding := &guard.Guard{
 		Book: guard.NewBook(holdings.Ledger), Lease: &leadership.Lease{},
-		Lookup: guard.NewLookup(config.Lookups.ResourceV1()),
+		Lookup:  guard.NewLookup(config.Lookups.ResourceV1()),
+		History: informer.NewHistory(config.Client.ResourceV1()),
 	}
-	deciding.Book.Ended = holdings.Ended
+	deciding.Book.Ended, deciding.Stored = holdings.Ended, holdings.Claim
 	if config.Mode == guard.Warn {
 		deciding.Warned = func(r *guard.Request, reason string) {
 			klog.InfoS("Would have denied an allocation, but for mode Warn", "claim", r.Claim, "reason", reason)

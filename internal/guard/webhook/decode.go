@@ -73,8 +73,9 @@ func decode(data []byte) (*admissionv1.AdmissionReview, *guard.Request, error) {
 		Before:  before.Status.Allocation,
 		After:   after.Status.Allocation,
 		// A write of the status does not change them.
-		Requests: before.Spec.Devices.Requests,
-		DryRun:   asked.DryRun != nil && *asked.DryRun,
+		Requests:  before.Spec.Devices.Requests,
+		Unbounded: version == apiversions.V1alpha2,
+		DryRun:    asked.DryRun != nil && *asked.DryRun,
 	}, nil
 }
 

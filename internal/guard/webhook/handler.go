@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
 	"github.com/quartermaster-dra/quartermaster/internal/guard"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/marks"
 )
@@ -26,6 +27,9 @@ type Handler struct {
 	reviewer    Reviewer
 	limits      limits
 	connections *Connections // nil if they are not bounded
+
+	// Serves reports whether API servers serve claims in a version; nil for all. It must be set before use.
+	Serves func(apiversions.Version) bool
 }
 
 // NewHandler returns a handler that has the reviewer decide. It tells the connections, unless that is
@@ -59,6 +63,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	review, request, err := read.decode()
 	if err != nil {
 		fail(w, http.StatusBadRequest, err)
+		return
+	}
+	if version := review.Request.Resource.Version; h.Serves != nil && !h.Serves(apiversions.Version(version)) {
+		fail(w, http.StatusBadRequest, fmt.Errorf("asked about a claim in version %s, which the API server does not serve", version))
 		return
 	}
 	if h.connections != nil {

@@ -24,6 +24,7 @@ import (
 	conversionv1beta2 "k8s.io/dynamic-resource-allocation/api/v1beta2"
 	"k8s.io/utils/ptr"
 
+	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
 	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/guard"
@@ -318,6 +319,20 @@ func TestWhatIsNoQuestion(t *testing.T) {
 	named := allocating(t, "y")
 	named.Request.UID = "1e99999"
 	require.True(t, ask(t, server, named).Allowed, "none of that holds anything, and names may look like quantities")
+}
+
+func TestVersionsThatAreNotServed(t *testing.T) {
+	t.Parallel()
+	handler := NewHandler(newDecider(), nil)
+	handler.Serves = func(version apiversions.Version) bool { return version == apiversions.V1 }
+	server := httptest.NewTLSServer(handler)
+	t.Cleanup(server.Close)
+	require.True(t, ask(t, server, allocating(t, "x")).Allowed)
+	older := review(t, in["v1alpha2"](t, "y", ""), in["v1alpha2"](t, "y", "gpu-1"))
+	older.Request.Resource.Version = "v1alpha2"
+	code, text := post(t, server, strings.NewReader(string(raw(t, older))))
+	require.Equal(t, http.StatusBadRequest, code)
+	require.Contains(t, text, "version v1alpha2, which the API server does not serve")
 }
 
 func manyDevices() *resourceapi.ResourceClaim {

@@ -1,0 +1,59 @@
+package guard
+
+import (
+	"fmt"
+	"strings"
+
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// unwanted denies devices that the claim's spec cannot want: for requests that it does not have, for two
+// alternatives of one request, or more than a request's count. No scheduler writes that. A question need not
+// come from an API server, and its devices are kept for as long as a write may take.
+func (r *Request) unwanted() (answer Answer, done bool) {
+	if !r.Stored || r.Unbounded {
+		return Answer{}, false
+	}
+	got, chosen := make(map[string]int64), make(map[string]string)
+	for i := range r.After.Devices.Results {
+		result := &r.After.Devices.Results[i]
+		most, found := r.most(result.Request)
+		name, _, _ := strings.Cut(result.Request, "/")
+		if chosen[name] == "" {
+			chosen[name] = result.Request
+		}
+		got[name]++
+		if !found || chosen[name] != result.Request || got[name] > most {
+			return Answer{Kind: Denied, Reason: fmt.Sprintf(
+				"claim %s was to get device %s/%s for request %s, and its spec does not request that many devices there; see what has allocated it",
+				r.Claim, ledger.PoolOf(result), result.Device, result.Request)}, true
+		}
+	}
+	return Answer{}, false
+}
+
+// most returns how many devices a request may get, by its name in an allocation: that of an alternative has the
+// name of its request before it.
+func (r *Request) most(name string) (most int64, found bool) {
+	for i := range r.Requests {
+		request := &r.Requests[i]
+		if request.Exactly != nil && request.Name == name {
+			return mostOf(request.Exactly.AllocationMode, request.Exactly.Count), true
+		}
+		for j := range request.FirstAvailable {
+			if alternative := &request.FirstAvailable[j]; request.Name+"/"+alternative.Name == name {
+				return mostOf(alternative.AllocationMode, alternative.Count), true
+			}
+		}
+	}
+	return 0, false
+}
+
+func mostOf(mode resourceapi.DeviceAllocationMode, count int64) int64 {
+	if mode == resourceapi.DeviceAllocationModeAll {
+		return resourceapi.AllocationResultsMaxSize
+	}
+	return max(count, 1) // The API's default.
+}

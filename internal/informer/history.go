@@ -1,0 +1,122 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	resourceclient "k8s.io/client-go/kubernetes/typed/resource/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
+)
+
+// ErrWentBack says that resourceVersions went back, which they do only when etcd was restored from a backup.
+// What a process knows may then never have happened, and a watch that goes on from a newer version shows
+// nothing until the store gets there. The process has to start over.
+var ErrWentBack = errors.New("resourceVersions went back, as after etcd was restored from a backup; " +
+	"what this process knows may not be so any more, and it has to be started again")
+
+const (
+	// lookInterval is how often History.Run looks.
+	lookInterval = time.Second
+	// lookTimeout is how long one look may take.
+	lookTimeout = 5 * time.Second
+)
+
+// History notices that the versions of a store went back. It is safe for concurrent use.
+type History struct {
+	// Now returns the version that the store has now. No cache may answer that is behind an earlier answer.
+	Now func(context.Context) (string, error)
+
+	// looking is held during a look, so that answers come in the order of the questions.
+	looking sync.Mutex
+
+	mutex  sync.Mutex
+	newest string
+	// failed is set while it is not known whether the versions went back.
+	failed error
+}
+
+// NewHistory returns the History of the store that has the claims.
+func NewHistory(claims resourceclient.ResourceClaimsGetter) *History {
+	return &History{Now: func(ctx context.Context) (string, error) {
+		list, err := claims.ResourceClaims(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1})
+		if err != nil {
+			return "", fmt.Errorf("list a claim to learn the version of the store: %w", err)
+		}
+		return list.ResourceVersion, nil
+	}}
+}
+
+// Run looks again and again. It returns nil when the context ends, and ErrWentBack when that is so.
+func (h *History) Run(ctx context.Context) error {
+	ticker := time.NewTicker(lookInterval)
+	defer ticker.Stop()
+	for {
+		if err := h.Look(ctx); errors.Is(err, ErrWentBack) {
+			return err
+		} else if err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).V(2).Info("It is not known whether resourceVersions went back", "reason", err)
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// Look looks once. It returns ErrWentBack also if an earlier look has found that.
+func (h *History) Look(ctx context.Context) error {
+	h.looking.Lock()
+	defer h.looking.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	h.mutex.Lock()
+	known := h.failed
+	h.mutex.Unlock()
+	if errors.Is(known, ErrWentBack) {
+		return known
+	}
+	version, err := h.Now(ctx)
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	switch {
+	case errors.Is(h.failed, ErrWentBack): // Somebody has reported it meanwhile.
+	case err != nil:
+		h.failed = err
+	case objectversion.Newer(h.newest, version):
+		h.failed = fmt.Errorf("the version of the store was %s, and is %s: %w", h.newest, version, ErrWentBack)
+	default:
+		h.failed = nil
+		if objectversion.AtLeast(version, version) { // Others tell nothing.
+			h.newest = version
+		}
+	}
+	return h.failed
+}
+
+// Known returns nil if the newest look has shown that versions did not go back. If it failed, as it does
+// while a server is down, Known looks once more.
+func (h *History) Known(ctx context.Context) error {
+	h.mutex.Lock()
+	failed := h.failed
+	h.mutex.Unlock()
+	if failed == nil || errors.Is(failed, ErrWentBack) {
+		return failed
+	}
+	return h.Look(ctx)
+}
+
+// Report notes what somebody else has seen: ErrWentBack, for which later looks need not have an occasion.
+func (h *History) Report(err error) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	if !errors.Is(h.failed, ErrWentBack) {
+		h.failed = err
+	}
+}
