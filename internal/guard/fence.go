@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -56,6 +57,9 @@ func (f *Fencer) Fence(ctx context.Context, ref ledger.ClaimRef, version string)
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || errors.Is(err, errNoEffect) {
 		fenced, err = f.write(ctx, claim, "labels")
 	}
+	if isTooLarge(err) {
+		fenced, err = f.shrink(ctx, claim)
+	}
 	switch {
 	case apierrors.IsNotFound(err):
 		return "", nil
@@ -69,13 +73,25 @@ func (f *Fencer) Fence(ctx context.Context, ref ledger.ClaimRef, version string)
 // errNoEffect is what comes of a write that the server has accepted without storing anything.
 var errNoEffect = errors.New("the server has accepted it and changed nothing; see which admission plugin drops it")
 
-// write gives the claim something new among its annotations or labels, if it has still the same version.
-// It is a patch, so that nothing else of the claim is written: not what this build does not know of it.
+// isTooLarge reports whether a claim has no room for anything. What etcd says has no code.
+func isTooLarge(err error) bool {
+	return err != nil && (apierrors.IsRequestEntityTooLargeError(err) || strings.Contains(err.Error(), "request is too large"))
+}
+
+// shrink takes from a claim that has no room who has written which of its fields, and so makes room.
+func (f *Fencer) shrink(ctx context.Context, claim *resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error) {
+	return f.patch(ctx, claim, "managedFields", []struct{}{{}})
+}
+
+// write gives the claim something new among its annotations or labels.
 func (f *Fencer) write(ctx context.Context, claim *resourceapi.ResourceClaim, among string) (*resourceapi.ResourceClaim, error) {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"resourceVersion": claim.ResourceVersion,
-		among:             map[string]string{claimwriter.FenceAnnotation: string(uuid.NewUUID())},
-	}})
+	return f.patch(ctx, claim, among, map[string]string{claimwriter.FenceAnnotation: string(uuid.NewUUID())})
+}
+
+// patch changes one field of the claim's metadata, if it has still the same version. Nothing else of the claim
+// is written: not what this build does not know of it.
+func (f *Fencer) patch(ctx context.Context, claim *resourceapi.ResourceClaim, field string, value any) (*resourceapi.ResourceClaim, error) {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": claim.ResourceVersion, field: value}})
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +100,7 @@ func (f *Fencer) write(ctx context.Context, claim *resourceapi.ResourceClaim, am
 		return nil, err
 	}
 	if !objectversion.Newer(fenced.ResourceVersion, claim.ResourceVersion) {
-		return nil, fmt.Errorf("%s %s: %w", among, claimwriter.FenceAnnotation, errNoEffect)
+		return nil, fmt.Errorf("patch of %s: %w", field, errNoEffect)
 	}
 	return fenced, nil
 }

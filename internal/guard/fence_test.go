@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
@@ -55,6 +56,21 @@ func TestFenceOfClaimsThatAreGone(t *testing.T) {
 		return nil
 	}
 	gone(s)
+}
+
+// A tenant may fill a claim up to what etcd stores, and nothing can be added to it then.
+func TestFenceForAClaimWithoutRoom(t *testing.T) {
+	t.Parallel()
+	full := empty("x")
+	full.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "tenant"}}
+	s := newClaimServer(full)
+	s.noRoom = true
+	version, err := s.Fence(t.Context(), refTo(full), "3")
+	require.NoError(t, err)
+	require.Equal(t, s.claims["x"].ResourceVersion, version)
+	require.NotEqual(t, "3", version)
+	require.Empty(t, s.claims["x"].ManagedFields)
+	require.Empty(t, s.claims["x"].Annotations)
 }
 
 func TestFenceMeetsAnotherWrite(t *testing.T) {
