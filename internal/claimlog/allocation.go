@@ -32,7 +32,19 @@ type allocation struct {
 	// foreign is true if no instance of ours wrote the allocation; listed, if the first list
 	// had it, so that it may be of any time before.
 	foreign, listed bool
-	uses            []use
+	// recorded is set if the server says who wrote it.
+	recorded bool
+	// pod is the only one for which the claim was reserved in the write that allocated it, "" if that
+	// was not seen, or there is none.
+	pod  types.UID
+	uses []use
+}
+
+// witness takes over what only the write that allocated a claim tells.
+func (a *allocation) witness(claim *resourceapi.ResourceClaim) {
+	if reserved := claim.Status.ReservedFor; len(reserved) == 1 && reserved[0].APIGroup == "" && reserved[0].Resource == "pods" {
+		a.pod = reserved[0].UID
+	}
 }
 
 // use is a device, or a share of one, that a claim has. Access for administrators uses

@@ -14,10 +14,16 @@ import (
 )
 
 // author says who wrote an allocation, as the API server has recorded it.
+//
+// Users may write whatever they like into managedFields of a claim, but not with the write that
+// allocates it: only who may update the status does that, and the server records for it who owns
+// the list of results, which nobody else owns any more then. So of what else is recorded, nothing
+// counts; and once the claim is allocated, no later state of it tells who has done that.
 type author struct {
 	// ours is true for all instances that write as package commit does.
 	ours bool
-	// others are the field managers that are not ours, usually none or one.
+	// others are the field managers that are not ours, usually none or one. If it is not ours and
+	// there are none, then nobody is recorded: users may have that turned off for a claim of theirs.
 	others []string
 	// at is when, to the second; zero if that was not recorded.
 	at time.Time
@@ -29,7 +35,7 @@ func authorOf(claim *resourceapi.ResourceClaim) author {
 	var result author
 	for i := range claim.ManagedFields {
 		entry := &claim.ManagedFields[i]
-		if entry.Subresource != "status" || !ownsAllocation(entry.FieldsV1) {
+		if entry.Subresource != "status" || !ownsAllocation(entry) {
 			continue
 		}
 		if entry.Time != nil && entry.Time.After(result.at) {
@@ -44,23 +50,39 @@ func authorOf(claim *resourceapi.ResourceClaim) author {
 	return result
 }
 
-// allocationFirst is how the server writes managed fields of a status in which the allocation is owned, fields being sorted.
-var allocationFirst = []byte(`{"f:status":{"f:allocation":`)
+// withResults is how the server writes managed fields of a status in which the results are owned, fields being sorted.
+var withResults = [][]byte{
+	[]byte(`{"f:status":{"f:allocation":{".":{},"f:allocationTimestamp":{},"f:devices":{".":{},"f:results":{}`),
+	[]byte(`{"f:status":{"f:allocation":{".":{},"f:devices":{".":{},"f:results":{}`),
+}
 
-func ownsAllocation(fields *metav1.FieldsV1) bool {
-	raw := fields.GetRawBytes()
-	if bytes.HasPrefix(raw, allocationFirst) {
-		return true // Nearly all are like that, and to parse them is most of what a list costs.
+// ownsAllocation reports whether an entry owns the list of allocated devices.
+func ownsAllocation(entry *metav1.ManagedFieldsEntry) bool {
+	raw := entry.FieldsV1.GetRawBytes()
+	for _, prefix := range withResults {
+		if bytes.HasPrefix(raw, prefix) {
+			return true // Nearly all are like that, and to parse them is most of what a list costs.
+		}
 	}
 	if !bytes.Contains(raw, []byte(`"f:allocation"`)) {
 		return false
 	}
 	var owned struct {
 		Status struct {
-			Allocation json.RawMessage `json:"f:allocation"`
+			Allocation struct {
+				Devices struct {
+					Results json.RawMessage `json:"f:results"`
+				} `json:"f:devices"`
+				// Handles is what v1alpha2 has in place of results. Newer servers drop entries of that version.
+				Handles json.RawMessage `json:"f:resourceHandles"`
+			} `json:"f:allocation"`
 		} `json:"f:status"`
 	}
-	return json.Unmarshal(raw, &owned) == nil && owned.Status.Allocation != nil
+	if json.Unmarshal(raw, &owned) != nil {
+		return false
+	}
+	allocation := &owned.Status.Allocation
+	return allocation.Devices.Results != nil || allocation.Handles != nil && entry.APIVersion == "resource.k8s.io/v1alpha2"
 }
 
 // ownedFinalizer is how managed fields name the finalizer that protects a claim.

@@ -16,7 +16,7 @@ import (
 func TestAuthorInAnyVersion(t *testing.T) {
 	t.Parallel()
 	const others = `{"manager": "kube-scheduler", "operation": "Update", "apiVersion": "resource.k8s.io/v1", "subresource": "status",
-		"fieldsType": "FieldsV1", "time": "2026-01-02T03:04:05Z", "fieldsV1": {"f:status": {"f:allocation": {".": {}, "f:devices": {}}}}}`
+		"fieldsType": "FieldsV1", "time": "2026-01-02T03:04:05Z", "fieldsV1": {"f:status": {"f:allocation": {".": {}, "f:devices": {"f:results": {}}}}}}`
 	ours := func(version, fields string) string {
 		return `{"manager": "` + claimwriter.FieldManager + `", "operation": "Update", "apiVersion": "resource.k8s.io/` + version + `", "subresource": "status",
 			"fieldsType": "FieldsV1", "time": "2026-01-02T03:04:06Z", "fieldsV1": {"f:status": ` + fields + `}}`
@@ -27,6 +27,7 @@ func TestAuthorInAnyVersion(t *testing.T) {
 		entries string
 		ours    bool
 	}{
+		"v1alpha2":                           {entries: ours("v1alpha2", `{"f:allocation": {"f:resourceHandles": {}}}`), ours: true},
 		"v1beta1":                            {entries: ours("v1beta1", allocation), ours: true},
 		"v1beta2":                            {entries: ours("v1beta2", allocation), ours: true},
 		"allocated in v1beta1, joined in v1": {entries: ours("v1beta1", allocation) + "," + ours("v1", reservation), ours: true},

@@ -7,6 +7,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -20,17 +21,21 @@ const (
 	// the claim by then has given that up, and tries again with another announcement, or
 	// with none because the claim is still protected.
 	announcementMemory = time.Minute
+	// foreignMemory is for how long it counts that others were allocated something of a pool.
+	foreignMemory = time.Minute
+	// maxNamespaces is of how many namespaces a pool may remember that without a look whether it still counts.
+	maxNamespaces = 100
 )
 
-// backlog tells how far other schedulers are behind with their writes. They write twice
-// for an allocation: first the finalizer that protects the claim, then the allocation.
-// What lies between the two is what a request of theirs takes, with the time for which
-// their client holds it back to keep to its limit of requests per second. The protection
+// backlog tells how far other schedulers are behind with their writes to the claims of one
+// namespace. They write twice for an allocation: first the finalizer that protects the claim, then
+// the allocation. What lies between the two is what a request of theirs takes, with the time for
+// which their client holds it back to keep to its limit of requests per second. The protection
 // also announces an allocation of which nobody else knows yet what it will be.
 //
-// Anybody who may create a claim can protect it. So an announcement counts only from an
-// author that has allocated a claim before, which takes rights that users do not have, and
-// only the first one of a claim until that is allocated.
+// Anybody who may create a claim can protect it, under any name. So an announcement counts only from
+// an author that has allocated a claim before, only the first one of a claim until that is
+// allocated, and only for pods of the same namespace.
 type backlog struct {
 	// announced has the claims that others protect and that are not allocated, and those
 	// that are not protected any more but were.
@@ -40,7 +45,21 @@ type backlog struct {
 	// delays are those of the last delayMemory, as far as there is no longer one after
 	// them: the first is the longest, the last the most recent.
 	delays []delay
+	// heard is when something was allocated by others, or announced.
+	heard time.Time
 }
+
+// backlogs are those of all namespaces of which there is something to be told.
+type backlogs struct {
+	of map[string]*backlog
+	// authors are the field managers, except ours, that have allocated a claim.
+	authors sets.Set[string]
+	// limit is with how many namespaces to look which of them have nothing to tell any more.
+	limit int
+}
+
+// minBacklogs is how many of them are not worth to be looked at.
+const minBacklogs = 100
 
 // announcement is that a claim has been protected.
 type announcement struct {
@@ -73,16 +92,53 @@ type delay struct {
 	took    time.Duration
 }
 
-func newBacklog() backlog {
-	return backlog{announced: make(map[types.UID]*announcement), expected: newExpected()}
+func newBacklogs() backlogs {
+	return backlogs{of: make(map[string]*backlog), authors: sets.New[string](), limit: minBacklogs}
+}
+
+// in returns the backlog of a namespace.
+func (b *backlogs) in(namespace string, now time.Time) *backlog {
+	if known := b.of[namespace]; known != nil {
+		return known
+	}
+	if len(b.of) >= b.limit {
+		maps.DeleteFunc(b.of, func(_ string, old *backlog) bool {
+			return len(old.announced) == 0 && now.Sub(old.heard) > announcementMemory
+		})
+		b.limit = max(minBacklogs, 2*len(b.of))
+	}
+	added := &backlog{announced: make(map[types.UID]*announcement), expected: newExpected()}
+	b.of[namespace] = added
+	return added
+}
+
+// learn takes note of field managers that have allocated a claim.
+func (b *backlogs) learn(managers []string) {
+	for _, manager := range managers {
+		if b.authors.Has(manager) {
+			continue
+		}
+		b.authors.Insert(manager)
+		for _, known := range b.of {
+			known.expected.learn(manager)
+		}
+	}
 }
 
 // note takes over a state of a claim, with the author of its allocation if that is new.
 // wasAllocated says whether the state before had an allocation, and first that the state is
 // not news, so that what the server has recorded tells how old it is. note returns true if
 // the state announces an allocation.
-func (b *backlog) note(claim *resourceapi.ResourceClaim, by author, wasAllocated, first bool, now time.Time) bool {
-	b.expected.learn(by.others)
+func (b *backlogs) note(claim *resourceapi.ResourceClaim, by author, wasAllocated, first bool, now time.Time) bool {
+	b.learn(by.others)
+	protected := slices.Contains(claim.Finalizers, resourceapi.Finalizer)
+	if b.of[claim.Namespace] == nil && (claim.Status.Allocation != nil || !protected) {
+		return false
+	}
+	return b.in(claim.Namespace, now).note(claim, by, protected, wasAllocated, first, b.authors, now)
+}
+
+func (b *backlog) note(claim *resourceapi.ResourceClaim, by author, protected, wasAllocated, first bool, authors sets.Set[string], now time.Time) bool {
 	before, known := b.announced[claim.UID]
 	switch {
 	case claim.Status.Allocation != nil:
@@ -90,7 +146,7 @@ func (b *backlog) note(claim *resourceapi.ResourceClaim, by author, wasAllocated
 		if known && slices.ContainsFunc(before.by, func(manager string) bool { return slices.Contains(by.others, manager) }) {
 			b.add(delay{now, now.Sub(before.since)})
 		}
-	case !slices.Contains(claim.Finalizers, resourceapi.Finalizer):
+	case !protected:
 		if known {
 			b.announcesNothing(claim.UID)
 		}
@@ -105,7 +161,31 @@ func (b *backlog) note(claim *resourceapi.ResourceClaim, by author, wasAllocated
 			a.since = now
 		}
 		b.announced[claim.UID] = a
-		return b.expected.add(a, now)
+		return b.expected.add(a, authors, now)
+	}
+	return false
+}
+
+// forget is called when a claim is gone.
+func (b *backlogs) forget(claim *resourceapi.ResourceClaim) {
+	if known := b.of[claim.Namespace]; known != nil {
+		known.forget(claim.UID)
+	}
+}
+
+// keep forgets all claims but those that exist.
+func (b *backlogs) keep(exists map[types.UID]bool) {
+	for _, known := range b.of {
+		known.keep(exists)
+	}
+}
+
+// announcesAny reports whether anything is known of claims that others protect.
+func (b *backlogs) announcesAny() bool {
+	for _, known := range b.of {
+		if len(known.announced) > 0 {
+			return true
+		}
 	}
 	return false
 }
@@ -159,26 +239,56 @@ func (b *backlog) longest(now time.Time) time.Duration {
 
 // noteForeign remembers when devices were allocated by somebody else.
 func (o *Order) noteForeign(a *allocation, arrived time.Time) {
-	if arrived.After(o.lastForeign) {
-		o.lastForeign = arrived
-	}
+	o.hear(a.ref.Namespace, arrived)
 	for i := range a.uses {
-		if pool := a.uses[i].pool; arrived.After(o.lastForeignIn[pool]) {
-			o.lastForeignIn[pool] = arrived
+		pool := a.uses[i].pool
+		last := o.lastForeignIn[pool]
+		if last == nil {
+			last = make(map[string]time.Time)
+			o.lastForeignIn[pool] = last
+		}
+		if len(last) > maxNamespaces {
+			forgetOld(last, o.clock.Now())
+		}
+		if arrived.After(last[a.ref.Namespace]) {
+			last[a.ref.Namespace] = arrived
 		}
 	}
-	if now := o.clock.Now(); len(o.lastForeignIn) > 2*len(o.index.pools)+100 {
-		// Most of these pools are gone.
-		maps.DeleteFunc(o.lastForeignIn, func(_ inventory.PoolKey, last time.Time) bool { return now.Sub(last) > time.Minute })
+	now := o.clock.Now()
+	if len(o.lastForeignIn) <= 2*len(o.index.pools)+100 {
+		return
+	}
+	maps.DeleteFunc(o.lastForeignIn, func(_ inventory.PoolKey, last map[string]time.Time) bool { // Most of these pools are gone.
+		forgetOld(last, now)
+		return len(last) == 0
+	})
+}
+
+// forgetOld drops what does not count any more.
+func forgetOld(last map[string]time.Time, now time.Time) {
+	maps.DeleteFunc(last, func(_ string, at time.Time) bool { return now.Sub(at) > foreignMemory })
+}
+
+// hear remembers when others have allocated something in a namespace, or announced it.
+func (o *Order) hear(namespace string, at time.Time) {
+	if at.After(o.lastForeign) {
+		o.lastForeign = at
+	}
+	if in := o.backlog.in(namespace, o.clock.Now()); at.After(in.heard) {
+		in.heard = at
 	}
 }
 
-// Announced returns the claims that others have announced to allocate within the last
+// Announced returns the claims of a namespace that others have announced to allocate within the last
 // minute, and have not, in no order.
-func (o *Order) Announced() []Announcement {
+func (o *Order) Announced(namespace string) []Announcement {
 	o.mutex.RLock()
 	defer o.mutex.RUnlock()
-	counting := o.backlog.expected.all(o.clock.Now())
+	in := o.backlog.of[namespace]
+	if in == nil {
+		return nil
+	}
+	counting := in.expected.all(o.clock.Now())
 	list := make([]Announcement, len(counting))
 	for i, a := range counting {
 		list[i] = Announcement{a.claim, a.since}
@@ -186,12 +296,27 @@ func (o *Order) Announced() []Announcement {
 	return list
 }
 
-// ForeignDelay returns how long it took others lately to allocate a claim after they had
-// announced that by protecting it: the longest time of those allocated within the last ten
+// ForeignDelay returns how long it took others lately to allocate a claim of a namespace after they
+// had announced that by protecting it: the longest time of those allocated within the last ten
 // seconds, or announced within the last minute and not allocated yet. Ten seconds stands for
 // all that is longer.
-func (o *Order) ForeignDelay() time.Duration {
+func (o *Order) ForeignDelay(namespace string) time.Duration {
 	o.mutex.RLock()
 	defer o.mutex.RUnlock()
-	return o.backlog.longest(o.clock.Now())
+	in := o.backlog.of[namespace]
+	if in == nil {
+		return 0
+	}
+	return in.longest(o.clock.Now())
+}
+
+// LongestForeignDelay returns the longest ForeignDelay of all namespaces.
+func (o *Order) LongestForeignDelay() (longest time.Duration) {
+	o.mutex.RLock()
+	defer o.mutex.RUnlock()
+	now := o.clock.Now()
+	for _, in := range o.backlog.of {
+		longest = max(longest, in.longest(now))
+	}
+	return longest
 }

@@ -8,6 +8,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 )
 
@@ -95,9 +96,9 @@ func TestForeignDelay(t *testing.T) {
 			t.Parallel()
 			w := newWorldWithThem(t)
 			w.play(tc.steps...)
-			require.Equal(t, tc.want, w.ForeignDelay())
+			require.Equal(t, tc.want, w.ForeignDelay(b.Namespace))
 			w.pass(announcementMemory + time.Second)
-			require.Zero(t, w.ForeignDelay(), "it is long ago")
+			require.Zero(t, w.ForeignDelay(b.Namespace), "it is long ago")
 		})
 	}
 }
@@ -108,13 +109,13 @@ func TestLongDelay(t *testing.T) {
 	w := newWorldWithThem(t)
 	w.write(10, protected(them, "x"))
 	w.pass(delayMemory + 5*time.Second)
-	require.Equal(t, delayMemory, w.ForeignDelay(), "it is still to come")
+	require.Equal(t, delayMemory, w.ForeignDelay(b.Namespace), "it is still to come")
 	w.write(20, foreign("x", "gpu-0"))
-	require.Equal(t, delayMemory, w.ForeignDelay(), "that is how long it took")
+	require.Equal(t, delayMemory, w.ForeignDelay(b.Namespace), "that is how long it took")
 	w.pass(delayMemory)
-	require.Equal(t, delayMemory, w.ForeignDelay())
+	require.Equal(t, delayMemory, w.ForeignDelay(b.Namespace))
 	w.pass(time.Second)
-	require.Zero(t, w.ForeignDelay(), "it is long ago")
+	require.Zero(t, w.ForeignDelay(b.Namespace), "it is long ago")
 }
 
 func TestDelayThatIsNone(t *testing.T) {
@@ -122,9 +123,9 @@ func TestDelayThatIsNone(t *testing.T) {
 	w := newWorldWithThem(t)
 	w.write(10, protected(them, "x"))
 	w.pass(announcementMemory + time.Second)
-	require.Zero(t, w.ForeignDelay(), "whoever announced that has given up")
+	require.Zero(t, w.ForeignDelay(b.Namespace), "whoever announced that has given up")
 	w.write(20, foreign("x", "gpu-0"))
-	require.Zero(t, w.ForeignDelay(), "it was tried again")
+	require.Zero(t, w.ForeignDelay(b.Namespace), "it was tried again")
 }
 
 // TestAnnouncementsOfUsers: anybody who may create a claim may protect it, as often as he
@@ -136,19 +137,19 @@ func TestAnnouncementsOfUsers(t *testing.T) {
 	for i := range 10 {
 		w.write(uint64(10+2*i), protected("kubectl-patch", "x"))
 		w.pass(time.Second)
-		require.Zero(t, w.ForeignDelay())
+		require.Zero(t, w.ForeignDelay(b.Namespace))
 		w.write(uint64(11+2*i), free("x"))
 	}
 	require.False(t, w.ForeignWithin(time.Minute))
 	// Nor does a user get further in the name of a scheduler, with one claim, than once.
 	w.write(100, protected(them, "x2"))
 	w.pass(time.Second)
-	require.Equal(t, time.Second, w.ForeignDelay())
+	require.Equal(t, time.Second, w.ForeignDelay(b.Namespace))
 	for i := range 10 {
 		w.write(uint64(101+2*i), free("x2"))
 		w.write(uint64(102+2*i), protected(them, "x2"))
 		w.pass(time.Second)
-		require.Zero(t, w.ForeignDelay())
+		require.Zero(t, w.ForeignDelay(b.Namespace))
 	}
 }
 
@@ -158,19 +159,19 @@ func TestFirstAllocationTells(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.play(protected(them, "x"), protected(them, "y"))
-	require.Zero(t, w.ForeignDelay())
+	require.Zero(t, w.ForeignDelay(b.Namespace))
 	w.write(100, foreign("y", "gpu-0"))
-	require.Equal(t, 2*time.Second, w.ForeignDelay())
+	require.Equal(t, 2*time.Second, w.ForeignDelay(b.Namespace))
 	w.write(110, foreign("x", "gpu-1"))
 	w.pass(delayMemory)
-	require.Equal(t, 2*time.Second, w.ForeignDelay())
+	require.Equal(t, 2*time.Second, w.ForeignDelay(b.Namespace))
 }
 
 func TestAnnouncementIsForeign(t *testing.T) {
 	t.Parallel()
 	w := newUnsyncedWorld(t)
 	w.relist(10, at(5, protected(them, "old")), at(6, foreign("before", "gpu-9")))
-	require.Zero(t, w.ForeignDelay(), "that was recorded as an hour ago")
+	require.Zero(t, w.ForeignDelay(b.Namespace), "that was recorded as an hour ago")
 	require.False(t, w.ForeignWithin(time.Minute))
 	w.write(20, protected(claimwriter.FieldManager, "x"))
 	require.False(t, w.ForeignWithin(time.Minute))
@@ -178,10 +179,10 @@ func TestAnnouncementIsForeign(t *testing.T) {
 	require.True(t, w.ForeignWithin(time.Second))
 
 	w.relist(40, at(35, free("x")))
-	require.Empty(t, w.backlog.announced, "gone in the meantime")
+	require.Empty(t, w.own().announced, "gone in the meantime")
 	w.relist(50, at(45, protected(them, "z")))
 	w.pass(time.Second)
-	require.Equal(t, time.Second, w.ForeignDelay())
+	require.Equal(t, time.Second, w.ForeignDelay(b.Namespace))
 }
 
 // TestAnnouncedBeforeTheStart: how old an announcement is that the first list shows, the
@@ -191,7 +192,7 @@ func TestAnnouncedBeforeTheStart(t *testing.T) {
 	w := newUnsyncedWorld(t)
 	w.clock.SetTime(start.Add(-time.Hour + 3*time.Second)) // see managed
 	w.relist(10, at(5, protected(them, "x")), at(6, foreign("y", "gpu-0")))
-	require.Equal(t, 3*time.Second, w.ForeignDelay())
+	require.Equal(t, 3*time.Second, w.ForeignDelay(b.Namespace))
 }
 
 func TestCheckPlan(t *testing.T) {

@@ -9,15 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// expected are the announcements that count, and those that will as soon as their author
-// has allocated a claim. Whoever has to know which ones count is not held up by others,
+// expected are the announcements of a namespace that count, and those that will as soon as their
+// author has allocated a claim. Whoever has to know which ones count is not held up by others,
 // however many claims there are that somebody protects and never allocates.
 //
 // It is safe for concurrent use, so that readers can drop what is too old to count.
 type expected struct {
 	mutex sync.Mutex
-	// authors are the field managers, except ours, that have allocated a claim.
-	authors sets.Set[string]
 	// believed are those by authors, the oldest one first.
 	believed announcements
 	// others are by field managers that have not allocated anything.
@@ -25,33 +23,28 @@ type expected struct {
 }
 
 func newExpected() *expected {
-	return &expected{authors: sets.New[string](), others: make(map[string]sets.Set[*announcement])}
+	return &expected{others: make(map[string]sets.Set[*announcement])}
 }
 
-// learn takes note of field managers that have allocated a claim.
-func (e *expected) learn(managers []string) {
+// learn is called for a field manager that has allocated a claim for the first time.
+func (e *expected) learn(manager string) {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
-	for _, manager := range managers {
-		if e.authors.Has(manager) {
-			continue
-		}
-		e.authors.Insert(manager)
-		for a := range e.others[manager] {
-			e.drop(a)
-			heap.Push(&e.believed, a)
-		}
+	for a := range e.others[manager] {
+		e.drop(a)
+		heap.Push(&e.believed, a)
 	}
 }
 
-// add takes an announcement in. It reports whether that counts.
-func (e *expected) add(a *announcement, now time.Time) bool {
+// add takes an announcement in, which counts if it is by one of the authors. It reports whether it
+// does.
+func (e *expected) add(a *announcement, authors sets.Set[string], now time.Time) bool {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
 	switch {
 	case a.expired(now):
 		return false
-	case e.authors.HasAny(a.by...):
+	case authors.HasAny(a.by...):
 		heap.Push(&e.believed, a)
 		return true
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 )
 
@@ -21,7 +22,8 @@ func TestExpected(t *testing.T) {
 	managers := []string{"a", "b", "c", claimwriter.FieldManager}
 	for seed := range int64(60) {
 		random := rand.New(rand.NewSource(seed))
-		b, now := newBacklog(), start
+		all, now := newBacklogs(), start
+		b := all.in(builder.Namespace, now)
 		authors, announced := sets.New[string](), make(map[types.UID]*announcement)
 		counted := 0
 		for range 300 {
@@ -55,7 +57,7 @@ func TestExpected(t *testing.T) {
 					announced[claim.UID] = a
 				}
 			}
-			b.note(claim, by, false, false, now)
+			all.note(claim, by, false, false, now)
 			var want, got []Announcement
 			for _, a := range announced {
 				if !a.since.IsZero() && now.Sub(a.since) <= announcementMemory && authors.HasAny(a.by...) {
@@ -103,23 +105,23 @@ func TestNobodyIsHeldUp(t *testing.T) {
 	for i := range 50 {
 		w.write(uint64(100+i), protected("kubectl-patch", fmt.Sprint("user-", i)))
 	}
-	require.Empty(t, w.backlog.expected.believed)
+	require.Empty(t, w.own().expected.believed)
 	w.write(200, protected(them, "x"))
 	w.write(201, protected(them, "y"))
 	w.write(202, protected(them, "z"))
-	require.Len(t, w.backlog.expected.believed, 3)
+	require.Len(t, w.own().expected.believed, 3)
 	w.write(203, free("x"))
 	w.write(204, foreign("y", "gpu-1"))
 	w.remove(205, protected(them, "z"))
-	require.Empty(t, w.backlog.expected.believed)
+	require.Empty(t, w.own().expected.believed)
 	w.write(206, protected(them, "v"))
 	w.pass(announcementMemory + time.Second)
-	require.Empty(t, w.Announced())
-	require.Empty(t, w.backlog.expected.believed)
+	require.Empty(t, w.Announced(builder.Namespace))
+	require.Empty(t, w.own().expected.believed)
 	for i := range 50 {
 		w.remove(uint64(300+i), protected("kubectl-patch", fmt.Sprint("user-", i)))
 	}
-	require.Empty(t, w.backlog.expected.others)
+	require.Empty(t, w.own().expected.others)
 }
 
 // BenchmarkForeignDelay is what a pod that settles asks again and again, beside claims that a
@@ -139,7 +141,7 @@ func BenchmarkForeignDelay(b *testing.B) {
 				write(protected("kubectl-patch", fmt.Sprint("user-", i)))
 			}
 			for b.Loop() {
-				if o.ForeignDelay() != 0 || len(o.Announced()) > 0 {
+				if o.ForeignDelay(builder.Namespace) != 0 || len(o.Announced(builder.Namespace)) > 0 {
 					b.Fatal("users announce nothing")
 				}
 			}

@@ -39,7 +39,7 @@ func (f feed) Delete(obj any) error {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	f.remove(claim.UID)
-	f.backlog.forget(claim.UID)
+	f.backlog.forget(claim)
 	return nil
 }
 
@@ -64,7 +64,10 @@ func slim(obj any) (any, error) {
 	}
 	claim.Labels, claim.Annotations, claim.OwnerReferences = nil, nil, nil
 	claim.Spec = resourceapi.ResourceClaimSpec{}
-	claim.Status.ReservedFor, claim.Status.Devices = nil, nil
+	claim.Status.Devices = nil
+	if len(claim.Status.ReservedFor) != 1 {
+		claim.Status.ReservedFor = nil
+	}
 	if allocation := claim.Status.Allocation; allocation != nil {
 		allocation.Devices.Config, allocation.NodeSelector = nil, nil
 	}
@@ -99,6 +102,9 @@ func (f feed) event(obj any, unordered bool) error {
 	f.mutex.Lock()
 	var conflicts []Conflict
 	if a := f.apply(claim, version, written); a != nil {
+		if !a.listed && !unordered && err == nil {
+			a.witness(claim)
+		}
 		f.noteArrival(a, f.clock.Now())
 		conflicts = f.newConflicts(a)
 	}
@@ -124,11 +130,12 @@ func (o *Order) apply(claim *resourceapi.ResourceClaim, version uint64, written 
 		by = authorOf(claim)
 	}
 	if o.backlog.note(claim, by, old != nil, o.progress.upTo() == 0, now) {
-		o.lastForeign = now
+		o.hear(claim.Namespace, now)
 	}
 	o.remove(claim.UID)
 	if a != nil {
-		a.foreign, a.listed, a.arrived = !by.ours, o.progress.upTo() == 0, by.at
+		a.foreign, a.recorded = !by.ours, by.ours || len(by.others) > 0
+		a.listed, a.arrived = o.progress.upTo() == 0, by.at
 		o.index.add(a)
 	}
 	return a

@@ -50,7 +50,7 @@ func (o *Order) replace(claims []*resourceapi.ResourceClaim, resourceVersion str
 
 // absentFrom returns what forgets all claims but those of a list.
 func (o *Order) absentFrom(claims []*resourceapi.ResourceClaim) (forget func()) {
-	if len(o.index.claims) == 0 && len(o.backlog.announced) == 0 {
+	if len(o.index.claims) == 0 && !o.backlog.announcesAny() {
 		o.index.claims = make(map[types.UID]*allocation, len(claims)) // It is the first list.
 		return func() {}
 	}

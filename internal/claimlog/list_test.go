@@ -203,5 +203,9 @@ func TestTransformerKeepsWhatMatters(t *testing.T) {
 	require.Equal(t, authorOf(full), authorOf(slimmed))
 	require.Empty(t, slimmed.Labels)
 	require.Empty(t, slimmed.Spec)
-	require.Empty(t, slimmed.Status.ReservedFor)
+	require.Len(t, slimmed.Status.ReservedFor, 1, "of the pod that the claim was allocated for")
+	full.Status.ReservedFor = append(full.Status.ReservedFor, full.Status.ReservedFor[0])
+	transformed, err = feed{}.Transformer()(full)
+	require.NoError(t, err)
+	require.Empty(t, transformed.(*resourceapi.ResourceClaim).Status.ReservedFor)
 }

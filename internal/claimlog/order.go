@@ -36,9 +36,10 @@ type Order struct {
 	changed map[inventory.PoolKey]struct{}
 	// lastForeign is when an allocation of somebody else last arrived or was announced.
 	lastForeign time.Time
-	// lastForeignIn is when somebody else was last allocated something of a pool.
-	lastForeignIn map[inventory.PoolKey]time.Time
-	backlog       backlog
+	// lastForeignIn is when somebody else was last allocated something of a pool, by the namespace of the
+	// claim.
+	lastForeignIn map[inventory.PoolKey]map[string]time.Time
+	backlog       backlogs
 	onConflict    func(Conflict)
 }
 
@@ -46,9 +47,9 @@ type Order struct {
 // to list and watch ResourceClaims in all namespaces. pools is called under a lock, and
 // must not call back.
 func New(client kubernetes.Interface, pools ledger.Pools, clock clock.PassiveClock) *Order {
-	return &Order{client: client, pools: pools, clock: clock, index: newIndex(), backlog: newBacklog(),
+	return &Order{client: client, pools: pools, clock: clock, index: newIndex(), backlog: newBacklogs(),
 		last: make(map[inventory.PoolKey]lastState), changed: make(map[inventory.PoolKey]struct{}),
-		lastForeignIn: make(map[inventory.PoolKey]time.Time)}
+		lastForeignIn: make(map[inventory.PoolKey]map[string]time.Time)}
 }
 
 // OnConflict sets the function that is called for each two claims that have the same device
@@ -122,34 +123,51 @@ func (o *Order) AllocatedBy(claim types.UID) (ours, known bool) {
 	return a != nil && !a.foreign, a != nil
 }
 
-// AllocatedByOursSince reports whether an instance of ours has allocated the claim since this
-// process began to watch.
-func (o *Order) AllocatedByOursSince(claim types.UID) bool {
+// AllocatedFor reports which scheduler has written the allocation of a claim: that of a pod for
+// which the claim was reserved in the same write, which nobody can do without the right to update the
+// status of claims. ours says whether it was an instance of ours. known is false if that write was not
+// seen, reserved the claim for nobody or for others, or if the server has not recorded who made it.
+func (o *Order) AllocatedFor(claim types.UID) (pod types.UID, ours, known bool) {
 	o.mutex.RLock()
 	defer o.mutex.RUnlock()
 	a := o.index.claims[claim]
-	return a != nil && !a.foreign && !a.listed
+	if a == nil || a.pod == "" || !a.recorded {
+		return "", false, false
+	}
+	return a.pod, !a.foreign, true
 }
 
-// LastForeign returns when an allocation that no instance of ours wrote last arrived, or
-// was announced. Of allocations that existed at the start, the time counts that the API
-// server has recorded.
-func (o *Order) LastForeign() time.Time {
+// LastForeign returns when an allocation of a claim of a namespace that no instance of ours wrote
+// last arrived, or was announced. Of allocations that existed at the start, the time counts that the
+// API server has recorded.
+func (o *Order) LastForeign(namespace string) time.Time {
 	o.mutex.RLock()
 	defer o.mutex.RUnlock()
-	return o.lastForeign
+	if in := o.backlog.of[namespace]; in != nil {
+		return in.heard
+	}
+	return time.Time{}
 }
 
-// ForeignWithin reports whether LastForeign is within the last d.
+// ForeignWithin reports whether LastForeign of any namespace is within the last d.
 func (o *Order) ForeignWithin(d time.Duration) bool {
-	last := o.LastForeign()
-	return !last.IsZero() && o.clock.Since(last) <= d
-}
-
-// ForeignIn returns when somebody else was last allocated a device of a pool, as
-// LastForeign does for all pools.
-func (o *Order) ForeignIn(pool inventory.PoolID) time.Time {
 	o.mutex.RLock()
 	defer o.mutex.RUnlock()
-	return o.lastForeignIn[unique.Make(pool)]
+	return !o.lastForeign.IsZero() && o.clock.Since(o.lastForeign) <= d
+}
+
+// ForeignIn returns when somebody else was last allocated a device of a pool, for a claim of the
+// namespace and for one of any other.
+func (o *Order) ForeignIn(pool inventory.PoolID, namespace string) (there, elsewhere time.Time) {
+	o.mutex.RLock()
+	defer o.mutex.RUnlock()
+	for in, last := range o.lastForeignIn[unique.Make(pool)] {
+		switch {
+		case in == namespace:
+			there = last
+		case last.After(elsewhere):
+			elsewhere = last
+		}
+	}
+	return there, elsewhere
 }

@@ -69,6 +69,9 @@ func (w *world) withdraw(names ...string) {
 	}
 }
 
+// own is the backlog of the namespace that all claims are in.
+func (w *world) own() *backlog { return w.backlog.in(b.Namespace, w.clock.Now()) }
+
 // write delivers the event of a write.
 func (w *world) write(version uint64, claim *resourceapi.ResourceClaim) {
 	claim = at(version, claim)

@@ -18,7 +18,7 @@ import (
 // look: our watch may be behind the informer from which the plan was made.
 func (r *run) settlePlan(ctx context.Context) error {
 	var conflict *claimlog.Conflict
-	waited, err := r.Contest.Begin(r.allocations()...).BeforeWrite(ctx, func() bool {
+	waited, err := r.Contest.Begin(r.pod, r.allocations()...).BeforeWrite(ctx, func() bool {
 		r.place.Leave()
 		conflict = r.planLost()
 		return conflict != nil
@@ -38,8 +38,11 @@ func (r *run) settlePlan(ctx context.Context) error {
 // are busy. What has lost until then stays lost.
 func (r *run) settle(ctx context.Context) (commit.Event, error) {
 	if r.Contest.Settles() {
-		settling := r.Contest.Begin(r.allocations()...)
-		if settling.Contested() || len(r.lost) > 0 {
+		settling := r.Contest.Begin(r.pod, r.allocations()...)
+		for _, lost := range r.lost {
+			settling.Yield(lost.to.Other.Namespace)
+		}
+		if settling.Contested() {
 			r.place.Leave()
 			waited, err := settling.AfterWrite(ctx, func() { r.lost = addLost(r.lost, r.losing(true)) })
 			observeWait(stagePostWriteSettle, waited)

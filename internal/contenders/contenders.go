@@ -46,6 +46,9 @@ type Contender struct {
 
 // Registry has the pods that wait and those that were bound within the last Memory. All
 // methods are safe for concurrent use.
+//
+// It believes nothing that users can write: what tells of a scheduler is in the status of pods, or
+// is that a pod was seen to get a node. A pod that came with one may be placed by its creator.
 type Registry struct {
 	clock clock.PassiveClock
 	needs func(*v1.Pod) bool
@@ -54,10 +57,12 @@ type Registry struct {
 	// own are the schedulerNames of this scheduler.
 	own  sets.Set[string]
 	pods map[types.UID]*entry
+	// ours are pods of this scheduler that wait.
+	ours map[types.UID]*patience
 	// schedulers has what is known of others, by schedulerName.
 	schedulers map[string]*scheduler
-	// heard is when another scheduler has last done something to a pod that waited.
-	heard time.Time
+	// heard is when another scheduler has last done something to a pod that waited, by namespace.
+	heard map[string]time.Time
 	// version counts what may have made a contender, or changed one.
 	version uint64
 }
@@ -88,7 +93,8 @@ type scheduler struct {
 // New returns an empty Registry. needs reports whether a pod needs devices.
 func New(clock clock.PassiveClock, needs func(*v1.Pod) bool) *Registry {
 	return &Registry{clock: clock, needs: needs, own: sets.New[string](),
-		pods: make(map[types.UID]*entry), schedulers: make(map[string]*scheduler)}
+		pods: make(map[types.UID]*entry),
+		ours: make(map[types.UID]*patience), heard: make(map[string]time.Time), schedulers: make(map[string]*scheduler)}
 }
 
 // Own tells a schedulerName of this scheduler.
@@ -146,12 +152,12 @@ func (r *Registry) List(since uint64) (list []Contender, version uint64) {
 	return list, r.version
 }
 
-// Heard returns when any other scheduler has last nominated a node to a pod that waited, or
-// rejected or bound it.
-func (r *Registry) Heard() time.Time {
+// Heard returns when any other scheduler has last nominated a node to a pod of the namespace that
+// waited, or rejected or bound it. What is longer ago than Memory may be forgotten.
+func (r *Registry) Heard(namespace string) time.Time {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	return r.heard
+	return r.heard[namespace]
 }
 
 // ParticipantHeard reports whether another scheduler that takes part in the protocol has done any of that
@@ -191,6 +197,7 @@ func (r *Registry) Delete(uid types.UID) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	delete(r.pods, uid)
+	delete(r.ours, uid)
 }
 
 // apply takes over a pod. old is set if it is known from before that it was bound, should it
@@ -200,16 +207,21 @@ func (r *Registry) apply(pod *v1.Pod, old bool) {
 	defer r.mutex.Unlock()
 	e, now := r.pods[pod.UID], r.clock.Now()
 	bound := pod.Spec.NodeName != ""
+	bindsNow := false
 	switch {
-	case r.own.Has(pod.Spec.SchedulerName) || pod.Spec.SchedulerName == "" || !r.needs(pod):
+	case pod.Spec.SchedulerName == "" || !r.needs(pod):
+		return
+	case r.own.Has(pod.Spec.SchedulerName):
+		r.applyOurs(pod, now)
 		return
 	case over(pod):
 		delete(r.pods, pod.UID)
 		return
 	case e != nil:
-		bindsNow := bound && e.bound.IsZero()
+		bindsNow = bound && e.bound.IsZero()
 		if bindsNow || nominee(pod) != nominee(e.pod) || rejected(pod) != rejected(e.pod) {
-			r.heard, e.heard = now, now
+			e.heard = now
+			r.hear(pod.Namespace, now)
 			r.scheduler(pod.Spec.SchedulerName).heard = now
 		}
 		e.pod = pod
@@ -228,9 +240,17 @@ func (r *Registry) apply(pod *v1.Pod, old bool) {
 		return
 	}
 	r.changed(pod.UID)
-	if s := r.scheduler(pod.Spec.SchedulerName); s.note(pod) {
+	if s := r.scheduler(pod.Spec.SchedulerName); s.note(pod, bindsNow) {
 		s.version = r.version
 	}
+}
+
+// hear remembers when another scheduler has done something to a pod of a namespace.
+func (r *Registry) hear(namespace string, now time.Time) {
+	if _, known := r.heard[namespace]; !known && len(r.heard) > len(r.pods) {
+		maps.DeleteFunc(r.heard, func(_ string, at time.Time) bool { return now.Sub(at) > Memory })
+	}
+	r.heard[namespace] = now
 }
 
 // changed makes a pod one of the next version of the list.
@@ -250,11 +270,11 @@ func (r *Registry) scheduler(name string) *scheduler {
 	return s
 }
 
-// note looks for traces of the scheduler on a pod, and reports whether it found the first.
-func (s *scheduler) note(pod *v1.Pod) bool {
+// note looks for traces of the scheduler on a pod, which has been bound just now or not, and reports
+// whether it found the first.
+func (s *scheduler) note(pod *v1.Pod, bindsNow bool) bool {
 	before := s.seen
-	s.seen = s.seen || pod.Spec.NodeName != "" || nominee(pod) != "" ||
-		slices.ContainsFunc(pod.Status.Conditions, isPodScheduled)
+	s.seen = s.seen || bindsNow || nominee(pod) != "" || rejected(pod)
 	return s.seen != before
 }
 

@@ -77,7 +77,7 @@ func describe(contenders []Contender) []string {
 type edit = func(*v1.Pod)
 
 func pod(name string, edits ...edit) *v1.Pod {
-	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}, Spec: v1.PodSpec{
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)}, Spec: v1.PodSpec{
 		SchedulerName: "other", ResourceClaims: []v1.PodResourceClaim{{Name: "gpu"}},
 	}}
 	pod.Status.ResourceClaimStatuses = []v1.PodResourceClaimStatus{{Name: "gpu"}}
@@ -166,15 +166,16 @@ func TestHeard(t *testing.T) {
 	labelled.Labels = map[string]string{"a": "b"}
 	w.pass(time.Second)
 	w.Update(labelled)
-	require.Zero(t, w.Heard())
+	require.Zero(t, w.Heard("ns"))
 	for _, change := range []edit{rejectedPod, nominated, bound} {
 		w.pass(time.Second)
 		w.Update(pod("p", change))
-		require.Equal(t, w.clock.Now(), w.Heard())
+		require.Equal(t, w.clock.Now(), w.Heard("ns"))
 	}
 	w.pass(time.Second)
 	w.Update(pod("p", bound))
-	require.NotEqual(t, w.clock.Now(), w.Heard(), "its kubelet writes, too")
+	require.NotEqual(t, w.clock.Now(), w.Heard("ns"), "its kubelet writes, too")
+	require.Zero(t, w.Heard("elsewhere"))
 }
 
 // TestParticipantHeard: only those count that take part, and are at work.
@@ -234,11 +235,59 @@ func TestOldPods(t *testing.T) {
 	for range 3 {
 		w.Update(pod("old", bound))
 	}
-	require.Equal(t, []string{"p seen"}, w.names())
+	require.Empty(t, w.names(), "nobody has looked after it")
 	w.Update(pod("p", bound))
 	w.Add(pod("made bound", bound), false)
 	w.Add(pod("q"), false)
 	require.Equal(t, []string{"made bound seen bound", "p seen bound", "q seen"}, w.names())
+}
+
+// TestPlacedByUsers: a pod that came with a node tells nothing of a scheduler, whatever becomes of it.
+func TestPlacedByUsers(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.Add(pod("p"), false)
+	w.Add(pod("placed", bound), false)
+	w.Update(pod("placed", bound, func(pod *v1.Pod) {
+		pod.Labels = map[string]string{"a": "b"}
+		pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionTrue}}
+	}))
+	require.Equal(t, []string{"p", "placed bound"}, w.names())
+	require.Zero(t, w.Heard("ns"))
+	w.pass(Memory + time.Second)
+	require.Empty(t, w.names())
+	w.Add(pod("q"), false)
+	w.Update(pod("q", bound))
+	require.Equal(t, []string{"p seen", "q seen bound"}, w.names())
+}
+
+// TestSpare: what a pod waits for others is a small part of its time, and never long.
+func TestSpare(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	require.Zero(t, w.Spare("p"), "nobody knows it")
+	w.Add(pod("p", of("ours")), false)
+	require.Zero(t, w.Spare("p"))
+	w.pass(ownForOthers * 100 * time.Millisecond)
+	require.Equal(t, 100*time.Millisecond, w.Spare("p"))
+	w.pass(60 * time.Millisecond)
+	w.Spend("p", 60*time.Millisecond)
+	require.Equal(t, 40*time.Millisecond, w.Spare("p"))
+	w.pass(100 * time.Millisecond)
+	w.Spend("p", 100*time.Millisecond)
+	require.Zero(t, w.Spare("p"), "it has waited for longer")
+	w.Update(pod("p", of("ours"), rejectedPod))
+	w.pass(time.Hour)
+	require.Equal(t, longestForOthers-160*time.Millisecond, w.Spare("p"), "attempts count together")
+	w.Update(pod("p", of("ours"), bound))
+	require.Zero(t, w.Spare("p"))
+	w.Add(pod("q", of("ours")), false)
+	w.Delete("q")
+	w.Add(pod("r"), false)
+	w.pass(time.Hour)
+	require.Zero(t, w.Spare("q"))
+	require.Zero(t, w.Spare("r"), "it is not ours")
+	require.Empty(t, w.ours)
 }
 
 // TestListSince: whoever has a version of the list need only look at what came after it.
@@ -264,7 +313,7 @@ func TestListSince(t *testing.T) {
 	w.Update(pod("p", bound))
 	require.Equal(t, []string{"p seen bound"}, changed())
 	w.Add(pod("s", bound), false)
-	require.Equal(t, []string{"s seen bound"}, changed())
+	require.Equal(t, []string{"s seen bound"}, changed(), "its scheduler is known")
 	w.Learn("other", true)
 	require.Empty(t, changed())
 	w.pass(time.Second)
@@ -290,4 +339,13 @@ func TestNamesAreForgotten(t *testing.T) {
 	require.Empty(t, w.names())
 	require.Empty(t, w.schedulers)
 	require.Empty(t, w.pods)
+	for i := range 1000 {
+		name := fmt.Sprint("namespace-", i)
+		waiting := pod(name, func(pod *v1.Pod) { pod.Namespace = name })
+		w.Add(waiting, false)
+		w.Update(pod(name, func(pod *v1.Pod) { pod.Namespace = name }, rejectedPod))
+		w.Delete(waiting.UID)
+		w.pass(Memory)
+	}
+	require.Less(t, len(w.heard), 10)
 }

@@ -6,7 +6,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimlog"
 	"github.com/quartermaster-dra/quartermaster/internal/contenders"
@@ -32,8 +31,8 @@ type Contest struct {
 
 	mutex  sync.Mutex
 	latest *view // nil: nobody has looked yet
-	// keys are what keyOf has made of claims, those of the latest view only.
-	keys map[types.UID]string
+
+	keys keys
 }
 
 // Cluster is what is known of claims, devices and the pods that want them. All of it is in memory.
@@ -45,9 +44,6 @@ type Cluster interface {
 	// ClaimToMake returns what a scheduler is going to make for the pod's extended resources, with
 	// the UID of the pod and without a name; nil if there is nothing to make.
 	ClaimToMake(pod *v1.Pod) *resourceapi.ResourceClaim
-	// AloneInNamespace reports whether the same text can ask for different devices in different
-	// namespaces: parameters are looked up in the claim's (v1alpha2).
-	AloneInNamespace() bool
 	// Prepare returns what it takes to find devices for a claim.
 	Prepare(claim *resourceapi.ResourceClaim) *allocator.Task
 	// CouldUse reports whether a task could use any device of the pools, at the best of times. A
@@ -93,22 +89,58 @@ func competitionOf(pod contenders.Contender, now time.Time) competition {
 	}
 }
 
-// competitionFor reports whether claims of others could use devices of the given pools, as CouldUse
-// takes them: whether there are any, now or a moment ago, and what they are about to do.
-func (c *Contest) competitionFor(pools map[inventory.PoolID][]string, maxAge time.Duration) (some bool, all competition) {
-	for _, contested := range c.view(maxAge).contested {
-		if contested.task == nil || c.Cluster.CouldUse(contested.task, pools) {
-			some = true
-			all.add(contested.competition)
+// isSome reports whether anybody is about to do anything.
+func (c *competition) isSome() bool { return !c.active.IsZero() || !c.decided.IsZero() }
+
+// competitionIn reports whether claims of others in the namespace could use devices of the given
+// pools, as CouldUse takes them: whether there are any, now or a moment ago, and what they are about
+// to do.
+func (c *Contest) competitionIn(namespace string, pools map[inventory.PoolID][]string, maxAge time.Duration) (some bool, all competition) {
+	v := c.view(maxAge)
+	for _, byKey := range []map[string]contested{v.crowds[namespace].contested(c), v.announcedIn(c, namespace)} {
+		for _, contested := range byKey {
+			if contested.task == nil || c.Cluster.CouldUse(contested.task, pools) {
+				some = true
+				all.add(contested.competition)
+			}
 		}
 	}
 	return some, all
 }
 
+// competitionElsewhere does the same for all other namespaces, but looks only at classes: what else
+// somebody asks for there may take long to look at.
+func (c *Contest) competitionElsewhere(namespace string, pools map[inventory.PoolID][]string, maxAge time.Duration) (some bool, all competition) {
+	could := make(map[string]bool)
+	for in, crowd := range c.view(maxAge).crowds {
+		if in == namespace {
+			continue
+		}
+		for class, what := range crowd.classes(c) {
+			able, known := could[class]
+			if !known {
+				able = class == "" || c.couldUse(anyOf(class), pools)
+				could[class] = able
+			}
+			if able {
+				some = true
+				all.add(what)
+			}
+		}
+	}
+	return some, all
+}
+
+// couldUse reports whether a claim could use any device of the pools, or nobody knows.
+func (c *Contest) couldUse(claim *resourceapi.ResourceClaim, pools map[inventory.PoolID][]string) bool {
+	task := c.Cluster.Prepare(claim)
+	return task.Err() != nil || c.Cluster.CouldUse(task, pools)
+}
+
 // active reports whether anything is about to be allocated by others.
 func (c *Contest) active() bool {
-	for _, contested := range c.view(pollAge).contested {
-		if !contested.active.IsZero() || !contested.decided.IsZero() {
+	for namespace, crowd := range c.view(pollAge).crowds {
+		if crowd.all.isSome() || len(c.Order.Announced(namespace)) > 0 {
 			return true
 		}
 	}

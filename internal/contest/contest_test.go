@@ -32,7 +32,7 @@ type world struct {
 	drivers map[*allocator.Task]string
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	w := &world{claims: make(map[string]*resourceapi.ResourceClaim), drivers: make(map[*allocator.Task]string)}
 	w.Contest = &Contest{
 		Contenders: contenders.New(clock.RealClock{}, func(*v1.Pod) bool { return true }),
@@ -40,7 +40,7 @@ func newWorld(t *testing.T) *world {
 		Cluster:    w,
 		SettleTime: func() time.Duration { return settleTime },
 	}
-	require.Empty(t, w.view(0).contested)
+	require.Empty(t, w.view(0).crowds)
 	return w
 }
 
@@ -55,11 +55,12 @@ func (w *world) ClaimsOf(pod *v1.Pod) ([]*resourceapi.ResourceClaim, error) {
 
 func (w *world) ClaimToMake(*v1.Pod) *resourceapi.ResourceClaim { return nil }
 
-func (w *world) AloneInNamespace() bool { return false }
-
 func (w *world) Prepare(claim *resourceapi.ResourceClaim) *allocator.Task {
 	task := (&allocator.Solver{}).Prepare([]*resourceapi.ResourceClaim{{ObjectMeta: claim.ObjectMeta}})
 	w.drivers[task] = claim.Annotations["driver"]
+	if exactly := claim.Spec.Devices.Requests[0].Exactly; exactly != nil && claim.Name == "" {
+		w.drivers[task] = exactly.DeviceClassName
+	}
 	return task
 }
 
@@ -76,14 +77,16 @@ func (w *world) CouldUse(task *allocator.Task, pools map[inventory.PoolID][]stri
 func (w *world) contend(name, driver string, edits ...func(*v1.Pod)) {
 	w.claims[name] = &resourceapi.ResourceClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Annotations: map[string]string{"driver": driver}},
-		Spec:       resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: []resourceapi.DeviceRequest{{Name: driver}}}},
+		Spec: resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: []resourceapi.DeviceRequest{{
+			Name: driver, Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: driver},
+		}}}},
 	}
 	w.wait(name, edits...)
 }
 
 // wait adds a pod of another scheduler whose claim perhaps does not exist.
 func (w *world) wait(name string, edits ...func(*v1.Pod)) {
-	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("pod-" + name)}, Spec: v1.PodSpec{SchedulerName: "other"}}
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("pod-" + name)}, Spec: v1.PodSpec{SchedulerName: "other"}}
 	for _, edit := range edits {
 		edit(pod)
 	}
@@ -95,6 +98,17 @@ func rejected(pod *v1.Pod) {
 }
 
 func nominated(pod *v1.Pod) { pod.Status.NominatedNodeName = "n" }
+
+func elsewhere(pod *v1.Pod) { pod.Namespace = "elsewhere" }
+
+// begin begins to settle for a pod that has waited for so long.
+func (w *world) begin(waited time.Duration, allocations ...*resourceapi.AllocationResult) *Settling {
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "p"}, Spec: v1.PodSpec{SchedulerName: "ours"}}
+	w.Contenders.Own("ours")
+	w.Contenders.Add(pod, false)
+	time.Sleep(waited)
+	return w.Begin(pod, allocations...)
+}
 
 // allocation is of a device of driver "gpu".
 func allocation() *resourceapi.AllocationResult {
@@ -135,10 +149,10 @@ func TestForHowLongToSettle(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				test.change(w)
-				waited, err := w.Begin(allocation()).BeforeWrite(t.Context(), func() bool { return false })
+				waited, err := w.begin(0, allocation()).BeforeWrite(t.Context(), func() bool { return false })
 				require.NoError(t, err)
 				require.InDelta(t, test.before.Seconds(), waited.Seconds(), (settleTime / SettleSteps).Seconds())
-				settling := w.Begin(allocation())
+				settling := w.begin(0, allocation())
 				require.Equal(t, test.contested, settling.Contested())
 				if !test.contested {
 					return
@@ -159,8 +173,8 @@ func TestOldAllocationsDoNotSettle(t *testing.T) {
 		w.contend("theirs", "gpu", rejected)
 		old := allocation()
 		old.AllocationTimestamp = &metav1.Time{Time: time.Now().Add(-2 * allocationAge)}
-		require.False(t, w.Begin(old, nil).Contested())
-		require.True(t, w.Begin(old, nil, allocation()).Contested())
+		require.False(t, w.begin(0, old, nil).Contested())
+		require.True(t, w.begin(0, old, nil, allocation()).Contested())
 	})
 }
 
@@ -170,16 +184,95 @@ func TestEndOfAWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.contend("theirs", "gpu", nominated)
-		waited, err := w.Begin(allocation()).BeforeWrite(t.Context(), func() bool { return true })
+		waited, err := w.begin(0, allocation()).BeforeWrite(t.Context(), func() bool { return true })
 		require.NoError(t, err)
 		require.Equal(t, settleTime/SettleSteps, waited)
 
 		gone := errors.New("nobody wants the pod any more")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(gone)
-		_, err = w.Begin(allocation()).AfterWrite(ctx, func() {})
+		_, err = w.begin(0, allocation()).AfterWrite(ctx, func() {})
 		require.ErrorIs(t, err, gone)
 	})
+}
+
+// TestElsewhere: for what is in other namespaces, a pod waits for a small part of the time that it has
+// waited, and not for long, whatever there is.
+func TestElsewhere(t *testing.T) {
+	t.Parallel()
+	const longest = 400 * time.Millisecond
+	many := func(w *world) {
+		for i := range 3 * maxContested {
+			w.contend(fmt.Sprint("theirs-", i), fmt.Sprint("nic-", i), elsewhere, nominated)
+		}
+	}
+	for name, test := range map[string]struct {
+		change        func(*world)
+		waited        time.Duration
+		before, after time.Duration
+	}{
+		"a new pod of ours":       {change: func(w *world) { w.contend("theirs", "gpu", elsewhere, nominated) }},
+		"one that has waited":     {change: func(w *world) { w.contend("theirs", "gpu", elsewhere, nominated) }, waited: 2400 * time.Millisecond, before: 100 * time.Millisecond, after: 100 * time.Millisecond},
+		"one that waits for long": {change: func(w *world) { w.contend("theirs", "gpu", elsewhere, nominated) }, waited: time.Hour, before: longest / 2, after: longest / 2},
+		"nobody has decided":      {change: func(w *world) { w.contend("theirs", "gpu", elsewhere, rejected) }, waited: time.Hour, after: longest},
+		"other devices":           {change: func(w *world) { w.contend("theirs", "nic", elsewhere, nominated) }, waited: time.Hour},
+		"too much to look at":     {change: many, waited: time.Hour, before: longest / 2, after: longest / 2},
+		"too much for a new pod":  {change: many},
+		"a scheduler that takes part": {waited: time.Hour, change: func(w *world) {
+			w.contend("theirs", "gpu", elsewhere, nominated)
+			w.Contenders.Learn("other", true)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.begin(0)
+				time.Sleep(test.waited)
+				test.change(w)
+				settling := w.begin(0, allocation())
+				waited, err := settling.BeforeWrite(t.Context(), func() bool { return false })
+				require.NoError(t, err)
+				require.InDelta(t, test.before.Seconds(), waited.Seconds(), (settleTime / SettleSteps).Seconds())
+				settling = w.begin(0, allocation())
+				require.Equal(t, test.after > 0, settling.Contested())
+				waited, err = settling.AfterWrite(t.Context(), func() {})
+				require.NoError(t, err)
+				require.InDelta(t, test.after.Seconds(), waited.Seconds(), (settleTime / SettleSteps).Seconds())
+				if test.before+test.after >= longest {
+					require.False(t, w.begin(time.Hour, allocation()).Contested(), "nothing is left for another attempt")
+				}
+			})
+		})
+	}
+}
+
+// TestYield: whoever has to yield to a claim of the same namespace lets the settle time pass; to one of
+// another namespace, what time there is for that.
+func TestYield(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		to           string
+		waited, want time.Duration
+	}{
+		"here":                   {to: "ns", want: settleTime},
+		"elsewhere":              {to: "elsewhere"},
+		"elsewhere, after a day": {to: "elsewhere", waited: 24 * time.Hour, want: 400 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				settling := w.begin(test.waited, allocation())
+				require.False(t, settling.Contested())
+				settling.Yield(test.to)
+				require.Equal(t, test.want > 0, settling.Contested())
+				waited, err := settling.AfterWrite(t.Context(), func() {})
+				require.NoError(t, err)
+				require.InDelta(t, test.want.Seconds(), waited.Seconds(), (settleTime / SettleSteps).Seconds())
+			})
+		})
+	}
 }
 
 // TestManyContestedClaims: those that are too many to look at count as if they could use any device.
@@ -190,11 +283,11 @@ func TestManyContestedClaims(t *testing.T) {
 		for i := range maxContested {
 			w.contend(fmt.Sprint("theirs-", i), fmt.Sprint("nic-", i))
 		}
-		require.Len(t, w.view(0).contested, maxContested)
-		require.False(t, w.Begin(allocation()).Contested())
+		require.Len(t, w.view(0).crowds["ns"].contested(w.Contest), maxContested)
+		require.False(t, w.begin(0, allocation()).Contested())
 		w.contend("one more", "nic")
-		require.Len(t, w.view(0).contested, maxContested+1)
-		require.True(t, w.Begin(allocation()).Contested())
+		require.Len(t, w.view(0).crowds["ns"].contested(w.Contest), maxContested+1)
+		require.True(t, w.begin(0, allocation()).Contested())
 	})
 }
 
@@ -209,8 +302,8 @@ func TestDearView(t *testing.T) {
 		time.Sleep(viewShare * cheapView)
 		w.contend("second", "gpu")
 		require.Equal(t, taken, w.view(0).taken, "there is no need to look at everything")
-		require.True(t, w.Begin(allocation()).Contested(), "but nobody is missed")
-		require.Len(t, w.latest.contested, 2)
+		require.True(t, w.begin(0, allocation()).Contested(), "but nobody is missed")
+		require.Len(t, w.latest.crowds["ns"].contested(w.Contest), 2)
 		time.Sleep(viewShare * cheapView)
 		require.NotEqual(t, taken, w.view(0).taken)
 	})

@@ -1,25 +1,18 @@
 package contest
 
-import (
-	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-)
+import v1 "k8s.io/api/core/v1"
 
 // learn finds out from a pod whether its scheduler takes part in the protocol: by who has
-// allocated a claim that is reserved for this pod alone. That it does is believed only of a
-// claim that was made for the pod and was seen to be allocated: before that, another scheduler
-// may have had its name. It reports whether that changes who contends.
+// allocated a claim that was reserved for this pod alone in the same write. Only schedulers may write
+// that, and only the pod's own does. It reports whether that changes who contends.
 func (c *Contest) learn(pod *v1.Pod) (changed bool) {
 	for _, name := range claimNames(pod) {
 		claim := c.Cluster.Claim(pod.Namespace, name)
-		if claim == nil || len(claim.Status.ReservedFor) != 1 || claim.Status.ReservedFor[0].UID != pod.UID {
+		if claim == nil {
 			continue
 		}
-		switch ours, known := c.Order.AllocatedBy(claim.UID); {
-		case known && !ours:
-			changed = c.Contenders.Learn(pod.Spec.SchedulerName, false) || changed
-		case c.Order.AllocatedByOursSince(claim.UID) && metav1.IsControlledBy(claim, pod):
-			changed = c.Contenders.Learn(pod.Spec.SchedulerName, true) || changed
+		if by, ours, known := c.Order.AllocatedFor(claim.UID); known && by == pod.UID {
+			changed = c.Contenders.Learn(pod.Spec.SchedulerName, ours) || changed
 		}
 	}
 	return changed

@@ -221,7 +221,11 @@ func stateOf(claim *resourceapi.ResourceClaim) string {
 	}
 	var writers []string
 	for _, entry := range claim.ManagedFields {
-		writers = append(writers, fmt.Sprintf("%s %s %s", entry.Manager, entry.Subresource, entry.Time.Format(time.TimeOnly)))
+		at := "at no time"
+		if entry.Time != nil {
+			at = entry.Time.Format(time.TimeOnly)
+		}
+		writers = append(writers, fmt.Sprintf("%s %s %s", entry.Manager, entry.Subresource, at))
 	}
 	return fmt.Sprintf("devices %v, reserved for %v, finalizers %v, deleted %t, seen at %s, fields of %q",
 		devices, consumers, claim.Finalizers, claim.DeletionTimestamp != nil, time.Now().Format("15:04:05.000"), writers)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
@@ -23,13 +24,13 @@ func (f *fixture) beforeOurs(do func()) {
 }
 
 // otherInstanceAllocates is the write of another instance of the plugin.
-func (f *fixture) otherInstanceAllocates(claim, pool, device string) {
+func (f *fixture) otherInstanceAllocates(claim, pool, device string, edits ...func(*resourceapi.ResourceClaim)) {
 	stored := f.claim(claim)
 	allocated := stored.DeepCopy()
 	allocate(pool, device)(allocated)
 	recordManager(stored, allocated)
 	allocated.ManagedFields = stored.ManagedFields
-	f.replace(allocated)
+	f.replace(with(allocated, edits...))
 }
 
 func TestEarlierClaimWins(t *testing.T) {

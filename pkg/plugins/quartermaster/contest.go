@@ -83,9 +83,6 @@ func (c contestedCluster) ClaimToMake(pod *v1.Pod) *resourceapi.ResourceClaim {
 	}
 }
 
-// AloneInNamespace implements contest.Cluster.
-func (c contestedCluster) AloneInNamespace() bool { return c.pl.legacy.Resolves() }
-
 // Prepare implements contest.Cluster.
 func (c contestedCluster) Prepare(claim *resourceapi.ResourceClaim) *allocator.Task {
 	return c.pl.solver.Prepare([]*resourceapi.ResourceClaim{claim})

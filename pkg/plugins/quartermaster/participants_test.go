@@ -12,28 +12,53 @@ import (
 )
 
 // TestWhoTakesPart: what other schedulers have written tells which of them look. For those,
-// nobody waits.
+// nobody waits. What users can write tells nothing.
 func TestWhoTakesPart(t *testing.T) {
 	t.Parallel()
+	theirs := func(claim, pool, device, pod string) func(*fixture) {
+		return func(f *fixture) {
+			f.changeClaim(claim, func(claim *resourceapi.ResourceClaim) {
+				theyAllocate(pool, device)(claim)
+				reservedFor(pod)(claim)
+			})
+		}
+	}
+	ours := func(edits ...func(*resourceapi.ResourceClaim)) func(*fixture) {
+		return func(f *fixture) { f.otherInstanceAllocates("made", "n1", "gpu-1", edits...) }
+	}
+	unrecorded := func(claim *resourceapi.ResourceClaim) { claim.ManagedFields = nil }
 	for name, test := range map[string]struct {
-		allocate func(*fixture)
-		edit     func(*resourceapi.ResourceClaim)
-		then     func(*fixture)
-		want     time.Duration
+		allocate, then func(*fixture)
+		want           time.Duration
 	}{
-		"ours": {allocate: func(f *fixture) { f.otherInstanceAllocates("made", "n1", "gpu-1") }},
+		"ours": {allocate: ours(reservedFor("first"))},
 		"ours, exchanged since": {
-			allocate: func(f *fixture) { f.otherInstanceAllocates("made", "n1", "gpu-1") },
+			allocate: ours(reservedFor("first")), want: time.Second,
 			then: func(f *fixture) { // By which no pod has a claim from a template.
 				f.create(newPod("second", of("other"), uses("named")))
-				f.changeClaim("named", theyAllocate("elsewhere", "gpu-0"))
-				f.changeClaim("named", reservedFor("second"))
+				theirs("named", "elsewhere", "gpu-0", "second")(f)
 			},
-			want: time.Second,
 		},
-		"not ours":                       {allocate: func(f *fixture) { f.changeClaim("made", theyAllocate("n1", "gpu-1")) }, want: time.Second},
-		"a claim that others use, too":   {allocate: func(f *fixture) { f.otherInstanceAllocates("made", "n1", "gpu-1") }, edit: reservedFor("user"), want: time.Second},
-		"a claim that belongs to nobody": {allocate: func(f *fixture) { f.otherInstanceAllocates("made", "n1", "gpu-1") }, edit: func(claim *resourceapi.ResourceClaim) { claim.OwnerReferences = nil }, want: time.Second},
+		"ours, and a claim of which nobody knows who has allocated it": {
+			allocate: ours(reservedFor("first")),
+			then: func(f *fixture) {
+				f.create(newPod("second", of("other"), uses("named")))
+				f.otherInstanceAllocates("named", "elsewhere", "gpu-0", reservedFor("second"), unrecorded)
+			},
+		},
+		"not ours":                     {allocate: theirs("made", "n1", "gpu-1", "first"), want: time.Second},
+		"nobody knows":                 {allocate: ours(reservedFor("first"), unrecorded), want: time.Second},
+		"a claim that others use, too": {allocate: ours(reservedFor("first", "user")), want: time.Second},
+		"a claim that was allocated for another pod": {want: time.Second, allocate: func(f *fixture) {
+			ours(reservedFor("user"))(f)
+			f.changeClaim("made", func(claim *resourceapi.ResourceClaim) {
+				claim.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{consumer("first")}
+			})
+		}},
+		"a claim that was reserved later": {want: time.Second, allocate: func(f *fixture) {
+			ours()(f)
+			f.changeClaim("made", reservedFor("first"))
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -46,10 +71,6 @@ func TestWhoTakesPart(t *testing.T) {
 				f.create(first)
 				f.settle()
 				test.allocate(f)
-				f.changeClaim("made", reservedFor("first"))
-				if test.edit != nil {
-					f.changeClaim("made", test.edit)
-				}
 				f.replace(boundTo(f.pod("first"), "n1"))
 				time.Sleep(5 * time.Second)
 				if test.then != nil {
@@ -91,8 +112,7 @@ func TestWhoTookPart(t *testing.T) {
 		"much later": {first: old, later: 2 * time.Minute},
 		"waited, and was allocated since": {want: -1, first: newPod("first", of("other"), template("gpu"), made("gpu", "made")), change: func(f *fixture) {
 			f.changeClaim("made", deallocate)
-			f.otherInstanceAllocates("made", "n1", "gpu-1")
-			f.changeClaim("made", reservedFor("first"))
+			f.otherInstanceAllocates("made", "n1", "gpu-1", reservedFor("first"))
 		}},
 		"bound by the next one": {first: newPod("first", of("other"), template("gpu"), made("gpu", "made")), change: func(f *fixture) {
 			f.replace(boundTo(f.pod("first"), "n1"))

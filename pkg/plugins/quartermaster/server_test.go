@@ -191,7 +191,7 @@ func recordManager(claim, sent *resourceapi.ResourceClaim) {
 	case claim.Status.Allocation == nil:
 		claim.ManagedFields = []metav1.ManagedFieldsEntry{{
 			Manager: claimwriter.FieldManager, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status",
-			FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:allocation":{}}}`),
+			FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:allocation":{"f:devices":{"f:results":{}}}}}`),
 		}}
 	}
 }

@@ -1,0 +1,30 @@
+package contest
+
+import (
+	"fmt"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// BenchmarkLook is what a pod has to wait until everything is looked at, beside pods of others that
+// somebody else has in a namespace.
+func BenchmarkLook(b *testing.B) {
+	for _, pods := range []int{0, 1000, 100_000} {
+		b.Run(fmt.Sprintf("pods=%d", pods), func(b *testing.B) {
+			w := newWorld(b)
+			for i := range pods {
+				w.contend(fmt.Sprint("theirs-", i), "gpu", elsewhere)
+			}
+			pod := &v1.Pod{}
+			pod.Namespace, pod.UID = "ns", types.UID("p")
+			for b.Loop() {
+				w.latest = nil
+				if w.Begin(pod, allocation()).Contested() {
+					b.Fatal("it has no time to spare for others")
+				}
+			}
+		})
+	}
+}

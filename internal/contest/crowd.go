@@ -1,0 +1,176 @@
+package contest
+
+import (
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/contenders"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+)
+
+// crowd are the pods of others in a namespace. What they want is looked at when somebody wants to
+// know it, and then once. Nothing of it changes any more when it is in a view. Nil is nobody.
+type crowd struct {
+	// before are those of an earlier view, which count as well; nil if there are none.
+	before *crowd
+	pods   []pending
+	// all is what they are about to do together.
+	all competition
+	// cost is that of the view.
+	cost *atomic.Int64
+
+	forOwn, forOthers sync.Once
+	// byKey are by what they ask for, under "" is what could use any device; byClass by device class.
+	byKey   map[string]contested
+	byClass map[string]competition
+}
+
+// pending is a pod and what its scheduler is about to do.
+type pending struct {
+	contenders.Contender
+	competition
+}
+
+// contested is what some claims of others, which all ask for the same, compete for.
+type contested struct {
+	task *allocator.Task // nil: any device
+	competition
+}
+
+func newCrowd(before *crowd, cost *atomic.Int64) *crowd {
+	added := &crowd{before: before, cost: cost}
+	if before != nil {
+		added.all = before.all
+	}
+	return added
+}
+
+// add adds a pod while the view is being made.
+func (w *crowd) add(contender contenders.Contender, now time.Time) {
+	what := competitionOf(contender, now)
+	w.pods = append(w.pods, pending{contender, what})
+	w.all.add(what)
+}
+
+// contested returns what the pods want, for those of the same namespace.
+func (w *crowd) contested(c *Contest) map[string]contested {
+	if w == nil {
+		return nil
+	}
+	w.forOwn.Do(func() {
+		before := w.before.contested(c)
+		defer w.spent(time.Now())
+		w.byKey = maps.Clone(before)
+		if w.byKey == nil {
+			w.byKey = make(map[string]contested)
+		}
+		for _, pod := range w.pods {
+			for _, claim := range c.claimsOf(pod.Contender) {
+				c.contest(w.byKey, claim, pod.competition)
+			}
+		}
+	})
+	return w.byKey
+}
+
+// contest adds a claim to what is contested. One that is nil could use any device.
+func (c *Contest) contest(byKey map[string]contested, claim *resourceapi.ResourceClaim, what competition) {
+	key := c.keys.of(claim)
+	entry, found := byKey[key]
+	if !found && len(byKey) >= maxContested {
+		key = ""
+		entry, found = byKey[key]
+	}
+	if !found && key != "" {
+		entry.task = c.Cluster.Prepare(claim)
+		if entry.task.Err() != nil {
+			entry.task = nil // The other scheduler may know more of classes by now.
+		}
+	}
+	entry.add(what)
+	byKey[key] = entry
+}
+
+// classes returns the classes of which the pods want devices, for those of other namespaces. Where
+// there are too many pods, or the classes are not all, those that are not looked at are under "".
+func (w *crowd) classes(c *Contest) map[string]competition {
+	if w == nil {
+		return nil
+	}
+	w.forOthers.Do(func() {
+		before := w.before.classes(c)
+		defer w.spent(time.Now())
+		w.byClass = maps.Clone(before)
+		if w.byClass == nil {
+			w.byClass = make(map[string]competition)
+		}
+		for i, pod := range w.pods {
+			if i >= maxContested || len(w.byClass) >= maxContested {
+				w.want("", pod.competition)
+				continue
+			}
+			for _, claim := range c.claimsOf(pod.Contender) {
+				w.wantAll(claim, pod.competition)
+			}
+		}
+	})
+	return w.byClass
+}
+
+// wantAll adds the classes of a claim.
+func (w *crowd) wantAll(claim *resourceapi.ResourceClaim, what competition) {
+	if len(claim.Spec.Devices.Requests) == 0 {
+		w.want("", what)
+	}
+	for i := range claim.Spec.Devices.Requests {
+		request := &claim.Spec.Devices.Requests[i]
+		if request.Exactly != nil {
+			w.want(request.Exactly.DeviceClassName, what)
+		}
+		for j := range request.FirstAvailable {
+			w.want(request.FirstAvailable[j].DeviceClassName, what)
+		}
+	}
+}
+
+func (w *crowd) want(class string, what competition) {
+	all := w.byClass[class]
+	all.add(what)
+	w.byClass[class] = all
+}
+
+// spent adds what it took to look since then to what the view has cost.
+func (w *crowd) spent(began time.Time) { w.cost.Add(int64(time.Since(began))) }
+
+// anyOf is a claim that is content with any device of a class.
+func anyOf(class string) *resourceapi.ResourceClaim {
+	return &resourceapi.ResourceClaim{Spec: resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: []resourceapi.DeviceRequest{{
+		Name:    "any",
+		Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: class, AllocationMode: resourceapi.DeviceAllocationModeExactCount, Count: 1},
+	}}}}}
+}
+
+// claimsOf returns the claims of a pod for which devices are to be found, or were found a
+// moment ago if it is bound. A pod whose claims do not exist yet has none: no scheduler
+// tries it before.
+func (c *Contest) claimsOf(contender contenders.Contender) []*resourceapi.ResourceClaim {
+	claims, err := c.Cluster.ClaimsOf(contender.Pod)
+	if err != nil {
+		return nil
+	}
+	var open []*resourceapi.ResourceClaim
+	for _, claim := range claims {
+		// The informer may know before our watch does. What counts is who will be found there.
+		if _, allocated := c.Order.AllocatedBy(claim.UID); contender.Bound || !allocated {
+			open = append(open, claim)
+		}
+	}
+	if claim := c.Cluster.ClaimToMake(contender.Pod); claim != nil {
+		open = append(open, claim) // The scheduler makes it when it has decided.
+	}
+	return open
+}
