@@ -57,13 +57,25 @@ type Registry struct {
 	// own are the schedulerNames of this scheduler.
 	own  sets.Set[string]
 	pods map[types.UID]*entry
+	// in has the same pods by namespace; there is none without pods.
+	in map[string]*namespace
+	// swept is when what does not count any more was last forgotten.
+	swept time.Time
 	// ours are pods of this scheduler that wait.
 	ours map[types.UID]*patience
 	// schedulers has what is known of others, by schedulerName.
 	schedulers map[string]*scheduler
 	// heard is when another scheduler has last done something to a pod that waited, by namespace.
 	heard map[string]time.Time
-	// version counts what may have made a contender, or changed one.
+	// version counts what may have made a contender, or changed one. learned is from when what is known
+	// of a scheduler last changed, and so all its pods.
+	version, learned uint64
+}
+
+// namespace are the pods of a namespace.
+type namespace struct {
+	pods map[types.UID]*entry
+	// version is that of the Registry when one of them last changed.
 	version uint64
 }
 
@@ -93,7 +105,7 @@ type scheduler struct {
 // New returns an empty Registry. needs reports whether a pod needs devices.
 func New(clock clock.PassiveClock, needs func(*v1.Pod) bool) *Registry {
 	return &Registry{clock: clock, needs: needs, own: sets.New[string](),
-		pods: make(map[types.UID]*entry),
+		pods: make(map[types.UID]*entry), in: make(map[string]*namespace),
 		ours: make(map[types.UID]*patience), heard: make(map[string]time.Time), schedulers: make(map[string]*scheduler)}
 }
 
@@ -117,7 +129,7 @@ func (r *Registry) Learn(name string, takesPart bool) (changed bool) {
 		if s.ours {
 			s.ours = false
 			r.version++
-			s.version = r.version
+			s.version, r.learned = r.version, r.version
 		}
 	case s.ignored.IsZero() || now.Sub(s.ignored) > distrust:
 		s.ours = true
@@ -125,31 +137,95 @@ func (r *Registry) Learn(name string, takesPart bool) (changed bool) {
 	return s.ours != before
 }
 
-// List returns the contenders that are new, or have changed, since the given version of the
-// list, in no order, and its version now. Version 0 is from before all. A pod of which no
-// scheduler has taken notice counts for a while only: perhaps there is none of that name.
-func (r *Registry) List(since uint64) (list []Contender, version uint64) {
+// Namespaces returns those in which contenders may be new, or have changed, since the given version of
+// the list, in no order, and its version now. Version 0 is from before all.
+func (r *Registry) Namespaces(since uint64) (names []string, version uint64) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	now := r.clock.Now()
-	present := sets.New[string]()
-	for uid, e := range r.pods {
-		name := e.pod.Spec.SchedulerName
-		if r.own.Has(name) || !e.bound.IsZero() && now.Sub(e.bound) > Memory {
-			delete(r.pods, uid)
-			continue
+	r.sweep(r.clock.Now())
+	for name, in := range r.in {
+		if max(in.version, r.learned) > since {
+			names = append(names, name)
 		}
-		present.Insert(name)
-		if s := r.scheduler(name); max(e.version, s.version) > since && (!e.bound.IsZero() || s.seen || now.Sub(e.since) <= Memory) {
+	}
+	return names, r.version
+}
+
+// List returns the contenders of a namespace that are new, or have changed, since the given version of
+// the list, in no order. A pod of which no scheduler has taken notice counts for a while only: perhaps
+// there is none of that name. No more than limit pods are looked at, unless that is 0; more is set if
+// there are others.
+func (r *Registry) List(name string, since uint64, limit int) (list []Contender, more bool) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	in, now, looked := r.in[name], r.clock.Now(), 0
+	if in == nil {
+		return nil, false
+	}
+	for _, e := range in.pods {
+		if looked++; limit > 0 && looked > limit {
+			return list, true
+		}
+		if s := r.scheduler(e.pod.Spec.SchedulerName); max(e.version, s.version) > since && r.counts(e, s, now) {
 			list = append(list, Contender{
 				Pod: e.pod, Since: e.since, Heard: e.heard, Bound: !e.bound.IsZero(), SchedulerSeen: s.seen, TakesPart: s.ours,
 				Rejected: nominee(e.pod) == "" && rejected(e.pod), Decided: nominee(e.pod) != "" && !rejected(e.pod),
 			})
 		}
 	}
+	return list, false
+}
+
+// counts reports whether a pod contends.
+func (r *Registry) counts(e *entry, s *scheduler, now time.Time) bool {
+	return !r.isOver(e, now) && (!e.bound.IsZero() || s.seen || now.Sub(e.since) <= Memory)
+}
+
+// isOver reports whether a pod will not contend any more.
+func (r *Registry) isOver(e *entry, now time.Time) bool {
+	return r.own.Has(e.pod.Spec.SchedulerName) || !e.bound.IsZero() && now.Sub(e.bound) > Memory
+}
+
+// sweep forgets, from time to time, what does not count any more.
+func (r *Registry) sweep(now time.Time) {
+	if !r.swept.IsZero() && now.Sub(r.swept) <= Memory {
+		return
+	}
+	r.swept = now
+	present := sets.New[string]()
+	for uid, e := range r.pods {
+		if r.isOver(e, now) {
+			r.remove(uid)
+			continue
+		}
+		present.Insert(e.pod.Spec.SchedulerName)
+	}
 	// Anybody may think up names.
 	maps.DeleteFunc(r.schedulers, func(name string, s *scheduler) bool { return !s.seen && !present.Has(name) })
-	return list, r.version
+}
+
+// put adds a pod.
+func (r *Registry) put(e *entry) {
+	r.pods[e.pod.UID] = e
+	in := r.in[e.pod.Namespace]
+	if in == nil {
+		in = &namespace{pods: make(map[types.UID]*entry)}
+		r.in[e.pod.Namespace] = in
+	}
+	in.pods[e.pod.UID] = e
+}
+
+// remove takes a pod out, if it is there.
+func (r *Registry) remove(uid types.UID) {
+	e := r.pods[uid]
+	if e == nil {
+		return
+	}
+	delete(r.pods, uid)
+	in := r.in[e.pod.Namespace]
+	if delete(in.pods, uid); len(in.pods) == 0 {
+		delete(r.in, e.pod.Namespace)
+	}
 }
 
 // Heard returns when any other scheduler has last nominated a node to a pod of the namespace that
@@ -196,7 +272,7 @@ func (r *Registry) ClaimMade(uid types.UID) {
 func (r *Registry) Delete(uid types.UID) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	delete(r.pods, uid)
+	r.remove(uid)
 	delete(r.ours, uid)
 }
 
@@ -215,7 +291,7 @@ func (r *Registry) apply(pod *v1.Pod, old bool) {
 		r.applyOurs(pod, now)
 		return
 	case over(pod):
-		delete(r.pods, pod.UID)
+		r.remove(pod.UID)
 		return
 	case e != nil:
 		bindsNow = bound && e.bound.IsZero()
@@ -231,17 +307,17 @@ func (r *Registry) apply(pod *v1.Pod, old bool) {
 	case len(pod.Spec.SchedulingGates) > 0:
 		return
 	case !bound:
-		r.pods[pod.UID] = &entry{pod: pod, since: now, heard: now}
+		r.put(&entry{pod: pod, since: now, heard: now})
 	case !old:
 		// It was bound before anything was heard of it, or whoever created it has chosen the
 		// node.
-		r.pods[pod.UID] = &entry{pod: pod, since: now, heard: now, bound: now}
+		r.put(&entry{pod: pod, since: now, heard: now, bound: now})
 		r.changed(pod.UID)
 		return
 	}
 	r.changed(pod.UID)
 	if s := r.scheduler(pod.Spec.SchedulerName); s.note(pod, bindsNow) {
-		s.version = r.version
+		s.version, r.learned = r.version, r.version
 	}
 }
 
@@ -258,6 +334,7 @@ func (r *Registry) changed(uid types.UID) {
 	r.version++
 	if e := r.pods[uid]; e != nil {
 		e.version = r.version
+		r.in[e.pod.Namespace].version = r.version
 	}
 }
 

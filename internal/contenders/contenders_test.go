@@ -44,8 +44,18 @@ func (w *world) pass(d time.Duration) { w.clock.SetTime(w.clock.Now().Add(d)) }
 
 // names lists those who contend with what is set of them.
 func (w *world) names() []string {
-	contenders, _ := w.List(0)
+	contenders, _ := w.all(0)
 	return describe(contenders)
+}
+
+// all lists those of all namespaces.
+func (w *world) all(since uint64) (list []Contender, version uint64) {
+	names, version := w.Namespaces(since)
+	for _, name := range names {
+		in, _ := w.List(name, since, 0)
+		list = append(list, in...)
+	}
+	return list, version
 }
 
 // describe names contenders with what is set of them.
@@ -208,7 +218,7 @@ func TestLearn(t *testing.T) {
 	w.Add(pod("p"), false)
 	w.Learn("other", true)
 	require.Empty(t, w.names())
-	require.Len(t, first(w.List(0)), 1, "from whom more can be learned")
+	require.Len(t, first(w.all(0)), 1, "from whom more can be learned")
 	// It was exchanged for one that does not participate.
 	w.Update(pod("p", bound))
 	w.Add(pod("q"), false)
@@ -297,7 +307,7 @@ func TestListSince(t *testing.T) {
 	version := uint64(0)
 	changed := func() []string {
 		var list []Contender
-		list, version = w.List(version)
+		list, version = w.all(version)
 		return describe(list)
 	}
 	w.Add(pod("p"), false)
@@ -325,6 +335,23 @@ func TestListSince(t *testing.T) {
 	require.Empty(t, changed())
 }
 
+// TestListSome: whoever does not want to know all of them learns that there are more.
+func TestListSome(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	for i := range 5 {
+		w.Add(pod(fmt.Sprint("p", i)), false)
+	}
+	for limit, want := range map[int]int{0: 5, 3: 3, 5: 5, 9: 5} {
+		list, more := w.List("ns", 0, limit)
+		require.Len(t, list, want)
+		require.Equal(t, want < 5, more)
+	}
+	list, more := w.List("elsewhere", 0, 3)
+	require.Empty(t, list)
+	require.False(t, more)
+}
+
 // TestNamesAreForgotten: anybody may think up names of schedulers.
 func TestNamesAreForgotten(t *testing.T) {
 	t.Parallel()
@@ -339,6 +366,7 @@ func TestNamesAreForgotten(t *testing.T) {
 	require.Empty(t, w.names())
 	require.Empty(t, w.schedulers)
 	require.Empty(t, w.pods)
+	require.Empty(t, w.in)
 	for i := range 1000 {
 		name := fmt.Sprint("namespace-", i)
 		waiting := pod(name, func(pod *v1.Pod) { pod.Namespace = name })

@@ -89,9 +89,6 @@ func competitionOf(pod contenders.Contender, now time.Time) competition {
 	}
 }
 
-// isSome reports whether anybody is about to do anything.
-func (c *competition) isSome() bool { return !c.active.IsZero() || !c.decided.IsZero() }
-
 // competitionIn reports whether claims of others in the namespace could use devices of the given
 // pools, as CouldUse takes them: whether there are any, now or a moment ago, and what they are about
 // to do.
@@ -140,7 +137,7 @@ func (c *Contest) couldUse(claim *resourceapi.ResourceClaim, pools map[inventory
 // active reports whether anything is about to be allocated by others.
 func (c *Contest) active() bool {
 	for namespace, crowd := range c.view(pollAge).crowds {
-		if crowd.all.isSome() || len(c.Order.Announced(namespace)) > 0 {
+		if crowd.isActive() || len(c.Order.Announced(namespace)) > 0 {
 			return true
 		}
 	}

@@ -2,6 +2,7 @@ package contest
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,24 +16,22 @@ import (
 // crowd are the pods of others in a namespace. What they want is looked at when somebody wants to
 // know it, and then once. Nothing of it changes any more when it is in a view. Nil is nobody.
 type crowd struct {
-	// before are those of an earlier view, which count as well; nil if there are none.
+	namespace string
+	// before are those of an earlier view, which count as well; nil if there are none. since is the
+	// version of the contenders up to which they are.
 	before *crowd
-	pods   []pending
-	// all is what they are about to do together.
-	all competition
-	// cost is that of the view.
-	cost *atomic.Int64
+	since  uint64
+	// some are pods that came since, and more is set if there are others.
+	some []contenders.Contender
+	more bool
+	// taken is when the pods were looked at, and cost that of the view.
+	taken time.Time
+	cost  *atomic.Int64
 
 	forOwn, forOthers sync.Once
 	// byKey are by what they ask for, under "" is what could use any device; byClass by device class.
 	byKey   map[string]contested
 	byClass map[string]competition
-}
-
-// pending is a pod and what its scheduler is about to do.
-type pending struct {
-	contenders.Contender
-	competition
 }
 
 // contested is what some claims of others, which all ask for the same, compete for.
@@ -41,19 +40,25 @@ type contested struct {
 	competition
 }
 
-func newCrowd(before *crowd, cost *atomic.Int64) *crowd {
-	added := &crowd{before: before, cost: cost}
-	if before != nil {
-		added.all = before.all
-	}
+// newCrowd returns the pods of a namespace while a view is being made.
+func (c *Contest) newCrowd(namespace string, before *crowd, since uint64, v *view) *crowd {
+	added := &crowd{namespace: namespace, before: before, since: since, taken: v.added, cost: v.cost}
+	added.some, added.more = c.contendersIn(namespace, since, maxContested)
 	return added
 }
 
-// add adds a pod while the view is being made.
-func (w *crowd) add(contender contenders.Contender, now time.Time) {
-	what := competitionOf(contender, now)
-	w.pods = append(w.pods, pending{contender, what})
-	w.all.add(what)
+// contendersIn lists those whose schedulers do not take part.
+func (c *Contest) contendersIn(namespace string, since uint64, limit int) (list []contenders.Contender, more bool) {
+	list, more = c.Contenders.List(namespace, since, limit)
+	return slices.DeleteFunc(list, func(contender contenders.Contender) bool { return contender.TakesPart }), more
+}
+
+// isActive reports whether anything is about to be allocated to any of the pods.
+func (w *crowd) isActive() bool {
+	return w != nil && (w.before.isActive() || slices.ContainsFunc(w.some, func(contender contenders.Contender) bool {
+		what := competitionOf(contender, w.taken)
+		return !what.active.IsZero() || !what.decided.IsZero()
+	}))
 }
 
 // contested returns what the pods want, for those of the same namespace.
@@ -68,9 +73,13 @@ func (w *crowd) contested(c *Contest) map[string]contested {
 		if w.byKey == nil {
 			w.byKey = make(map[string]contested)
 		}
-		for _, pod := range w.pods {
-			for _, claim := range c.claimsOf(pod.Contender) {
-				c.contest(w.byKey, claim, pod.competition)
+		pods := w.some
+		if w.more {
+			pods, _ = c.contendersIn(w.namespace, w.since, 0)
+		}
+		for _, contender := range pods {
+			for _, claim := range c.claimsOf(contender) {
+				c.contest(w.byKey, claim, competitionOf(contender, w.taken))
 			}
 		}
 	})
@@ -108,13 +117,14 @@ func (w *crowd) classes(c *Contest) map[string]competition {
 		if w.byClass == nil {
 			w.byClass = make(map[string]competition)
 		}
-		for i, pod := range w.pods {
-			if i >= maxContested || len(w.byClass) >= maxContested {
-				w.want("", pod.competition)
+		for _, contender := range w.some {
+			what := competitionOf(contender, w.taken)
+			if w.more || len(w.byClass) >= maxContested {
+				w.want("", what)
 				continue
 			}
-			for _, claim := range c.claimsOf(pod.Contender) {
-				w.wantAll(claim, pod.competition)
+			for _, claim := range c.claimsOf(contender) {
+				w.wantAll(claim, what)
 			}
 		}
 	})

@@ -4,8 +4,6 @@ import (
 	"maps"
 	"sync/atomic"
 	"time"
-
-	"github.com/quartermaster-dra/quartermaster/internal/contenders"
 )
 
 const (
@@ -18,11 +16,9 @@ const (
 	viewShare = 10
 	// maxContested is how many different claims of others in a namespace are looked at. If there are
 	// more, they count as such that could use any device. It is also how many pods of a namespace are
-	// looked at for the sake of others.
+	// looked at for the sake of others, in no order: to learn whether their schedulers take part, of which
+	// one is enough.
 	maxContested = 100
-	// maxLearned is of how many pods of a namespace is learned whether their schedulers take part, each
-	// time. They come in no order, and one is enough.
-	maxLearned = 1000
 )
 
 // view is the contest at some moment. It does not change any more.
@@ -93,28 +89,18 @@ func (c *Contest) lookAgain(at *view) *view {
 func (c *Contest) fill(v *view) {
 	v.added, v.announced = time.Now(), &announced{in: make(map[string]map[string]contested)}
 	since, changed := v.version, false
-	var pods []contenders.Contender
-	pods, v.version = c.Contenders.List(since)
-	looked := make(map[string]int)
-	for _, contender := range pods {
-		if looked[contender.Pod.Namespace]++; looked[contender.Pod.Namespace] <= maxLearned {
+	namespaces, version := c.Contenders.Namespaces(since)
+	for _, namespace := range namespaces {
+		some, _ := c.Contenders.List(namespace, since, maxContested)
+		for _, contender := range some {
 			changed = c.learn(contender.Pod) || changed
 		}
 	}
 	if changed {
-		pods, v.version = c.Contenders.List(since)
+		namespaces, version = c.Contenders.Namespaces(since)
 	}
-	fresh := make(map[string]*crowd)
-	for _, contender := range pods {
-		if contender.TakesPart {
-			continue
-		}
-		namespace := contender.Pod.Namespace
-		in := fresh[namespace]
-		if in == nil {
-			in = newCrowd(v.crowds[namespace], v.cost)
-			fresh[namespace], v.crowds[namespace] = in, in
-		}
-		in.add(contender, v.added)
+	for _, namespace := range namespaces {
+		v.crowds[namespace] = c.newCrowd(namespace, v.crowds[namespace], since, v)
 	}
+	v.version = version
 }
