@@ -91,7 +91,7 @@ func (o *Order) applyListed(claim *resourceapi.ResourceClaim, before uint64, wen
 		// It may have been deallocated, and allocated again by anybody, in between.
 		old.written.Last = version
 	}
-	old.seen, old.foreign = version, !authorOf(claim).ours
+	old.seen, old.foreign = version, old.foreign || !authorOf(claim).ours // Users may have made it look like ours since.
 	return nil
 }
 

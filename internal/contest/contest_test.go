@@ -218,6 +218,11 @@ func TestElsewhere(t *testing.T) {
 		"other devices":           {change: func(w *world) { w.contend("theirs", "nic", elsewhere, nominated) }, waited: time.Hour},
 		"too much to look at":     {change: many, waited: time.Hour, before: longest / 2, after: longest / 2},
 		"too much for a new pod":  {change: many},
+		"many namespaces": {waited: time.Hour, before: longest / 2, after: longest / 2, change: func(w *world) {
+			for i := range 50 {
+				w.contend(fmt.Sprint("theirs-", i), "gpu", func(pod *v1.Pod) { pod.Namespace = fmt.Sprint("elsewhere-", i) }, nominated)
+			}
+		}},
 		"a scheduler that takes part": {waited: time.Hour, change: func(w *world) {
 			w.contend("theirs", "gpu", elsewhere, nominated)
 			w.Contenders.Learn("other", true)

@@ -62,6 +62,32 @@ func TestTenantsDoNotHoldUpOthers(t *testing.T) {
 	}
 }
 
+// TestTenantsBeforeTheStart: a scheduler that has seen nothing yet finds all of that at once, in two
+// namespaces, and believes as little.
+func TestTenantsBeforeTheStart(t *testing.T) {
+	b := newBoard(t, "late")
+	b.startStock()
+	ctx, stop := context.WithCancel(t.Context())
+	var working sync.WaitGroup
+	defer func() { stop(); working.Wait() }()
+	for _, name := range []string{"first", "second"} {
+		tenant := newTenant(t, b, name)
+		tenant.comeAndGo(ctx, "real", corev1.DefaultSchedulerName, nil)
+		for _, trick := range []string{"announces-much", "writes-managed-fields", "invents-a-scheduler-that-runs", "has-pods-that-fit-nowhere"} {
+			tricks[trick](ctx, tenant)
+		}
+		for _, again := range tenant.again {
+			working.Go(func() { tenant.repeat(ctx, again) })
+		}
+	}
+	b.profiles = nil
+	b.startOurs("late", asShipped)
+	got := b.stream("late", b.Name)
+	t.Log(got)
+	assert.LessOrEqual(t, got.settled, share*got.total().Seconds(), "what the tenants took of the others' time: %s", got)
+	assert.Zero(t, got.over, "pods that settled for longer than %g s: %s", longestSettle, got)
+}
+
 // streamed is how a stream of ordinary pods fared.
 type streamed struct {
 	// took is how long it was from the creation of each pod until it was seen bound.

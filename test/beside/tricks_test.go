@@ -94,7 +94,7 @@ var tricks = map[string]func(context.Context, *tenant){
 	},
 	"has-pods-that-fit-nowhere": func(ctx context.Context, n *tenant) {
 		for i := range 30 {
-			name := fmt.Sprint("wanted-", i)
+			name := fmt.Sprint("unfit-", i)
 			n.create(ctx, n.claim(name, 1), "")
 			pod := n.pod("theirs-"+name, corev1.DefaultSchedulerName, builder.Uses(name))
 			pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1e6")}
@@ -105,6 +105,13 @@ var tricks = map[string]func(context.Context, *tenant){
 		n.again = append(n.again, func(ctx context.Context, round int) {
 			n.comeAndGo(ctx, fmt.Sprint("real-", round), corev1.DefaultSchedulerName, nil)
 		})
+	},
+	"has-many-pods-scheduled": func(_ context.Context, n *tenant) {
+		for lane := range 6 {
+			n.again = append(n.again, func(ctx context.Context, round int) {
+				n.comeAndGo(ctx, fmt.Sprintf("real-%d-%d", lane, round), corev1.DefaultSchedulerName, nil)
+			})
+		}
 	},
 	"has-pods-scheduled-after-announcing": func(_ context.Context, n *tenant) {
 		n.again = append(n.again, func(ctx context.Context, round int) {
