@@ -46,6 +46,9 @@ type Conductor struct {
 	// handles are those of the profiles, by the name of the scheduler, and times what these say about waiting.
 	handles map[string]Handle
 	times   Times
+	// rested is until when no gang that waits is planned again, see takeTurn; turns is set if somebody waits for that.
+	rested time.Time
+	turns  *time.Timer
 	// held has in whose name claims are in flight for seats. A pod may have got another one before its last one is ended.
 	held map[*roster.Seat]types.UID
 	// awaited are the pods for whose end gangs wait, by gang.

@@ -9,6 +9,8 @@
 //	members.go   which pods a gang has, and where they are
 //	memory.go    what is known of gangs that wait
 //	wake.go      who is tried again, and when
+//	turns.go     how much time planning in vain may take
+//	hints.go     what may help a gang in the eyes of the profile's other plugins
 //
 // How a gang is planned is up to its callers.
 package conductor

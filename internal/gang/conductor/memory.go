@@ -9,12 +9,13 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
 )
 
-// The pause after an attempt to plan a gang that came to nothing. It is never shorter than ten times what the attempt
-// took, for each gang that waits, so that gangs which do not fit cost the pods of others little.
+// The pause of a gang after an attempt to plan it that came to nothing, and the longest for which nothing that is known to
+// happen is taken for nothing that happens. That planning in vain leaves time to others, however many gangs wait, is up
+// to Conductor.takeTurn.
 const (
 	shortestPause = time.Second
 	longestPause  = 10 * time.Second
-	timesOfPlan   = 10
+	longestTrust  = time.Minute
 )
 
 // waiting is what is known of a gang between two attempts to plan it.
@@ -35,6 +36,10 @@ type waiting struct {
 	stirred      bool
 	timer        *time.Timer
 	due          time.Time
+	// took is how long the last attempt took that planned the gang in vain, 0 if that was none. A gang that took some time
+	// is planned again when it has a turn; queued is set if it waits for one.
+	took         time.Duration
+	turn, queued bool
 	// calls is how often pods were woken since one of the gang was tried.
 	calls int
 	// missed is set if pods were rejected because others of the gang were being scheduled.
@@ -72,10 +77,7 @@ type refusal struct {
 func (c *Conductor) answer(gang string) (stirred bool) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	w := c.gangs[gang]
-	if w == nil {
-		return false
-	}
+	w := c.waitingFor(gang) // What happens while it is planned for the first time is to be noted as well.
 	if w.calls > 0 && w.timer != nil {
 		w.timer.Stop()
 		w.timer = nil
@@ -112,7 +114,10 @@ func (c *Conductor) known(gang string, stirred bool) string {
 		// Of a pod that is tried nothing is known if the gang was incomplete: it may have been the one that was missing.
 		w.stirred = w.stirred || stirred || w.incomplete
 	case !w.tried || stirred || since >= longestMemory:
-		return ""
+		if c.mayPlan(w) {
+			return ""
+		}
+		w.stirred = true
 	}
 	c.sleep(gang, w)
 	return w.reason
@@ -127,6 +132,10 @@ func (c *Conductor) refuse(gang string, pod *v1.Pod, r refusal) error {
 	w.reason, w.tried, w.misfit, w.incomplete, w.ordered, w.at = r.reason, r.tried, r.misfit, r.incomplete, r.ordered, time.Now()
 	w.verdict = Verdict{}
 	w.pause, w.later = c.pauseAfter(r), r.later
+	if w.later == 0 && r.tried {
+		w.later = longestTrust
+	}
+	c.charge(w, r)
 	c.sleep(gang, w)
 	tell := func() {}
 	if isNews {
@@ -139,7 +148,7 @@ func (c *Conductor) refuse(gang string, pod *v1.Pod, r refusal) error {
 
 // pauseAfter needs the mutex.
 func (c *Conductor) pauseAfter(r refusal) time.Duration {
-	pause := timesOfPlan * r.took * time.Duration(len(c.gangs))
+	pause := partForGangs * r.took
 	switch {
 	case r.incomplete:
 		return min(pause, longestPause)
@@ -168,8 +177,9 @@ func (c *Conductor) retry(gang, why string) {
 	w := c.waitingFor(gang)
 	w.reason = "group " + gang + ": " + why + "; all of its pods are planned again in a moment"
 	w.at, w.tried, w.misfit, w.incomplete = time.Now(), true, false, false
-	w.pause, w.later = max(c.times.Backoff, min(shortestPause<<w.failures, longestPause)), 0
-	w.failures = min(w.failures+1, 4) // A shift by more is longer than longestPause anyway.
+	w.pause, w.later = max(c.times.Backoff, backOff(w.failures)), 0
+	w.failures++
+	w.took = 0 // There was room: that is not planning in vain.
 	c.stir(gang, w)
 }
 

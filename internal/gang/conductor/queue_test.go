@@ -182,3 +182,19 @@ func (p *waitingPod) GetPendingPlugins() []string     { return nil }
 func (p *waitingPod) Allow(string)                    { p.say(true) }
 func (p *waitingPod) Reject(string, string) bool      { return p.say(false) }
 func (p *waitingPod) Preempt(plugin, msg string) bool { return p.Reject(plugin, msg) }
+
+// extension is another plugin that registers one event.
+type extension struct {
+	hint func(*v1.Pod) (fwk.QueueingHint, error)
+	err  error
+}
+
+func (e *extension) Name() string { return "Other" }
+
+func (e *extension) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
+	event := fwk.ClusterEventWithHint{Event: fwk.ClusterEvent{Resource: fwk.PersistentVolumeClaim, ActionType: fwk.Update}}
+	if e.hint != nil {
+		event.QueueingHintFn = func(_ klog.Logger, pod *v1.Pod, _, _ any) (fwk.QueueingHint, error) { return e.hint(pod) }
+	}
+	return []fwk.ClusterEventWithHint{event}, e.err
+}

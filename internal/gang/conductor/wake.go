@@ -17,6 +17,15 @@ func (c *Conductor) sleep(gang string, w *waiting) {
 	}
 }
 
+// backOff is a pause that doubles each time, up to longestPause, however often that is.
+func backOff(times int) time.Duration {
+	pause := shortestPause
+	for ; times > 0 && pause < longestPause; times-- {
+		pause *= 2
+	}
+	return min(pause, longestPause)
+}
+
 // wakeAt has a gang tried again at some time, or earlier. It needs the mutex.
 func (c *Conductor) wakeAt(gang string, w *waiting, due time.Time) {
 	if w.timer != nil {
@@ -44,6 +53,10 @@ func (c *Conductor) wake(gang string) {
 		c.mutex.Unlock()
 		return
 	}
+	if !c.takeTurn(w) {
+		c.mutex.Unlock()
+		return
+	}
 	w.pause, w.later = 0, 0
 	w.stirred = true
 	c.mutex.Unlock()
@@ -67,7 +80,7 @@ func (c *Conductor) wake(gang string) {
 	case len(pods) == 0:
 		c.drop(gang, w)
 	case w.calls > 0:
-		c.wakeAt(gang, w, time.Now().Add(min(shortestPause<<calls, longestPause)))
+		c.wakeAt(gang, w, time.Now().Add(backOff(calls)))
 	}
 }
 

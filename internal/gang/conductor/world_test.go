@@ -40,6 +40,8 @@ type world struct {
 	free  int
 	// The hooks may have an attempt fail at some point, or take its time: they are called without locks.
 	atPreFilter, atFilter, atPreBind, atBind func(pod *v1.Pod) error
+	// planning is called at the beginning of each plan, without locks.
+	planning func()
 	// lag is after what time the informer shows that a pod is bound.
 	lag time.Duration
 
@@ -75,7 +77,7 @@ func newWorld(t *testing.T, devices int) *world {
 	nothing := func(*v1.Pod) error { return nil }
 	w := &world{
 		T: t, Conductor: c, store: informer.GetIndexer(), free: devices, atPreFilter: nothing, atFilter: nothing, atPreBind: nothing, atBind: nothing,
-		groups: make(map[string]*v1alpha1.PodGroup), waiting: make(map[types.UID]*waitingPod), tried: make(map[string]int),
+		planning: func() {}, groups: make(map[string]*v1alpha1.PodGroup), waiting: make(map[types.UID]*waitingPod), tried: make(map[string]int),
 	}
 	w.queue = newQueue()
 	c.Ledger = ledger.New()
@@ -235,6 +237,7 @@ func (w *world) attempts(name string) int {
 
 // plan is a Planner: each pod gets a device as long as there are any, and enough pods have to.
 func (w *world) plan(_ context.Context, group *Group, members *Members, need int) (*Plan, error) {
+	w.planning()
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	w.plans++

@@ -1,0 +1,117 @@
+package conductor
+
+import (
+	"strings"
+	"time"
+)
+
+// partForGangs: of the scheduler's time, one part in so many is for planning gangs again that were planned in vain.
+const partForGangs = 10
+
+// charge notes how long a gang was planned in vain. It needs the mutex.
+func (c *Conductor) charge(w *waiting, r refusal) {
+	before := time.Duration(0) // What was taken into account when it got its turn.
+	if w.turn {
+		before = w.took
+	}
+	w.turn, w.queued, w.took = false, false, 0
+	if r.tried {
+		w.took = r.took
+	}
+	c.rest(w.took - before)
+}
+
+// rest has the time pass that others get for so much of planning. It needs the mutex.
+func (c *Conductor) rest(took time.Duration) {
+	if now := time.Now(); c.rested.Before(now) {
+		c.rested = now
+	}
+	c.rested = c.rested.Add(partForGangs * took)
+}
+
+// mayPlan reports whether a gang may be planned now. It needs the mutex.
+func (c *Conductor) mayPlan(w *waiting) bool {
+	return w.took == 0 || w.turn || !time.Now().Before(c.rested)
+}
+
+// takeTurn reports whether it is a gang's turn to be woken and planned. If it is not, the gang will be woken when it is. It
+// needs the mutex.
+func (c *Conductor) takeTurn(w *waiting) bool {
+	switch {
+	case w.took == 0 || w.turn:
+		return true
+	case c.turns == nil && c.mayPlan(w):
+		c.giveTurn(w)
+		return true
+	}
+	w.queued = true
+	c.awaitTurn()
+	return false
+}
+
+// giveTurn needs the mutex.
+func (c *Conductor) giveTurn(w *waiting) {
+	w.turn, w.queued = true, false
+	c.rest(w.took)
+}
+
+// awaitTurn needs the mutex.
+func (c *Conductor) awaitTurn() {
+	if c.turns == nil {
+		c.turns = time.AfterFunc(max(0, time.Until(c.rested)), c.nextTurn)
+	}
+}
+
+// nextTurn wakes the gang whose turn it is.
+func (c *Conductor) nextTurn() {
+	c.mutex.Lock()
+	c.turns = nil
+	gang, w := c.next()
+	if w != nil && time.Now().Before(c.rested) {
+		c.awaitTurn() // A gang was planned meanwhile.
+		w = nil
+	}
+	if w != nil {
+		c.giveTurn(w)
+		c.awaitTurn()
+	}
+	c.mutex.Unlock()
+	if w != nil {
+		c.wake(gang)
+	}
+}
+
+// next returns the gang whose turn is next: of those of the namespace of which none was planned for the longest time, the one
+// that was not. It needs the mutex.
+func (c *Conductor) next() (string, *waiting) {
+	lately := make(map[string]time.Time)
+	for gang, w := range c.gangs {
+		if namespace := namespaceOf(gang); w.took > 0 && w.at.After(lately[namespace]) {
+			lately[namespace] = w.at
+		}
+	}
+	var gang string
+	var first *waiting
+	for key, w := range c.gangs {
+		if !w.queued {
+			continue
+		}
+		if first == nil {
+			gang, first = key, w
+			continue
+		}
+		order := lately[namespaceOf(key)].Compare(lately[namespaceOf(gang)])
+		if order == 0 {
+			order = w.at.Compare(first.at)
+		}
+		if order < 0 || order == 0 && key < gang {
+			gang, first = key, w
+		}
+	}
+	return gang, first
+}
+
+func namespaceOf(gang string) string {
+	namespace, _, _ := strings.Cut(gang, "/")
+	return namespace
+}
