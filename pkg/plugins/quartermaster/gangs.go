@@ -26,6 +26,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
@@ -136,8 +137,24 @@ func (s *shared) newGangs(handle fwk.Handle) (err error) {
 		}
 		s.podGroupStatus = status.New(handle.ClientSet(), writer, s.podGroups, s.Lease.Leads)
 	}
-	api := factory.Resource().V1()
-	return s.gangs.Follow(pods, factory.Core().V1().Nodes().Informer(), api.DeviceClasses().Informer(), api.ResourceSlices().Informer())
+	published := s.Inventory.Published
+	s.Inventory.Published = func(before, after *inventory.Pool) { // Whatever has changed it: slices, taint rules.
+		published(before, after)
+		s.gangs.StirAll()
+	}
+	return s.gangs.Follow(pods, factory.Core().V1().Nodes().Informer(), factory.Resource().V1().DeviceClasses().Informer())
+}
+
+// otherHints are those of the profile's other plugins, for pods of gangs. The profile is complete when it is asked for events.
+func (pl *Quartermaster) otherHints(ctx context.Context) ([]fwk.ClusterEventWithHint, error) {
+	profile, ok := pl.handle.(interface {
+		EnqueueExtensions() []fwk.EnqueueExtensions
+	})
+	if !ok {
+		return nil, nil
+	}
+	others := slices.DeleteFunc(slices.Clone(profile.EnqueueExtensions()), func(other fwk.EnqueueExtensions) bool { return other.Name() == Name })
+	return pl.state.gangs.Hints(ctx, others)
 }
 
 // conduct has the gangs of a profile scheduled.

@@ -40,8 +40,8 @@ func (pl *Quartermaster) followEvents(ctx context.Context, pods cache.SharedInde
 }
 
 // EventsToRegister lists the events that may help a pod which this plugin has rejected, other than those that followEvents
-// has the plugin hear of itself.
-func (pl *Quartermaster) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
+// has the plugin hear of itself, and those that other plugins have registered for pods of gangs.
+func (pl *Quartermaster) EventsToRegister(ctx context.Context) ([]fwk.ClusterEventWithHint, error) {
 	hints := &queueinghint.Hints{
 		Claims: pl.claims, Waiting: pl.events, Legacy: pl.legacy, Solver: pl.solver, Inventory: pl.state.Inventory,
 		UsableOn: func(pod *v1.Pod, claim *resourceapi.ResourceClaim, node *v1.Node) bool {
@@ -52,7 +52,8 @@ func (pl *Quartermaster) EventsToRegister(context.Context) ([]fwk.ClusterEventWi
 	if pl.features.EnableDRAExtendedResource {
 		hints.Extended = pl.extendedResources
 	}
-	return hints.Events(pl.features), nil
+	others, err := pl.otherHints(ctx)
+	return append(hints.Events(pl.features), others...), err
 }
 
 // requeueState implements requeue.State.
