@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	policy "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
@@ -63,6 +64,24 @@ func TestCompanionsOfOneWhoIsLeaving(t *testing.T) {
 	require.Empty(t, e.companions(chosen, preemptor, gang[1]))
 	gang[0].DeletionTimestamp = &metav1.Time{}
 	require.Equal(t, []*v1.Pod{gang[2]}, e.companions(chosen, preemptor, gang[1]), "with the first one that is evicted")
+}
+
+// TestBudgetsOfCompanions: who goes with a victim counts for PodDisruptionBudgets as well.
+func TestBudgetsOfCompanions(t *testing.T) {
+	t.Parallel()
+	labelled := func(name string, labels map[string]string) *v1.Pod {
+		return builder.Pod(name, func(pod *v1.Pod) { pod.Labels = labels })
+	}
+	budget := &policy.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "budget"},
+		Spec:       policy.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}}},
+		Status:     policy.PodDisruptionBudgetStatus{DisruptionsAllowed: 1},
+	}
+	victim, companion, last := labelled("v", nil), labelled("c", map[string]string{"app": "a"}), labelled("l", map[string]string{"app": "a"})
+	budgets := []*policy.PodDisruptionBudget{budget}
+	require.Zero(t, violations([]*v1.Pod{victim}, budgets))
+	require.Zero(t, violations([]*v1.Pod{victim, companion}, budgets))
+	require.Equal(t, 1, violations([]*v1.Pod{victim, companion, last}, budgets))
 }
 
 // brokenSnapshot is one out of which no pod can be taken.

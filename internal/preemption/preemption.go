@@ -13,6 +13,7 @@ import (
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
@@ -139,13 +140,17 @@ func (p *Preemption) SelectVictimsOnNode(ctx context.Context, cs fwk.CycleState,
 		return nil, 0, fwk.AsStatus(err)
 	}
 	victims, violating, status := p.DefaultPreemption.SelectVictimsOnNode(ctx, cs, preemptor, node, append(slices.Clip(possible), elsewhere...), pdbs)
-	// Who leaves anyway is the last to be put back; but of the first one upstream takes it that its priority is the highest.
-	slices.SortStableFunc(victims, func(a, b *v1.Pod) int { return cmp.Compare(corev1helpers.PodPriority(b), corev1helpers.PodPriority(a)) })
 	if status.IsSuccess() {
-		if victims, status = p.together(preemptor, victims); !status.IsSuccess() {
+		all, status := p.together(preemptor, victims)
+		if !status.IsSuccess() {
 			return nil, 0, status
 		}
+		if len(all) > len(victims) {
+			victims, violating = all, violations(all, pdbs)
+		}
 	}
+	// Who leaves anyway is the last to be put back; but of the first one upstream takes it that its priority is the highest.
+	slices.SortStableFunc(victims, func(a, b *v1.Pod) int { return cmp.Compare(corev1helpers.PodPriority(b), corev1helpers.PodPriority(a)) })
 	if attempt, _ := ctx.Value(attemptKey{}).(*attempt); attempt != nil && status.IsSuccess() {
 		attempt.set(node.Node().Name, victims)
 	}
@@ -161,6 +166,18 @@ func (p *Preemption) together(preemptor *v1.Pod, victims []*v1.Pod) ([]*v1.Pod, 
 		}
 	}
 	return all, nil
+}
+
+// violations is how many of the victims violate PodDisruptionBudgets if all of them go.
+func violations(victims []*v1.Pod, pdbs []*policy.PodDisruptionBudget) int {
+	var all []preemption.Victim
+	for _, pod := range victims {
+		if info, err := framework.NewPodInfo(pod); err == nil {
+			all = append(all, preemption.NewPodVictim(info, nil, nil))
+		}
+	}
+	violating, _ := preemption.FilterVictimsWithPDBViolation(all, pdbs)
+	return len(violating)
 }
 
 // Preempt is PostFilter. It also returns the victims on the node that the pod is nominated for then.

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
@@ -66,6 +67,37 @@ func TestEvictForAll(t *testing.T) {
 	s.group("fits", 4)
 	s.Running(s.important(class, "fits", 4)...)
 	require.Equal(t, 2, s.bound(low), "no more than necessary went")
+}
+
+// TestEvictForMinResources: if a gang lacks only what it wants at least, those go who have it, and nobody else.
+func TestEvictForMinResources(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t, "evict-resources", false, 1, 4)
+	resource := corev1.ResourceName(s.Name + ".example.com/things")
+	node, err := cluster.Client.CoreV1().Nodes().Get(t.Context(), s.Node(0), metav1.GetOptions{})
+	require.NoError(t, err)
+	for _, list := range []corev1.ResourceList{node.Status.Capacity, node.Status.Allocatable} {
+		list[resource] = builder.Resources("x", "3")["x"]
+	}
+	_, err = cluster.Client.CoreV1().Nodes().UpdateStatus(t.Context(), node, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	var low []string
+	for i, things := range []string{"", "1", "2"} {
+		pod := s.Pod(fmt.Sprintf("low-%d", i))
+		pod.Spec.TerminationGracePeriodSeconds = new(int64)
+		if things != "" {
+			requests := builder.Resources(string(resource), things)
+			pod.Spec.Containers[0].Resources.Requests, pod.Spec.Containers[0].Resources.Limits = requests, requests
+		}
+		s.Create(pod)
+		low = append(low, pod.Name)
+	}
+	s.Running(low...)
+	class := s.high()
+	s.group("gang", 2, func(group *v1alpha1.PodGroup) { group.Spec.MinResources = builder.Resources(string(resource), "2") })
+	s.Running(s.important(class, "gang", 2)...)
+	require.Equal(t, 2, s.bound(low))
+	require.Equal(t, 1, s.bound(low[:1]), "it has nothing that the gang lacks")
 }
 
 // TestGangsGoWhole: a gang that would fall below minMember goes whole, and pods beyond that alone.

@@ -93,7 +93,7 @@ func (c *Conductor) plan(ctx context.Context, key string, cs fwk.CycleState, pod
 	}
 	cs.Write(plannedKey, apart{})
 	ordered := slices.ContainsFunc(members.Waiting, others.IsOrdered)
-	if err := enough(group, nodes, c.Backed); err != nil {
+	if err := c.Enough(group, nodes); err != nil {
 		return nil, c.refuse(key, pod, refusal{reason: err.Error(), tried: true, misfit: true, ordered: ordered, took: time.Since(start)})
 	}
 	planned, err := plan(ctx, group, members, need)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/resource"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -24,6 +25,22 @@ func exist(group *Group, members *Members) error {
 func errHeld(group *Group, members *Members) error {
 	return fmt.Errorf("group %s: %d of its pods cannot be scheduled with this one yet, and at least %d are needed (minMember): %s",
 		group.Name, len(members.Held), group.MinMember, members.HeldBy)
+}
+
+// Enough returns an error if less is free on nodes than the group wants at least (spec.minResources).
+func (c *Conductor) Enough(group *Group, nodes []fwk.NodeInfo) error {
+	return enough(group, nodes, c.Backed)
+}
+
+// Wants reports whether a pod takes something that the group wants at least.
+func (g *Group) Wants(pod *v1.Pod) bool {
+	taken := resource.PodRequests(pod, resource.PodResourcesOptions{})
+	for name := range g.MinResources {
+		if _, takes := taken[name]; takes || name == v1.ResourcePods {
+			return true
+		}
+	}
+	return false
 }
 
 // enough returns an error if less is free in the cluster than the group wants at least (spec.minResources), which is for

@@ -40,7 +40,7 @@ func (pl *Quartermaster) preemptForGang(ctx context.Context, pod *v1.Pod) (*fwk.
 	if err != nil {
 		return nil, failed(err)
 	}
-	w := &gangWorld{pl: pl, ctx: ctx, costs: evict.CostsOf(units), gang: planning.Gang{Name: group.Name, Pods: members.Waiting, Need: need, Wish: group.Wish}}
+	w := &gangWorld{pl: pl, ctx: ctx, group: group, costs: evict.CostsOf(units), gang: planning.Gang{Name: group.Name, Pods: members.Waiting, Need: need, Wish: group.Wish}}
 	for _, member := range members.Assigned {
 		w.gang.On = append(w.gang.On, member.Spec.NodeName)
 	}
@@ -102,7 +102,10 @@ func usesOf(seat *roster.Seat) (uses []ledger.Use) {
 type gangWorld struct {
 	pl    *Quartermaster
 	ctx   context.Context
+	group *conductor.Group
 	gang  planning.Gang
+	// lacks is set if less is free than the group's minResources as long as nobody goes.
+	lacks bool
 	costs evict.Costs
 	// err is what went wrong, nil if nothing did.
 	err error
@@ -134,6 +137,10 @@ func (w *gangWorld) plan(gone []*evict.Unit, only sets.Set[string]) (*gangPlan, 
 	var out *planning.Outcome
 	var err error
 	failed := w.pl.preemption.Without(w.ctx, gone, func(nodes []fwk.NodeInfo) {
+		if w.pl.state.gangs.Enough(w.group, nodes) != nil {
+			w.lacks = w.lacks || len(gone) == 0
+			return
+		}
 		nodes = slices.DeleteFunc(slices.Clone(nodes), func(node fwk.NodeInfo) bool { return only != nil && !only.Has(node.Node().Name) })
 		slices.SortStableFunc(nodes, func(a, b fwk.NodeInfo) int { return w.costs.Compare(a.Node().Name, b.Node().Name) })
 		out, err = w.pl.planPods(w.ctx, nodes, w.gang, released)
@@ -142,7 +149,7 @@ func (w *gangWorld) plan(gone []*evict.Unit, only sets.Set[string]) (*gangPlan, 
 		w.err = errors.Join(failed, err)
 		return nil, false
 	}
-	if out.Plan == nil {
+	if out == nil || out.Plan == nil {
 		return nil, false
 	}
 	plan := &gangPlan{seats: out.Seats(w.gang.Name), nodes: sets.New[string](), devices: make(map[device]bool)}
@@ -157,10 +164,11 @@ func (w *gangWorld) plan(gone []*evict.Unit, only sets.Set[string]) (*gangPlan, 
 	return plan, true
 }
 
-// inTheWay is evict.Question.InTheWay: a unit has a pod on one of the nodes, or holds one of the devices.
+// inTheWay is evict.Question.InTheWay: a unit has a pod on one of the nodes, or holds one of the devices, or anywhere
+// something that the group lacks of its minResources.
 func (w *gangWorld) inTheWay(plan *gangPlan, unit *evict.Unit) bool {
 	for _, pod := range unit.Pods {
-		if plan.nodes.Has(pod.Spec.NodeName) {
+		if plan.nodes.Has(pod.Spec.NodeName) || w.lacks && w.group.Wants(pod) {
 			return true
 		}
 		for _, use := range w.pl.holders.UsesOf(pod) {
