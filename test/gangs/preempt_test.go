@@ -83,7 +83,7 @@ func TestEvictForMinResources(t *testing.T) {
 	require.NoError(t, err)
 	var low []string
 	for i, things := range []string{"", "1", "2"} {
-		pod := s.Pod(fmt.Sprintf("low-%d", i))
+		pod := s.Pod(fmt.Sprintf("low-%d", i), nil)
 		pod.Spec.TerminationGracePeriodSeconds = new(int64)
 		if things != "" {
 			requests := builder.Resources(string(resource), things)

@@ -15,9 +15,9 @@ import (
 
 // requireBoundWithin waits for pods to have nodes.
 func (s *space) requireBoundWithin(limit time.Duration, names ...string) {
-	s.Helper()
+	s.T.Helper()
 	for _, name := range names {
-		require.Eventually(s, func() bool {
+		require.Eventually(s.T, func() bool {
 			pod, err := s.KnownPod(name)
 			return err == nil && pod.Spec.NodeName != ""
 		}, limit, 100*time.Millisecond, "pod %s", name)
@@ -64,21 +64,21 @@ var oneGi = builder.Resources("storage", "1Gi")
 
 // volumeClaim creates a PersistentVolumeClaim that only bindVolume binds.
 func (s *space) volumeClaim(name string) {
-	_, err := cluster.Client.CoreV1().PersistentVolumeClaims(s.Name).Create(s.Context(), &corev1.PersistentVolumeClaim{
+	_, err := cluster.Client.CoreV1().PersistentVolumeClaims(s.Name).Create(s.T.Context(), &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: ptr.To(""),
 			Resources: corev1.VolumeResourceRequirements{Requests: oneGi},
 		},
 	}, metav1.CreateOptions{})
-	require.NoError(s, err)
+	require.NoError(s.T, err)
 }
 
 // bindVolume does what the controller of volumes does.
 func (s *space) bindVolume(name string) {
-	ctx, core := s.Context(), cluster.Client.CoreV1()
+	ctx, core := s.T.Context(), cluster.Client.CoreV1()
 	pvc, err := core.PersistentVolumeClaims(s.Name).Get(ctx, name, metav1.GetOptions{})
-	require.NoError(s, err)
+	require.NoError(s.T, err)
 	pv, err := core.PersistentVolumes().Create(ctx, &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: s.Name + "-" + name},
 		Spec: corev1.PersistentVolumeSpec{
@@ -87,15 +87,15 @@ func (s *space) bindVolume(name string) {
 			ClaimRef:               &corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: s.Name, Name: name, UID: pvc.UID},
 		},
 	}, metav1.CreateOptions{})
-	require.NoError(s, err)
+	require.NoError(s.T, err)
 	pv.Status.Phase = corev1.VolumeBound
 	_, err = core.PersistentVolumes().UpdateStatus(ctx, pv, metav1.UpdateOptions{})
-	require.NoError(s, err)
+	require.NoError(s.T, err)
 	pvc.Spec.VolumeName = pv.Name
 	pvc.Annotations = map[string]string{"pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-controller": "yes"}
 	pvc, err = core.PersistentVolumeClaims(s.Name).Update(ctx, pvc, metav1.UpdateOptions{})
-	require.NoError(s, err)
+	require.NoError(s.T, err)
 	pvc.Status.Phase, pvc.Status.Capacity, pvc.Status.AccessModes = corev1.ClaimBound, oneGi, pvc.Spec.AccessModes
 	_, err = core.PersistentVolumeClaims(s.Name).UpdateStatus(ctx, pvc, metav1.UpdateOptions{})
-	require.NoError(s, err)
+	require.NoError(s.T, err)
 }
