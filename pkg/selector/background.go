@@ -30,8 +30,8 @@ const (
 )
 
 // background evaluates what takes long, on one goroutine that runs while there is
-// anything to do. Questions take turns; those that are not known to take long, and
-// only did not fit into a budget, go first.
+// anything to do. Tenants share its time, however many questions each of them has. Questions of a tenant take
+// turns; those that are not known to take long, and only did not fit into a budget, go first.
 type background struct {
 	evaluator *Evaluator
 	// slow has hashes of the questions that took long the last time.
@@ -42,6 +42,8 @@ type background struct {
 	works   map[question]*Work
 	order   []*Work // by who has waited longest for its turn
 	untold  []func()
+	// spent is what each tenant has had of the time, of those with works. Who comes begins with the least.
+	spent map[string]time.Duration
 }
 
 // Work is all that is to be done for one question.
@@ -50,6 +52,8 @@ type Work struct {
 	question   question
 
 	// Everything else needs the mutex of the background.
+
+	tenant string // who pays
 
 	// slices are of different contents, which are those of queued; begun is the judgement
 	// of the first one, nil if it was not begun yet.
@@ -68,7 +72,7 @@ type Work struct {
 }
 
 func newBackground(e *Evaluator) background {
-	return background{evaluator: e, slow: lru.New(maxCostly), works: make(map[question]*Work)}
+	return background{evaluator: e, slow: lru.New(maxCostly), works: make(map[question]*Work), spent: make(map[string]time.Duration)}
 }
 
 // costly reports whether a question is known to take long.
@@ -89,22 +93,28 @@ func (b *background) noteCostly(q question) {
 	}
 }
 
-// add has a question answered for a slice unless that already waits. If there is too much
+// add has a question of a tenant answered for a slice unless that already waits. If there is too much
 // to do, it is not accepted, and the work returned is what has to be done before it can be.
-func (b *background) add(q question, slice *inventory.Slice) *Work {
+func (b *background) add(tenant string, q question, slice *inventory.Slice) *Work {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	now := time.Now()
 	w := b.works[q]
 	if w == nil {
 		costly := b.costly(q)
-		if len(b.order) >= maxWorks && (costly || !b.displace(now)) {
-			return b.order[0]
+		if len(b.order) >= maxWorks && !b.displace(tenant, costly, now) {
+			return b.order[max(0, slices.IndexFunc(b.order, func(w *Work) bool { return w.tenant == tenant }))]
 		}
-		w = &Work{background: b, question: q, costly: costly, told: now,
+		b.enter(tenant)
+		w = &Work{background: b, tenant: tenant, question: q, costly: costly, told: now,
 			queued: make(map[*inventory.Content]bool), waiting: make(map[int]func())}
 		b.works[q] = w
 		b.order = append(b.order, w)
+	} else if w.tenant != tenant {
+		if b.enter(tenant); b.spent[tenant] < b.spent[w.tenant] {
+			w.tenant, tenant = tenant, w.tenant
+		}
+		b.leave(tenant)
 	}
 	b.hold(q) // Only what is accepted: there are few of these.
 	w.asked = now
@@ -123,16 +133,47 @@ func (b *background) add(q question, slice *inventory.Slice) *Work {
 // are told.
 func (b *background) hold(q question) { q.sheet(b.evaluator.memory).Hold(dropAfter) }
 
-// displace makes room for a question that is not known to take long: however many others
-// ask what takes long, nobody else waits for that. It reports false if there is no room.
-func (b *background) displace(now time.Time) bool {
-	for i := len(b.order) - 1; i >= 0; i-- {
-		if w := b.order[i]; w.costly {
-			b.untold = append(b.untold, b.end(w, now)...)
-			return true
+// displace makes room for a question of a tenant: at the expense of the one who has the most, and more than that tenant would
+// have; for one that is not known to take long also at the expense of any that takes long. It reports false if there is no room.
+func (b *background) displace(tenant string, costly bool, now time.Time) bool {
+	counts := make(map[string]int)
+	for _, w := range b.order {
+		counts[w.tenant]++
+	}
+	var victim *Work
+	for _, w := range b.order {
+		allowed := counts[w.tenant] > counts[tenant]+1 || !costly && w.costly
+		if allowed && (victim == nil || counts[w.tenant] > counts[victim.tenant] ||
+			counts[w.tenant] == counts[victim.tenant] && (w.costly || !victim.costly)) {
+			victim = w
 		}
 	}
-	return false
+	if victim == nil {
+		return false
+	}
+	b.untold = append(b.untold, b.end(victim, now)...)
+	return true
+}
+
+// enter has a tenant take part in the sharing of time.
+func (b *background) enter(tenant string) {
+	if _, known := b.spent[tenant]; known {
+		return
+	}
+	least := time.Duration(-1)
+	for _, spent := range b.spent {
+		if least < 0 || spent < least {
+			least = spent
+		}
+	}
+	b.spent[tenant] = max(0, least)
+}
+
+// leave forgets what a tenant has had if nothing of it is left.
+func (b *background) leave(tenant string) {
+	if !slices.ContainsFunc(b.order, func(w *Work) bool { return w.tenant == tenant }) {
+		delete(b.spent, tenant)
+	}
 }
 
 // run works until there is nothing left.
@@ -153,9 +194,10 @@ func (b *background) run() {
 				known = true
 			}
 		}
-		j.took += time.Since(start)
+		took := time.Since(start)
+		j.took += took
 		b.hold(j.question)
-		for _, tell := range b.put(w, j, known) {
+		for _, tell := range b.put(w, j, known, took) {
 			tell()
 		}
 	}
@@ -169,7 +211,13 @@ func (b *background) take() (*Work, *judgement) {
 		b.running = false
 		return nil, nil
 	}
-	next := max(0, slices.IndexFunc(b.order, func(w *Work) bool { return !w.costly }))
+	next := 0
+	for i, w := range b.order {
+		before := b.order[next]
+		if own, least := b.spent[w.tenant], b.spent[before.tenant]; own < least || w.tenant == before.tenant && before.costly && !w.costly {
+			next = i
+		}
+	}
 	w := b.order[next]
 	b.order = append(slices.Delete(b.order, next, next+1), w)
 	if w.begun == nil {
@@ -179,9 +227,12 @@ func (b *background) take() (*Work, *judgement) {
 }
 
 // put undoes a take. It returns whom to tell that more is known.
-func (b *background) put(w *Work, j *judgement, known bool) []func() {
+func (b *background) put(w *Work, j *judgement, known bool, took time.Duration) []func() {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
+	if !w.over {
+		b.spent[w.tenant] += took
+	}
 	tell := b.untold
 	b.untold = nil
 	switch {
@@ -225,6 +276,7 @@ func (b *background) end(w *Work, now time.Time) []func() {
 	w.question.sheet(b.evaluator.memory).Finish()
 	delete(b.works, w.question)
 	b.order = slices.DeleteFunc(b.order, func(other *Work) bool { return other == w })
+	b.leave(w.tenant)
 	return w.listeners(now)
 }
 

@@ -16,6 +16,7 @@ const quickly = 20 * time.Millisecond
 // for concurrent use.
 type Budget struct {
 	limit, period time.Duration
+	tenant        string
 
 	mutex sync.Mutex
 	spent time.Duration
@@ -28,6 +29,12 @@ type Budget struct {
 // NewBudget returns a budget that is renewed after each period, or if that is 0 never.
 func NewBudget(limit, period time.Duration) *Budget {
 	return &Budget{limit: limit, period: period}
+}
+
+// For returns the budget as that of a tenant: what is left to the background takes turns with what other tenants have there.
+func (b *Budget) For(tenant string) *Budget {
+	b.tenant = tenant
+	return b
 }
 
 type budgetKey struct{}

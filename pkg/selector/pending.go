@@ -47,19 +47,19 @@ func (e *Evaluator) within(ctx context.Context, budget *Budget, j *judgement) er
 			return nil
 		}
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return e.leave(j)
+			return e.leave(budget, j)
 		}
 	}
 	if ctx.Err() != nil {
 		return fmt.Errorf("evaluating expressions for slice %s: %w", j.slice.Name, context.Cause(ctx))
 	}
-	return e.leave(j)
+	return e.leave(budget, j)
 }
 
 // leave leaves a judgement to the background, which begins anew: what was begun may be
 // going on.
-func (e *Evaluator) leave(j *judgement) error {
-	return &Pending{Work: e.background.add(j.question, j.slice)}
+func (e *Evaluator) leave(budget *Budget, j *judgement) error {
+	return &Pending{Work: e.background.add(budget.tenant, j.question, j.slice)}
 }
 
 // Who is done with a judgement first: the goroutine that makes it, or who waits for that.

@@ -2,6 +2,7 @@ package selector
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -242,6 +243,50 @@ func TestQueueIsBounded(t *testing.T) {
 			synctest.Wait()
 		}
 		require.Less(t, rounds, 5)
+	})
+}
+
+// TestTenantsShareTheBackground: the questions of one wait for about as long as they take twice, however many another one has, and
+// find room in the background that is full.
+func TestTenantsShareTheBackground(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, on := pools(t, 5, 4)
+		const own = 1000
+		takes := map[string]time.Duration{expression(own): 100 * time.Millisecond}
+		for i := range 2 * maxWorks {
+			takes[expression(i)] = 400 * time.Millisecond
+		}
+		e := newTimed(t, takes)
+		ask := func(tenant string, i int) error {
+			var pending error
+			for _, pool := range on {
+				if _, err := e.Select(WithBudget(t.Context(), NewBudget(2*quickly, 0).For(tenant)), pool, aSet(expression(i))); err != nil {
+					pending = err
+				}
+			}
+			return pending
+		}
+		for i := range 2 * maxWorks {
+			require.ErrorIs(t, ask("many", i), ErrPending)
+		}
+		require.Equal(t, maxWorks, e.queued())
+		start := time.Now()
+		for {
+			var pending *Pending
+			if !errors.As(ask("one", own), &pending) {
+				break
+			}
+			told := make(chan bool)
+			if _, ok := pending.Work.Notify(func() { close(told) }); ok {
+				<-told
+			}
+		}
+		require.LessOrEqual(t, time.Since(start), 2*5*4*100*time.Millisecond+2*tellAfter)
+		require.Equal(t, map[string]time.Duration{"many": e.background.spent["many"]}, e.background.spent, "who has nothing there is forgotten")
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		require.Empty(t, e.background.spent)
 	})
 }
 
