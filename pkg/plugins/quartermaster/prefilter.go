@@ -13,6 +13,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/conductor"
 	"github.com/quartermaster-dra/quartermaster/internal/noderoom"
+	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 	"github.com/quartermaster-dra/quartermaster/internal/usableclaim"
 	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
@@ -29,6 +30,9 @@ import (
 func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	if conductor.IsApart(cs) {
 		return nil, fwk.NewStatus(fwk.Skip)
+	}
+	if podgroup.NameOf(pod) == "" {
+		pl.state.turns.Begin(pod)
 	}
 	seat, err := pl.state.gangs.Begin(ctx, cs, pod, nodes, pl.planGang(nodes))
 	pl.waiting.AwaitsGroup(pod, err != nil)
@@ -72,7 +76,7 @@ func (pl *Quartermaster) newCycle(pod *v1.Pod, nodes int) *cycle {
 		takes:       noderoom.Of(pod),
 		usage:       pl.state.Ledger,
 		steps:       allocator.NewSteps(int(*pl.args.AttemptStepBudget), nodes),
-		evaluation:  selector.NewBudget(pl.attemptBudget, 0),
+		evaluation:  selector.NewBudget(pl.attemptBudget, 0).For(pod.Namespace),
 		dryRunSteps: allocator.NewSteps(int(*pl.args.AttemptStepBudget), nodes),
 	}
 }
