@@ -216,19 +216,19 @@ func TestBoundInBytes(t *testing.T) {
 // TestQuestionsWithoutAnswerAreAccountedFor: what was asked once for all nodes takes memory as well, but not its expressions.
 func TestQuestionsWithoutAnswerAreAccountedFor(t *testing.T) {
 	p := newPriced(200)
-	long := strings.Repeat("x", 10_000)
+	long := strings.Repeat("x", 100_000)
 	for i := range 20 {
 		q := p.asking(t, 1, 1)
 		q.By, q.All = fmt.Sprint(long, i), true
 		require.Nil(t, p.index.Find(t.Context(), q))
 	}
-	require.GreaterOrEqual(t, p.index.Bytes(), 20*answerBytes)
+	require.GreaterOrEqual(t, p.index.Bytes(), 20*nodecache.AnswerBytes)
 	require.Less(t, p.index.Bytes(), len(long), "expressions are not kept")
-	p.index.SetBound(5 * answerBytes)
+	p.index.SetBound(5 * nodecache.AnswerBytes)
 	q := p.asking(t, 1, 1)
 	q.By, q.All = long, true
 	require.Nil(t, p.index.Find(t.Context(), q))
-	require.LessOrEqual(t, p.index.Bytes(), 5*answerBytes)
+	require.LessOrEqual(t, p.index.Bytes(), 5*nodecache.AnswerBytes)
 }
 
 // TestAllNodesAlsoWhereThePodMayNotRun: who wants all nodes to be known gets them at once.
