@@ -56,6 +56,34 @@ func compareMagnitudes(a, b *inf.Dec) int {
 	return x.Cmp(y)
 }
 
+// Sum returns a + b. The limit of an Amount takes the place of what is not countable.
+func Sum(a, b resource.Quantity) resource.Quantity {
+	sum := Bounded(a).DeepCopy()
+	sum.Add(Bounded(b))
+	return sum
+}
+
+// Difference returns a - b. The limit of an Amount takes the place of what is not countable.
+func Difference(a, b resource.Quantity) resource.Quantity {
+	difference := Bounded(a).DeepCopy()
+	difference.Sub(Bounded(b))
+	return difference
+}
+
+// Float returns about how many units a quantity is. The limit of an Amount takes the place of what is not countable.
+func Float(q resource.Quantity) float64 {
+	bounded := Bounded(q)
+	return bounded.AsApproximateFloat64()
+}
+
+// Parse is resource.ParseQuantity for the text of somebody else: it refuses what takes long to parse.
+func Parse(text string) (resource.Quantity, error) {
+	if IsEndless(text) {
+		return resource.Quantity{}, ErrEndless
+	}
+	return resource.ParseQuantity(text)
+}
+
 // Value is q.Value.
 func Value(q resource.Quantity) int64 {
 	if Countable(q) {

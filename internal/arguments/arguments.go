@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/claimevents"
 	"github.com/quartermaster-dra/quartermaster/internal/recall"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
@@ -238,7 +239,7 @@ func (a *QuartermasterArgs) validate() error {
 		return fmt.Errorf("arguments of plugin %s: attemptStepBudget is %d; it has to be at least stepBudget, which is %d: it is for all nodes together",
 			Name, *a.AttemptStepBudget, *a.StepBudget)
 	}
-	if size := a.CacheSize.Value(); size < minCacheSize || size > maxCacheSize {
+	if size := amount.Value(*a.CacheSize); size < minCacheSize || size > maxCacheSize {
 		return fmt.Errorf("arguments of plugin %s: cacheSize is %s; it has to be at least %s and at most %s", Name, a.CacheSize,
 			resource.NewQuantity(minCacheSize, resource.BinarySI), resource.NewQuantity(maxCacheSize, resource.BinarySI))
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 	dracel "k8s.io/dynamic-resource-allocation/cel"
@@ -66,7 +65,7 @@ func (c *quantityCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 		return types.NewErrWithNodeID(c.ID(), "%s(%.80q): quantities here have at most %d digits before and behind the point; write another one",
 			c.Function(), text, amount.MostWritten)
 	}
-	parsed, err := resource.ParseQuantity(text)
+	parsed, err := amount.Parse(text)
 	switch {
 	case c.Function() == isQuantity:
 		return types.Bool(err == nil)

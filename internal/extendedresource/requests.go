@@ -7,6 +7,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
 )
 
 // Requests is how the extended resources of a pod's containers become requests of one claim.
@@ -126,11 +128,10 @@ func countOf(container *v1.Container, resource v1.ResourceName) int64 {
 	if !ok {
 		return 0
 	}
-	count, whole := quantity.AsInt64()
-	if !whole {
+	if !amount.Countable(quantity) {
 		return 0
 	}
-	return count
+	return amount.Value(quantity)
 }
 
 // restartsAlways reports whether an init container is a sidecar (KEP-753).

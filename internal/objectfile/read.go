@@ -13,10 +13,12 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	yamlreader "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
@@ -158,6 +160,9 @@ func (f *File) addObject(h *header, data []byte) (known bool, err error) {
 // addTyped reads an object and adds it. Fields that are not known are a warning: newer servers have more.
 func addTyped[T any](f *File, h *header, data []byte, add func(*T)) error {
 	one := new(T)
+	if err := amount.CheckJSON(data, one); err != nil {
+		return fmt.Errorf("read it: %w", err)
+	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
 	if strict := decoder.Decode(one); strict != nil {
@@ -219,7 +224,7 @@ func (f *File) addNode(node *v1.Node) {
 		node.Status.Allocatable = v1.ResourceList{}
 	}
 	if _, said := node.Status.Allocatable[v1.ResourcePods]; !said {
-		node.Status.Allocatable[v1.ResourcePods] = quantity(defaultPods)
+		node.Status.Allocatable[v1.ResourcePods] = resource.MustParse(defaultPods)
 	}
 	if node.Labels == nil {
 		node.Labels = make(map[string]string)

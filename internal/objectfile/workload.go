@@ -5,7 +5,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
@@ -145,5 +144,3 @@ func atOnce(job *batchv1.JobSpec) int {
 }
 
 func number(given *int32, otherwise int32) int { return int(ptr.Deref(given, otherwise)) }
-
-func quantity(text string) resource.Quantity { return resource.MustParse(text) }

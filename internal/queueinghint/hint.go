@@ -10,6 +10,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
@@ -42,7 +43,7 @@ func (h *Hints) afterClassChange(_ klog.Logger, pod *v1.Pod, oldObj, newObj any)
 	if !ok {
 		return fwk.Queue, nil
 	}
-	if old, ok := oldObj.(*resourceapi.DeviceClass); ok && apiequality.Semantic.DeepEqual(&old.Spec, &class.Spec) && hub.SameAlphaClass(old, class) {
+	if old, ok := oldObj.(*resourceapi.DeviceClass); ok && amount.DeepEqual(&old.Spec, &class.Spec) && hub.SameAlphaClass(old, class) {
 		return fwk.QueueSkip, nil
 	}
 	if h.Legacy.DependsOnClass(pod, class.Name) {

@@ -107,10 +107,10 @@ func capacities(device *inventory.Device, shares []ledger.Share) []Named {
 	for _, name := range slices.Sorted(maps.Keys(device.Capacity)) {
 		published := device.Capacity[name].Value
 		named := Named{Name: string(name), Value: published.String()}
-		if left := amount.Bounded(published).DeepCopy(); len(shares) > 0 {
+		if left := published; len(shares) > 0 {
 			for i := range shares {
 				if consumed, ok := shares[i].Consumed[name]; ok {
-					left.Sub(amount.Bounded(consumed))
+					left = amount.Difference(left, consumed)
 				}
 			}
 			named.Left = left.String()

@@ -4,6 +4,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -28,11 +29,11 @@ func Used(usage *ledger.PoolUsage, device *inventory.Device) Amounts {
 // is taken already.
 func (a Amounts) Fit(device *inventory.Device, taken ...Amounts) bool {
 	for name, capacity := range device.Capacity {
-		sum := a[name].DeepCopy()
+		sum := a[name]
 		for _, t := range taken {
-			sum.Add(t[name])
+			sum = amount.Sum(sum, t[name])
 		}
-		if sum.Cmp(capacity.Value) > 0 {
+		if amount.Compare(sum, capacity.Value) > 0 {
 			return false
 		}
 	}
@@ -41,18 +42,14 @@ func (a Amounts) Fit(device *inventory.Device, taken ...Amounts) bool {
 
 // Add adds amounts in place.
 func (a Amounts) Add(more map[resourceapi.QualifiedName]resource.Quantity) {
-	for name, amount := range more {
-		sum := a[name].DeepCopy()
-		sum.Add(amount)
-		a[name] = sum
+	for name, added := range more {
+		a[name] = amount.Sum(a[name], added)
 	}
 }
 
 // Subtract undoes Add.
 func (a Amounts) Subtract(less map[resourceapi.QualifiedName]resource.Quantity) {
-	for name, amount := range less {
-		rest := a[name].DeepCopy()
-		rest.Sub(amount)
-		a[name] = rest
+	for name, taken := range less {
+		a[name] = amount.Difference(a[name], taken)
 	}
 }

@@ -114,7 +114,7 @@ func (r Rules) roundUp(asked resource.Quantity, policy *resourceapi.CapacityRequ
 		return r.roundUpToStep(asked, policy.ValidRange)
 	}
 	for _, valid := range policy.ValidValues {
-		if asked.Cmp(valid) <= 0 {
+		if amount.Compare(asked, valid) <= 0 {
 			return valid.DeepCopy(), nil
 		}
 	}
@@ -122,7 +122,7 @@ func (r Rules) roundUp(asked resource.Quantity, policy *resourceapi.CapacityRequ
 }
 
 func (r Rules) roundUpToStep(asked resource.Quantity, valid *resourceapi.CapacityRequestPolicyRange) (resource.Quantity, error) {
-	if asked.Cmp(*valid.Min) < 0 {
+	if amount.Compare(asked, *valid.Min) < 0 {
 		return valid.Min.DeepCopy(), nil
 	}
 	if valid.Step == nil {
@@ -145,15 +145,15 @@ func (r Rules) roundUpToStep(asked resource.Quantity, valid *resourceapi.Capacit
 }
 
 // allowed reports whether the policy allows an amount. The default always is.
-func (r Rules) allowed(amount resource.Quantity, policy *resourceapi.CapacityRequestPolicy) bool {
+func (r Rules) allowed(takes resource.Quantity, policy *resourceapi.CapacityRequestPolicy) bool {
 	switch {
-	case policy == nil || policy.Default != nil && amount.Cmp(*policy.Default) == 0:
+	case policy == nil || policy.Default != nil && amount.Equal(takes, *policy.Default):
 		return true
 	case policy.ValidRange != nil:
-		return r.inRange(amount, policy.ValidRange)
+		return r.inRange(takes, policy.ValidRange)
 	case len(policy.ValidValues) > 0:
 		for _, valid := range policy.ValidValues {
-			if amount.Cmp(valid) == 0 {
+			if amount.Equal(takes, valid) {
 				return true
 			}
 		}
@@ -162,8 +162,8 @@ func (r Rules) allowed(amount resource.Quantity, policy *resourceapi.CapacityReq
 	return true
 }
 
-func (r Rules) inRange(amount resource.Quantity, valid *resourceapi.CapacityRequestPolicyRange) bool {
-	if valid.Max != nil && amount.Cmp(*valid.Max) > 0 {
+func (r Rules) inRange(takes resource.Quantity, valid *resourceapi.CapacityRequestPolicyRange) bool {
+	if valid.Max != nil && amount.Compare(takes, *valid.Max) > 0 {
 		return false
 	}
 	if valid.Step == nil {
@@ -171,11 +171,11 @@ func (r Rules) inRange(amount resource.Quantity, valid *resourceapi.CapacityRequ
 	}
 	unit := r.unitOf(valid)
 	if unit == milli {
-		if _, ok := unit.count(amount); !ok {
+		if _, ok := unit.count(takes); !ok {
 			return false
 		}
 	}
-	return (unit.value(amount)-unit.value(*valid.Min))%unit.value(*valid.Step) == 0
+	return (unit.value(takes)-unit.value(*valid.Min))%unit.value(*valid.Step) == 0
 }
 
 // unit is the unit in which a range is calculated.
@@ -200,7 +200,7 @@ func (r Rules) unitOf(valid *resourceapi.CapacityRequestPolicyRange) unit {
 			return whole
 		}
 	}
-	if valid.Step.MilliValue() < 1 {
+	if amount.MilliValue(*valid.Step) < 1 {
 		return whole
 	}
 	return milli
@@ -209,9 +209,9 @@ func (r Rules) unitOf(valid *resourceapi.CapacityRequestPolicyRange) unit {
 // value is the quantity in the unit, rounded up.
 func (u unit) value(q resource.Quantity) int64 {
 	if u == milli {
-		return q.MilliValue()
+		return amount.MilliValue(q)
 	}
-	return q.Value()
+	return amount.Value(q)
 }
 
 // count is the quantity in the unit and whether it can be expressed in it without
@@ -219,9 +219,9 @@ func (u unit) value(q resource.Quantity) int64 {
 func (u unit) count(q resource.Quantity) (int64, bool) {
 	n := u.value(q)
 	if u == milli {
-		return n, q.Cmp(*resource.NewMilliQuantity(n, q.Format)) == 0
+		return n, amount.Equal(q, *resource.NewMilliQuantity(n, q.Format))
 	}
-	return n, q.CmpInt64(math.MaxInt64) <= 0
+	return n, amount.Compare(q, *resource.NewQuantity(math.MaxInt64, q.Format)) <= 0
 }
 
 // checksOverflow is true unless a negative minimum, which the API does not allow,

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/report"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -78,8 +79,8 @@ func (c *counterSets) sorted() []report.CounterSet {
 
 // part is which part of what is needed is left.
 func part(c *report.DrainedCounter) float64 {
-	if needed := c.Needed.AsApproximateFloat64(); needed > 0 {
-		return c.Left.AsApproximateFloat64() / needed
+	if needed := amount.Float(c.Needed); needed > 0 {
+		return amount.Float(c.Left) / needed
 	}
 	return -1 // Overdrawn, and the worst of all.
 }

@@ -29,9 +29,7 @@ func (s *shortfall) counter() string {
 
 // by is how much is missing.
 func (s *shortfall) by() resource.Quantity {
-	by := s.needed.DeepCopy()
-	by.Sub(s.left)
-	return by
+	return amount.Difference(s.needed, s.left)
 }
 
 // drawsNothing reports whether counters do not matter for a device: it has none, or
@@ -130,7 +128,7 @@ func (c *contention) add(in *inspection, device int) {
 				(*c)[counter] = known
 			}
 			known.Devices++
-			known.Needed.Add(needed.Quantity(counters.Formats[number]))
+			known.Needed = amount.Sum(known.Needed, needed.Quantity(counters.Formats[number]))
 		}
 	}
 }
@@ -139,7 +137,7 @@ func (c *contention) add(in *inspection, device int) {
 func (c *contention) sorted() []report.Contention {
 	var list []report.Contention
 	for _, one := range *c {
-		if one.Needed.Cmp(one.Left) > 0 {
+		if amount.Compare(one.Needed, one.Left) > 0 {
 			list = append(list, *one)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/component-helpers/nodedeclaredfeatures/features/draoptionalnodeoperations"
 
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/attribute"
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/capacity"
@@ -156,10 +157,9 @@ func (in *inspection) shortCapacities(device *inventory.Device) []shortfall {
 		if !capacity.Countable(&published) {
 			continue
 		}
-		left := published.Value.DeepCopy()
-		left.Sub(taken[name])
-		if amount := needed.Amounts[name]; amount.Cmp(left) > 0 {
-			list = append(list, shortfall{string(name), amount, left})
+		left := amount.Difference(published.Value, taken[name])
+		if takes := needed.Amounts[name]; amount.Compare(takes, left) > 0 {
+			list = append(list, shortfall{string(name), takes, left})
 		}
 	}
 	slices.SortFunc(list, func(a, b shortfall) int { return cmp.Compare(a.name, b.name) })
@@ -196,16 +196,16 @@ func (in *inspection) unfit(device *inventory.Device, name resourceapi.Qualified
 	needed, err := in.q.Asked().Settings().Capacities().Consume(
 		&resourceapi.CapacityRequirements{Requests: map[resourceapi.QualifiedName]resource.Quantity{name: asked}},
 		map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{name: published})
-	amount := needed.Amounts[name]
+	takes := needed.Amounts[name]
 	switch {
 	case err != nil:
 		return err.Error()
 	case needed.Refused:
-		if most := mostAllowed(published.RequestPolicy); most != nil && amount.Cmp(*most) > 0 {
+		if most := mostAllowed(published.RequestPolicy); most != nil && amount.Compare(takes, *most) > 0 {
 			return fmt.Sprintf("%s %s, the request policy allows at most %s", asked.String(), name, most.String())
 		}
 		return fmt.Sprintf("%s %s, which the request policy does not allow", asked.String(), name)
-	case amount.Cmp(published.Value) > 0:
+	case amount.Compare(takes, published.Value) > 0:
 		return fmt.Sprintf("%s %s, there is %s", asked.String(), name, published.Value.String())
 	}
 	return ""
@@ -220,7 +220,7 @@ func mostAllowed(policy *resourceapi.CapacityRequestPolicy) *resource.Quantity {
 	case len(policy.ValidValues) == 0:
 		return nil
 	}
-	most := slices.MaxFunc(policy.ValidValues, func(a, b resource.Quantity) int { return a.Cmp(b) })
+	most := slices.MaxFunc(policy.ValidValues, amount.Compare)
 	return &most
 }
 

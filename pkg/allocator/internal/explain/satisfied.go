@@ -215,4 +215,4 @@ func (have *satisfied) detail(list []drained) string {
 	return text
 }
 
-func isLess(a, b resource.Quantity) bool { return a.Cmp(b) < 0 }
+func isLess(a, b resource.Quantity) bool { return amount.Compare(a, b) < 0 }
