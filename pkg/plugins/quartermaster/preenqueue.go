@@ -30,8 +30,5 @@ func (pl *Quartermaster) PreEnqueue(ctx context.Context, pod *v1.Pod) *fwk.Statu
 		entry.KeepOut()                     // What wakes it while its victims are being evicted wakes it in vain.
 		pl.waker.WakeIn(entry, time.Second) // Devices may be free by then, of which nothing more is told.
 	}
-	if !status.IsSuccess() {
-		return status
-	}
-	return pl.awaitTurn(pod)
+	return status
 }

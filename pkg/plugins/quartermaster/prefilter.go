@@ -13,7 +13,6 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/conductor"
 	"github.com/quartermaster-dra/quartermaster/internal/noderoom"
-	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 	"github.com/quartermaster-dra/quartermaster/internal/usableclaim"
 	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
@@ -30,9 +29,6 @@ import (
 func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	if conductor.IsApart(cs) {
 		return nil, fwk.NewStatus(fwk.Skip)
-	}
-	if podgroup.NameOf(pod) == "" {
-		pl.state.turns.Begin(pod)
 	}
 	seat, err := pl.state.gangs.Begin(ctx, cs, pod, nodes, pl.planGang(nodes))
 	pl.waiting.AwaitsGroup(pod, err != nil)
@@ -76,7 +72,7 @@ func (pl *Quartermaster) newCycle(pod *v1.Pod, nodes int) *cycle {
 		takes:       noderoom.Of(pod),
 		usage:       pl.state.Ledger,
 		steps:       allocator.NewSteps(int(*pl.args.AttemptStepBudget), nodes),
-		evaluation:  selector.NewBudget(pl.attemptBudget, 0).For(pod.Namespace),
+		evaluation:  selector.NewBudget(pl.attemptBudget, 0),
 		dryRunSteps: allocator.NewSteps(int(*pl.args.AttemptStepBudget), nodes),
 	}
 }

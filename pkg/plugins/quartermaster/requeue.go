@@ -21,10 +21,7 @@ import (
 // followEvents has the pods that this plugin has rejected tried again after events that may
 // help them.
 func (pl *Quartermaster) followEvents(ctx context.Context, pods cache.SharedIndexInformer) (err error) {
-	if pl.waiting, err = requeue.FollowPods(pods, func(pod types.UID) {
-		pl.devices.Changed.Tell(pod)
-		pl.state.turns.Forget(pod)
-	}); err != nil {
+	if pl.waiting, err = requeue.FollowPods(pods, pl.devices.Changed.Tell); err != nil {
 		return fmt.Errorf("watch pods: %w", err)
 	}
 	factory := pl.handle.SharedInformerFactory()

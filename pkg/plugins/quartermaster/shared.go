@@ -3,10 +3,8 @@ package quartermaster
 import (
 	"sync"
 
-	v1 "k8s.io/api/core/v1"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
-	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
@@ -21,7 +19,6 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/demand"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/conductor"
-	"github.com/quartermaster-dra/quartermaster/internal/gate"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/presence"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
@@ -54,9 +51,6 @@ type shared struct {
 
 	// groups has the claims of PodGroups that are in use, nil if there can be none (gate DRAWorkloadResourceClaims).
 	groups *podgroup.Claims
-
-	// turns has pods of one namespace not keep those of others from being tried.
-	turns *gate.Turns
 
 	// claimEvents is the limit for events about claims.
 	claimEvents *claimevents.Limit
@@ -113,7 +107,6 @@ func sharedBy(handle fwk.Handle, gates feature.Features) (*shared, error) {
 	}
 	state := &shared{State: known, guard: presence.New(handle.ClientSet()), demand: demand.New(clock.RealClock{}),
 		nominations: preemption.NewNominations(), priorities: preemption.NewPriorities(), claimEvents: claimevents.NewLimit()}
-	state.turns = gate.NewTurns(clock.RealClock{}, func(pods map[string]*v1.Pod) { handle.Activate(klog.Background(), pods) })
 	if gates.EnableDRAWorkloadResourceClaims {
 		state.groups = podgroup.NewClaims()
 	}
