@@ -1,8 +1,6 @@
 package checker
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -25,11 +23,10 @@ type cluster struct {
 	slices []*resourceapi.ResourceSlice
 	claims []*resourceapi.ResourceClaim
 	pods   []*corev1.Pod
-	others []runtime.Object
 }
 
 func (c *cluster) objects() []runtime.Object {
-	objects := slices.Clone(c.others)
+	var objects []runtime.Object
 	for _, node := range c.nodes {
 		objects = append(objects, node)
 	}

@@ -24,8 +24,6 @@ type snapshot struct {
 	nodeNamed  map[string]*corev1.Node
 	pools      []*pool // sorted by driver and name
 	poolNamed  map[poolID]*pool
-	// slices are all that are published.
-	slices []*resourceapi.ResourceSlice
 }
 
 // takeSnapshot lists everything once. Pods come before claims: a pod is bound after
@@ -65,8 +63,7 @@ func takeSnapshot(ctx context.Context, client kubernetes.Interface) (*snapshot, 
 	for i := range nodes.Items {
 		s.nodeNamed[nodes.Items[i].Name] = &nodes.Items[i]
 	}
-	s.slices = sortedByName(resourceSlices.Items)
-	s.pools, s.poolNamed = gatherPools(s.slices)
+	s.pools, s.poolNamed = gatherPools(sortedByName(resourceSlices.Items))
 	return s, nil
 }
 

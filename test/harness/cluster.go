@@ -57,7 +57,6 @@ type Cluster struct {
 
 	history       *history
 	names         uniqueNames
-	serving       serving
 	metrics       metricsAccount
 	stopInformers context.CancelFunc
 	stopDiscovery context.CancelFunc

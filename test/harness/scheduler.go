@@ -100,11 +100,7 @@ func (c *Cluster) StartScheduler(ctx context.Context, o SchedulerOptions) (*Sche
 	if err != nil {
 		return nil, err
 	}
-	scheduler := &Scheduler{Profile: o.Profile, Process: process, cluster: c}
-	if o.Binary == "" {
-		c.serving.add(scheduler)
-	}
-	return scheduler, nil
+	return &Scheduler{Profile: o.Profile, Process: process, cluster: c}, nil
 }
 
 // SchedulerConfig returns the shipped configuration with what the options change. It fills
@@ -168,7 +164,6 @@ func (s *Space) StartScheduler(o SchedulerOptions) *Scheduler {
 	scheduler, err := s.Cluster.StartScheduler(s.T.Context(), o)
 	require.NoError(s.T, err)
 	s.T.Cleanup(func() {
-		s.CheckSettled() // Afterwards, nobody would place the pods.
 		require.NoError(s.T, scheduler.Err(), "the scheduler ended although nobody asked it to")
 		require.NoError(s.T, scheduler.Stop())
 	})
