@@ -73,7 +73,7 @@ func TestTenantsBeforeTheStart(t *testing.T) {
 	for _, name := range []string{"first", "second"} {
 		tenant := newTenant(t, b, name)
 		tenant.comeAndGo(ctx, "real", corev1.DefaultSchedulerName, nil)
-		for _, trick := range []string{"announces-much", "writes-managed-fields", "invents-a-scheduler-that-runs", "has-pods-that-fit-nowhere"} {
+		for _, trick := range []string{"announces-much", "writes-managed-fields", "has-pods-that-fit-nowhere"} {
 			tricks[trick](ctx, tenant)
 		}
 		for _, again := range tenant.again {

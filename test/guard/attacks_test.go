@@ -173,7 +173,7 @@ func (a *attacker) question(before *resourceapi.ResourceClaim, allocation *resou
 
 // reviewed has the guard review an allocation that nobody is going to store.
 func (a *attacker) reviewed(ctx context.Context) error {
-	response, err := a.answer(ctx, a.review(a.known, "gpu-3", func(r *admissionv1.AdmissionRequest) { r.DryRun = ptr.To(true) }))
+	response, err := a.answer(ctx, a.question(a.known, a.allocation("gpu-3"), func(r *admissionv1.AdmissionRequest) { r.DryRun = ptr.To(true) }))
 	if err != nil {
 		return err
 	}
