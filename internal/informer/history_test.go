@@ -3,6 +3,7 @@ package informer
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,11 +13,23 @@ import (
 
 // store has a version, or fails.
 type store struct {
+	mutex   sync.Mutex
 	version string
 	err     error
 }
 
-func (s *store) now(context.Context) (string, error) { return s.version, s.err }
+func (s *store) now(context.Context) (string, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.version, s.err
+}
+
+// becomes changes the version that the store has.
+func (s *store) becomes(version string) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.version = version
+}
 
 func TestVersionsWentBack(t *testing.T) {
 	t.Parallel()
@@ -26,18 +39,18 @@ func TestVersionsWentBack(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- h.Run(t.Context()) }()
 		for _, version := range []string{"100", "100", "200"} {
-			s.version = version
+			s.becomes(version)
 			time.Sleep(2 * lookInterval)
 			synctest.Wait()
 			require.NoError(t, h.Known(t.Context()))
 			require.Empty(t, ended)
 		}
-		s.version = "199"
+		s.becomes("199")
 		time.Sleep(lookInterval)
 		err := <-ended
 		require.ErrorIs(t, err, ErrWentBack)
 		require.ErrorContains(t, err, "was 200, and is 199")
-		s.version = "300"
+		s.becomes("300")
 		require.ErrorIs(t, h.Look(t.Context()), ErrWentBack, "that the store has got there again does not help")
 		require.ErrorIs(t, h.Known(t.Context()), ErrWentBack)
 	})

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -66,6 +68,13 @@ func (e *timed) queued() int {
 	e.background.mutex.Lock()
 	defer e.background.mutex.Unlock()
 	return len(e.background.order)
+}
+
+// served are the tenants that have a share of the background.
+func (e *timed) served() []string {
+	e.background.mutex.Lock()
+	defer e.background.mutex.Unlock()
+	return slices.Sorted(maps.Keys(e.background.spent))
 }
 
 // expression is one of many.
