@@ -29,32 +29,21 @@ func keysOf(obj any) ([]string, error) {
 	if !ok {
 		return nil, nil
 	}
-	keys := referenced(pod)
+	keys := NamesOf(pod)
 	for i := range keys {
 		keys[i] = pod.Namespace + "/" + keys[i]
 	}
 	return keys, nil
 }
 
-// referenced returns the names of the claims to which a pod refers, each once, as far as they
-// are made.
-func referenced(pod *v1.Pod) []string {
-	var names []string
-	for i := range pod.Spec.ResourceClaims {
-		name, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i])
-		if err == nil && name != nil && !slices.Contains(names, *name) {
-			names = append(names, *name)
-		}
-	}
-	return names
-}
-
-// NamesOf returns the names of the claims that a pod uses, as far as they are made, that for its
+// NamesOf returns the names of the claims that a pod uses, each once, as far as they are made, that for its
 // extended resources (KEP-5004) among them.
 func NamesOf(pod *v1.Pod) []string {
-	names := referenced(pod)
-	if extended := pod.Status.ExtendedResourceClaimStatus; extended != nil {
-		names = append(names, extended.ResourceClaimName)
+	var names []string
+	for name := range resourceclaim.PodClaims(pod) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
 	}
 	return names
 }

@@ -3,7 +3,6 @@ package podgroup
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -75,12 +74,14 @@ func AnyBound(ctx context.Context, client kubernetes.Interface, pod *v1.Pod, cla
 	}
 }
 
-// usesClaim reports whether a pod refers to a claim of that name.
+// usesClaim reports whether a pod uses a claim of that name.
 func usesClaim(pod *v1.Pod, claim string) bool {
-	return slices.ContainsFunc(pod.Spec.ResourceClaims, func(reference v1.PodResourceClaim) bool {
-		name, _, err := resourceclaim.Name(pod, &reference)
-		return err == nil && name != nil && *name == claim
-	})
+	for name := range resourceclaim.PodClaims(pod) {
+		if name == claim {
+			return true
+		}
+	}
+	return false
 }
 
 // Reserved returns the claims that belong to the group and are allocated and reserved for it.

@@ -192,17 +192,8 @@ func (s *Snapshot) leftOver(pod *v1.Pod) []*resourceapi.ResourceClaim {
 // ClaimsOf returns the claims of a pod that exist, that for extended resources included.
 func (s *Snapshot) ClaimsOf(pod *v1.Pod) []*resourceapi.ResourceClaim {
 	var used []*resourceapi.ResourceClaim
-	for i := range pod.Spec.ResourceClaims {
-		name, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i])
-		if err != nil || name == nil {
-			continue
-		}
-		if claim := s.claims.get(pod.Namespace + "/" + *name); claim != nil {
-			used = append(used, claim)
-		}
-	}
-	if status := pod.Status.ExtendedResourceClaimStatus; status != nil {
-		if claim := s.claims.get(pod.Namespace + "/" + status.ResourceClaimName); claim != nil {
+	for name := range resourceclaim.PodClaims(pod) {
+		if claim := s.claims.get(pod.Namespace + "/" + name); claim != nil {
 			used = append(used, claim)
 		}
 	}

@@ -93,13 +93,8 @@ func (h *history) sawPod(obj any, deleted bool) {
 	}
 	if known.bound == 0 && pod.Spec.NodeName != "" {
 		known.bound = revisionOf(pod.ResourceVersion)
-		for i := range pod.Spec.ResourceClaims {
-			if name, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i]); err == nil && name != nil {
-				known.claims = append(known.claims, pod.Namespace+"/"+*name)
-			}
-		}
-		if extended := pod.Status.ExtendedResourceClaimStatus; extended != nil {
-			known.claims = append(known.claims, pod.Namespace+"/"+extended.ResourceClaimName)
+		for name := range resourceclaim.PodClaims(pod) {
+			known.claims = append(known.claims, pod.Namespace+"/"+name)
 		}
 	}
 	finished := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
