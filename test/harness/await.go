@@ -59,7 +59,7 @@ func Poll(ctx context.Context, limit time.Duration, condition func(context.Conte
 		if err == nil || ctx.Err() == nil && !strings.Contains(err.Error(), "would exceed context deadline") {
 			last = err
 		}
-		return last == nil, nil
+		return err == nil, nil
 	})
 	if err != nil && last == nil {
 		return err
