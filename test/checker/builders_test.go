@@ -1,6 +1,8 @@
 package checker
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -23,10 +25,11 @@ type cluster struct {
 	slices []*resourceapi.ResourceSlice
 	claims []*resourceapi.ResourceClaim
 	pods   []*corev1.Pod
+	others []runtime.Object
 }
 
 func (c *cluster) objects() []runtime.Object {
-	var objects []runtime.Object
+	objects := slices.Clone(c.others)
 	for _, node := range c.nodes {
 		objects = append(objects, node)
 	}

@@ -5,7 +5,7 @@
 //
 // What it checks is the section "What must always hold" of the design: nobody gets a
 // device that somebody else has, no capacity or counter is overdrawn, pods run only
-// with what they asked for, and nothing is left behind. What cannot be decided
+// with what they asked for, nothing is left behind, and nobody waits who would fit. What cannot be decided
 // afterwards is not checked: whether taints were tolerated, whether selectors matched
 // and how many devices "all" were at the time of the allocation.
 package checker
@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
@@ -81,6 +82,12 @@ const (
 	AllocatedForNobody Rule = "AllocatedForNobody"
 )
 
+// Rules about liveness, which have to hold once nothing happens any more.
+const (
+	// PodCouldRun: a pod waits although there are a node and devices for it.
+	PodCouldRun Rule = "PodCouldRun"
+)
+
 // Violation is one thing that is not as it has to be.
 type Violation struct {
 	Rule Rule
@@ -112,11 +119,14 @@ type Options struct {
 	// StrictDevices makes DeviceMissing a violation, for clusters in which no
 	// driver withdraws or changes devices.
 	StrictDevices bool
+	// Served says of a pod whether a scheduler runs that has to place it. With Settled, such a pod must
+	// not wait while it could run. Nil: no pod is looked at.
+	Served func(*corev1.Pod) bool
 	// Warn gets called for findings that are no violations. Nil ignores them.
 	Warn func(Violation)
 }
 
-// Check lists pods, claims, slices and nodes once and returns all violations, ordered
+// Check lists pods, claims, slices and nodes once (with Served also what upstream's allocator needs) and returns all violations, ordered
 // by rule and object.
 //
 // The lists are not taken at the same instant. A pod which finishes or gets deleted
@@ -148,6 +158,9 @@ func Check(ctx context.Context, client kubernetes.Interface, o Options) ([]Viola
 		for _, claim := range s.claims {
 			checkConsumersExist(r, s, claim)
 			checkUsed(r, s, claim)
+		}
+		if err := checkWaiting(ctx, r, s, client); err != nil {
+			return nil, err
 		}
 	}
 	return r.violations, nil

@@ -24,6 +24,8 @@ type snapshot struct {
 	nodeNamed  map[string]*corev1.Node
 	pools      []*pool // sorted by driver and name
 	poolNamed  map[poolID]*pool
+	// slices are all that are published.
+	slices []*resourceapi.ResourceSlice
 }
 
 // takeSnapshot lists everything once. Pods come before claims: a pod is bound after
@@ -63,7 +65,8 @@ func takeSnapshot(ctx context.Context, client kubernetes.Interface) (*snapshot, 
 	for i := range nodes.Items {
 		s.nodeNamed[nodes.Items[i].Name] = &nodes.Items[i]
 	}
-	s.pools, s.poolNamed = gatherPools(sortedByName(resourceSlices.Items))
+	s.slices = sortedByName(resourceSlices.Items)
+	s.pools, s.poolNamed = gatherPools(s.slices)
 	return s, nil
 }
 

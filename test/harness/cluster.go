@@ -57,6 +57,7 @@ type Cluster struct {
 
 	history       *history
 	names         uniqueNames
+	serving       serving
 	metrics       metricsAccount
 	stopInformers context.CancelFunc
 	stopDiscovery context.CancelFunc

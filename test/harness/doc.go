@@ -24,5 +24,6 @@
 //
 // At the end of a test the independent checker of test/checker looks at its space,
 // and at how that state came to be; at the end of all tests it looks at the whole
-// cluster.
+// cluster. A pod that would fit must not wait then, unless the test says why it may
+// (Space.MayWait).
 package harness

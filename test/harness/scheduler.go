@@ -100,7 +100,11 @@ func (c *Cluster) StartScheduler(ctx context.Context, o SchedulerOptions) (*Sche
 	if err != nil {
 		return nil, err
 	}
-	return &Scheduler{Profile: o.Profile, Process: process, cluster: c}, nil
+	scheduler := &Scheduler{Profile: o.Profile, Process: process, cluster: c}
+	if o.Binary == "" {
+		c.serving.add(scheduler, &o)
+	}
+	return scheduler, nil
 }
 
 // SchedulerConfig returns the shipped configuration with what the options change. It fills
@@ -164,6 +168,7 @@ func (s *Space) StartScheduler(o SchedulerOptions) *Scheduler {
 	scheduler, err := s.Cluster.StartScheduler(s.T.Context(), o)
 	require.NoError(s.T, err)
 	s.T.Cleanup(func() {
+		s.CheckSettled() // Afterwards, nobody would place the pods.
 		require.NoError(s.T, scheduler.Err(), "the scheduler ended although nobody asked it to")
 		require.NoError(s.T, scheduler.Stop())
 	})

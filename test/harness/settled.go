@@ -18,13 +18,21 @@ import (
 const lateness = 10 * time.Second
 
 // CheckSettled waits until the checker has nothing to complain about in this
-// space, and checks how that state came to be.
+// space, and checks how that state came to be. As long as one of our schedulers
+// runs for its pods, none of them may wait that would fit, see MayWait.
 func (s *Space) CheckSettled() {
 	if s.Unchecked || s.T.Failed() {
 		return // Tests end where they fail; what they leave behind is no news.
 	}
-	err := Poll(context.Background(), s.Patience, func(ctx context.Context) error {
-		violations, err := checker.Check(ctx, s.Cluster.Client, checker.Options{Settled: true})
+	if err := s.Settled(s.Patience); err != nil {
+		s.T.Errorf("%v\n%s", err, s.Describe())
+	}
+}
+
+// Settled is CheckSettled with a limit of its own, and returns what there is to complain about at its end.
+func (s *Space) Settled(limit time.Duration) error {
+	err := Poll(context.Background(), limit, func(ctx context.Context) error {
+		violations, err := checker.Check(ctx, s.Cluster.Client, checker.Options{Settled: true, Served: s.isServed})
 		if err != nil {
 			return err
 		}
@@ -43,9 +51,7 @@ func (s *Space) CheckSettled() {
 		// What has happened does not go away; only one of the informers may be late.
 		err = Poll(context.Background(), lateness, func(context.Context) error { return s.Cluster.history.check(s.Name) })
 	}
-	if err != nil {
-		s.T.Errorf("%v\n%s", err, s.Describe())
-	}
+	return err
 }
 
 // NothingLeaked shows that every device that no claim holds can be had: a device

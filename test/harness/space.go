@@ -39,6 +39,8 @@ type Space struct {
 	Log string
 	// Unchecked is set where schedulers are shown that break what must always hold.
 	Unchecked bool
+	// mayWait has the reasons for which pods of this space may wait at its end although they would fit.
+	mayWait map[string]string
 	// Patience is how long anything may take that has to happen.
 	Patience time.Duration
 }

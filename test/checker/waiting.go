@@ -1,0 +1,181 @@
+package checker
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	podresource "k8s.io/component-helpers/resource"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
+
+	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
+)
+
+// groupLabels name the gang of a pod.
+var groupLabels = []string{"scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io"}
+
+// checkWaiting: no pod waits that upstream's allocator and the filters of the default scheduler would place now. Not judged
+// are pods that wait for something else than a node: for claims, the end of a gate, the other pods of their gang, devices
+// with binding conditions, pods that are ending for somebody who was nominated. Nor are those for which filters decide that
+// are not repeated here: volumes, host ports, affinity between pods, topology spread.
+func checkWaiting(ctx context.Context, r *report, s *snapshot, client kubernetes.Interface) error {
+	var o *oracle
+	for _, pod := range s.pods {
+		if !awaitsNode(pod) || r.options.Served == nil || !r.options.Served(pod) || s.isKeptFrom(pod) {
+			continue
+		}
+		claims, ready := s.claimsFor(pod)
+		if !ready {
+			continue
+		}
+		if o == nil {
+			var err error
+			if o, err = newOracle(ctx, client, s); err != nil {
+				return err
+			}
+		}
+		for _, node := range sortedKeys(s.nodeNamed) {
+			if s.suits(s.nodeNamed[node], pod) && s.usableOn(s.nodeNamed[node], claims) && o.allocates(ctx, s.nodeNamed[node], claims) {
+				r.violation(PodCouldRun, podObject(pod), "it waits although node %s suits it and has devices for its %d claims; it says: %s", node, len(claims), reasonOf(pod))
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// awaitsNode reports whether the pod waits for a node alone, as far as it can be judged here.
+func awaitsNode(pod *corev1.Pod) bool {
+	spec := &pod.Spec
+	if spec.NodeName != "" || pod.DeletionTimestamp != nil || finished(pod) || len(spec.SchedulingGates) > 0 || spec.SchedulingGroup != nil ||
+		len(spec.TopologySpreadConstraints) > 0 {
+		return false
+	}
+	for _, label := range groupLabels {
+		if pod.Labels[label] != "" {
+			return false
+		}
+	}
+	if affinity := spec.Affinity; affinity != nil && (affinity.PodAffinity != nil || affinity.PodAntiAffinity != nil) {
+		return false
+	}
+	for _, volume := range spec.Volumes {
+		if volume.PersistentVolumeClaim != nil || volume.Ephemeral != nil {
+			return false
+		}
+	}
+	for _, container := range spec.Containers {
+		for _, port := range container.Ports {
+			if port.HostPort != 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// claimsFor returns the claims of the pod, each once. It is not ready if one is missing, is going, belongs to somebody else,
+// has no room for another consumer, or has to wait for its devices.
+func (s *snapshot) claimsFor(pod *corev1.Pod) (claims []*resourceapi.ResourceClaim, ready bool) {
+	seen := map[string]bool{}
+	for _, ref := range claimRefs(pod) {
+		claim := s.claimNamed[types.NamespacedName{Namespace: pod.Namespace, Name: ref.claimName}]
+		if ref.pending || claim == nil || claim.DeletionTimestamp != nil || hub.AlphaClaimOf(claim).Allocator == hub.ByController || ref.generated && !belongsTo(claim, pod) ||
+			len(claim.Status.ReservedFor) >= resourceapi.ResourceClaimReservedForMaxSize && !reservedFor(claim, pod) {
+			return nil, false
+		}
+		for _, consumer := range claim.Status.ReservedFor {
+			if consumer.Resource != "pods" {
+				return nil, false
+			}
+		}
+		for i := range Results(claim) {
+			if len(Results(claim)[i].BindingConditions) > 0 {
+				return nil, false
+			}
+		}
+		if !seen[claim.Name] {
+			seen[claim.Name] = true
+			claims = append(claims, claim)
+		}
+	}
+	return claims, true
+}
+
+// isKeptFrom reports whether another pod of at least the same priority is nominated for a node while pods are ending: what
+// becomes free is for that one. As soon as nobody is ending, it has to run or to give that up.
+func (s *snapshot) isKeptFrom(pod *corev1.Pod) bool {
+	nominated, ending := false, false
+	for _, other := range s.pods {
+		ending = ending || other.DeletionTimestamp != nil && other.Spec.NodeName != "" && !finished(other)
+		nominated = nominated || other.UID != pod.UID && other.Spec.NodeName == "" && other.Status.NominatedNodeName != "" &&
+			corev1helpers.PodPriority(other) >= corev1helpers.PodPriority(pod)
+	}
+	return nominated && ending
+}
+
+// suits reports whether the filters of the default scheduler that look at the node alone and at its room pass.
+func (s *snapshot) suits(node *corev1.Node, pod *corev1.Pod) bool {
+	taints := node.Spec.Taints
+	if node.Spec.Unschedulable {
+		taints = append(taints[:len(taints):len(taints)], corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
+	}
+	_, tainted := corev1helpers.FindMatchingUntoleratedTaint(klog.Background(), taints, pod.Spec.Tolerations, func(t *corev1.Taint) bool {
+		return t.Effect != corev1.TaintEffectPreferNoSchedule
+	}, false)
+	if tainted || node.DeletionTimestamp != nil {
+		return false
+	}
+	if matches, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !matches {
+		return false
+	}
+	return s.hasRoom(node, pod)
+}
+
+// hasRoom reports whether the node has what the pod requests besides devices.
+func (s *snapshot) hasRoom(node *corev1.Node, pod *corev1.Pod) bool {
+	needed, pods := podresource.PodRequests(pod, podresource.PodResourcesOptions{}), int64(1)
+	free := node.Status.Allocatable.DeepCopy()
+	for _, other := range s.pods {
+		if other.Spec.NodeName != node.Name || finished(other) {
+			continue
+		}
+		pods++
+		for name, amount := range podresource.PodRequests(other, podresource.PodResourcesOptions{}) {
+			left := free[name]
+			left.Sub(amount)
+			free[name] = left
+		}
+	}
+	for name, amount := range needed {
+		if left := free[name]; !amount.IsZero() && left.Cmp(amount) < 0 {
+			return false
+		}
+	}
+	return pods <= free.Pods().Value()
+}
+
+// usableOn reports whether what is allocated can be used on the node.
+func (s *snapshot) usableOn(node *corev1.Node, claims []*resourceapi.ResourceClaim) bool {
+	for _, claim := range claims {
+		if allocation := claim.Status.Allocation; allocation != nil && allocation.NodeSelector != nil && !selects(allocation.NodeSelector, node) {
+			return false
+		}
+	}
+	return true
+}
+
+// reasonOf returns what the pod's condition says.
+func reasonOf(pod *corev1.Pod) string {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
+			return fmt.Sprintf("%s: %s", condition.Reason, condition.Message)
+		}
+	}
+	return "nothing"
+}

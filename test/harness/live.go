@@ -1,0 +1,59 @@
+package harness
+
+import (
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+)
+
+// serving are the schedulers of ours that have been started and do all that upstream's allocator does. The zero value has none. It is safe for concurrent use.
+type serving struct {
+	mutex      sync.Mutex
+	schedulers []*Scheduler
+}
+
+// add takes a scheduler as it was started. One in which the test turns a feature off does not give everybody devices whom upstream's
+// allocator would, so its pods are not judged.
+func (s *serving) add(scheduler *Scheduler, o *SchedulerOptions) {
+	for _, on := range o.FeatureGates {
+		if !on {
+			return
+		}
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.schedulers = append(s.schedulers, scheduler)
+}
+
+// serves reports whether one of them runs for pods with a schedulerName.
+func (s *serving) serves(profile string) bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return slices.ContainsFunc(s.schedulers, func(scheduler *Scheduler) bool {
+		select {
+		case <-scheduler.Done():
+			return false
+		default:
+			return scheduler.Profile == profile
+		}
+	})
+}
+
+// MayWait declares that pods wait at the end of the test although they would fit, and why that is right.
+func (s *Space) MayWait(why string, pods ...string) {
+	if s.mayWait == nil {
+		s.mayWait = make(map[string]string)
+	}
+	for _, pod := range pods {
+		s.mayWait[pod] = why
+	}
+}
+
+// isServed is checker.Options.Served for the pods of the space. Upstream's allocator has never known the alpha versions of
+// the API, so nothing is judged there.
+func (s *Space) isServed(pod *corev1.Pod) bool {
+	return pod.Namespace == s.Name && !apiversions.IsAlpha(s.Cluster.Client) && s.mayWait[pod.Name] == "" && s.Cluster.serving.serves(pod.Spec.SchedulerName)
+}
