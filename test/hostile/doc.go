@@ -23,5 +23,8 @@
 // classes of 2 and of 128 devices. The scheduler evaluates them in the background; for
 // the two devices the test waits until the answer is there.
 //
+// With input=claim-0, slice-1 and so on, one object of a kind has a quantity with which
+// resource.Quantity would calculate for hours.
+//
 // The flags -hostile.seed and -hostile.claims make other input, and more of it.
 package hostile
