@@ -70,6 +70,10 @@ func (a *Attempt) step(e Event) []Action {
 	case a.Phase == Planned && e.Kind == PutInFlight:
 		a.Claims[e.Claim].InFlight = true
 		return nil
+	case a.Phase == Planned && e.Kind == Started && len(e.Lost) > 0:
+		// Nobody joins what has lost: pods that share the claim would keep it allocated in turns.
+		a.mark(e.Lost)
+		return a.lose(e)
 	case a.Phase == Planned && e.Kind == Started:
 		if slices.ContainsFunc(a.Claims, func(c Claim) bool { return c.InFlight }) {
 			return a.enter(PreWriteSettle)

@@ -24,7 +24,7 @@ const (
 	NoEvent EventKind = iota
 	// PutInFlight: Reserve keeps the devices planned for a claim from others.
 	PutInFlight
-	// Started: PreBind begins.
+	// Started: PreBind begins. Lost are claims that were allocated before and are known to have lost to one of ours.
 	Started
 	// Settled: others have had the time to show what they have allocated.
 	Settled

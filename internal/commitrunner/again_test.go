@@ -14,6 +14,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 )
 
 // TestDenied: what a guard has denied is tried again as soon as the watch shows who has the device.
@@ -59,6 +60,36 @@ func (w *world) storeOther(t *testing.T) {
 	other.UID = "other"
 	_, err := w.client.ResourceV1().ResourceClaims("default").Create(t.Context(), other, metav1.CreateOptions{})
 	require.NoError(t, err)
+}
+
+// TestLostClaimIsNotJoined: a claim that was allocated before, and has lost by what is known, gets no reservation, and its
+// allocation goes.
+func TestLostClaimIsNotJoined(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		claims := w.client.ResourceV1().ResourceClaims("default")
+		_, err := claims.Create(t.Context(), w.claim(t), metav1.CreateOptions{})
+		require.Error(t, err, "it is there; but that has taken version 1002")
+		first := builder.Unsaved("default", builder.Claim("first").Allocated("n", "gpu-0"))
+		first.UID, first.ResourceVersion = "first", "1002"
+		first.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: claimwriter.FieldManager, Subresource: "status",
+			FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:allocation":{".":{},"f:devices":{".":{},"f:results":{}}}}}`)}}
+		require.NoError(t, w.client.Tracker().Add(first)) // Create would record another author.
+		claim := w.claim(t)
+		claim.Status = builder.Claim("c").Allocated("n", "gpu-0").Status
+		claim, err = claims.UpdateStatus(t.Context(), claim, metav1.UpdateOptions{})
+		require.NoError(t, err)
+		w.client.PrependReactor("update", "resourceclaims", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			claim := action.(clienttesting.UpdateAction).GetObject().(*resourceapi.ResourceClaim)
+			require.Empty(t, claim.Status.ReservedFor, "it joins")
+			return false, nil, nil
+		})
+		time.Sleep(time.Minute) // By then, drivers have published what they began to.
+		attempt := w.Begin(w.pod, &Claim{Object: claim})
+		require.ErrorIs(t, attempt.Commit(t.Context(), "n", nil), ErrConflict)
+		attempt.Abort(t.Context())
+		require.Nil(t, w.claim(t).Status.Allocation)
+	})
 }
 
 // TestConflictIsTriedAgain: a pod that has yielded looks for another device at once.

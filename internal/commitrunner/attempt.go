@@ -132,6 +132,9 @@ func (a *Attempt) run(ctx context.Context, event commit.Event, node string, last
 	}
 	defer a.place.Done()
 	r := &run{Attempt: a, node: node, lastWrite: lastWrite}
+	if event.Kind == commit.Started {
+		event = r.start(ctx)
+	}
 	err := r.run(ctx, event)
 	a.conflict = a.conflict || errors.Is(err, ErrConflict)
 	return err

@@ -23,6 +23,26 @@ const (
 	judgeInterval = 50 * time.Millisecond
 )
 
+// start says which claims that were allocated before this attempt are known to have lost to one of ours. What the watch has not
+// delivered, or what cannot be judged yet, is up to the check.
+func (r *run) start(ctx context.Context) commit.Event {
+	ctx, cancel := context.WithTimeout(ctx, seeTimeout)
+	defer cancel()
+	known := slices.DeleteFunc(slices.Clone(r.claims), func(claim *Claim) bool {
+		return claim.Plan() != nil || !claim.IsAllocated() || r.State.Order.Await(ctx, claim.Object.ResourceVersion) != nil ||
+			r.State.Order.Undecided(claim.Object.UID) != nil
+	})
+	if len(known) == 0 {
+		return commit.Event{Kind: commit.Started}
+	}
+	for _, lost := range r.losing(false) {
+		if lost.toOurs() && slices.Contains(known, lost.Claim) {
+			r.lost = append(r.lost, lost)
+		}
+	}
+	return r.verdict(commit.Started)
+}
+
 // see waits until our watch has delivered the last writes of all claims: then it has
 // delivered all allocations that were written before them.
 func (r *run) see(ctx context.Context) error {

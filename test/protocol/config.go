@@ -72,6 +72,8 @@ const (
 	byReservation
 	// joinsUnchecked leaves out the check for pods whose claim is allocated already.
 	joinsUnchecked
+	// joinsLost has pods join an allocation of which their scheduler knows already that it has lost.
+	joinsLost
 	// listsExact takes the version of a listed claim for that of its allocation.
 	listsExact
 	// listsKeepOrder takes an allocation that looks the same after a relist for the

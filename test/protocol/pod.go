@@ -98,11 +98,21 @@ func (m *model) plan(from *state, p uint8, c choice, joins bool, emit emitter) {
 	if !joins {
 		pod.attempt(commit.Event{Kind: commit.PutInFlight})
 	}
+	if v := &s.views[m.pods[p].scheduler]; joins && m.looksBeforeJoining(p) && m.check(v, m.pods[p].claim, c) != passes && m.lostToOurs(v, m.pods[p].claim, c) {
+		pod.lose(commit.Started)
+		emit(label{doPlan, p, c}, &s, "")
+		return
+	}
 	pod.attempt(commit.Event{Kind: commit.Started})
 	if pod.phase == commit.PreWriteSettle && !m.settles(p) {
 		pod.attempt(commit.Event{Kind: commit.Settled})
 	}
 	emit(label{doPlan, p, c}, &s, "")
+}
+
+// looksBeforeJoining reports whether the pod's scheduler looks for conflicts of what is allocated already.
+func (m *model) looksBeforeJoining(p uint8) bool {
+	return !m.blind[m.pods[p].scheduler] && !m.flaws.has(noCheck) && !m.flaws.has(joinsUnchecked) && !m.flaws.has(joinsLost)
 }
 
 // inFlight returns the allocation of a claim that the scheduler has decided on, if any. It
