@@ -23,15 +23,19 @@ func (c *Claims) IndexPods(pods cache.SharedIndexInformer, index string) error {
 	return nil
 }
 
-// keysOf returns "namespace/name" of the claims that a pod uses.
+// keysOf returns "namespace/name" of the claims to which a pod's spec refers. The claim for its extended resources is the pod's
+// alone, which that claim names.
 func keysOf(obj any) ([]string, error) {
 	pod, ok := obj.(*v1.Pod)
 	if !ok {
 		return nil, nil
 	}
-	keys := NamesOf(pod)
-	for i := range keys {
-		keys[i] = pod.Namespace + "/" + keys[i]
+	extended := pod.Status.ExtendedResourceClaimStatus
+	var keys []string
+	for _, name := range NamesOf(pod) {
+		if extended == nil || name != extended.ResourceClaimName {
+			keys = append(keys, pod.Namespace+"/"+name)
+		}
 	}
 	return keys, nil
 }
