@@ -42,10 +42,10 @@ func (s *Space) Soon(what string, condition func(context.Context) error) {
 	s.Within(WakeUpTime, what, condition)
 }
 
-// Within is Eventually with another limit.
+// Within is Eventually with another limit. It may be called when the test is being cleaned up.
 func (s *Space) Within(limit time.Duration, what string, condition func(context.Context) error) {
 	s.T.Helper()
-	if err := Poll(s.T.Context(), limit, condition); err != nil {
+	if err := Poll(context.WithoutCancel(s.T.Context()), limit, condition); err != nil {
 		require.FailNow(s.T, fmt.Sprintf("did not %s within %s: %v", what, limit, err), s.Describe())
 	}
 }
