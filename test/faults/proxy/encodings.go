@@ -63,6 +63,9 @@ func jsonReader(body io.Reader) reader {
 	}
 }
 
+// mostInFrame is more than an object can have.
+const mostInFrame = 16 << 20
+
 // protobufReader reads frames: the length in four bytes, and a WatchEvent. The object in it
 // is wrapped as everywhere outside of watches.
 func protobufReader(body io.Reader) reader {
@@ -72,7 +75,11 @@ func protobufReader(body io.Reader) reader {
 		if _, err := io.ReadFull(body, sent); err != nil {
 			return event{}, err
 		}
-		sent = append(sent, make([]byte, binary.BigEndian.Uint32(sent))...)
+		length := binary.BigEndian.Uint32(sent)
+		if length > mostInFrame {
+			return event{}, notAnEvent(fmt.Errorf("a frame of %d bytes, the most is %d; it begins with %q", length, mostInFrame, sent))
+		}
+		sent = append(sent, make([]byte, length)...)
 		if _, err := io.ReadFull(body, sent[header:]); err != nil {
 			return event{}, fmt.Errorf("a frame of %d bytes: %w", len(sent)-header, io.ErrUnexpectedEOF)
 		}

@@ -74,7 +74,10 @@ func Start(o Options) (*Proxy, error) {
 		counts:   newCounts(),
 	}
 	p.forward = &httputil.ReverseProxy{
-		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(address) },
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(address)
+			r.Out.Header.Set("Accept-Encoding", "identity") // Events are read here.
+		},
 		Transport:      p.upstream,
 		FlushInterval:  -1, // Events are delivered at once.
 		ModifyResponse: p.watchEvents,
