@@ -9,6 +9,7 @@
 package boundedcel
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/google/cel-go/cel"
@@ -61,12 +62,11 @@ func (c *quantityCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	if !is {
 		return types.MaybeNoSuchOverloadErr(arg)
 	}
-	if amount.IsEndless(text) {
-		return types.NewErrWithNodeID(c.ID(), "%s(%.80q): quantities here have at most %d digits before and behind the point; write another one",
-			c.Function(), text, amount.MostWritten)
-	}
 	parsed, err := amount.Parse(text)
 	switch {
+	case errors.Is(err, amount.ErrEndless):
+		return types.NewErrWithNodeID(c.ID(), "%s(%.80q): quantities here have at most %d digits before and behind the point; write another one",
+			c.Function(), text, amount.MostWritten)
 	case c.Function() == isQuantity:
 		return types.Bool(err == nil)
 	case err != nil:
