@@ -57,7 +57,7 @@ func TestWritesOfAllKinds(t *testing.T) {
 		clients.Go(func() { a.writeAtRandom(ctx, int64(i)) })
 	}
 	err := g.replaceAgainAndAgain(replacements(t), held)
-	a.Eventually("have devices allocated by writers of all kinds", func(context.Context) error { return a.missing(s.writers()) })
+	a.Eventually("have devices allocated by writers of all kinds", func(context.Context) error { return a.missing(s.writers(cluster.ControlPlane.AdminConfig())) })
 	stop()
 	clients.Wait()
 	require.NoError(t, err)
@@ -92,7 +92,7 @@ func (s *tenant) allocateAll(ctx context.Context) error {
 // applied, others do not release by not applying it.
 func (a *assault) writeAtRandom(ctx context.Context, seed int64) {
 	rng := rand.New(rand.NewSource(seed))
-	writers := a.writers()
+	writers := a.writers(cluster.ControlPlane.AdminConfig())
 	given := make(map[string]*writer)
 	for ctx.Err() == nil {
 		w, claim := writers[rng.Intn(len(writers))], wanting(rng.Intn(wantingClaims))

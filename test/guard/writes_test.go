@@ -36,9 +36,9 @@ func (w *writer) String() string {
 }
 
 // writers are of all kinds. They have no limit of requests.
-func (s *tenant) writers() (all []*writer) {
+func (s *tenant) writers(config *rest.Config) (all []*writer) {
 	s.T.Helper()
-	config := rest.CopyConfig(cluster.ControlPlane.AdminConfig())
+	config = rest.CopyConfig(config)
 	config.QPS = -1
 	client, err := dynamic.NewForConfig(config)
 	require.NoError(s.T, err)
@@ -152,7 +152,7 @@ func (s *tenant) held(device string, consumers ...string) *resourceapi.ResourceC
 // TestWritesWithoutAnyGuard: with failurePolicy Fail, and no guard that can be reached, only new allocations are refused.
 func TestWritesWithoutAnyGuard(t *testing.T) {
 	s := newTenant(t, "unreachable", 1)
-	writers := s.writers()
+	writers := s.writers(cluster.ControlPlane.AdminConfig())
 	name := func(i int) string { return fmt.Sprintf("claim-%02d", i) }
 	for i, w := range writers {
 		s.claims(name(i))
