@@ -14,7 +14,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
-// TestAsksForWhatIsNeverStored: whoever reaches the port, and may read claims of one namespace, asks for all devices for
+// TestAsksForWhatIsNeverStored: whoever reaches the port, knows the path, and may read claims of one namespace, asks for all devices for
 // one of them, again and again. Others have the devices all the same, but for a part of the time.
 func TestAsksForWhatIsNeverStored(t *testing.T) {
 	g, s := installGuards(t, admissionregistrationv1.Fail), newTenant(t, "asked-for", wantedDevices)
@@ -28,7 +28,7 @@ func TestAsksForWhatIsNeverStored(t *testing.T) {
 	asking.Create(builder.Claim("greedy", s.Want(wantedDevices)).In(asking.Name).Obj())
 	webhook, err := g.webhook(t.Context())
 	require.NoError(t, err)
-	a := &attacker{tenant: s, process: process, client: trusting(webhook.ClientConfig.CABundle)}
+	a := &attacker{tenant: s, process: process, client: trusting(webhook.ClientConfig.CABundle), url: *webhook.ClientConfig.URL}
 	everything := s.allocation("gpu-0")
 	for i := 1; i < wantedDevices; i++ {
 		everything.Devices.Results = append(everything.Devices.Results, s.allocation(fmt.Sprintf("gpu-%d", i)).Devices.Results...)
@@ -45,6 +45,13 @@ func TestAsksForWhatIsNeverStored(t *testing.T) {
 		}
 		return response.Result.Message, nil
 	}
+	known := a.url
+	for _, guessed := range []string{"/guard", "/" + strings.Repeat("a", 26)} {
+		a.url = "https://" + process.Address() + guessed
+		_, err := ask(t.Context())
+		require.ErrorContains(t, err, "the guard answers 401", "who does not know the path")
+	}
+	a.url = known
 	began := time.Now()
 	s.Eventually("see the guard have enough of it", func(ctx context.Context) error {
 		message, err := ask(ctx)
