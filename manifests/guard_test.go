@@ -55,6 +55,25 @@ func TestGuardIsRegisteredAsTheCodeSays(t *testing.T) {
 	})
 }
 
+// The finalizer of a claim in use is kept in all versions of the API, whichever guard there is.
+func TestGuardKeepsFinalizers(t *testing.T) {
+	t.Parallel()
+	forEachGuard(t, func(t *testing.T, objects []*unstructured.Unstructured) {
+		policy := find[admissionregistrationv1.ValidatingAdmissionPolicy](t, objects, "ValidatingAdmissionPolicy")
+		binding := find[admissionregistrationv1.ValidatingAdmissionPolicyBinding](t, objects, "ValidatingAdmissionPolicyBinding")
+		require.Equal(t, policy.Name, binding.Spec.PolicyName)
+		require.Equal(t, []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}, binding.Spec.ValidationActions)
+		require.Nil(t, binding.Spec.MatchResources)
+		require.Equal(t, admissionregistrationv1.Fail, *policy.Spec.FailurePolicy)
+		match := policy.Spec.MatchConstraints
+		require.Equal(t, admissionregistrationv1.Equivalent, *match.MatchPolicy)
+		require.Len(t, match.ResourceRules, 1)
+		rule := match.ResourceRules[0]
+		require.Equal(t, []string{"resourceclaims.resource.k8s.io/*"}, []string{rule.Resources[0] + "." + rule.APIGroups[0] + "/" + rule.APIVersions[0]})
+		require.Equal(t, []admissionregistrationv1.OperationType{admissionregistrationv1.Update}, rule.Operations)
+	})
+}
+
 func TestGuardPod(t *testing.T) {
 	t.Parallel()
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)

@@ -12,49 +12,62 @@ import (
 
 var quantityType = reflect.TypeFor[resource.Quantity]()
 
-// CheckJSON returns an error if decoding text of somebody else into an object would parse an endless quantity. It goes by
-// types, as a name may look like a number, and sees each of several values of one key, because all of them are parsed.
-func CheckJSON(data []byte, into any) error {
+// mostNested is how deep a text may be nested: what is deeper encoding/json does not decode.
+const mostNested = 10000
+
+// CheckJSON returns an error if decoding text of somebody else into a type would parse a quantity that is refused, by
+// IsEndless or TakesLong. It goes by types, as a name may look like a number, and sees each of several values of one key,
+// because all of them are parsed.
+func CheckJSON(data []byte, into reflect.Type, refused func(text string) bool) error {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
-	return checkValue(decoder, reflect.TypeOf(into))
+	return (&checker{decoder, refused}).value("it", into, mostNested)
 }
 
-// checkValue reads one value that would be decoded into a type, nil for one that has no quantities.
-func checkValue(decoder *json.Decoder, into reflect.Type) error {
+type checker struct {
+	*json.Decoder
+	refused func(text string) bool
+}
+
+// value reads the value of a key that would be decoded into a type, nil for one that has no quantities.
+func (c *checker) value(key string, into reflect.Type, deeper int) error {
 	for into != nil && into.Kind() == reflect.Pointer {
 		into = into.Elem()
 	}
-	token, err := decoder.Token()
+	token, err := c.Token()
 	if err != nil {
 		return err
 	}
 	delim, nested := token.(json.Delim)
 	if !nested {
-		if into == quantityType && IsEndless(strings.TrimSpace(fmt.Sprint(token))) {
-			return ErrEndless
+		if text := fmt.Sprint(token); into == quantityType && c.refused(strings.TrimSpace(text)) {
+			return fmt.Errorf("%s is %.80q: %w", key, text, ErrEndless)
 		}
 		return nil
 	}
-	for decoder.More() {
+	if deeper == 0 {
+		return fmt.Errorf("it is nested more than %d deep", mostNested)
+	}
+	for c.More() {
 		next := into
 		switch {
 		case delim == '{':
-			key, err := decoder.Token()
+			token, err := c.Token()
 			if err != nil {
 				return err
 			}
-			next = typeOf(into, fmt.Sprint(key))
+			key = fmt.Sprint(token)
+			next = typeOf(into, key)
 		case into != nil && into.Kind() == reflect.Slice:
 			next = into.Elem()
 		default:
 			next = nil
 		}
-		if err := checkValue(decoder, next); err != nil {
+		if err := c.value(key, next, deeper-1); err != nil {
 			return err
 		}
 	}
-	_, err = decoder.Token()
+	_, err = c.Token()
 	return err
 }
 

@@ -132,3 +132,18 @@ func IsEndless(text string) bool {
 	exponent, err := strconv.Atoi(digits)
 	return err != nil || exponent > MostWritten
 }
+
+// mostFast is how many digits a text may have with any exponent that resource.ParseQuantity only keeps.
+const mostFast = 18
+
+// TakesLong reports whether it may take long to parse a text. Of what IsEndless reports that is all but a few digits with
+// an exponent above zero, such as 1e999999999. API servers accept those, so whoever is asked by one has to read them.
+func TakesLong(text string) bool {
+	if !IsEndless(text) {
+		return false
+	}
+	at := max(strings.LastIndexAny(text, "eE"), 0)
+	// resource.ParseQuantity takes the lowest 32 bits for the exponent, which may make it negative.
+	exponent, err := strconv.ParseInt(text[min(at+1, len(text)):], 10, 32)
+	return err != nil || exponent < 0 || len(strings.Trim(text[:at], "+-")) > mostFast
+}

@@ -1,10 +1,12 @@
 package amount_test
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"math"
 	"math/rand"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -86,9 +88,27 @@ func TestCheckJSON(t *testing.T) {
 		`"requests":{"cpu":"1e-9","memory":80}`:       nil,
 		`"claims":[{"name":"1e-999999999"}]`:          nil,
 	} {
-		require.Equal(t, want, amount.CheckJSON(fmt.Appendf(nil, pod, resources), &v1.Pod{}), resources)
+		require.ErrorIs(t, amount.CheckJSON(fmt.Appendf(nil, pod, resources), reflect.TypeFor[v1.Pod](), amount.IsEndless), want, resources)
 	}
-	require.Equal(t, amount.ErrEndless, amount.CheckJSON([]byte(`{"spec":{"devices":{"requests":[{"exactly":{"capacity":{"requests":{"m":"1e-9999"}}}}]}}}`),
-		&resourceapi.ResourceClaim{}))
-	require.Error(t, amount.CheckJSON([]byte(`{"spec":`), &v1.Pod{}))
+	const claim = `{"spec":{"devices":{"requests":[{"exactly":{"capacity":{"requests":{"m":"%s"}}}}]}}}`
+	ofClaim := reflect.TypeFor[*resourceapi.ResourceClaim]()
+	require.ErrorContains(t, amount.CheckJSON(fmt.Appendf(nil, claim, "1e-9999"), ofClaim, amount.TakesLong), `m is "1e-9999"`)
+	require.ErrorIs(t, amount.CheckJSON(fmt.Appendf(nil, claim, "1e9999"), ofClaim, amount.IsEndless), amount.ErrEndless)
+	require.NoError(t, amount.CheckJSON(fmt.Appendf(nil, claim, "1e9999"), ofClaim, amount.TakesLong))
+	require.Error(t, amount.CheckJSON([]byte(`{"spec":`), reflect.TypeFor[v1.Pod](), amount.IsEndless))
+	require.ErrorContains(t, amount.CheckJSON(bytes.Repeat([]byte("["), 1<<20), ofClaim, amount.IsEndless), "nested")
+}
+
+// TestTakesLong: what does not is parsed here, and would take hours otherwise.
+func TestTakesLong(t *testing.T) {
+	for text, want := range map[string]bool{
+		"5": false, "1e999999999": false, "-1E+999999999": false, "123456789012345678e2147483647": false, "1.5e999999999": false,
+		"1234567890123456789e999999999": true, "1e-999999999": true, "1e3294967297": true, "1e99999999999999999999": true,
+		strings.Repeat("9", 1001): true, strings.Repeat("g", 1001): true,
+	} {
+		require.Equal(t, want, amount.TakesLong(text), text)
+		if !want {
+			resource.MustParse(text)
+		}
+	}
 }

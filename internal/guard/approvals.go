@@ -3,6 +3,7 @@ package guard
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -94,7 +95,7 @@ func (b *Book) isOver(approval *Approval) bool {
 
 // begin notes the approval of a request.
 func (b *Book) begin(r *Request) {
-	b.approvals[r.Claim.UID] = &Approval{Claim: r.Claim, Version: r.Version, allocation: r.After, asked: 1}
+	b.approvals[r.Claim.UID] = &Approval{Claim: r.Claim, Version: r.Version, allocation: r.After, asked: 1, began: time.Now()}
 	name := r.Claim.String()
 	if b.named[name] == nil {
 		b.named[name] = sets.New[types.UID]()
@@ -105,6 +106,9 @@ func (b *Book) begin(r *Request) {
 // end ends the approval of a claim.
 func (b *Book) end(claim types.UID) {
 	ref := b.approvals[claim].Claim
+	if b.ledger.State(claim).Committed == nil {
+		b.unstored.add(ref.Namespace, b.approvals[claim].began, time.Now())
+	}
 	name := ref.String()
 	if b.named[name].Delete(claim); b.named[name].Len() == 0 {
 		delete(b.named, name)

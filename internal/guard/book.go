@@ -88,6 +88,8 @@ type Approval struct {
 	allocation *resourceapi.AllocationResult
 	// fenced is the version that the claim has got to rule the write out, "" if none.
 	fenced string
+	// began is when it was approved.
+	began time.Time
 	// asked is how often the server has asked, which it does again for a write that it repeats:
 	// each time begins anew how long the write may be under way.
 	asked int
@@ -104,6 +106,8 @@ type Book struct {
 	// named are the approvals' claims by "namespace/name". There is more than one of a name
 	// after a claim was deleted and made anew.
 	named map[string]sets.Set[types.UID]
+	// unstored is what approvals have kept for nothing.
+	unstored unstored
 	// Ended is told of each approval that has ended, with what has become free. It is called under a
 	// lock, and must not call back. It may be nil, and must be set before use.
 	Ended func(ledger.ClaimRef, ledger.Freed)

@@ -23,5 +23,7 @@
 // passed while nobody was there to ask, cannot be stored any more, however late it
 // comes. No clock is involved but for the Lease itself, see Tenure.
 //
-// Book is the decision, without clients, clocks and goroutines. Guard is what runs it.
+// Book is the decision, without clients and goroutines. Guard is what runs it. It looks at clocks for what it does not
+// owe to the devices that are held: how long to wait, and whether a namespace has used the time that it has for approvals of which
+// nothing comes.
 package guard

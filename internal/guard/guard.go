@@ -80,6 +80,9 @@ func (g *Guard) reviewKnown(ctx context.Context, tenure Tenure, r *Request) Answ
 		return Answer{Kind: Denied, Reason: fmt.Sprintf(
 			"claim %s was to be allocated, but the API server does not tell the guard whether its store was restored from a backup; try again: %v", r.Claim, err)}
 	}
+	if answer, done := g.Book.overused(r); done {
+		return answer
+	}
 	answer := g.review(ctx, tenure, g.withStored(r))
 	if answer.known == "" || r.DryRun {
 		return answer

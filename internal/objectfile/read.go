@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -160,7 +161,7 @@ func (f *File) addObject(h *header, data []byte) (known bool, err error) {
 // addTyped reads an object and adds it. Fields that are not known are a warning: newer servers have more.
 func addTyped[T any](f *File, h *header, data []byte, add func(*T)) error {
 	one := new(T)
-	if err := amount.CheckJSON(data, one); err != nil {
+	if err := amount.CheckJSON(data, reflect.TypeFor[T](), amount.IsEndless); err != nil {
 		return fmt.Errorf("read it: %w", err)
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))

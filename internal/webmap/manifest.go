@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -72,7 +73,7 @@ func object(raw json.RawMessage, more *whatif.Objects) (*v1.Pod, error) {
 	if into != pod && kind.APIVersion != resourceapi.SchemeGroupVersion.String() {
 		return nil, fmt.Errorf("%s is of %q; only %s is understood here", kind.Kind, kind.APIVersion, resourceapi.SchemeGroupVersion)
 	}
-	if err := amount.CheckJSON(raw, into); err != nil {
+	if err := amount.CheckJSON(raw, reflect.TypeOf(into), amount.IsEndless); err != nil {
 		return nil, fmt.Errorf("%s in the manifest: %w", kind.Kind, err)
 	}
 	if err := json.Unmarshal(raw, into); err != nil {

@@ -29,6 +29,8 @@ type attacker struct {
 	*tenant
 	process *schedulerproc.Process
 	client  *http.Client
+	// url is where API servers ask, which an attacker does not know.
+	url string
 	// known is a claim that exists.
 	known *resourceapi.ResourceClaim
 	made  atomic.Int64
@@ -64,7 +66,7 @@ var attacks = []attack{
 	{"wrong versions", 16, 20 * time.Millisecond, func(ctx context.Context, a *attacker, _ int) {
 		a.send(ctx, a.review(a.invented(), "gpu-1", func(r *admissionv1.AdmissionRequest) { r.Resource.Version = "v7" }))
 	}},
-	{"slow connections", 200, 0, func(ctx context.Context, a *attacker, who int) { a.sendSlowly(ctx, 1000<<(who%2*10)) }},
+	{"slow connections", 200, 50 * time.Millisecond, func(ctx context.Context, a *attacker, who int) { a.sendSlowly(ctx, 1000<<(who%2*10)) }},
 	{"devices that do not exist", 200, 0, func(ctx context.Context, a *attacker, _ int) { a.send(ctx, a.review(a.known, "gpu-1000", nil)) }},
 	{"claims that do not exist", 16, 5 * time.Millisecond, func(ctx context.Context, a *attacker, _ int) {
 		a.send(ctx, a.question(a.invented(), a.allocation("gpu-1"), nil))
@@ -97,7 +99,7 @@ func trusting(bundle []byte) *http.Client {
 
 // send sends something to the guard, and does not care for the answer.
 func (a *attacker) send(ctx context.Context, body io.Reader) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+a.process.Address(), body)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url, body)
 	if err != nil {
 		panic(err)
 	}
@@ -116,7 +118,7 @@ func (a *attacker) sendSlowly(ctx context.Context, length int) {
 		return
 	}
 	defer connection.Close()
-	if _, err := fmt.Fprintf(connection, "POST / HTTP/1.1\r\nHost: guard\r\nContent-Length: %d\r\n\r\n", length); err != nil {
+	if _, err := fmt.Fprintf(connection, "POST %s HTTP/1.1\r\nHost: guard\r\nContent-Length: %d\r\n\r\n", a.url, length); err != nil {
 		return
 	}
 	for range length {
@@ -185,7 +187,7 @@ func (a *attacker) reviewed(ctx context.Context) error {
 
 // answer is the guard's to a question.
 func (a *attacker) answer(ctx context.Context, question io.Reader) (*admissionv1.AdmissionResponse, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+a.process.Address(), question)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url, question)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ func TestOnlyAPIServersAreAnswered(t *testing.T) {
 	s.claims("one", "two")
 	registered, err := g.webhook(t.Context())
 	require.NoError(t, err)
-	a := &attacker{tenant: s, process: process, client: trusting(registered.ClientConfig.CABundle), known: s.stored("two")}
+	a := &attacker{tenant: s, process: process, client: trusting(registered.ClientConfig.CABundle), url: *registered.ClientConfig.URL, known: s.stored("two")}
 	_, err = a.answer(t.Context(), a.question(a.known, a.allocation("gpu-1"), nil))
 	require.ErrorContains(t, err, "the guard answers 401")
 	require.NoError(t, s.allocate(t.Context(), "one", "gpu-1"))

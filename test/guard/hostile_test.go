@@ -28,7 +28,7 @@ func TestHostileRequests(t *testing.T) {
 	s.claims("one", "two")
 	webhook, err := g.webhook(t.Context())
 	require.NoError(t, err)
-	a := &attacker{tenant: s, process: process, client: trusting(webhook.ClientConfig.CABundle), known: s.stored("two")}
+	a := &attacker{tenant: s, process: process, client: trusting(webhook.ClientConfig.CABundle), url: *webhook.ClientConfig.URL, known: s.stored("two")}
 	for _, attack := range append([]attack{{name: "nobody"}}, attacks...) {
 		t.Run(attack.name, func(t *testing.T) { a.measure(t, attack) })
 	}

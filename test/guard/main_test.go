@@ -18,7 +18,10 @@ var cluster *harness.Cluster
 func TestMain(m *testing.M) {
 	os.Exit(harness.Main(m, harness.Options{
 		Name: "guard", Binaries: []string{"guard", "kube-scheduler"},
-		ControlPlane: controlplane.Options{WebhookCertificate: true},
+		ControlPlane: controlplane.Options{
+			WebhookCertificate: true,
+			RuntimeConfig:      map[string]bool{"resource.k8s.io/v1beta2": true, "resource.k8s.io/v1beta1": true},
+		},
 	}, func(c *harness.Cluster) { cluster = c }))
 }
 

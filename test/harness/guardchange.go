@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net/http"
+	"net/url"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -41,8 +42,9 @@ func (c *Cluster) GuardIsAsked(ctx context.Context, guard *schedulerproc.Process
 	if err != nil {
 		return err
 	}
-	if asked, url := *config.Webhooks[0].ClientConfig.URL, "https://"+guard.Address(); asked != url {
-		return fmt.Errorf("API servers ask %s, and not %s, which decides", asked, url)
+	asked, err := url.Parse(*config.Webhooks[0].ClientConfig.URL)
+	if err == nil && asked.Host != guard.Address() {
+		err = fmt.Errorf("API servers ask %s, and not %s, which decides", asked, guard.Address())
 	}
-	return nil
+	return err
 }

@@ -1,6 +1,7 @@
 package registration
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,9 @@ import (
 // have another Lease, of which one decides as well.
 var ErrOtherLease = errors.New("two guards would decide")
 
+// errNoAnswer is why a look has not failed either.
+var errNoAnswer = errors.New("there is no answer yet")
+
 // checkLease returns an ErrOtherLease if a configuration is for guards with another Lease than the
 // given one. One without the annotation is for anybody.
 func checkLease(config *admissionregistrationv1.ValidatingWebhookConfiguration, lease string) error {
@@ -32,8 +36,12 @@ func checkLease(config *admissionregistrationv1.ValidatingWebhookConfiguration, 
 		ErrOtherLease, Name, named, lease, Name, LeaseAnnotation, lease)
 }
 
-// lookInterval is how often Lookout looks.
-const lookInterval = 2 * time.Second
+// lookInterval is how often Lookout looks, and looksPerLease is how often at least while a Lease lasts: who has not looked for so
+// long is no candidate.
+const (
+	lookInterval  = 2 * time.Second
+	looksPerLease = 4
+)
 
 // Lookout looks all the time whose guards the configuration is for. It is safe for concurrent use.
 //
@@ -56,10 +64,15 @@ type Lookout struct {
 	// was one for the last time, zero if never.
 	refused   error
 	refusedAt time.Time
+	// path is where the configuration has guards asked, and paths are where it has, and when it last did.
+	path  string
+	paths map[string]time.Time
 }
 
 // Run looks until the context ends.
-func (l *Lookout) Run(ctx context.Context) { wait.UntilWithContext(ctx, l.Look, lookInterval) }
+func (l *Lookout) Run(ctx context.Context) {
+	wait.UntilWithContext(ctx, l.Look, min(lookInterval, l.Lasts/looksPerLease))
+}
 
 // Look looks once.
 func (l *Lookout) Look(ctx context.Context) {
@@ -75,6 +88,7 @@ func (l *Lookout) Look(ctx context.Context) {
 	l.looked, l.failed, l.refused = sent, nil, nil
 	if err == nil {
 		l.refused = checkLease(config, l.Lease)
+		l.saw(pathOf(config))
 	}
 	if l.refused != nil {
 		l.refusedAt = time.Now()
@@ -94,7 +108,7 @@ func (l *Lookout) Candidate() error {
 	case l.looked.IsZero():
 		return fmt.Errorf("ValidatingWebhookConfiguration %s could not be looked at so far; see that the guard may get it: %w", Name, l.failed)
 	case time.Since(l.looked) >= l.Lasts:
-		return fmt.Errorf("ValidatingWebhookConfiguration %s could not be looked at for %s: %w", Name, l.Lasts, l.failed)
+		return fmt.Errorf("ValidatingWebhookConfiguration %s could not be looked at for %s: %w", Name, l.Lasts, cmp.Or(l.failed, errNoAnswer))
 	case !l.refusedAt.IsZero() && time.Since(l.refusedAt) < 2*l.Lasts:
 		return fmt.Errorf("ValidatingWebhookConfiguration %s was for guards with another Lease; waiting for %s, as one of them may decide so long", Name, 2*l.Lasts)
 	default:

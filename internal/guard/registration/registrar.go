@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 )
 
 // interval is how often to look whether the configuration is still as it should be.
@@ -37,6 +39,12 @@ type Registrar struct {
 	Decides func() bool
 	// CABundle returns the authorities to trust, in PEM; nil if that is up to somebody else.
 	CABundle func() []byte
+	// Expect is told of each path before API servers can ask at it. It may be nil.
+	Expect func(path string)
+
+	mutex sync.Mutex
+	path  string
+	made  time.Time
 }
 
 // Run keeps the configuration up to date, while this process decides, until the context ends. Before
@@ -75,11 +83,14 @@ func (r *Registrar) ensure(ctx context.Context) error {
 	if err := r.Leads(); err != nil {
 		return fmt.Errorf("register the guard in ValidatingWebhookConfiguration %s: %w", Name, err)
 	}
+	if r.Expect != nil {
+		r.Expect(r.secret())
+	}
 	configurations := r.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	current, err := configurations.Get(ctx, Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err) && r.URL != "":
-		if _, err := configurations.Create(ctx, r.made(), metav1.CreateOptions{}); err != nil {
+		if _, err := configurations.Create(ctx, r.create(), metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("register the guard in ValidatingWebhookConfiguration %s: %w", Name, err)
 		}
 		return nil
@@ -99,9 +110,10 @@ func (r *Registrar) ensure(ctx context.Context) error {
 	return nil
 }
 
-// made is the configuration if there is none.
-func (r *Registrar) made() *admissionregistrationv1.ValidatingWebhookConfiguration {
-	return New(admissionregistrationv1.WebhookClientConfig{URL: &r.URL, CABundle: r.bundle(nil)}, r.Lease, r.FailurePolicy)
+// create is the configuration if there is none.
+func (r *Registrar) create() *admissionregistrationv1.ValidatingWebhookConfiguration {
+	url := r.URL + r.secret()
+	return New(admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: r.bundle(nil)}, r.Lease, r.FailurePolicy)
 }
 
 // updated is the configuration as it should be.
@@ -110,7 +122,7 @@ func (r *Registrar) updated(current *admissionregistrationv1.ValidatingWebhookCo
 	metav1.SetMetaDataAnnotation(&wanted.ObjectMeta, LeaseAnnotation, r.Lease)
 	i := slices.IndexFunc(wanted.Webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool { return w.Name == WebhookName })
 	if i < 0 && r.URL != "" {
-		wanted.Webhooks = append(wanted.Webhooks, r.made().Webhooks...)
+		wanted.Webhooks = append(wanted.Webhooks, r.create().Webhooks...)
 		return wanted
 	}
 	if i < 0 {
@@ -118,10 +130,13 @@ func (r *Registrar) updated(current *admissionregistrationv1.ValidatingWebhookCo
 	}
 	webhook := &wanted.Webhooks[i]
 	if r.URL != "" {
-		made := r.made().Webhooks[0]
+		made := r.create().Webhooks[0]
 		made.FailurePolicy = webhook.FailurePolicy
 		made.ClientConfig.CABundle = webhook.ClientConfig.CABundle
 		*webhook = made
+	}
+	if service := webhook.ClientConfig.Service; service != nil && r.CABundle != nil {
+		service.Path = ptr.To(r.secret())
 	}
 	webhook.ClientConfig.CABundle = r.bundle(webhook.ClientConfig.CABundle)
 	return wanted

@@ -84,7 +84,7 @@ func TestMade(t *testing.T) {
 	require.Equal(t, map[string]string{LeaseAnnotation: "guards/lease"}, config.Annotations)
 	require.Len(t, config.Webhooks, 1)
 	webhook := config.Webhooks[0]
-	require.Equal(t, admissionregistrationv1.WebhookClientConfig{URL: ptr.To(here), CABundle: []byte("authorities")}, webhook.ClientConfig)
+	require.Equal(t, admissionregistrationv1.WebhookClientConfig{URL: ptr.To(here + r.path), CABundle: []byte("authorities")}, webhook.ClientConfig)
 	require.Equal(t, admissionregistrationv1.Ignore, *webhook.FailurePolicy)
 	require.NoError(t, Check(config))
 	r.ensure()
@@ -96,7 +96,7 @@ func TestUpdated(t *testing.T) {
 	r := newRegistered(t, here)
 	r.install(elsewhere())
 	config := r.ensure()
-	want := New(admissionregistrationv1.WebhookClientConfig{URL: ptr.To(here), CABundle: []byte("authorities")}, "guards/lease", admissionregistrationv1.Fail)
+	want := New(admissionregistrationv1.WebhookClientConfig{URL: ptr.To(here + r.path), CABundle: []byte("authorities")}, "guards/lease", admissionregistrationv1.Fail)
 	require.Equal(t, want.Webhooks, config.Webhooks, "the failure policy is the cluster's")
 	require.Equal(t, want.Annotations, config.Annotations)
 	writes := r.writes()
@@ -128,7 +128,7 @@ func TestBehindAService(t *testing.T) {
 	installed.Webhooks[0].ClientConfig = admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: "guards", Name: "guard"}}
 	r.install(installed)
 	config := r.ensure()
-	installed.Webhooks[0].ClientConfig.CABundle = []byte("authorities")
+	installed.Webhooks[0].ClientConfig.CABundle, installed.Webhooks[0].ClientConfig.Service.Path = []byte("authorities"), &r.path
 	require.Equal(t, installed.Webhooks, config.Webhooks)
 	require.Equal(t, "guards/lease", config.Annotations[LeaseAnnotation])
 

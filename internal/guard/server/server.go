@@ -117,6 +117,7 @@ func serve(ctx context.Context, config *Config, holdings *Holdings, registrar *r
 	}
 	registrar.Leads, registrar.Decides = deciding.Lease.Leads, deciding.Decides
 	lookout := &registration.Lookout{Client: config.Leases, Lease: registrar.Lease, Lasts: config.Election.LeaseDuration.Duration}
+	registrar.Expect = lookout.Expect
 	fencer := &guard.Fencer{Claims: config.Client.ResourceV1(), RequestTimeout: config.RequestTimeout}
 	standing := &election.Election{
 		Leases: config.Leases.CoordinationV1(), Identity: config.Identity, Mode: string(config.Mode), Config: config.Election,
@@ -159,7 +160,7 @@ func serve(ctx context.Context, config *Config, holdings *Holdings, registrar *r
 	if err != nil {
 		return err
 	}
-	stopped, _, err := info.Serve(handler(deciding, asked, config.Metrics), shutdownTimeout, ctx.Done())
+	stopped, _, err := info.Serve(handler(deciding, webhook.OnlyAt(lookout.Asked, asked), config.Metrics), shutdownTimeout, ctx.Done())
 	if err != nil {
 		return fmt.Errorf("answer requests of API servers: %w", err)
 	}

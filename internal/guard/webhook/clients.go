@@ -14,6 +14,21 @@ import (
 var errNoCertificate = errors.New("the guard answers only to clients with a certificate by an authority in its --client-ca-file, and this one shows none; " +
 	"docs/guard.md says how an API server gets one")
 
+// errNoPath is why a client is not answered.
+var errNoPath = errors.New("the guard answers only at the path by which ValidatingWebhookConfiguration quartermaster-guard has API servers ask it, or had until a moment ago")
+
+// OnlyAt has a handler answer only at the paths at which API servers ask. All others get 401, before anything of their
+// requests is read.
+func OnlyAt(asked func(path string) bool, handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !asked(r.URL.Path) {
+			fail(w, http.StatusUnauthorized, errNoPath)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	})
+}
+
 // Authorities returns what client certificates are verified by, as k8s.io/apiserver's
 // CAContentProvider does. It is called for each request, so that the authorities can change.
 type Authorities = x509request.VerifyOptionFunc

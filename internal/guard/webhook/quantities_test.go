@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	b "github.com/quartermaster-dra/quartermaster/internal/builder"
@@ -44,4 +45,22 @@ func TestRequestNamesThatLookLikeQuantities(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A tenant may ask for as much as it likes: API servers accept that, and ask about what such a claim is given for its
+// next best alternative.
+func TestRequestsForEndlessCapacity(t *testing.T) {
+	t.Parallel()
+	before, after := b.Claim("c").Obj(), b.Claim("c").Allocated("a", "gpu-0")
+	for _, claim := range []*resourceapi.ResourceClaim{before, after} {
+		claim.Spec.Devices.Requests = []resourceapi.DeviceRequest{{Name: "gpu", FirstAvailable: []resourceapi.DeviceSubRequest{
+			{Name: "much", DeviceClassName: "gpu", Capacity: &resourceapi.CapacityRequirements{
+				Requests: map[resourceapi.QualifiedName]resource.Quantity{"memory": resource.MustParse("1e999999999")},
+			}},
+			{Name: "less", DeviceClassName: "gpu"},
+		}}}
+	}
+	after.Status.Allocation.Devices.Results[0].Request = "gpu/less"
+	code, text := post(t, answers(t, newDecider()), strings.NewReader(string(raw(t, review(t, before, after)))))
+	require.Equal(t, 200, code, text)
 }

@@ -278,8 +278,8 @@ func TestWhatIsNoQuestion(t *testing.T) {
 	}
 	for name, tc := range map[string]struct{ body, want string }{
 		"takes long to parse": {consuming(`"1e-999999999"`), `memory is "1e-999999999"`},
-		"takes long, number":  {consuming(`1E-99999`), `memory is "1E-99999"`},
-		"many digits":         {consuming(`"` + strings.Repeat("7", 100000) + `"`), "has too many digits"},
+		"takes long, number":  {consuming(`1E-1001`), `memory is "1E-1001"`},
+		"many digits":         {consuming(`"` + strings.Repeat("7", 100000) + `"`), "has more than 1000 digits"},
 		"in a request":        {wanting("memory"), `memory is "1e-999999999"`},
 		"in a folded request": {wanting("memory", "\u017fpec", "DEVICES", "REQUEST\u017f"), `memory is "1e-999999999"`},
 		"many digits, deep":   {strings.Repeat("[", 200000) + strings.Repeat("7", 1000), "is no AdmissionReview"},

@@ -1,0 +1,83 @@
+package registration
+
+import (
+	"crypto/rand"
+	"net/url"
+	"strings"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/utils/ptr"
+)
+
+// API servers show no certificate unless they are told to, but they do know the configuration, which tenants may not read. So
+// a guard is asked at a path that nobody can guess.
+const (
+	// pathLasts is how long a guard keeps its path: while no guard can be reached, API servers tell it to those whose
+	// writes they refuse.
+	pathLasts = 10 * time.Minute
+	// pathCounts is how long the guard is asked at a path after the configuration has had it: API servers learn of another one
+	// with a delay.
+	pathCounts = time.Minute
+)
+
+// secret returns the path at which this guard is to be asked.
+func (r *Registrar) secret() string {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if r.path == "" || time.Since(r.made) >= pathLasts {
+		r.path, r.made = "/"+strings.ToLower(rand.Text()), time.Now()
+	}
+	return r.path
+}
+
+// pathOf returns the path at which a configuration has guards asked, "" if it has none.
+func pathOf(config *admissionregistrationv1.ValidatingWebhookConfiguration) string {
+	for i := range config.Webhooks {
+		webhook := &config.Webhooks[i]
+		if webhook.Name != WebhookName {
+			continue
+		}
+		if service := webhook.ClientConfig.Service; service != nil {
+			return "/" + strings.TrimPrefix(ptr.Deref(service.Path, ""), "/")
+		}
+		if parsed, err := url.Parse(ptr.Deref(webhook.ClientConfig.URL, "")); err == nil {
+			return "/" + strings.TrimPrefix(parsed.Path, "/")
+		}
+	}
+	return ""
+}
+
+// Expect has Asked know of a path that the configuration is about to have.
+func (l *Lookout) Expect(path string) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if l.paths == nil {
+		l.paths = make(map[string]time.Time)
+	}
+	l.paths[path] = time.Now()
+}
+
+// Asked reports whether API servers may ask at a path: as the configuration says, or said a moment ago.
+func (l *Lookout) Asked(path string) bool {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	named, found := l.paths[path]
+	return found && (path == l.path || time.Since(named) < pathCounts)
+}
+
+// saw notes a path that the configuration has, and forgets those that do not count any more. Its caller has the lock.
+func (l *Lookout) saw(path string) {
+	now := time.Now()
+	if l.paths == nil {
+		l.paths = make(map[string]time.Time)
+	}
+	for other, named := range l.paths {
+		if now.Sub(named) >= pathCounts {
+			delete(l.paths, other)
+		}
+	}
+	if l.path = path; path != "" {
+		l.paths[path] = now
+	}
+}
