@@ -75,7 +75,7 @@ func New(factory informers.SharedInformerFactory, client kubernetes.Interface, s
 		Memory:    newMemory(),
 		Lease:     &leadership.OfProcess,
 	}
-	s.Ledger.Pools = s.Pool
+	s.Ledger.Follow(s.Inventory)
 	s.Order = claimlog.New(client, s.Pool, clock.RealClock{})
 	s.Inventory.Published = s.Order.PoolPublished
 	s.Rooms.HasDevices = s.Inventory.IsLocal

@@ -32,6 +32,8 @@ type Ledger struct {
 	// Pools is what AddInFlight judges counters and capacities by; nil if there are none.
 	// It is called under a lock, and must not call back. It must be set before use.
 	Pools Pools
+	// followed is what was given to Follow.
+	followed *inventory.Store
 
 	// Changed has the pools of which the usage changed.
 	Changed inventory.Changes[inventory.PoolID]
@@ -210,10 +212,17 @@ func (l *Ledger) publish(holder ClaimRef, before, after *resourceapi.AllocationR
 		if usage.Len() == 0 {
 			l.pools.Delete(unique.Make(id))
 			l.changes.Delete(unique.Make(id))
+			l.Changed.Add(id)
 		} else {
-			l.pools.Store(unique.Make(id), usage)
+			l.store(id, usage)
 		}
-		l.Changed.Add(id)
 	}
 	return l.freed(before, after)
+}
+
+// store replaces the usage of a pool of which anything is in use. It needs the mutex.
+func (l *Ledger) store(id inventory.PoolID, usage *PoolUsage) {
+	usage.follows = l.followed != nil
+	l.pools.Store(unique.Make(id), usage)
+	l.Changed.Add(id)
 }
