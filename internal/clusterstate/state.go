@@ -82,6 +82,9 @@ func New(factory informers.SharedInformerFactory, client kubernetes.Interface, s
 	if err := s.followNodes(factory.Core().V1().Nodes()); err != nil {
 		return nil, err
 	}
+	if err := s.followPods(factory.Core().V1().Pods().Informer()); err != nil {
+		return nil, err
+	}
 	api := factory.Resource().V1()
 	var err error
 	if s.Claims, err = s.follow(api.ResourceClaims().Informer(), s.RefreshClaim); err != nil {

@@ -24,6 +24,13 @@ import (
 // counter the most. It is immutable.
 type drawn []resourceapi.DeviceCounterConsumption
 
+// mostDrawn is of how many counters it is remembered for a device. A driver that goes on to invent others must not
+// fill the memory.
+const mostDrawn = 256
+
+// beyond stands for more than mostDrawn: then it is as if nobody knew what the device draws.
+var beyond = new(drawn)
+
 // Follow has the ledger judge counters and capacities by what a store has, and remember what devices in use
 // draw. It has to be called before either is used.
 func (l *Ledger) Follow(store *inventory.Store) {
@@ -70,8 +77,7 @@ func (u *PoolUsage) remember(slice *inventory.Slice, isOver func(device *resourc
 		if next == u {
 			next = &PoolUsage{devices: u.devices, follows: true}
 		}
-		more := use.drawn.and(device.ConsumesCounters)
-		use.drawn = &more
+		use.drawn = use.drawn.and(device.ConsumesCounters)
 		next.devices = next.devices.with(device.Name, use)
 	}
 	return next
@@ -90,9 +96,12 @@ func consumesTheSame(slice *inventory.Slice, at int, device *resourceapi.Device)
 }
 
 // and returns the most of both of each counter, and the compatibility groups that are given.
-func (d *drawn) and(consumptions []resourceapi.DeviceCounterConsumption) drawn {
-	if d == nil {
-		return consumptions
+func (d *drawn) and(consumptions []resourceapi.DeviceCounterConsumption) *drawn {
+	switch d {
+	case nil:
+		return (*drawn)(&consumptions)
+	case beyond:
+		return d
 	}
 	most := slices.Clone(*d)
 	for i := range consumptions {
@@ -109,7 +118,14 @@ func (d *drawn) and(consumptions []resourceapi.DeviceCounterConsumption) drawn {
 		}
 		most[at].Counters, most[at].CompatibilityGroups = counters, consumptions[i].CompatibilityGroups
 	}
-	return most
+	counters := 0
+	for i := range most {
+		counters += 1 + len(most[i].Counters)
+	}
+	if counters > mostDrawn {
+		return beyond
+	}
+	return &most
 }
 
 // Withdrawn yields the devices in use that a pool does not publish any more, in no order, and what they
@@ -137,7 +153,11 @@ type Consumption struct {
 }
 
 func (u DeviceUsage) consumption(pool *inventory.NodePool, name string) Consumption {
-	if u.drawn != nil {
+	switch u.drawn {
+	case nil:
+	case beyond:
+		return Consumption{}
+	default:
 		return Consumption{true, *u.drawn}
 	}
 	if former := pool.Former(name); former != nil {
@@ -158,7 +178,12 @@ func (u *PoolUsage) takeFormer(pool *inventory.NodePool, left []amount.Amount) (
 	}
 	if u.follows {
 		for name, use := range u.All() {
-			if position, published := pool.Whole().Position(name); published && use.drawn != nil {
+			position, published := pool.Whole().Position(name)
+			switch {
+			case !published || use.drawn == nil:
+			case use.drawn == beyond:
+				unknown = append(unknown, name)
+			default:
 				takeMore(left, counters, *use.drawn, counters.Draws(position))
 			}
 		}

@@ -278,6 +278,29 @@ func TestFormerSlices(t *testing.T) {
 	require.Equal(t, "-20", f.memory())
 }
 
+// TestCountersWithoutEnd: a driver that publishes other counters each time does not fill the memory.
+func TestCountersWithoutEnd(t *testing.T) {
+	t.Parallel()
+	f := newFollowing()
+	publish := func(n int) {
+		set := fmt.Sprint("set-", n)
+		f.publish(b.Slice("counters").InPool("p", int64(n), 2).OnNode("a").Counters(set, "memory", "40"),
+			b.Slice("devices").InPool("p", int64(n), 2).OnNode("a").Devices(b.Device("half").Consumes(set, "memory", "20")))
+	}
+	publish(1)
+	refresh(f.Ledger, "x", b.Claim("x").Allocated("p", "half"))
+	for n := 2; n < 100; n++ {
+		publish(n)
+		require.Equal(t, "20", f.memory())
+	}
+	for n := 100; n < 1_000; n++ {
+		publish(n)
+	}
+	require.Equal(t, "[half]", f.memory())
+	refresh(f.Ledger, "x", nil)
+	require.Equal(t, "40", f.memory())
+}
+
 // TestOlderLeftovers: a slice of an older generation that goes late says nothing about devices that are published.
 func TestOlderLeftovers(t *testing.T) {
 	t.Parallel()
