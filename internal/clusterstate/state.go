@@ -75,11 +75,14 @@ func New(factory informers.SharedInformerFactory, client kubernetes.Interface, s
 		Memory:    newMemory(),
 		Lease:     &leadership.OfProcess,
 	}
-	s.Ledger.Pools = s.Pool
+	s.Ledger.Follow(s.Inventory)
 	s.Order = claimlog.New(client, s.Pool, clock.RealClock{})
 	s.Inventory.Published = s.Order.PoolPublished
 	s.Rooms.HasDevices = s.Inventory.IsLocal
 	if err := s.followNodes(factory.Core().V1().Nodes()); err != nil {
+		return nil, err
+	}
+	if err := s.followPods(factory.Core().V1().Pods().Informer()); err != nil {
 		return nil, err
 	}
 	api := factory.Resource().V1()

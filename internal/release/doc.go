@@ -8,14 +8,17 @@
 // that is deallocated or gone already is what was wanted. All other claims are left to the
 // controller, and so are claims of which only some consumers are gone.
 //
-// By which rule a consumer is gone is the controller's as well. A pod is if it
-//   - is not on the API server under its name with its UID,
-//   - has ended (status.phase is Succeeded or Failed), or
-//   - is being deleted and was never bound to a node.
+// A pod is gone if it
+//   - has ended (status.phase is Succeeded or Failed), and its node does not say that a container runs, or
+//   - is being deleted or gone, and was never bound to a node.
 //
-// The informer of pods may not have heard of a pod yet for which a claim is reserved already, so
-// a pod that it does not have is looked for on the API server, unless the informer has had it
-// and has told that it went. (The informer of kube-scheduler leaves out pods that have ended.)
+// The controller also takes a pod for gone that is not on the API server. It may have been deleted
+// without waiting for its node, so that its containers still run and its devices are still prepared
+// there (kubernetes #141471). Claims of such pods are left to the controller: nothing in the API
+// says when the node has stopped them.
+//
+// The informer of kube-scheduler leaves out pods that have ended, so that what it tells of these is the
+// same as of those that were deleted: a pod that it does not have is looked for on the API server.
 // Consumers other than pods and PodGroups are never taken for gone.
 //
 // A claim without consumers that is still allocated, as an attempt to schedule that failed may

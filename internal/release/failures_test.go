@@ -68,6 +68,7 @@ func TestConflict(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, held(tc.consumers...), []*v1.Pod{victim("a"), victim("late")}, func(t *testing.T, w *world) {
+				w.pods = append(w.pods, victim("b", failed)) // The informer leaves it out.
 				w.await("preemptor")
 				w.before["update status"] = inBetween(func() { w.write(tc.change) })
 				w.remove("a")
@@ -209,6 +210,7 @@ func TestFailures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, held("a"), nil, func(t *testing.T, w *world) {
+				w.pods = []*v1.Pod{victim("a", failed)} // The informer leaves it out.
 				w.before[tc.on] = tc.faults
 				if tc.on == "get" {
 					w.before["update status"] = times(4, broken)

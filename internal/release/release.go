@@ -45,8 +45,8 @@ type Release struct {
 type awaited struct {
 	ref        ledger.ClaimRef
 	preemptors sets.Set[types.UID]
-	// departed are the pods of which the informer has told that they are gone or have ended. As
-	// a UID never comes back, the API server need not be asked about them.
+	// departed are the pods of which the informer has told that they have ended, or are gone and never were
+	// on a node. As a UID never comes back, the API server need not be asked about them.
 	departed sets.Set[types.UID]
 }
 
@@ -151,7 +151,7 @@ func (r *Release) PodChanged(pod *v1.Pod) {
 	if !awaits {
 		return
 	}
-	departed := isDone(pod) || !samePod(r.known.Pod(pod.Namespace, pod.Name), pod.UID)
+	departed := isDone(pod) || pod.Spec.NodeName == "" && !samePod(r.known.Pod(pod.Namespace, pod.Name), pod.UID)
 	for _, name := range podclaims.NamesOf(pod) {
 		claim := r.known.Claim(pod.Namespace, name)
 		if claim == nil {
@@ -176,8 +176,8 @@ func (r *Release) ClaimChanged(claim *resourceapi.ResourceClaim) {
 	}
 }
 
-// departed returns the consumers of a claim that the informer of pods has told to be gone. It
-// forgets those that are not consumers any more.
+// departed returns the consumers of a claim that the informer of pods has told to have ended. It
+// forgets those that are not consumers any more once they are many: the informer of claims may be behind.
 func (r *Release) departed(claim *resourceapi.ResourceClaim) sets.Set[types.UID] {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -186,7 +186,7 @@ func (r *Release) departed(claim *resourceapi.ResourceClaim) sets.Set[types.UID]
 		return nil
 	}
 	for pod := range found.departed {
-		if !claimwriter.IsReservedFor(claim, pod) {
+		if len(found.departed) > resourceapi.ResourceClaimReservedForMaxSize && !claimwriter.IsReservedFor(claim, pod) {
 			found.departed.Delete(pod)
 		}
 	}

@@ -216,8 +216,28 @@ func (w *world) create(pod *v1.Pod) {
 	require.NoError(w.t, w.podStore.Add(pod))
 }
 
-// remove deletes a pod, and the informer hears of it.
+// remove has a pod end and deletes it, and the informer hears of that.
 func (w *world) remove(name string) {
+	pod := w.known.Pod("default", name).DeepCopy()
+	pod.Status.Phase = v1.PodFailed
+	require.NoError(w.t, w.podStore.Update(pod))
+	w.forceDelete(name)
+}
+
+// leaveOut has a pod end. The informer leaves it out from then on, and tells what it was before.
+func (w *world) leaveOut(name string) {
+	pod := w.known.Pod("default", name)
+	ended := pod.DeepCopy()
+	ended.Status.Phase = v1.PodFailed
+	w.vanish(name)
+	w.pods = append(w.pods, ended)
+	require.NoError(w.t, w.podStore.Delete(pod))
+	w.PodChanged(pod)
+	w.settle()
+}
+
+// forceDelete deletes a pod as it is, and the informer hears of it.
+func (w *world) forceDelete(name string) {
 	w.vanish(name)
 	pod := w.known.Pod("default", name)
 	require.NoError(w.t, w.podStore.Delete(pod))

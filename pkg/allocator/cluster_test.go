@@ -54,7 +54,11 @@ func (c cluster) site() allocator.Site {
 	for _, slice := range c.slices {
 		published = append(published, slice.Obj())
 	}
-	usage := ledger.New()
+	usage, store := ledger.New(), inventory.NewStore(allocator.InventoryOptions(c.solver().Features))
+	usage.Follow(store)
+	for _, slice := range published {
+		store.RefreshSlice(slice.Name, func() *resourceapi.ResourceSlice { return slice })
+	}
 	for _, claim := range c.held {
 		usage.Refresh(claim.Namespace+"/"+claim.Name, func() *resourceapi.ResourceClaim { return claim })
 	}
@@ -62,7 +66,6 @@ func (c cluster) site() allocator.Site {
 	if node == nil {
 		node = b.Node("n")
 	}
-	store := inventory.FromSlices(published, allocator.InventoryOptions(c.solver().Features))
 	return allocator.Site{Node: node, Pools: store.OnNode(node), Usage: usage}
 }
 

@@ -121,6 +121,8 @@ func TestExplainCauses(t *testing.T) {
 	manyHolders.held = holding(7)
 	overdrawn := withCounters(b.Device("gpu-0").Consumes("device", "memory", "100Gi"), b.Device("gpu-1").Consumes("device", "memory", "0"))
 	overdrawn.held = append(overdrawn.held, heldBy("old", "p", "gpu-0"))
+	withdrawn := withCounters(b.Device("gpu-0").Consumes("device", "memory", "10Gi"), b.Device("gpu-1").Consumes("device", "memory", "10Gi"))
+	withdrawn.held = append(withdrawn.held, heldBy("old", "p", "gpu-9"))
 	twoSets := withCounters(
 		b.Device("gpu-0").Consumes("one", "memory", "30Gi", "engines", "2"), b.Device("gpu-1").Consumes("two", "memory", "30Gi"),
 		b.Device("gpu-2").Consumes("one", "memory", "30Gi", "engines", "2"), b.Device("gpu-3").Consumes("two", "memory", "20Gi"))
@@ -252,6 +254,16 @@ func TestExplainCauses(t *testing.T) {
 				"  device: memory (0 needed, -20Gi left); in use by default/old (gpu-0)",
 			},
 			cause: allocator.CounterShort,
+		},
+		"a device in use is not published any more": {
+			cluster: withdrawn,
+			short: "all 2 devices that match draw on counters of which nobody knows what devices draw that are in use and not published " +
+				"any more (gpu-9)",
+			long: []string{
+				"2 draw on counters of which nobody knows what devices draw that are in use and not published any more: " +
+					"gpu.example.com/p/gpu-9; in use by default/old (1)",
+			},
+			cause: allocator.CounterUnknown,
 		},
 		"incompatible": {
 			cluster: incompatible,

@@ -82,6 +82,9 @@ const (
 	Full = report.Full
 	// CounterShort devices draw on a counter of which too little is left (KEP-4815).
 	CounterShort = report.CounterShort
+	// CounterUnknown devices draw on counters of which nobody knows what is left: a device in use is not
+	// published any more.
+	CounterUnknown = report.CounterUnknown
 	// Incompatible devices have no compatibility group in common with devices in use.
 	Incompatible = report.Incompatible
 )

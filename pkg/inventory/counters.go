@@ -96,6 +96,17 @@ func (c *Counters) SetOf(number int) string {
 	return c.Sets[after-1]
 }
 
+// Number returns the number of a counter by the names of its set and itself.
+func (c *Counters) Number(set, counter string) (number int, found bool) {
+	at, found := slices.BinarySearch(c.Sets, set)
+	if !found {
+		return 0, false
+	}
+	first, end := c.Range(at)
+	number, found = slices.BinarySearch(c.Names[first:end], counter)
+	return first + number, found
+}
+
 // Draws returns what the device at a position of Layout.Devices consumes.
 func (c *Counters) Draws(position int) []Draw {
 	if c == nil || c.draws == nil {

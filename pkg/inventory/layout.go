@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
@@ -58,6 +59,9 @@ type Layout struct {
 	// which one comes first matters if devices in use should never have got together
 	// (CompatibilityGroups.Force).
 	ordered []part
+	// former are the slices of older generations that there still are, older ones first, if this is the
+	// whole of a layout.
+	former []*Slice
 	// err is why nothing can be allocated, countersErr why Counters are not known.
 	err, countersErr error
 	// repeated is the name of a device that there is twice, "" if there is none.
@@ -279,6 +283,7 @@ func (p *Pool) newLayout(targeting, others []*Slice) *Layout {
 		return l
 	}
 	if l.whole == l {
+		l.former = p.before(newest(targeting))
 		l.Counters, l.countersErr = newCounters(targeting, l.Devices)
 	} else if l.countersErr = l.whole.countersErr; l.countersErr == nil {
 		l.Counters = l.whole.Counters.of(l)
@@ -287,6 +292,37 @@ func (p *Pool) newLayout(targeting, others []*Slice) *Layout {
 		l.err = l.countersErr
 	}
 	return l
+}
+
+// before returns the slices of generations before one, older ones first.
+func (p *Pool) before(generation int64) (former []*Slice) {
+	for _, slice := range p.slices {
+		if slice.generation() < generation {
+			former = append(former, slice)
+		}
+	}
+	slices.SortStableFunc(former, func(a, b *Slice) int { return cmp.Compare(a.generation(), b.generation()) })
+	return former
+}
+
+// formerKey is where a layout keeps the devices of former slices.
+type formerKey struct{}
+
+// Former returns a device as the newest of the pool's older generations has it of which there still is
+// a slice, nil if none has it.
+func (l *Layout) Former(device string) *resourceapi.Device {
+	if l.whole == nil || len(l.whole.former) == 0 {
+		return nil
+	}
+	return Cached(&l.whole.Derived, formerKey{}, func() map[string]*resourceapi.Device {
+		devices := make(map[string]*resourceapi.Device)
+		for _, slice := range l.whole.former {
+			for i := range slice.Spec.Devices {
+				devices[slice.Spec.Devices[i].Name] = &slice.Spec.Devices[i]
+			}
+		}
+		return devices
+	})[device]
 }
 
 // layoutOfAll returns the layout of all slices of a generation.

@@ -28,6 +28,8 @@ type tally struct {
 	generation int64
 	targeting  int
 	wanted     int64
+	// drawing is how many slices of that generation have devices that consume counters.
+	drawing int
 }
 
 func tallyOf(slice *Slice) tally {
@@ -35,17 +37,20 @@ func tallyOf(slice *Slice) tally {
 	if slice.localTo() != "" {
 		t.local = 1
 	}
+	if slice.draws {
+		t.drawing = 1
+	}
 	return t
 }
 
 // plus adds slices that come later by name.
 func (t tally) plus(next tally) tally {
-	sum := tally{t.count + next.count, t.local + next.local, t.generation, t.targeting, t.wanted}
+	sum := tally{t.count + next.count, t.local + next.local, t.generation, t.targeting, t.wanted, t.drawing}
 	switch {
 	case t.count == 0 || next.count > 0 && next.generation > t.generation:
-		sum.generation, sum.targeting, sum.wanted = next.generation, next.targeting, next.wanted
+		sum.generation, sum.targeting, sum.wanted, sum.drawing = next.generation, next.targeting, next.wanted, next.drawing
 	case next.count > 0 && next.generation == t.generation:
-		sum.targeting += next.targeting
+		sum.targeting, sum.drawing = t.targeting+next.targeting, t.drawing+next.drawing
 	}
 	return sum
 }

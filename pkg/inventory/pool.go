@@ -96,6 +96,9 @@ func (p *Pool) Node() string {
 	return slices[0].localTo()
 }
 
+// Generation returns the newest one of the pool. It may be asked of the pools of a Store, and costs little.
+func (p *Pool) Generation() int64 { return p.members.tally().generation }
+
 // IsPublished reports whether the driver has published as many slices of the newest
 // generation as it wanted to. Whether these can be used, Everywhere knows. It may be asked of
 // the pools of a Store, and costs little.

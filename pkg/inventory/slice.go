@@ -22,6 +22,8 @@ type Slice struct {
 	// deviceReach has one entry a device if the slice selects nodes per device
 	// (KEP-4815, perDeviceNodeSelection), otherwise it is empty.
 	deviceReach []reach
+	// draws is set by a Store if any of the devices consumes counters.
+	draws bool
 	// broken is set if node selection cannot be understood. The slice then makes
 	// its pool invalid, on all nodes because nobody knows which it was meant for.
 	broken error
@@ -58,6 +60,9 @@ func (s *Slice) init(published *resourceapi.ResourceSlice, content *Content) {
 	}
 }
 
+// PoolID returns the pool that the slice is part of.
+func (s *Slice) PoolID() PoolID { return s.poolID() }
+
 func (s *Slice) poolID() PoolID {
 	return PoolID{Driver: s.Spec.Driver, Name: s.Spec.Pool.Name}
 }
@@ -76,6 +81,16 @@ func (s *Slice) reaches(node *v1.Node) bool {
 	}
 	for _, device := range s.deviceReach {
 		if device.matches(node) {
+			return true
+		}
+	}
+	return false
+}
+
+// drawsCounters reports whether any of the devices consumes counters (KEP-4815).
+func (s *Slice) drawsCounters() bool {
+	for i := range s.Spec.Devices {
+		if len(s.Spec.Devices[i].ConsumesCounters) > 0 {
 			return true
 		}
 	}

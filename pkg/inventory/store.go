@@ -43,6 +43,13 @@ type Store struct {
 	// the one after, nil if there is none. It is called under the writers' lock, must be quick
 	// (and therefore not ask what the devices of a version are), and must be set before use.
 	Published func(before, after *Pool)
+
+	// Superseded, if set, is called with each slice of the newest generation that was changed or deleted, or is
+	// not of the newest any more because the first slice of another has come; by is what takes its place under
+	// its name, nil if that is nothing, or nothing of that pool. It is called with slices of older generations
+	// when they go. Pools of which no device consumes counters are left out. It is called under the writers'
+	// lock, before anybody can see the pool without the slice, and must be set before use.
+	Superseded func(slice, by *Slice)
 }
 
 // Change is a pool, or a node, of which something changed: all nodes that the pool has slices
@@ -104,9 +111,13 @@ func (s *Store) replace(old *Slice, published *resourceapi.ResourceSlice) {
 			before = old.Content
 		}
 		added = NewSlice(published, s.contents.take(published, before))
+		added.draws = added.drawsCounters()
 		s.nodes.add(added.localTo(), added.poolID())
 	}
 	moved := old != nil && (added == nil || added.poolID() != old.poolID())
+	if s.Superseded != nil {
+		s.supersede(old, added)
+	}
 	if moved {
 		s.forget(old)
 	}
@@ -126,6 +137,36 @@ func (s *Store) replace(old *Slice, published *resourceapi.ResourceSlice) {
 			s.shared.Store(new(sharedViews))
 		case moved || added.localTo() != node:
 			s.Changed.Add(Change{Node: node})
+		}
+	}
+}
+
+// supersede calls Superseded before a slice takes the place of another; either may be nil.
+func (s *Store) supersede(old, added *Slice) {
+	var by *Slice // in the place of old
+	if old != nil && added != nil && added.poolID() == old.poolID() && added.generation() >= old.generation() {
+		by = added
+	}
+	if added != nil {
+		members := s.members[added.poolID()]
+		if all := members.tally(); all.drawing > 0 && added.generation() > all.generation {
+			for _, slice := range members.appendTo(nil) {
+				switch {
+				case slice.generation() < all.generation:
+				case slice == old:
+					s.Superseded(slice, by)
+				default:
+					s.Superseded(slice, nil)
+				}
+			}
+			if by != nil {
+				return
+			}
+		}
+	}
+	if old != nil {
+		if all := s.members[old.poolID()].tally(); all.drawing > 0 && (by == nil || old.generation() == all.generation) {
+			s.Superseded(old, by)
 		}
 	}
 }

@@ -17,14 +17,20 @@ type Remaining struct {
 	// until that is settled.
 	Overdrawn bool
 	negative  int // how many counters are
+	// Unknown are the devices in use, by name, that are not published any more and of which nobody knows what
+	// they draw, see Follow. As long as there are any, it is as if the pool was overdrawn.
+	Unknown []string
 }
+
+// Blocked reports whether nothing that draws on counters can be allocated from the pool.
+func (r *Remaining) Blocked() bool { return r.Overdrawn || len(r.Unknown) > 0 }
 
 // unusedKey is where a pool keeps what is left if nothing is in use.
 type unusedKey struct{}
 
 // Remaining returns what is left of the pool's counters after all devices in use
-// have drawn from them, whoever uses them and for whichever node. A device that
-// is in use but not published any more draws nothing: nobody knows how much.
+// have drawn from them, whoever uses them and for whichever node, and as much as they
+// drew when that was published, see Follow.
 func (u *PoolUsage) Remaining(pool *inventory.NodePool) *Remaining {
 	derive := func() *Remaining { return u.remainingOf(pool) }
 	if u.Len() == 0 {
@@ -47,7 +53,7 @@ func (u *PoolUsage) remainingOf(pool *inventory.NodePool) *Remaining {
 			take(left, whole.Counters.Draws(i))
 		}
 	}
-	remaining := &Remaining{Amounts: left}
+	remaining := &Remaining{Amounts: left, Unknown: u.takeFormer(pool, left)}
 	for _, amount := range left {
 		remaining.negative += negatives(amount)
 	}
@@ -94,7 +100,7 @@ func (u *PoolUsage) isExhausted(layout *inventory.Layout, position int, remainin
 		return false
 	}
 	covered := func(d inventory.Draw) bool { return d.CoveredBy(remaining.Amounts) }
-	return remaining.Overdrawn || !all(layout.Counters.Draws(position), covered)
+	return remaining.Blocked() || !all(layout.Counters.Draws(position), covered)
 }
 
 func all[T any](list []T, holds func(T) bool) bool {

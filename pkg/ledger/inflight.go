@@ -85,7 +85,7 @@ func (l *Ledger) RemoveInFlight(uid, user types.UID) Freed {
 	r.inFlight, r.users = nil, nil
 	l.leaves(user, r)
 	l.countChange(r.committed)
-	if r.version == "" {
+	if r.version == "" && r.kept == nil {
 		delete(l.claims, uid)
 	}
 	return l.publish(r.ref, before, r.effective())

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"sync"
+	"sync/atomic"
 	"unique"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -32,6 +33,12 @@ type Ledger struct {
 	// Pools is what AddInFlight judges counters and capacities by; nil if there are none.
 	// It is called under a lock, and must not call back. It must be set before use.
 	Pools Pools
+	// followed is what was given to Follow.
+	followed *inventory.Store
+	// Running is who runs with a claim that is deleted; nil if nobody knows. It must be set before use.
+	Running Running
+	// keeping is how many claims are kept for that.
+	keeping atomic.Int64
 
 	// Changed has the pools of which the usage changed.
 	Changed inventory.Changes[inventory.PoolID]
@@ -50,14 +57,20 @@ type record struct {
 	inFlight *resourceapi.AllocationResult
 	// users are the pods whose attempts rely on inFlight, each once.
 	users []types.UID
-	// gone is set if the claim was deleted while inFlight was there.
+	// kept is what the claim had when it was deleted while runners ran with it, nil otherwise.
+	kept    *resourceapi.AllocationResult
+	runners []types.UID
+	// gone is set if the claim was deleted while inFlight was there, or is kept.
 	gone bool
 }
 
 // effective is the allocation that counts.
 func (r *record) effective() *resourceapi.AllocationResult {
-	if r.committed != nil {
+	switch {
+	case r.committed != nil:
 		return r.committed
+	case r.kept != nil:
+		return r.kept
 	}
 	return r.inFlight
 }
@@ -70,7 +83,7 @@ type ClaimState struct {
 	Version string
 	// Committed is the allocation that it shows, nil if none.
 	Committed *resourceapi.AllocationResult
-	// Gone is set if the claim was deleted, as long as anything is in flight for it.
+	// Gone is set if the claim was deleted, as long as anything is in flight for it or kept.
 	Gone bool
 }
 
@@ -160,6 +173,7 @@ func (l *Ledger) apply(key string, claim *resourceapi.ResourceClaim) (freed Free
 	l.byName[key] = claim.UID
 	r := l.record(RefTo(claim))
 	before := r.effective()
+	l.letGo(r)
 	r.version, r.gone = claim.ResourceVersion, false
 	if !sameUse(r.committed, claim.Status.Allocation) {
 		r.committed = claim.Status.Allocation
@@ -174,7 +188,7 @@ func newer(claim *resourceapi.ResourceClaim, r *record) bool {
 	return r == nil || !objectversion.AtLeast(r.version, claim.ResourceVersion)
 }
 
-// forget removes what is committed for a claim that does not exist any more. Its
+// forget removes what is committed for a claim that does not exist any more, unless it is kept. Its
 // entry stays while its allocation is in flight: the one who put it there ends it.
 func (l *Ledger) forget(uid types.UID) Freed {
 	r := l.claims[uid]
@@ -182,9 +196,12 @@ func (l *Ledger) forget(uid types.UID) Freed {
 		return nil
 	}
 	before := r.effective()
+	l.keep(r)
 	r.committed, r.version, r.gone = nil, "", true
-	l.reserve(r, nil, before)
-	if r.inFlight == nil {
+	if r.kept == nil {
+		l.reserve(r, nil, before)
+	}
+	if r.inFlight == nil && r.kept == nil {
 		delete(l.claims, uid)
 	}
 	return l.publish(r.ref, before, r.effective())
@@ -210,10 +227,17 @@ func (l *Ledger) publish(holder ClaimRef, before, after *resourceapi.AllocationR
 		if usage.Len() == 0 {
 			l.pools.Delete(unique.Make(id))
 			l.changes.Delete(unique.Make(id))
+			l.Changed.Add(id)
 		} else {
-			l.pools.Store(unique.Make(id), usage)
+			l.store(id, usage)
 		}
-		l.Changed.Add(id)
 	}
 	return l.freed(before, after)
+}
+
+// store replaces the usage of a pool of which anything is in use. It needs the mutex.
+func (l *Ledger) store(id inventory.PoolID, usage *PoolUsage) {
+	usage.follows = l.followed != nil
+	l.pools.Store(unique.Make(id), usage)
+	l.Changed.Add(id)
 }

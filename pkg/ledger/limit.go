@@ -72,7 +72,8 @@ type Limits struct {
 func LimitsOf(pool *inventory.NodePool) Limits { return Limits{pool, pool.HasCompatibilityGroups()} }
 
 // Drawn yields what a device takes as soon as anybody uses it, once however many claims
-// share it. A device that is not published (any more) takes nothing: nobody knows how much.
+// share it, as it is published now. A device that is not published takes nothing here; what it drew when
+// it was, PoolUsage.Remaining knows.
 func (l Limits) Drawn(device string) iter.Seq2[Limit, Need] {
 	return func(yield func(Limit, Need) bool) {
 		var consumptions []resourceapi.DeviceCounterConsumption // in the order of draws

@@ -41,6 +41,19 @@ func (e *IncompatibleError) Error() string {
 		"that draw from counter set %s by now; looking for other devices", e.Claim, e.Pool, e.Device, e.CounterSet)
 }
 
+// UnknownDrawError says that a device cannot be had because nobody knows what is left of the counters that it draws on.
+type UnknownDrawError struct {
+	Claim     ClaimRef // who wants the device
+	Pool      inventory.PoolID
+	Device    string
+	Withdrawn string // a device in use that is not published any more
+}
+
+func (e *UnknownDrawError) Error() string {
+	return fmt.Sprintf("claim %s was to get device %s/%s, but nobody knows what is left of the counters that it draws on: "+
+		"device %s of that pool is in use and its driver does not publish it any more; looking for other devices", e.Claim, e.Pool, e.Device, e.Withdrawn)
+}
+
 // overdraw returns an error if a claim that is not allocated cannot have the allocation
 // because of what is left of counters and capacities, or of compatibility groups. The
 // record is the claim's, nil if there is none: what it has in flight would be replaced. Of
@@ -87,6 +100,9 @@ func (j *judge) check(allocation *resourceapi.AllocationResult) error {
 		// One more share of a device draws nothing.
 		if !drawn[result.Device] && !j.usage.Uses(result.Device) {
 			drawn[result.Device] = true
+			if err := j.checkKnown(result.Device); err != nil {
+				return err
+			}
 			for limit, need := range j.limits.Drawn(result.Device) {
 				if !j.room(limit).Take(need) {
 					return j.tooLittle(limit, result.Device)
@@ -100,6 +116,17 @@ func (j *judge) check(allocation *resourceapi.AllocationResult) error {
 	return nil
 }
 
+// checkKnown returns an error if nobody knows what is left of the counters of a device.
+func (j *judge) checkKnown(device string) error {
+	if len(j.pool.Draws(device)) == 0 {
+		return nil
+	}
+	if unknown := j.usage.Remaining(j.pool).Unknown; len(unknown) > 0 {
+		return &UnknownDrawError{Claim: j.ref, Pool: j.pool.ID, Device: device, Withdrawn: unknown[0]}
+	}
+	return nil
+}
+
 // room returns what is left of a limit that devices draw from.
 func (j *judge) room(limit Limit) *Room {
 	if room := j.rooms[limit]; room != nil {
@@ -109,7 +136,7 @@ func (j *judge) room(limit Limit) *Room {
 	if limit.Kind == CounterLimit {
 		room.left = j.usage.Remaining(j.pool).Amounts[limit.number]
 	} else {
-		room.together = j.usage.compatibilityGroupsIn(j.pool.Whole(), limit.number)
+		room.together = j.usage.compatibilityGroupsIn(j.pool, limit.number)
 	}
 	j.rooms[limit] = &room
 	return &room
@@ -151,8 +178,16 @@ func (j *judge) checkShare(result *resourceapi.DeviceRequestAllocationResult) er
 }
 
 // compatibilityGroupsIn returns what the devices in use have in common that draw from a
-// counter set of a pool, wherever they are.
-func (u *PoolUsage) compatibilityGroupsIn(whole *inventory.Layout, set int) (groups inventory.CompatibilityGroups) {
+// counter set of a pool, wherever they are, and whether they are still published or not.
+func (u *PoolUsage) compatibilityGroupsIn(pool *inventory.NodePool, set int) (groups inventory.CompatibilityGroups) {
+	whole := pool.Whole()
+	for _, device := range u.Withdrawn(pool) {
+		for _, consumption := range device.Of {
+			if consumption.CounterSet == whole.Counters.Sets[set] {
+				groups = groups.Force(consumption.CompatibilityGroups)
+			}
+		}
+	}
 	for _, position := range whole.Drawing(set) {
 		device := &whole.Devices[position]
 		if !u.Uses(device.Name) {

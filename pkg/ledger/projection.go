@@ -70,7 +70,7 @@ func setMember(set bitset.Set, position int, member bool) {
 	}
 }
 
-// carryRemaining reports whether what is left is known, and nothing is overdrawn before or
+// carryRemaining reports whether what is left is known, and the pool is not blocked before or
 // after: then what a device needs is there or not as its own counters say.
 func (u *PoolUsage) carryRemaining(before *PoolUsage, toggled []string) bool {
 	last := before.remaining.Load()
@@ -80,17 +80,20 @@ func (u *PoolUsage) carryRemaining(before *PoolUsage, toggled []string) bool {
 	whole, remaining := last.of, last.value
 	for _, name := range toggled {
 		position, found := whole.Position(name)
+		if u.follows && (!found || u.Device(name).drawn != nil || before.Device(name).drawn != nil) {
+			return false
+		}
 		draws := whole.Counters.Draws(position)
 		if !found || len(draws) == 0 {
 			continue
 		}
 		if remaining == last.value {
-			remaining = &Remaining{Amounts: slices.Clone(remaining.Amounts), Overdrawn: remaining.Overdrawn, negative: remaining.negative}
+			remaining = &Remaining{slices.Clone(remaining.Amounts), remaining.Overdrawn, remaining.negative, remaining.Unknown}
 		}
 		remaining.change(draws, u.Uses(name))
 	}
 	u.remaining.Store(&projection[*Remaining]{whole, remaining})
-	return !last.value.Overdrawn && !remaining.Overdrawn
+	return !last.value.Blocked() && !remaining.Blocked()
 }
 
 // change draws for a device, or returns what it drew.

@@ -1,8 +1,6 @@
 package ledger
 
 import (
-	"unique"
-
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -29,8 +27,7 @@ func (l *Ledger) Rename(from types.UID, to ClaimRef) {
 		delete(l.claims, from)
 	}
 	for _, id := range poolsOf(r.inFlight) {
-		usage := l.Pool(id).change(id, old.ref, oldBefore, old.effective()).change(id, to, before, r.effective())
-		l.pools.Store(unique.Make(id), usage)
-		l.Changed.Add(id)
+		// The new one first, so that it is in use throughout, and what it draws is not forgotten.
+		l.store(id, l.Pool(id).change(id, to, before, r.effective()).change(id, old.ref, oldBefore, old.effective()))
 	}
 }

@@ -44,6 +44,8 @@ type DeviceUsage struct {
 	// not make the device look free.
 	Holders []ClaimRef
 	Shares  []Share
+	// drawn is what is remembered of its counters, nil if that is nothing.
+	drawn *drawn
 }
 
 func (u DeviceUsage) empty() bool { return len(u.Holders) == 0 && len(u.Shares) == 0 }
@@ -56,6 +58,7 @@ func (u DeviceUsage) without(gone func(types.UID) bool) DeviceUsage {
 	return DeviceUsage{
 		Holders: slices.DeleteFunc(slices.Clone(u.Holders), func(r ClaimRef) bool { return gone(r.UID) }),
 		Shares:  slices.DeleteFunc(slices.Clone(u.Shares), func(s Share) bool { return gone(s.Holder.UID) }),
+		drawn:   u.drawn,
 	}
 }
 
@@ -68,10 +71,12 @@ func (u DeviceUsage) by(claim func(types.UID) bool) bool {
 // with returns the usage plus that by a claim, as recorded in an allocation result.
 func (u DeviceUsage) with(holder ClaimRef, result *resourceapi.DeviceRequestAllocationResult) DeviceUsage {
 	if result.ShareID == nil {
-		return DeviceUsage{Holders: append(slices.Clip(u.Holders), holder), Shares: u.Shares}
+		u.Holders = append(slices.Clip(u.Holders), holder)
+		return u
 	}
 	share := Share{Holder: holder, ID: *result.ShareID, Consumed: countable(result.ConsumedCapacity)}
-	return DeviceUsage{Holders: u.Holders, Shares: append(slices.Clip(u.Shares), share)}
+	u.Shares = append(slices.Clip(u.Shares), share)
+	return u
 }
 
 // countable returns amounts with which one can calculate: anybody may have written them.
@@ -91,6 +96,8 @@ func countable(consumed map[resourceapi.QualifiedName]resource.Quantity) map[res
 // PoolUsage is what is used of one pool. It is immutable.
 type PoolUsage struct {
 	devices useMap
+	// follows is set if it is told of slices that are not there any more.
+	follows bool
 
 	occupied  atomic.Pointer[projection[bitset.Set]]
 	held      atomic.Pointer[projection[bitset.Set]]
@@ -204,14 +211,18 @@ func (u *PoolUsage) positions(cached *atomic.Pointer[projection[bitset.Set]], po
 // allocation has in this pool is taken out, what the new one has is put in.
 // Either may be nil.
 func (u *PoolUsage) change(id inventory.PoolID, holder ClaimRef, before, after *resourceapi.AllocationResult) *PoolUsage {
-	next, touched := &PoolUsage{devices: u.devices}, make([]string, 0, 4)
+	next, touched := &PoolUsage{devices: u.devices, follows: u.follows}, make([]string, 0, 4)
 	for result := range usedOf(id, before) {
 		others := next.Device(result.Device).without(func(uid types.UID) bool { return uid == holder.UID })
 		next.devices = next.devices.with(result.Device, others)
 		touched = append(touched, result.Device)
 	}
 	for result := range usedOf(id, after) {
-		next.devices = next.devices.with(result.Device, next.Device(result.Device).with(holder, result))
+		use := next.Device(result.Device).with(holder, result)
+		if use.drawn == nil { // The claim may have had it before as well.
+			use.drawn = u.Device(result.Device).drawn
+		}
+		next.devices = next.devices.with(result.Device, use)
 		touched = append(touched, result.Device)
 	}
 	slices.Sort(touched)

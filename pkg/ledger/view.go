@@ -62,7 +62,7 @@ func WithoutThose(base View, gone func(claim types.UID) bool) View {
 				continue
 			}
 			if usage == nil {
-				usage = &PoolUsage{devices: base.devices}
+				usage = &PoolUsage{devices: base.devices, follows: base.follows}
 			}
 			usage.devices = usage.devices.with(name, use.without(gone))
 		}

@@ -38,13 +38,9 @@ func Follow(client kubernetes.Interface) (holdings *Holdings, run func(context.C
 	claims, slices := factory.Resource().V1().ResourceClaims().Informer(), factory.Resource().V1().ResourceSlices().Informer()
 	// Who has allocated with these features on is not known here, so all slices count.
 	pools := inventory.NewStore(inventory.Options{PartitionableDevices: true, CompatibilityGroups: true})
-	holdings = &Holdings{Ledger: ledger.New(), Pools: func(id inventory.PoolID) *inventory.NodePool {
-		if pool := pools.Pool(id); pool != nil {
-			return pool.Everywhere()
-		}
-		return nil
-	}}
-	holdings.Ledger.Pools = holdings.Pools
+	holdings = &Holdings{Ledger: ledger.New()}
+	holdings.Ledger.Follow(pools)
+	holdings.Pools = holdings.Ledger.Pools
 	holdings.Claim = func(key string) *resourceapi.ResourceClaim {
 		return informer.Object[resourceapi.ResourceClaim](claims.GetStore(), key)
 	}

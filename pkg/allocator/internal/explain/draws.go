@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/quartermaster-dra/quartermaster/internal/amount"
@@ -42,6 +43,9 @@ func (in *inspection) drawsNothing(device int) bool {
 // overdrawn reports whether a counter of the pool is below zero. Then nothing can be
 // had that draws on any.
 func (in *inspection) overdrawn() bool { return in.usage.Remaining(in.pool).Overdrawn }
+
+// unknown are the devices in use of which nobody knows what they draw on the pool's counters.
+func (in *inspection) unknown() []string { return in.usage.Remaining(in.pool).Unknown }
 
 // shortCounters are the counters, as set/counter, of which too little is left for a
 // device. If the pool is overdrawn, the counters below zero are among them.
@@ -85,7 +89,7 @@ func (in *inspection) left(number int) resource.Quantity {
 func (in *inspection) drawing(counter string) []string {
 	var list []string
 	add := func(device *inventory.Device) {
-		if in.usage.Uses(device.Name) && drawsOn(device, counter) {
+		if in.usage.Uses(device.Name) && drawsOn(device.ConsumesCounters, counter) {
 			list = append(list, device.Name)
 		}
 	}
@@ -95,12 +99,17 @@ func (in *inspection) drawing(counter string) []string {
 	for device := range in.pool.Elsewhere() {
 		add(device)
 	}
+	for name, device := range in.usage.Withdrawn(in.pool) {
+		if drawsOn(device.Of, counter) {
+			list = append(list, name)
+		}
+	}
 	return list
 }
 
-func drawsOn(device *inventory.Device, counter string) bool {
+func drawsOn(consumptions []resourceapi.DeviceCounterConsumption, counter string) bool {
 	set, name, _ := strings.Cut(counter, "/")
-	for _, consumption := range device.ConsumesCounters {
+	for _, consumption := range consumptions {
 		if _, found := consumption.Counters[name]; found && consumption.CounterSet == set {
 			return true
 		}

@@ -120,6 +120,8 @@ func (in *inspection) judge(device int) report.Cause {
 	case in.drawsNothing(device):
 	case in.overdrawn() || len(in.shortCounters(device)) > 0:
 		return report.CounterShort
+	case len(in.unknown()) > 0:
+		return report.CounterUnknown
 	case !in.joins(device):
 		return report.Incompatible
 	}

@@ -129,6 +129,11 @@ func (b *obstacleBuilder) add(in *inspection, device int, cause report.Cause) {
 				b.addUsers(in, other)
 			}
 		}
+	case report.CounterUnknown:
+		for _, other := range in.unknown() {
+			b.details.add(in.pool.ID.String()+"/"+other, nil)
+			b.addUsers(in, other)
+		}
 	case report.Held:
 		b.addUsers(in, published.Name)
 	}

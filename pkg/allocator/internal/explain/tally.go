@@ -82,6 +82,8 @@ func (in *inspection) names(device int, cause report.Cause) []string {
 		for _, short := range in.shortCounters(device) {
 			names = append(names, short.counter())
 		}
+	case report.CounterUnknown:
+		return in.unknown()
 	}
 	return names
 }

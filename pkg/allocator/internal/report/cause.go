@@ -35,6 +35,9 @@ const (
 	Full
 	// CounterShort devices draw on a counter of which too little is left (KEP-4815).
 	CounterShort
+	// CounterUnknown devices draw on counters of which nobody knows what is left: a device in use, which may
+	// draw on any counter of the pool, is not published any more.
+	CounterUnknown
 	// Incompatible devices have no compatibility group in common with devices in use
 	// that draw on the same counter set.
 	Incompatible
@@ -56,7 +59,9 @@ var causeWords = [CauseCount]struct{ name, singular, plural string }{
 	Held:             {"held", "is held by another claim", "are held by other claims"},
 	Full:             {"full", "has too little capacity left", "have too little capacity left"},
 	CounterShort:     {"counter short", "draws on counters of which too little is left", "draw on counters of which too little is left"},
-	Incompatible:     {"incompatible", "is not compatible with devices in use", "are not compatible with devices in use"},
+	CounterUnknown: {"counter unknown", "draws on counters of which nobody knows what devices draw that are in use and not published any more",
+		"draw on counters of which nobody knows what devices draw that are in use and not published any more"},
+	Incompatible: {"incompatible", "is not compatible with devices in use", "are not compatible with devices in use"},
 }
 
 // String names the cause in one or two words.

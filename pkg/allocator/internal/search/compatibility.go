@@ -1,6 +1,10 @@
 package search
 
-import "github.com/quartermaster-dra/quartermaster/pkg/inventory"
+import (
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+)
 
 // compatibility is the state of each counter set of each pool. What the search
 // changes is undone with the values that joinCompatible returns.
@@ -44,18 +48,21 @@ func (s *Search) compatibilityGroupsIn(index int) map[string]inventory.Compatibi
 	if usage.Len() == 0 || !pool.HasCompatibilityGroups() {
 		return states // Any devices go together.
 	}
-	force := func(device *inventory.Device) {
-		for _, consumption := range device.ConsumesCounters {
+	force := func(consumptions []resourceapi.DeviceCounterConsumption) {
+		for _, consumption := range consumptions {
 			states[consumption.CounterSet] = states[consumption.CounterSet].Force(consumption.CompatibilityGroups)
 		}
 	}
 	for i := range usage.Occupied(pool).All() {
-		force(&pool.Devices[i])
+		force(pool.Devices[i].ConsumesCounters)
 	}
 	for device := range pool.Elsewhere() {
 		if usage.Uses(device.Name) {
-			force(device)
+			force(device.ConsumesCounters)
 		}
+	}
+	for _, device := range usage.Withdrawn(pool) {
+		force(device.Of)
 	}
 	return states
 }

@@ -47,7 +47,7 @@ func (p *poolState) remaining() []amount.Amount {
 
 // covers reports whether enough is left for a device.
 func (p *poolState) covers(device int) bool {
-	if !p.drawn() && p.usage.Remaining(p.pool).Overdrawn {
+	if !p.drawn() && p.usage.Remaining(p.pool).Blocked() {
 		return false
 	}
 	left, draws := p.remaining(), p.pool.Counters.Draws(device)

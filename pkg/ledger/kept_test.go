@@ -1,0 +1,150 @@
+package ledger_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	b "github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// runningWorld is a ledger that is told of pods which run.
+type runningWorld struct {
+	*ledger.Ledger
+	pods sets.Set[types.UID]
+}
+
+func newRunningWorld(pods ...types.UID) runningWorld {
+	w := runningWorld{ledger.New(), sets.New(pods...)}
+	w.Running = func(_ ledger.ClaimRef, consumers []resourceapi.ResourceClaimConsumerReference) (uids []types.UID) {
+		for _, consumer := range consumers {
+			if w.pods.Has(consumer.UID) {
+				uids = append(uids, consumer.UID)
+			}
+		}
+		return uids
+	}
+	return w
+}
+
+func (w runningWorld) end(pod types.UID) ledger.Freed {
+	w.pods.Delete(pod)
+	return w.PodEnded(pod)
+}
+
+// usedBy is claim x with device gpu-0 of pool a, reserved for pods.
+func usedBy(version int, pods ...string) *resourceapi.ResourceClaim {
+	claim := versioned(b.Claim("x").Allocated("a", "gpu-0"), version)
+	for _, pod := range pods {
+		claim.Status.ReservedFor = append(claim.Status.ReservedFor, resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: pod, UID: types.UID(pod)})
+	}
+	return claim
+}
+
+// TestDeletedWhileItsPodRuns: the devices of a claim that is deleted are in use until its pods have ended that run.
+func TestDeletedWhileItsPodRuns(t *testing.T) {
+	t.Parallel()
+	w := newRunningWorld("one", "two")
+	refresh(w.Ledger, "x", usedBy(1, "one", "two", "never bound"))
+	require.Empty(t, refreshed(w.Ledger, "x", nil))
+	require.Equal(t, []string{"gpu-0: x"}, holders(w, "a"))
+	require.True(t, w.State(usedBy(1).UID).Gone)
+	require.Len(t, w.UsesBy("one"), 1, "it goes if the pod does")
+	require.Empty(t, w.Gone(usedBy(1).UID), "a write finds it gone as well")
+
+	var held *ledger.HeldError
+	other := b.Claim("y").Allocated("a", "gpu-0")
+	require.ErrorAs(t, w.AddInFlight(ledger.RefTo(other), "pod", other.Status.Allocation), &held)
+	require.Empty(t, w.end("one"))
+	require.Empty(t, w.end("somebody"))
+	require.Equal(t, []string{"gpu-0: x"}, holders(w, "a"))
+	require.Equal(t, freed("a", "gpu-0"), w.end("two"))
+	require.Empty(t, holders(w, "a"))
+	require.Empty(t, w.UsesBy("two"))
+	require.Equal(t, ledger.ClaimState{}, w.State(usedBy(1).UID), "nothing is remembered")
+	require.NoError(t, w.AddInFlight(ledger.RefTo(other), "pod", other.Status.Allocation))
+}
+
+func TestDeletedWhenNobodyRuns(t *testing.T) {
+	t.Parallel()
+	w := newRunningWorld()
+	refresh(w.Ledger, "x", usedBy(1, "never bound"))
+	require.Equal(t, freed("a", "gpu-0"), refreshed(w.Ledger, "x", nil))
+	require.Equal(t, ledger.ClaimState{}, w.State(usedBy(1).UID))
+
+	w.pods.Insert("one")
+	refresh(w.Ledger, "x", versioned(b.Claim("x").Obj(), 2))
+	require.Empty(t, refreshed(w.Ledger, "x", nil))
+	require.Equal(t, ledger.ClaimState{}, w.State(usedBy(1).UID), "it was not allocated")
+}
+
+// TestRunsWithAClaimMadeAnew: a claim of the same name with another UID is another claim.
+func TestRunsWithAClaimMadeAnew(t *testing.T) {
+	t.Parallel()
+	anew := func() *resourceapi.ResourceClaim {
+		claim := versioned(b.Claim("x").Obj(), 3)
+		claim.UID = "anew"
+		return claim
+	}
+	w := newRunningWorld("one")
+	refresh(w.Ledger, "x", usedBy(1, "one"))
+	require.Empty(t, refreshed(w.Ledger, "x", anew()), "no event has told of the end of the first one")
+	require.Equal(t, []string{"gpu-0: x"}, holders(w, "a"))
+	allocated := anew()
+	allocated.Status, allocated.ResourceVersion = b.Claim("x").Allocated("a", "gpu-1").Status, "4"
+	refresh(w.Ledger, "x", allocated)
+	require.Equal(t, []string{"gpu-0: x", "gpu-1: x"}, holders(w, "a"))
+	require.Equal(t, freed("a", "gpu-0"), w.end("one"))
+	require.Equal(t, []string{"gpu-1: x"}, holders(w, "a"))
+	require.Equal(t, freed("a", "gpu-1"), refreshed(w.Ledger, "x", nil))
+}
+
+// TestKeptAndThereAgain: a claim that was taken for gone counts as the server has it once it is seen.
+func TestKeptAndThereAgain(t *testing.T) {
+	t.Parallel()
+	w := newRunningWorld("one")
+	refresh(w.Ledger, "x", usedBy(1, "one"))
+	w.Gone(usedBy(1).UID)
+	refresh(w.Ledger, "x", nil)
+	require.Equal(t, freed("a", "gpu-0"), refreshed(w.Ledger, "x", versioned(b.Claim("x").Obj(), 2)))
+	require.Empty(t, w.end("one"))
+}
+
+// TestKeptWhileInFlight: what is in flight for the claim ends without ending what is kept, and the other way round.
+func TestKeptWhileInFlight(t *testing.T) {
+	t.Parallel()
+	w := newRunningWorld("one")
+	claim := usedBy(1, "one")
+	refresh(w.Ledger, "x", claim)
+	require.NoError(t, w.AddInFlight(ledger.RefTo(claim), "two", claim.Status.Allocation))
+	refresh(w.Ledger, "x", nil)
+	require.Empty(t, w.RemoveInFlight(claim.UID, "two"))
+	require.Equal(t, []string{"gpu-0: x"}, holders(w, "a"))
+
+	other := newRunningWorld("one")
+	refresh(other.Ledger, "x", claim)
+	require.NoError(t, other.AddInFlight(ledger.RefTo(claim), "two", claim.Status.Allocation))
+	refresh(other.Ledger, "x", nil)
+	require.Empty(t, other.end("one"))
+	require.Equal(t, []string{"gpu-0: x"}, holders(other, "a"))
+	require.Equal(t, freed("a", "gpu-0"), other.RemoveInFlight(claim.UID, "two"))
+}
+
+// TestManyDeletedClaims: nothing is left of claims once their pods have ended.
+func TestManyDeletedClaims(t *testing.T) {
+	t.Parallel()
+	w := newRunningWorld()
+	for i := range 1_000 {
+		w.pods.Insert("pod")
+		claim := usedBy(i+1, "pod")
+		claim.UID = types.UID(rune('a' + i))
+		refresh(w.Ledger, "x", claim)
+		refresh(w.Ledger, "x", nil)
+		require.Equal(t, freed("a", "gpu-0"), w.end("pod"))
+		require.Equal(t, ledger.ClaimState{}, w.State(claim.UID))
+	}
+}
