@@ -41,7 +41,8 @@ type Fencer struct {
 
 // Fence makes sure that the claim has a newer version than the given one, and returns the version
 // that it has; "" if it does not exist any more. Writes that rest on the given version, or on
-// older ones, are refused from then on.
+// older ones, are refused from then on. A claim that has no room for anything keeps its version: no
+// allocation has room there.
 func (f *Fencer) Fence(ctx context.Context, ref ledger.ClaimRef, version string) (string, error) {
 	claim, err := f.get(ctx, ref)
 	switch {
