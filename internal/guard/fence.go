@@ -41,7 +41,8 @@ type Fencer struct {
 
 // Fence makes sure that the claim has a newer version than the given one, and returns the version
 // that it has; "" if it does not exist any more. Writes that rest on the given version, or on
-// older ones, are refused from then on.
+// older ones, are refused from then on. A claim that has no room for anything keeps its version: no
+// allocation has room there.
 func (f *Fencer) Fence(ctx context.Context, ref ledger.ClaimRef, version string) (string, error) {
 	claim, err := f.get(ctx, ref)
 	switch {
@@ -61,6 +62,8 @@ func (f *Fencer) Fence(ctx context.Context, ref ledger.ClaimRef, version string)
 		fenced, err = f.shrink(ctx, claim)
 	}
 	switch {
+	case isTooLarge(err): // Then nothing that allocates can be stored either, which adds more.
+		return claim.ResourceVersion, nil
 	case apierrors.IsNotFound(err):
 		return "", nil
 	case err != nil: // Also if something else was written meanwhile: the next look tells.
@@ -78,9 +81,22 @@ func isTooLarge(err error) bool {
 	return err != nil && (apierrors.IsRequestEntityTooLargeError(err) || strings.Contains(err.Error(), "request is too large"))
 }
 
-// shrink takes from a claim that has no room who has written which of its fields, and so makes room.
+// smallest is an annotation that takes less room (14 bytes, as API servers store it) than the shortest allocation of a device
+// (18 bytes, if driver, pool, device and request had names of one letter).
+const smallest = "qm-fence"
+
+// shrink takes from a claim that has no room who has written which of its fields, and so makes room. If that is nothing, and
+// then nobody's writes are noted, it adds or takes the smallest annotation that there is.
 func (f *Fencer) shrink(ctx context.Context, claim *resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error) {
-	return f.patch(ctx, claim, "managedFields", []struct{}{{}})
+	fenced, err := f.patch(ctx, claim, "managedFields", []struct{}{{}})
+	if !errors.Is(err, errNoEffect) {
+		return fenced, err
+	}
+	value := new(string)
+	if _, found := claim.Annotations[smallest]; found {
+		value = nil
+	}
+	return f.patch(ctx, claim, "annotations", map[string]*string{smallest: value})
 }
 
 // write gives the claim something new among its annotations or labels.

@@ -73,6 +73,39 @@ func TestFenceForAClaimWithoutRoom(t *testing.T) {
 	require.Empty(t, s.claims["x"].Annotations)
 }
 
+// Nobody has written its fields, for all that the claim says, so that nothing can be taken.
+func TestFenceForAClaimWithLessRoom(t *testing.T) {
+	t.Parallel()
+	s := newClaimServer(empty("x"))
+	s.noRoom, s.room = true, 14
+	version, err := s.Fence(t.Context(), refTo(empty("x")), "3")
+	require.NoError(t, err)
+	require.Equal(t, s.claims["x"].ResourceVersion, version)
+	require.NotEqual(t, "3", version)
+	require.Equal(t, map[string]string{smallest: ""}, s.claims["x"].Annotations)
+
+	s = newClaimServer(empty("x"))
+	s.noRoom = true
+	version, err = s.Fence(t.Context(), refTo(empty("x")), "3")
+	require.NoError(t, err)
+	require.Equal(t, "3", version, "no allocation can be stored")
+	require.Zero(t, s.written)
+}
+
+// The smallest fence is smaller than any allocation.
+func TestSmallestFence(t *testing.T) {
+	t.Parallel()
+	claim := empty("x")
+	before := claim.Size()
+	claim.Annotations = map[string]string{smallest: ""}
+	fence := claim.Size() - before
+	allocated := empty("x")
+	allocated.Status.Allocation = &resourceapi.AllocationResult{Devices: resourceapi.DeviceAllocationResult{
+		Results: []resourceapi.DeviceRequestAllocationResult{{Request: "r", Driver: "d", Pool: "p", Device: "x"}},
+	}}
+	require.Less(t, fence, allocated.Size()-before)
+}
+
 func TestFenceMeetsAnotherWrite(t *testing.T) {
 	t.Parallel()
 	s := newClaimServer(empty("x"))

@@ -44,8 +44,9 @@ type claimServer struct {
 	drops []string
 	// full is set if a claim has no room for annotations.
 	full bool
-	// noRoom is set if etcd stores no claim that has grown.
+	// noRoom is set if etcd stores no claim that has grown by more than room.
 	noRoom bool
+	room   int
 	// written counts writes through the API.
 	written int
 }
@@ -123,7 +124,9 @@ func (s *claimServer) patch(name string, data []byte) (runtime.Object, error) {
 		return nil, apierrors.NewNotFound(claimResource, name)
 	case current.ResourceVersion != wanted.ResourceVersion:
 		return nil, apierrors.NewConflict(claimResource, name, nil)
-	case s.noRoom && len(wanted.ManagedFields) == 0:
+	case len(wanted.ManagedFields) > 0 && len(current.ManagedFields) == 0:
+		return current.DeepCopy(), nil
+	case s.noRoom && len(wanted.ManagedFields) == 0 && added(wanted.Annotations, wanted.Labels) > s.room:
 		return nil, apierrors.NewInternalError(errors.New("etcdserver: request is too large"))
 	case s.full && len(wanted.Annotations) > 0:
 		return nil, apierrors.NewInvalid(schema.GroupKind{}, name, nil)
@@ -143,6 +146,16 @@ func (s *claimServer) patch(name string, data []byte) (runtime.Object, error) {
 		metav1.SetMetaDataLabel(&claim.ObjectMeta, key, value)
 	}
 	return s.put(claim).DeepCopy(), nil
+}
+
+// added is how many bytes annotations and labels take.
+func added(all ...map[string]string) (bytes int) {
+	for _, texts := range all {
+		for key, value := range texts {
+			bytes += len(key) + len(value) + 6
+		}
+	}
+	return bytes
 }
 
 // put stores a claim at a new version, whatever was there.

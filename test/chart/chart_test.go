@@ -45,6 +45,10 @@ func template(t *testing.T, namespace string, set values) (*release.Release, err
 }
 
 func templateChart(loaded *chart.Chart, namespace string, set values) (*release.Release, error) {
+	return templateFor(kubeVersion, loaded, namespace, set)
+}
+
+func templateFor(kubeVersion *common.KubeVersion, loaded *chart.Chart, namespace string, set values) (*release.Release, error) {
 	configuration := action.NewConfiguration(action.ConfigurationSetLogger(slog.DiscardHandler))
 	install := action.NewInstall(configuration)
 	install.DryRunStrategy = action.DryRunClient

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/loader"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/lint"
@@ -299,4 +300,16 @@ func TestHook(t *testing.T) {
 	rendered, err := template(t, "devices", values{"mode": "none"})
 	require.NoError(t, err)
 	require.Empty(t, rendered.Hooks)
+}
+
+// Kubernetes 1.29 has no ValidatingAdmissionPolicies, and refuses an object of a kind that it does not know.
+func TestNoPoliciesOnOldServers(t *testing.T) {
+	t.Parallel()
+	for minor, want := range map[string]bool{"29": false, "30": true, "37": true} {
+		version := &common.KubeVersion{Version: "v1." + minor + ".3", Major: "1", Minor: minor}
+		rendered, err := templateFor(version, loadChart(t), releaseNamespace, values{"guard": values{"enabled": true}})
+		require.NoError(t, err)
+		require.Equal(t, want, strings.Contains(rendered.Manifest, "kind: ValidatingAdmissionPolicy"), version)
+		require.Contains(t, rendered.Manifest, "kind: ValidatingWebhookConfiguration")
+	}
 }

@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
+
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 // put is the other way of writing beside the patches.
@@ -195,4 +197,25 @@ func TestWritesWithoutAnyGuard(t *testing.T) {
 			require.Nil(t, s.stored("free").Status.Allocation)
 		})
 	}
+}
+
+// TestClaimsForEndlessCapacity: API servers accept a request for 1e999999999 of something, and ask about what such a claim is
+// given for its next best alternative. The guard judges that as anything else, in each version.
+func TestClaimsForEndlessCapacity(t *testing.T) {
+	g, s := installGuards(t, admissionregistrationv1.Fail), newTenant(t, "endless-capacity", 2)
+	g.start()
+	g.decider()
+	s.guarded()
+	require.NoError(t, s.allocate(t.Context(), "holder", "gpu-1"))
+	much, less := builder.Request("much", s.Name).Capacity("memory", "1e999999999"), builder.Request("less", s.Name)
+	s.Create(builder.Claim("endless", builder.FirstAvailable("gpu", much, less)).Obj())
+	for _, w := range s.writers(cluster.ControlPlane.AdminConfig()) {
+		status := s.held("gpu-1")
+		status.Allocation.Devices.Results[0].Request = "gpu/less"
+		require.NoError(t, isDenied(w.status(t.Context(), "endless", status, false)), w)
+		status.Allocation.Devices.Results[0].Device = "gpu-0"
+		require.NoError(t, w.status(t.Context(), "endless", status, false), w)
+		require.NoError(t, w.status(t.Context(), "endless", &resourceapi.ResourceClaimStatus{}, false), w)
+	}
+	require.NoError(t, s.releaseAll(t.Context()))
 }
