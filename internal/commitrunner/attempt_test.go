@@ -54,6 +54,8 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 		w := &world{client: newServer(), pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "default", UID: "pod"}}}
 		_, err := w.client.ResourceV1().ResourceClaims("default").Create(ctx, builder.Claim("c", builder.Request("gpu", "gpu")).Obj(), metav1.CreateOptions{})
 		require.NoError(t, err)
+		_, err = w.client.ResourceV1().ResourceSlices().Create(ctx, builder.NodeSlice("n", builder.Devices("gpu-0")...).Obj(), metav1.CreateOptions{})
+		require.NoError(t, err)
 		factory := informers.NewSharedInformerFactory(w.client, 0)
 		state, err := clusterstate.New(factory, w.client, structured.Features{}, false)
 		require.NoError(t, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/marks"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -22,6 +23,11 @@ func (r *run) write(ctx context.Context, claim *Claim) error {
 		}
 	}
 	before, consumer := r.upToDate(claim), claim.Consumer(r.pod)
+	if before.Status.Allocation == nil {
+		if err := r.stillPublished(claim); err != nil {
+			return err
+		}
+	}
 	ctx = claimwriter.Because(ctx, claimwriter.Cause{Pod: r.pod, Node: r.node, Why: "for " + nameOf(consumer)})
 	written, err := r.Writer.Bind(ctx, before, claim.Plan(), consumer)
 	if err != nil {
@@ -33,6 +39,25 @@ func (r *run) write(ctx context.Context, claim *Claim) error {
 	r.Takeover.Made(before, written, consumer.UID)
 	r.Observe(ctx, written)
 	claim.Object = written
+	return nil
+}
+
+// stillPublished returns an error if a device that is planned for a claim is not published any more: its driver
+// has withdrawn it, or is gone, and its slices with it (kubernetes #141912). A pod that is bound to it would not
+// start. As long as the pool is being updated, nobody knows.
+func (r *run) stillPublished(claim *Claim) error {
+	plan := claim.Plan()
+	if plan == nil {
+		return nil
+	}
+	for i := range plan.Devices.Results {
+		result := &plan.Devices.Results[i]
+		pool := r.State.Pool(ledger.PoolOf(result))
+		if pool == nil || pool.State == inventory.Complete && pool.Device(result.Device) == nil {
+			return fmt.Errorf("claim %s was to get device %s/%s, but its driver does not publish that any more; looking for other devices",
+				klog.KObj(claim.Object), ledger.PoolOf(result), result.Device)
+		}
+	}
 	return nil
 }
 

@@ -57,6 +57,9 @@ func (r *Release) usage(ctx context.Context, claim *resourceapi.ResourceClaim, d
 	for _, consumer := range claim.Status.ReservedFor {
 		switch {
 		case podgroup.Is(consumer):
+			if r.mayRun(claim.UID) {
+				return Used, end, nil
+			}
 			state, endOfGroup, err := r.ofGroup(ctx, claim, consumer)
 			if err != nil || state != Abandoned {
 				return state, end, err

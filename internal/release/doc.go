@@ -15,7 +15,7 @@
 // The controller also takes a pod for gone that is not on the API server. It may have been deleted
 // without waiting for its node, so that its containers still run and its devices are still prepared
 // there (kubernetes #141471). Claims of such pods are left to the controller: nothing in the API
-// says when the node has stopped them.
+// says when the node has stopped them. It keeps claims of PodGroups until the group is gone.
 //
 // The informer of kube-scheduler leaves out pods that have ended, so that what it tells of these is the
 // same as of those that were deleted: a pod that it does not have is looked for on the API server.

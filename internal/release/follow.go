@@ -28,6 +28,7 @@ func (r *Release) Follow(pods, claims cache.SharedIndexInformer) error {
 func (r *Release) podHappened(oldObj, newObj any) {
 	before, after := informer.Versions[v1.Pod](oldObj, newObj)
 	if before != nil && (after == nil || after.UID != before.UID) {
+		r.podVanished(before)
 		r.PodChanged(before)
 		r.Forget(before.UID)
 	}
@@ -44,6 +45,9 @@ func (r *Release) podHappened(oldObj, newObj any) {
 
 func (r *Release) claimHappened(oldObj, newObj any) {
 	before, after := informer.Versions[resourceapi.ResourceClaim](oldObj, newObj)
+	if before != nil {
+		r.claimSeen(before.UID, after)
+	}
 	if after == nil {
 		after = before
 	}

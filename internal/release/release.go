@@ -33,12 +33,16 @@ type Release struct {
 	ofGroup GroupUsage
 	// queue has the UIDs of claims that are to be looked at.
 	queue workqueue.TypedRateLimitingInterface[types.UID]
+	// questions has pods of PodGroups that went.
+	questions workqueue.TypedRateLimitingInterface[question]
 
 	mutex sync.Mutex
 	// claims are those that are awaited, by UID, and preemptors the same by who awaits them: a
 	// claim is in one if and only if it is in the other.
 	claims     map[types.UID]*awaited
 	preemptors map[types.UID]sets.Set[types.UID]
+	// vanished has the pods that went, by the claims of their PodGroups.
+	vanished map[types.UID]*vanished
 }
 
 // awaited is a claim that preemptors wait for.
@@ -64,8 +68,10 @@ func New(writer *claimwriter.Writer, known *podclaims.Claims, observe func(conte
 		observe:    observe,
 		ofGroup:    ofGroup,
 		queue:      workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstPause, longestPause)),
+		questions:  workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[question](firstPause, longestPause)),
 		claims:     make(map[types.UID]*awaited),
 		preemptors: make(map[types.UID]sets.Set[types.UID]),
+		vanished:   make(map[types.UID]*vanished),
 	}
 }
 

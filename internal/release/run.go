@@ -21,8 +21,13 @@ func (r *Release) Run(ctx context.Context) {
 			}
 		})
 	}
+	running.Go(func() {
+		for r.nextQuestion(ctx) {
+		}
+	})
 	<-ctx.Done()
 	r.queue.ShutDown()
+	r.questions.ShutDown()
 	running.Wait()
 }
 

@@ -169,24 +169,24 @@ func (u DeviceUsage) consumption(pool *inventory.NodePool, name string) Consumpt
 // takeFormer takes what devices in use draw beyond what is published of them, and returns those, in order,
 // of which nobody knows it.
 func (u *PoolUsage) takeFormer(pool *inventory.NodePool, left []amount.Amount) (unknown []string) {
-	counters := pool.Whole().Counters
-	for name, device := range u.Withdrawn(pool) {
+	whole := pool.Whole()
+	if !u.follows || len(whole.Counters.Sets) == 0 {
+		return nil
+	}
+	for name, use := range u.All() {
+		position, published := whole.Position(name)
+		var taken []inventory.Draw
+		switch {
+		case published && use.drawn == nil:
+			continue // By far the most common.
+		case published:
+			taken = whole.Counters.Draws(position)
+		}
+		device := use.consumption(pool, name)
 		if !device.Known {
 			unknown = append(unknown, name)
 		}
-		takeMore(left, counters, device.Of, nil)
-	}
-	if u.follows {
-		for name, use := range u.All() {
-			position, published := pool.Whole().Position(name)
-			switch {
-			case !published || use.drawn == nil:
-			case use.drawn == beyond:
-				unknown = append(unknown, name)
-			default:
-				takeMore(left, counters, *use.drawn, counters.Draws(position))
-			}
-		}
+		takeMore(left, whole.Counters, device.Of, taken)
 	}
 	slices.Sort(unknown)
 	return unknown

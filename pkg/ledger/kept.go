@@ -28,13 +28,27 @@ func (l *Ledger) keep(r *record) {
 		return
 	}
 	r.kept = r.committed
+	for _, pod := range r.runners {
+		l.keptFor[pod] = append(l.keptFor[pod], r.ref.UID)
+	}
 }
 
 // letGo ends what keep began. It needs the mutex.
 func (l *Ledger) letGo(r *record) {
-	if r.kept != nil {
-		l.keeping.Add(-1)
-		r.kept, r.runners = nil, nil
+	if r.kept == nil {
+		return
+	}
+	for _, pod := range r.runners {
+		l.notKeptFor(pod, r.ref.UID)
+	}
+	l.keeping.Add(-1)
+	r.kept, r.runners = nil, nil
+}
+
+func (l *Ledger) notKeptFor(pod, claim types.UID) {
+	claims := slices.DeleteFunc(l.keptFor[pod], func(other types.UID) bool { return other == claim })
+	if l.keptFor[pod] = claims; len(claims) == 0 {
+		delete(l.keptFor, pod)
 	}
 }
 
@@ -45,10 +59,9 @@ func (l *Ledger) PodEnded(pod types.UID) (freed Freed) {
 	}
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	for _, r := range l.claims {
-		if r.kept == nil || !slices.Contains(r.runners, pod) {
-			continue
-		}
+	for _, claim := range slices.Clone(l.keptFor[pod]) {
+		r := l.claims[claim]
+		l.notKeptFor(pod, claim)
 		if r.runners = slices.DeleteFunc(r.runners, func(runner types.UID) bool { return runner == pod }); len(r.runners) > 0 {
 			continue
 		}
@@ -56,7 +69,7 @@ func (l *Ledger) PodEnded(pod types.UID) (freed Freed) {
 		l.letGo(r)
 		l.reserve(r, nil, before)
 		if r.inFlight == nil {
-			delete(l.claims, r.ref.UID)
+			delete(l.claims, claim)
 		}
 		freed = freed.And(l.publish(r.ref, before, r.effective()))
 	}

@@ -37,8 +37,9 @@ type Ledger struct {
 	followed *inventory.Store
 	// Running is who runs with a claim that is deleted; nil if nobody knows. It must be set before use.
 	Running Running
-	// keeping is how many claims are kept for that.
+	// keeping is how many claims are kept for that, and keptFor has them by the pods.
 	keeping atomic.Int64
+	keptFor map[types.UID][]types.UID
 
 	// Changed has the pools of which the usage changed.
 	Changed inventory.Changes[inventory.PoolID]
@@ -109,6 +110,7 @@ func New() *Ledger {
 		claims:    make(map[types.UID]*record),
 		byName:    make(map[string]types.UID),
 		consumers: make(map[types.UID][]types.UID),
+		keptFor:   make(map[types.UID][]types.UID),
 	}
 }
 

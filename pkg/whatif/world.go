@@ -58,6 +58,7 @@ func newWorld(objects Objects, options Options, features structured.Features, s 
 		ledger: ledger.New(), index: make(map[string]int),
 	}
 	w.store = newStore(w.slices, w.rules, features)
+	w.ledger.Follow(w.store) // What a device in use draws that is not published any more, nobody knows here.
 	w.byPool = sync.OnceValue(w.slicesByPool)
 	w.poolByName = sync.OnceValue(func() map[string]inventory.PoolID {
 		pools := make(map[string]inventory.PoolID, len(w.slices))

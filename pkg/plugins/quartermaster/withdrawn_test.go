@@ -9,6 +9,41 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
+// TestDriverGoneBeforeTheCommit: the slices of a driver that is gone are deleted by kubelet. Nothing is written for a pod that was to get
+// devices of it, and it looks for others (kubernetes #141912). While the pool is being updated, nobody knows.
+func TestDriverGoneBeforeTheCommit(t *testing.T) {
+	t.Parallel()
+	slice := builder.NodeSlice("n1", builder.Devices("gpu-0")...)
+	for name, tc := range map[string]struct {
+		change func(f *fixture)
+		gone   bool
+	}{
+		"slices deleted":       {change: func(f *fixture) { f.remove(slice.Obj()) }, gone: true},
+		"device withdrawn":     {change: func(f *fixture) { f.replace(builder.NodeSlice("n1", builder.Devices("gpu-1")...).Obj()) }, gone: true},
+		"pool is updated":      {change: func(f *fixture) { f.replace(builder.NodeSlice("n1").InPool("n1", 2, 2).Obj()) }},
+		"published once again": {change: func(f *fixture) { f.remove(slice.Obj()); f.create(slice.Obj()) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pod := newPod("p", uses("c"))
+			inCluster(t, plus(nil, builder.Node("n1"), builder.Class("gpu"), slice.Obj(), gpus("c", 1).Obj(), pod), func(t *testing.T, f *fixture) {
+				a := f.mustBegin(pod).filter()
+				require.NoError(t, a.reserve("n1").AsError())
+				tc.change(f)
+				f.settle()
+				status := a.preBind("n1")
+				if !tc.gone {
+					require.NoError(t, status.AsError())
+					return
+				}
+				require.Contains(t, status.Message(), "claim default/c was to get device gpu.example.com/n1/gpu-0, but its driver does not publish that any more")
+				a.unreserve("n1")
+				require.Nil(t, f.claim("c").Status.Allocation)
+			})
+		})
+	}
+}
+
 // TestDeviceWithdrawnInUse: half of a device is in use and its driver does not publish it any more. The whole device is not
 // given away as long as that is so, and its pod is woken when it ends (kubernetes #140802). A scheduler that is started in
 // between gives nothing of the pool away, and says why.
