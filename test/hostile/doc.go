@@ -23,5 +23,11 @@
 // classes of 2 and of 128 devices. The scheduler evaluates them in the background; for
 // the two devices the test waits until the answer is there.
 //
+// TestOthersPodsWhileObjectsArrive has one tenant create many objects at once, while ordinary pods of another come at a
+// steady pace. It asserts how many pods of the first are tried before each of the others, and logs how long these waited,
+// in all and from when the scheduler saw them until their first attempt, in the mean and at most:
+//
+//	report: input=... pods=... wait=.../... queued=.../... attemptsBefore=.../...
+//
 // The flags -hostile.seed and -hostile.claims make other input, and more of it.
 package hostile
