@@ -19,7 +19,8 @@ const (
 	unknown = window / 4
 	// mostAfter bounds what counts of that write.
 	mostAfter = 250 * time.Millisecond
-	// longestShut is the longest time in which no pod is let in although some are held, whatever is known of the queue.
+	// longestShut is the longest time that others get, or that is waited for pods that were let in: whatever is known of the queue, one is
+	// let in within twice that.
 	longestShut = time.Second
 	// look is how often it is looked at the queue while pods are held.
 	look = 20 * time.Millisecond
@@ -56,7 +57,7 @@ type Queue struct {
 // them are queued at a time, and the next ones come once the scheduler has tried those of others that wait. If nobody else
 // waits, they come at once.
 //
-// Whatever is wrong with what is known of the queue, a pod is let in each longestShut, the first of its namespace: a timer
+// Whatever is wrong with what is known of the queue, a pod is let in every 2*longestShut, the first of its namespace: a timer
 // sees to that, no event. It is safe for concurrent use. Hold may be called with the lock of the scheduling queue held, and
 // Activate must not be called then; so Hold and Forget leave it to the timer.
 type Turns struct {
@@ -71,9 +72,9 @@ type Turns struct {
 	inside  map[types.UID]expected
 	// later are those that are held and have not waited for as long as in the back-off, by when they have.
 	later []*heldPod
-	// opened is when a pod was let in last. If others wait, the next one is let in at resume.
-	opened, resume time.Time
-	timer          *time.Timer // nil if no pod is held
+	// resume is when the next one is let in if others wait.
+	resume time.Time
+	timer  *time.Timer // nil if no pod is held
 	// used is that of the namespace of which a pod was let in last, before that.
 	used time.Duration
 	// recent and before are the pods that were tried in the last backoff and in the one before, which began at rotated.
@@ -313,9 +314,6 @@ func (t *Turns) isIdle(active int) bool {
 
 // mayLetIn reports whether the next pod of a namespace is let in.
 func (t *Turns) mayLetIn(n *namespace, now time.Time, active int) bool {
-	if now.Sub(t.opened) >= longestShut {
-		return true
-	}
 	if active > len(t.inside) && now.Before(t.resume) {
 		return false // Others wait.
 	}
@@ -333,7 +331,7 @@ func (t *Turns) letIn(own *heldPod, now time.Time) {
 	t.used, n.used = n.used, n.used+n.cost
 	t.noteTries(own.pod.UID, 0, now)
 	// Others that wait by then have their turn first, even if this one is lost.
-	t.opened, t.resume = now, now.Add(longestShut)
+	t.resume = now.Add(longestShut)
 }
 
 // leave notes that a pod is not queued any more. The last one leaves as much time to others as those like it took.
