@@ -29,5 +29,8 @@
 //
 //	report: input=... pods=... wait=.../... queued=.../... attemptsBefore=.../...
 //
+// TestMemoryOfClaimsThatAreGone has a tenant create and delete large claims one after the other, and asserts what the
+// scheduler's heap grows by.
+//
 // The flags -hostile.seed and -hostile.claims make other input, and more of it.
 package hostile
