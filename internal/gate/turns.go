@@ -149,14 +149,14 @@ func (t *Turns) Hold(pod *v1.Pod) error {
 	case t.last.began.IsZero(), n != nil && !n.isCostly(), isInside, found && !tries.rejected && !t.waking[pod.UID], !t.queue.Leads():
 		return nil
 	}
-	now, backsOff := time.Now(), found && !t.waking[pod.UID]
-	if backsOff && len(t.held) == 0 && t.isIdle(t.queue.Active()) {
-		return nil // The scheduling queue cuts the back-off short if there is nothing else to do.
-	}
+	now, active := time.Now(), t.queue.Active()
 	own := &heldPod{pod: pod, of: t.namespace(pod.Namespace), since: now, due: now}
-	if backsOff {
+	may := len(t.waiting) == 0 && t.mayLetIn(own.of, now, active)
+	if found && !t.waking[pod.UID] {
 		own.due = now.Add(pause(tries.number))
-	} else if len(t.waiting) == 0 && t.mayLetIn(own.of, now, t.queue.Active()) {
+		may = len(t.later) == 0 && t.isIdle(active) // The scheduling queue cuts the back-off short if there is nothing else to do.
+	}
+	if may {
 		own.of.used = max(own.of.used, t.used)
 		t.letIn(own, now)
 		return nil

@@ -43,6 +43,7 @@ func TestOthersPodsWhileObjectsArrive(t *testing.T) {
 		claims int
 		claim  func(i int) *builder.RequestBuilder
 	}{
+		{"plain", 300, func(int) *builder.RequestBuilder { return s.space.Want(9) }}, // Tried again with each device that is given back.
 		{"alternatives", 60, nil},
 		{"costly", 300, func(i int) *builder.RequestBuilder { return s.space.Want(1, "!"+costly(44, i)) }},
 		{"distinct", 2000, func(i int) *builder.RequestBuilder {
