@@ -20,7 +20,7 @@ func (t *Turns) line(own *heldPod, now time.Time) {
 	}
 	n := own.of
 	if len(n.line) == 0 {
-		n.used = max(n.used, t.used)
+		n.used = t.used
 		t.waiting[n] = true
 	}
 	at, _ := slices.BinarySearchFunc(n.line, own, compare)

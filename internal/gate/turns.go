@@ -91,7 +91,7 @@ type namespace struct {
 	cost  time.Duration // what an attempt takes, a moving mean; unknown before the first one
 	known bool
 	line  []*heldPod // those that are held, by priority and time
-	// used is what the pods that were let in are expected to take, counted from that of others when the first one came.
+	// used is what the pods that were let in are expected to take, counted from that of others when the first one of those in line came.
 	used time.Duration
 }
 
@@ -157,7 +157,7 @@ func (t *Turns) Hold(pod *v1.Pod) error {
 		may = len(t.later) == 0 && t.isIdle(active) // The scheduling queue cuts the back-off short if there is nothing else to do.
 	}
 	if may {
-		own.of.used = max(own.of.used, t.used)
+		own.of.used = t.used
 		t.letIn(own, now)
 		return nil
 	}
@@ -334,10 +334,10 @@ func (t *Turns) letIn(own *heldPod, now time.Time) {
 	t.resume = now.Add(longestShut)
 }
 
-// leave notes that a pod is not queued any more. The last one leaves as much time to others as those like it took.
+// leave notes that a pod is not queued any more. After the last one others get as much time as it takes.
 func (t *Turns) leave(pod types.UID, now time.Time) {
 	in, found := t.inside[pod]
 	if delete(t.inside, pod); found && len(t.inside) == 0 {
-		t.resume = now.Add(min(in.cost+max(in.cost, window), longestShut))
+		t.resume = now.Add(min(2*in.cost, longestShut))
 	}
 }

@@ -83,6 +83,20 @@ func TestCostlyNamespacesShareTheTime(t *testing.T) {
 	}
 }
 
+// TestOccasionalPodsComeNext: what their namespace has used while none of its pods waited does not count, so that a pod waits for a few attempts also
+// where those for its namespace take long.
+func TestOccasionalPodsComeNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newModel(map[string]time.Duration{"many": 6 * time.Millisecond, "few": 300 * time.Millisecond})
+		m.known("many", "few")
+		m.create("many", 0, 5000)
+		go m.stream("few", 400*time.Millisecond, 10)
+		m.run(time.Now().Add(11 * time.Second))
+		require.Equal(t, 10, m.attempts("few"))
+		require.LessOrEqual(t, slices.Max(m.waited["few"]), window+2*look)
+	})
+}
+
 // TestHeldPodsAreNotForgotten: whoever else keeps the scheduler busy, and whatever is wrong with what is known of the queue, some of
 // them are tried.
 func TestHeldPodsAreNotForgotten(t *testing.T) {
