@@ -29,6 +29,9 @@ const (
 	// made for pods that came before it. Of thousands of pods created at once, the last ones wait for minutes;
 	// telling each of them why would only make it worse.
 	patience = 2 * time.Minute
+	// turnPatience is how long a pod may be held for the sake of other namespaces before that is told. To tell thousands of pods takes
+	// requests to the API server from those whose turn it is.
+	turnPatience = 30 * time.Second
 )
 
 // Reporter looks at pods that were kept out for some time, and tells why.
@@ -131,7 +134,7 @@ func (g *Reporter) report(ctx context.Context, key types.NamespacedName, begun i
 		}
 		return nil
 	}
-	if created := pod.CreationTimestamp.Time; errors.As(missing, new(podclaims.NotMade)) && g.toCome(created) && time.Since(created) < patience {
+	if g.isEarly(missing, pod.CreationTimestamp.Time) {
 		g.Add(pod)
 		return nil
 	}
@@ -151,4 +154,12 @@ func (g *Reporter) report(ctx context.Context, key types.NamespacedName, begun i
 	}
 	g.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "FailedScheduling", "Scheduling", "%s", missing.Error())
 	return nil
+}
+
+// isEarly reports whether what a pod lacks is likely to be there soon.
+func (g *Reporter) isEarly(missing error, created time.Time) bool {
+	if held := new(Turn); errors.As(missing, held) {
+		return time.Since(held.Since) < turnPatience
+	}
+	return errors.As(missing, new(podclaims.NotMade)) && g.toCome(created) && time.Since(created) < patience
 }

@@ -26,5 +26,14 @@
 // With input=claim-0, slice-1 and so on, one object of a kind has a quantity with which
 // resource.Quantity would calculate for hours.
 //
+// TestOthersPodsWhileObjectsArrive has one tenant create many objects at once, while ordinary pods of another come at a
+// steady pace. It asserts how many pods of the first are tried before each of the others, and logs how long these waited,
+// in all and from when the scheduler saw them until their first attempt, in the mean and at most:
+//
+//	report: input=... pods=... wait=.../... queued=.../... attemptsBefore=.../...
+//
+// TestMemoryOfClaimsThatAreGone has a tenant create and delete large claims one after the other, and asserts what the
+// scheduler's heap grows by.
+//
 // The flags -hostile.seed and -hostile.claims make other input, and more of it.
 package hostile

@@ -31,6 +31,7 @@ type stream struct {
 	bound    map[string]chan struct{}
 	boundAt  []time.Time
 	longest  time.Duration
+	waits    []time.Duration
 	started  time.Time
 	attempts attempts
 }
@@ -38,9 +39,15 @@ type stream struct {
 // newStream prepares a space with devices for ordinary pods, and a scheduler.
 func newStream(t *testing.T, name string) *stream {
 	t.Helper()
-	space := cluster.NewSpace(t, name, "", 2)
-	for node := range 2 {
-		space.Devices(node, harness.Numbered(atATime)...)
+	return newStreamOn(t, name, 2, atATime)
+}
+
+// newStreamOn is newStream with as many nodes, each with as many devices.
+func newStreamOn(t *testing.T, name string, nodes, devices int) *stream {
+	t.Helper()
+	space := cluster.NewSpace(t, name, "", nodes)
+	for node := range nodes {
+		space.Devices(node, harness.Numbered(devices)...)
 	}
 	s := &stream{space: space, scheduler: space.StartScheduler(harness.SchedulerOptions{QPS: 1000}), bound: map[string]chan struct{}{}}
 	handler, err := cluster.Informers.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -136,6 +143,7 @@ func (s *stream) one(name string) error {
 	}
 	s.mutex.Lock()
 	s.longest = max(s.longest, time.Since(created))
+	s.waits = append(s.waits, time.Since(created))
 	s.mutex.Unlock()
 	for _, object := range []runtime.Object{pod, claim} {
 		if err := cluster.Objects.Delete(ctx, s.space.Name, object); err != nil {

@@ -205,7 +205,7 @@ func (pl *Quartermaster) follow(ctx context.Context) error {
 		return err
 	}
 	pl.support(mode)
-	pl.gate = gate.New(pl.handle, pl.claims.Check, pl.events.Made.ToCome, pl.waiting.Begun)
+	pl.gate = gate.New(pl.handle, pl.lacks, pl.events.Made.ToCome, pl.waiting.Begun)
 	go pl.gate.Run(ctx)
 	if err := pl.state.compete(pl); err != nil {
 		return fmt.Errorf("watch pods: %w", err)

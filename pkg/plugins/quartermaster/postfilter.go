@@ -23,6 +23,7 @@ import (
 // schedulable, and the plugins after this one, such as preemption, do not get their turn.
 // Otherwise pods would be evicted for one that has a way of its own by then.
 func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, statuses fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
+	defer pl.state.turns.Rejected(pod)
 	if result, status := pl.postFilterGang(ctx, cs, pod); status != nil {
 		return result, status
 	}

@@ -18,6 +18,7 @@ func (pl *Quartermaster) PreEnqueue(ctx context.Context, pod *v1.Pod) *fwk.Statu
 	err := pl.claims.Check(pod)
 	pl.waiting.Lacks(pod, err != nil)
 	if err != nil {
+		pl.state.turns.Forget(pod.UID)
 		pl.gate.Add(pod)
 		// What is kept for a pod whose claim is gone is of no use to it. The queue is locked here.
 		if freed := pl.state.nominations.Drop(pod.UID); freed != nil {
@@ -30,5 +31,8 @@ func (pl *Quartermaster) PreEnqueue(ctx context.Context, pod *v1.Pod) *fwk.Statu
 		entry.KeepOut()                     // What wakes it while its victims are being evicted wakes it in vain.
 		pl.waker.WakeIn(entry, time.Second) // Devices may be free by then, of which nothing more is told.
 	}
-	return status
+	if !status.IsSuccess() {
+		return status
+	}
+	return pl.awaitTurn(pod)
 }

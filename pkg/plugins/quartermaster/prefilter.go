@@ -30,6 +30,7 @@ func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *
 	if conductor.IsApart(cs) {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
+	pl.state.turns.Begin(pod, pl.takesTurns(pod))
 	seat, err := pl.state.gangs.Begin(ctx, cs, pod, nodes, pl.planGang(nodes))
 	pl.waiting.AwaitsGroup(pod, err != nil)
 	if err != nil {
@@ -72,7 +73,7 @@ func (pl *Quartermaster) newCycle(pod *v1.Pod, nodes int) *cycle {
 		takes:       noderoom.Of(pod),
 		usage:       pl.state.Ledger,
 		steps:       allocator.NewSteps(int(*pl.args.AttemptStepBudget), nodes),
-		evaluation:  selector.NewBudget(pl.attemptBudget, 0),
+		evaluation:  selector.NewBudget(pl.attemptBudget, 0).For(pod.Namespace),
 		dryRunSteps: allocator.NewSteps(int(*pl.args.AttemptStepBudget), nodes),
 	}
 }

@@ -21,11 +21,14 @@ import (
 // followEvents has the pods that this plugin has rejected tried again after events that may
 // help them.
 func (pl *Quartermaster) followEvents(ctx context.Context, pods cache.SharedIndexInformer) (err error) {
-	if pl.waiting, err = requeue.FollowPods(pods, pl.devices.Changed.Tell); err != nil {
+	if pl.waiting, err = requeue.FollowPods(pods, func(pod types.UID) {
+		pl.devices.Changed.Tell(pod)
+		pl.state.turns.Forget(pod)
+	}); err != nil {
 		return fmt.Errorf("watch pods: %w", err)
 	}
 	factory := pl.handle.SharedInformerFactory()
-	pl.waker = requeue.NewWaker(klog.FromContext(ctx), pl.handle.Activate)
+	pl.waker = requeue.NewWaker(klog.FromContext(ctx), func(_ klog.Logger, pods map[string]*v1.Pod) { pl.state.turns.Wake(pods) })
 	pl.events = &requeue.Events{
 		Pods:    pl.waiting,
 		Waker:   pl.waker,

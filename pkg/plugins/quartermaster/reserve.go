@@ -21,6 +21,7 @@ import (
 // Reserve puts the plan for the chosen node into the ledger, so that no other pod gets these devices while PreBind writes
 // them. Nothing is written yet. If it fails, the scheduler calls Unreserve.
 func (pl *Quartermaster) Reserve(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodeName string) *fwk.Status {
+	pl.state.turns.Placed(pod)
 	c, err := cycleOf(cs)
 	if err != nil {
 		return failed(err)

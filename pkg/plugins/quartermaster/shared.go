@@ -19,6 +19,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/demand"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/conductor"
+	"github.com/quartermaster-dra/quartermaster/internal/gate"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/presence"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
@@ -51,6 +52,9 @@ type shared struct {
 
 	// groups has the claims of PodGroups that are in use, nil if there can be none (gate DRAWorkloadResourceClaims).
 	groups *podgroup.Claims
+
+	// turns has pods of one namespace not keep those of others from being tried.
+	turns *gate.Turns
 
 	// claimEvents is the limit for events about claims.
 	claimEvents *claimevents.Limit
@@ -107,6 +111,7 @@ func sharedBy(handle fwk.Handle, gates feature.Features) (*shared, error) {
 	}
 	state := &shared{State: known, guard: presence.New(handle.ClientSet()), demand: demand.New(clock.RealClock{}),
 		nominations: preemption.NewNominations(), priorities: preemption.NewPriorities(), claimEvents: claimevents.NewLimit()}
+	state.turns = state.newTurns(handle)
 	if gates.EnableDRAWorkloadResourceClaims {
 		state.groups = podgroup.NewClaims()
 	}

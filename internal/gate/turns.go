@@ -1,0 +1,343 @@
+package gate
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// window is how long the attempts take, on average, for the pods of costly namespaces that are queued at a time.
+	window = 50 * time.Millisecond
+	// ordinary is what an attempt may take on average in a namespace of which any number of pods is queued. One that ends without a node
+	// counts for at least that: the scheduler writes the reason before it goes on.
+	ordinary = 5 * time.Millisecond
+	// unknown is what an attempt is taken to need before any was made for a namespace.
+	unknown = window / 4
+	// mostAfter bounds what counts of that write.
+	mostAfter = 250 * time.Millisecond
+	// longestShut is the longest time that others get, or that is waited for pods that were let in: whatever is known of the queue, one is
+	// let in within twice that.
+	longestShut = time.Second
+	// look is how often it is looked at the queue while pods are held.
+	look = 20 * time.Millisecond
+	// A pod that was tried in the last backoff waits in the back-off of the scheduling queue, which activating it ends. So it is held for as long
+	// as that would be: firstPause, twice that after the next attempt, and so on, backoff at most.
+	firstPause, backoff = time.Second, 10 * time.Second
+	// atOnce bounds how many pods are activated in one go: the scheduling queue is locked meanwhile.
+	atOnce = 128
+	// manyNamespaces is from how many on those of which no pod is held are forgotten.
+	manyNamespaces = 1000
+)
+
+// Turn is why a pod is held. Its text has no numbers: it is the same however often it is told.
+type Turn struct {
+	Since time.Time
+}
+
+func (Turn) Error() string {
+	return "pods of this namespace take the scheduler more time than usual and are tried in turn with pods of other namespaces"
+}
+
+// Queue is the scheduling queue. Turns holds no lock when it calls Activate.
+type Queue struct {
+	// Active is how many pods are about to be tried.
+	Active func() int
+	// Leads reports whether this process schedules. The queue of one that does not takes in all pods, and tries none.
+	Leads func() bool
+	// Activate has pods queued that were held.
+	Activate func(pods map[string]*v1.Pod)
+}
+
+// Turns has namespaces take turns. The scheduling queue is sorted by priority and time, so that a pod waits for each pod that
+// somebody else created before it. Here pods of namespaces whose attempts take long are held until it is their turn: few of
+// them are queued at a time, and the next ones come once the scheduler has tried those of others that wait. If nobody else
+// waits, they come at once.
+//
+// Whatever is wrong with what is known of the queue, a pod is let in every 2*longestShut, the first of its namespace: a timer
+// sees to that, no event. It is safe for concurrent use. Hold may be called with the lock of the scheduling queue held, and
+// Activate must not be called then; so Hold and Forget leave it to the timer.
+type Turns struct {
+	queue Queue
+
+	mutex      sync.Mutex
+	namespaces map[string]*namespace
+	// held are the pods that are not queued, waiting the namespaces that have some. inside are those that were let in and have not
+	// been tried, with what that is expected to take.
+	held    map[types.UID]*heldPod
+	waiting map[*namespace]bool
+	inside  map[types.UID]expected
+	// later are those that are held and have not waited for as long as in the back-off, by when they have.
+	later []*heldPod
+	// resume is when the next one is let in if others wait.
+	resume time.Time
+	timer  *time.Timer // nil if no pod is held
+	// used is that of the namespace of which a pod was let in last, before that.
+	used time.Duration
+	// recent and before are the pods that were tried in the last backoff and in the one before, which began at rotated.
+	recent, before map[types.UID]tries
+	rotated        time.Time
+	// waking are pods that Wake is activating.
+	waking map[types.UID]bool
+	last   attempt
+	number uint64
+}
+
+// namespace is what is known of the pods of one namespace.
+type namespace struct {
+	cost  time.Duration // what an attempt takes, a moving mean; unknown before the first one
+	known bool
+	line  []*heldPod // those that are held, by priority and time
+	// used is what the pods that were let in are expected to take, counted from that of others when the first one of those in line came.
+	used time.Duration
+}
+
+type heldPod struct {
+	pod        *v1.Pod
+	of         *namespace
+	number     uint64
+	since, due time.Time
+	isLater    bool
+}
+
+// tries is how often a pod was tried lately. Unless the last attempt ended without a node, it is not held: after an error it waits in
+// the back-off whether others wait or not, and one that was let in may be asked about again.
+type tries struct {
+	number   int
+	rejected bool
+}
+
+// expected is what the attempt is expected to take for a pod that was let in.
+type expected struct {
+	cost  time.Duration
+	letIn time.Time
+}
+
+// attempt is the one under way, or the last one.
+type attempt struct {
+	uid          types.UID
+	of           *namespace // nil for pods that do not take turns
+	began, ended time.Time
+	rejected     bool
+	// busy is set if others were waiting when it ended: what passes until the next one begins is what the scheduler writes.
+	busy bool
+}
+
+// NewTurns makes one for a scheduling queue.
+func NewTurns(queue Queue) *Turns {
+	return &Turns{
+		queue: queue, namespaces: make(map[string]*namespace), waiting: make(map[*namespace]bool), held: make(map[types.UID]*heldPod),
+		inside: make(map[types.UID]expected), recent: make(map[types.UID]tries), waking: make(map[types.UID]bool),
+	}
+}
+
+// Hold returns a Turn if a pod is not to be queued yet. It is activated when it is.
+func (t *Turns) Hold(pod *v1.Pod) error {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	if own := t.held[pod.UID]; own != nil {
+		own.pod = pod
+		return Turn{own.since}
+	}
+	n := t.namespaces[pod.Namespace]
+	_, isInside := t.inside[pod.UID]
+	tries, found := t.triesOf(pod.UID)
+	switch {
+	case t.last.began.IsZero(), n != nil && !n.isCostly(), isInside, found && !tries.rejected && !t.waking[pod.UID], !t.queue.Leads():
+		return nil
+	}
+	now, active := time.Now(), t.queue.Active()
+	own := &heldPod{pod: pod, of: t.namespace(pod.Namespace), since: now, due: now}
+	may := len(t.waiting) == 0 && t.mayLetIn(own.of, now, active)
+	if found && !t.waking[pod.UID] {
+		own.due = now.Add(pause(tries.number))
+		may = len(t.later) == 0 && t.isIdle(active) // The scheduling queue cuts the back-off short if there is nothing else to do.
+	}
+	if may {
+		own.of.used = t.used
+		t.letIn(own, now)
+		return nil
+	}
+	t.held[pod.UID] = own
+	t.line(own, now)
+	if t.timer == nil {
+		t.timer = time.AfterFunc(look, t.lookAgain)
+	}
+	return Turn{now}
+}
+
+func pause(tries int) time.Duration {
+	d := firstPause
+	for i := 1; i < tries && d < backoff; i++ {
+		d *= 2
+	}
+	return min(d, backoff)
+}
+
+// Wake activates pods, which ends their back-off. They may be held until it is their turn.
+func (t *Turns) Wake(pods map[string]*v1.Pod) {
+	t.note(pods, true)
+	t.queue.Activate(pods)
+	t.note(pods, false)
+}
+
+func (t *Turns) note(pods map[string]*v1.Pod, waking bool) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	for _, pod := range pods {
+		if waking {
+			t.waking[pod.UID] = true
+			if own := t.held[pod.UID]; own != nil && own.isLater {
+				t.drop(own)
+				own.due = time.Now()
+				t.held[pod.UID] = own
+				t.line(own, own.due)
+			}
+		} else {
+			delete(t.waking, pod.UID)
+		}
+	}
+}
+
+// Held returns a Turn if a pod is held.
+func (t *Turns) Held(pod types.UID) error {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	if own := t.held[pod]; own != nil {
+		return Turn{own.since}
+	}
+	return nil
+}
+
+// Begin notes that an attempt to schedule a pod begins, of one that takes turns or not.
+func (t *Turns) Begin(pod *v1.Pod, takesTurns bool) {
+	t.mutex.Lock()
+	now := time.Now()
+	t.settle(now)
+	t.last = attempt{uid: pod.UID, began: now}
+	if takesTurns {
+		t.last.of = t.namespace(pod.Namespace)
+	}
+	t.noteTries(pod.UID, 1, now)
+	t.leave(pod.UID, now)
+	t.drop(t.held[pod.UID])
+	pods := t.next(now)
+	t.mutex.Unlock()
+	t.activate(pods)
+}
+
+// Placed notes that there is a node for the pod that is being tried.
+func (t *Turns) Placed(pod *v1.Pod) { t.end(pod, false) }
+
+// Rejected notes that there is none.
+func (t *Turns) Rejected(pod *v1.Pod) { t.end(pod, true) }
+
+func (t *Turns) end(pod *v1.Pod, rejected bool) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	if t.last.uid == pod.UID && t.last.ended.IsZero() {
+		t.last.ended, t.last.rejected, t.last.busy = time.Now(), rejected, t.queue.Active() > 0
+		last, _ := t.triesOf(pod.UID)
+		t.recent[pod.UID] = tries{last.number, rejected}
+	}
+}
+
+// Forget notes that a pod is not going to be tried any more, or that something else keeps it out of the queue.
+func (t *Turns) Forget(pod types.UID) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	t.leave(pod, time.Now())
+	t.drop(t.held[pod])
+}
+
+// lookAgain lets in whose turn it is while no attempt begins, or none that is noted here.
+func (t *Turns) lookAgain() {
+	t.mutex.Lock()
+	now := time.Now()
+	idle := t.queue.Active() == 0
+	maps.DeleteFunc(t.inside, func(_ types.UID, in expected) bool { // Those are being tried, or something else keeps them out.
+		return idle || now.Sub(in.letIn) >= longestShut
+	})
+	pods := t.next(now)
+	t.mutex.Unlock()
+	t.activate(pods)
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	if t.timer = nil; len(t.held) > 0 {
+		t.timer = time.AfterFunc(look, t.lookAgain)
+	}
+}
+
+// next takes those pods from the ones that are held whose turn it is, all if this process does not schedule.
+func (t *Turns) next(now time.Time) map[string]*v1.Pod {
+	if len(t.held) == 0 {
+		return nil
+	}
+	leads, active := t.queue.Leads(), t.queue.Active()
+	pods := make(map[string]*v1.Pod)
+	for len(t.later) > 0 && (!leads || !t.later[0].due.After(now) || t.isIdle(active)) {
+		own := t.later[0]
+		t.drop(own)
+		own.due = now
+		t.held[own.pod.UID] = own
+		t.line(own, now)
+	}
+	for len(t.waiting) > 0 && len(pods) < atOnce {
+		n := t.first()
+		if leads && n.isCostly() {
+			if !t.mayLetIn(n, now, active) {
+				break
+			}
+			active++
+		}
+		own := n.line[0]
+		t.drop(own)
+		t.letIn(own, now)
+		pods[own.pod.Namespace+"/"+own.pod.Name] = own.pod
+	}
+	return pods
+}
+
+func (t *Turns) activate(pods map[string]*v1.Pod) {
+	if len(pods) > 0 {
+		t.queue.Activate(pods)
+	}
+}
+
+// isIdle reports whether nobody waits for an attempt, as far as is known.
+func (t *Turns) isIdle(active int) bool {
+	return active == 0 && len(t.inside) == 0 && len(t.waiting) == 0
+}
+
+// mayLetIn reports whether the next pod of a namespace is let in.
+func (t *Turns) mayLetIn(n *namespace, now time.Time, active int) bool {
+	if active > len(t.inside) && now.Before(t.resume) {
+		return false // Others wait.
+	}
+	load := n.cost
+	for _, in := range t.inside {
+		load += in.cost
+	}
+	return len(t.inside) == 0 || load <= window
+}
+
+// letIn notes that a pod is queued.
+func (t *Turns) letIn(own *heldPod, now time.Time) {
+	n := own.of
+	t.inside[own.pod.UID] = expected{n.cost, now}
+	t.used, n.used = n.used, n.used+n.cost
+	t.noteTries(own.pod.UID, 0, now)
+	// Others that wait by then have their turn first, even if this one is lost.
+	t.resume = now.Add(longestShut)
+}
+
+// leave notes that a pod is not queued any more. After the last one others get as much time as it takes.
+func (t *Turns) leave(pod types.UID, now time.Time) {
+	in, found := t.inside[pod]
+	if delete(t.inside, pod); found && len(t.inside) == 0 {
+		t.resume = now.Add(min(2*in.cost, longestShut))
+	}
+}

@@ -1,0 +1,64 @@
+package quartermaster
+
+import (
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/metrics"
+
+	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
+	"github.com/quartermaster-dra/quartermaster/internal/gate"
+	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
+)
+
+// newTurns makes what has namespaces take turns in the queue of the scheduler with that handle.
+func (s *shared) newTurns(handle fwk.Handle) *gate.Turns {
+	return gate.NewTurns(gate.Queue{
+		Active:   activePods,
+		Leads:    func() bool { return s.Leads() == nil },
+		Activate: func(pods map[string]*v1.Pod) { handle.Activate(klog.Background(), pods) },
+	})
+}
+
+// activePods is how many pods are about to be tried. The queue shows that to nobody, but keeps a metric of it.
+func activePods() int {
+	read, err := written(metrics.ActivePods().Write)
+	if err != nil {
+		return 0
+	}
+	return int(read.GetGauge().GetValue())
+}
+
+// written returns what is written, of whichever type.
+func written[T any](write func(*T) error) (*T, error) {
+	out := new(T)
+	return out, write(out)
+}
+
+// takesTurns reports whether a pod may be held for the sake of other namespaces. Pods of a gang are not: the gang needs all of them,
+// and plans in its own turn. Neither are pods for which others were evicted, and those that are not queued to be tried on a node.
+func (pl *Quartermaster) takesTurns(pod *v1.Pod) bool {
+	return coscheduling.NameOf(pod) == "" && podgroup.NameOf(pod) == "" && len(pod.Spec.SchedulingGates) == 0 && pod.Status.NominatedNodeName == "" &&
+		!pl.isResize(pod) && pl.state.nominations.Of(pod.UID) == nil
+}
+
+// awaitTurn keeps a pod out of the queue until it is the turn of its namespace.
+func (pl *Quartermaster) awaitTurn(pod *v1.Pod) *fwk.Status {
+	if !pl.takesTurns(pod) {
+		return nil
+	}
+	err := pl.state.turns.Hold(pod)
+	if err == nil {
+		return nil
+	}
+	pl.gate.Add(pod)
+	return unschedulableFor(err)
+}
+
+// lacks returns why a pod is kept out of the queue, nil if it is not.
+func (pl *Quartermaster) lacks(pod *v1.Pod) error {
+	if err := pl.claims.Check(pod); err != nil {
+		return err
+	}
+	return pl.state.turns.Held(pod.UID)
+}
