@@ -151,11 +151,6 @@ func (r *run) mayBind(ctx context.Context) error {
 	if err := r.lastWrite(ctx); err != nil {
 		return err
 	}
-	for _, claim := range r.claims { // The devices may have been waited for.
-		if err := r.stillPublished(claim); err != nil {
-			return err
-		}
-	}
 	// The binding is next, and unlike what is written to claims, the server cannot refuse it for
 	// being late.
 	if err := r.State.Lease.Leads(); err != nil {

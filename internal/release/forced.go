@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 
+	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 )
@@ -69,7 +70,9 @@ func (r *Release) nextQuestion(ctx context.Context) bool {
 		return false
 	}
 	defer r.questions.Done(q)
-	pod, err := podclaims.Live(ctx, r.writer.Client(), q.namespace, q.name)
+	asking, cancel := context.WithTimeout(ctx, claimwriter.UndoTimeout)
+	pod, err := podclaims.Live(asking, r.writer.Client(), q.namespace, q.name)
+	cancel()
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot find out whether a pod has ended that is gone; trying again", "pod", klog.KRef(q.namespace, q.name))
 		if ctx.Err() == nil {

@@ -46,8 +46,8 @@ type Store struct {
 
 	// Superseded, if set, is called with each slice of the newest generation that was changed or deleted, or is
 	// not of the newest any more because the first slice of another has come; by is what takes its place under
-	// its name, nil if that is nothing, or nothing of that pool. It is called with slices of older generations
-	// when they go. Pools of which no device consumes counters are left out. It is called under the writers'
+	// its name, nil if that is nothing, or nothing of that pool. It is called with slices of older generations,
+	// maybe once more, when they are changed or go. Pools of which no device consumes counters are left out. It is called under the writers'
 	// lock, before anybody can see the pool without the slice, and must be set before use.
 	Superseded func(slice, by *Slice)
 }
@@ -159,15 +159,14 @@ func (s *Store) supersede(old, added *Slice) {
 					s.Superseded(slice, nil)
 				}
 			}
-			if by != nil {
+			if by != nil && old.generation() >= all.generation {
 				return
 			}
 		}
 	}
-	if old != nil {
-		if all := s.members[old.poolID()].tally(); all.drawing > 0 && (by == nil || old.generation() == all.generation) {
-			s.Superseded(old, by)
-		}
+	// Of a leftover, too: a process that was started while its driver updated the pool knows of no newer one what devices draw.
+	if old != nil && (old.draws || s.members[old.poolID()].tally().drawing > 0) {
+		s.Superseded(old, by)
 	}
 }
 

@@ -377,3 +377,32 @@ func TestRandomWithdrawals(t *testing.T) {
 		}
 	}
 }
+
+// TestLeftover: a process that was started while a pool was being updated knows from the slices of before what devices draw,
+// also when these go.
+func TestLeftover(t *testing.T) {
+	t.Parallel()
+	counters := b.Slice("counters").InPool("p", 2, 2).OnNode("a").Counters("set", "memory", "40")
+	devices := func(name string, generation int64, devices ...*b.DeviceBuilder) *b.SliceBuilder {
+		return b.Slice(name).InPool("p", generation, 2).OnNode("a").Devices(devices...)
+	}
+	for name, update := range map[string]func(following){
+		"updated in place": func(f following) { f.publish(devices("devices-1", 2, draws("rest", "20"))) },
+		"deleted before": func(f following) {
+			f.withdraw("devices-1")
+			f.publish(devices("devices-2", 2, draws("rest", "20")))
+		},
+		"deleted after": func(f following) {
+			f.publish(devices("devices-2", 2, draws("rest", "20")))
+			f.withdraw("devices-1")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFollowing(counters, devices("devices-1", 1, draws("half", "20"), draws("rest", "20")))
+			refresh(f.Ledger, "x", b.Claim("x").Allocated("p", "half"))
+			update(f)
+			require.Equal(t, "20", f.memory())
+		})
+	}
+}
