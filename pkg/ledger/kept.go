@@ -23,7 +23,7 @@ func (l *Ledger) keep(r *record) {
 	}
 	// Before the pods are looked at: who ends after that finds that there is something to do.
 	l.keeping.Add(1)
-	if r.runners = l.Running(r.ref, r.reservedFor); len(r.runners) == 0 {
+	if r.runners = once(l.Running(r.ref, r.reservedFor)); len(r.runners) == 0 {
 		l.keeping.Add(-1)
 		return
 	}
@@ -31,6 +31,12 @@ func (l *Ledger) keep(r *record) {
 	for _, pod := range r.runners {
 		l.keptFor[pod] = append(l.keptFor[pod], r.ref.UID)
 	}
+}
+
+// once returns each pod once: a pod can have a claim by itself and through its PodGroup.
+func once(pods []types.UID) []types.UID {
+	slices.Sort(pods)
+	return slices.Compact(pods)
 }
 
 // letGo ends what keep began. It needs the mutex.
@@ -62,6 +68,9 @@ func (l *Ledger) PodEnded(pod types.UID) (freed Freed) {
 	for _, claim := range slices.Clone(l.keptFor[pod]) {
 		r := l.claims[claim]
 		l.notKeptFor(pod, claim)
+		if r == nil {
+			continue // Nothing says so, but a handler of events must not end the scheduler.
+		}
 		if r.runners = slices.DeleteFunc(r.runners, func(runner types.UID) bool { return runner == pod }); len(r.runners) > 0 {
 			continue
 		}

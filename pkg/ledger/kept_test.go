@@ -148,3 +148,16 @@ func TestManyDeletedClaims(t *testing.T) {
 		require.Equal(t, ledger.ClaimState{}, w.State(claim.UID))
 	}
 }
+
+// TestRunsWithAClaimTwice: a pod can have a claim by itself and through its PodGroup. It ends once.
+func TestRunsWithAClaimTwice(t *testing.T) {
+	t.Parallel()
+	w := newRunningWorld()
+	w.Running = func(ledger.ClaimRef, []resourceapi.ResourceClaimConsumerReference) []types.UID {
+		return []types.UID{"one", "one"}
+	}
+	refresh(w.Ledger, "x", usedBy(1, "one"))
+	require.Empty(t, refreshed(w.Ledger, "x", nil))
+	require.Equal(t, freed("a", "gpu-0"), w.end("one"))
+	require.Equal(t, ledger.ClaimState{}, w.State(usedBy(1).UID))
+}
