@@ -100,7 +100,7 @@ func (in *inspection) drawing(counter string) []string {
 		add(device)
 	}
 	for name, device := range in.usage.Withdrawn(in.pool) {
-		if drawsOn(device.Of, counter) {
+		if drawsOn(device.Of, counter) && !slices.Contains(list, name) {
 			list = append(list, name)
 		}
 	}
