@@ -85,7 +85,7 @@ func (in *inspection) left(number int) resource.Quantity {
 }
 
 // drawing names the devices in use, on whatever node, that draw on a counter, given
-// as set/counter.
+// as set/counter. One that is not published as before may be named twice.
 func (in *inspection) drawing(counter string) []string {
 	var list []string
 	add := func(device *inventory.Device) {
@@ -100,7 +100,7 @@ func (in *inspection) drawing(counter string) []string {
 		add(device)
 	}
 	for name, device := range in.usage.Withdrawn(in.pool) {
-		if drawsOn(device.Of, counter) && !slices.Contains(list, name) {
+		if drawsOn(device.Of, counter) {
 			list = append(list, name)
 		}
 	}
