@@ -2,23 +2,30 @@ package clusterstate
 
 import (
 	"fmt"
-	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/types"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/dynamic-resource-allocation/resourceclaim"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
+	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
+// PodsByClaim is the index of pods by their claims.
+const PodsByClaim = "quartermasterPodsByClaim"
+
 // followPods has the ledger keep what deleted claims have while pods run with them.
 func (s *State) followPods(pods cache.SharedIndexInformer) error {
-	s.Ledger.Running = func(claim ledger.ClaimRef, consumers []resourceapi.ResourceClaimConsumerReference) []types.UID {
-		return running(pods.GetIndexer(), claim, consumers)
+	var users podclaims.Claims
+	// Without an index, all pods of the cluster would be looked at for each claim of a PodGroup that is deleted.
+	if err := users.IndexPods(pods, PodsByClaim); err != nil {
+		return err
+	}
+	s.Ledger.Running = func(claim ledger.ClaimRef, consumers []resourceapi.ResourceClaimConsumerReference) []ledger.Runner {
+		return running(&users, claim, consumers)
 	}
 	_, err := pods.AddEventHandler(informer.Handler(func(before, after *v1.Pod) {
 		if before != nil && isRunning(before) && (after == nil || after.UID != before.UID || !isRunning(after)) {
@@ -34,44 +41,23 @@ func (s *State) followPods(pods cache.SharedIndexInformer) error {
 // isRunning reports whether a pod is on a node and has not ended.
 func isRunning(pod *v1.Pod) bool { return pod.Spec.NodeName != "" && !podutil.IsPodTerminal(pod) }
 
+// isPrepared reports whether the kubelet is known to have prepared the claims of a pod: it does that before it makes the
+// pod's sandbox.
+func isPrepared(pod *v1.Pod) bool {
+	_, sandbox := podutil.GetPodCondition(&pod.Status, v1.PodReadyToStartContainers)
+	return pod.Status.Phase == v1.PodRunning || sandbox != nil && sandbox.Status == v1.ConditionTrue
+}
+
 // running returns the pods among the consumers of a claim, or in the PodGroups among them, that run.
-func running(pods cache.Indexer, claim ledger.ClaimRef, consumers []resourceapi.ResourceClaimConsumerReference) (uids []types.UID) {
-	for _, consumer := range consumers {
-		if consumer.APIGroup == "" && consumer.Resource == "pods" {
-			pod := informer.Object[v1.Pod](pods, claim.Namespace+"/"+consumer.Name)
-			if pod != nil && pod.UID == consumer.UID && isRunning(pod) {
-				uids = append(uids, pod.UID)
-			}
-			continue
-		}
-		uids = append(uids, membersOf(pods, claim, consumer.Name)...)
+func running(users *podclaims.Claims, claim ledger.ClaimRef, consumers []resourceapi.ResourceClaimConsumerReference) (runners []ledger.Runner) {
+	deleted := &resourceapi.ResourceClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
+		Status:     resourceapi.ResourceClaimStatus{ReservedFor: consumers},
 	}
-	return uids
-}
-
-// membersOf returns the pods of a PodGroup that run and use a claim.
-func membersOf(pods cache.Indexer, claim ledger.ClaimRef, podGroup string) (uids []types.UID) {
-	inNamespace, err := pods.ByIndex(cache.NamespaceIndex, claim.Namespace)
-	if err != nil {
-		inNamespace = pods.List() // There is no such index.
-	}
-	for _, object := range inNamespace {
-		pod, isPod := object.(*v1.Pod)
-		if isPod && pod.Namespace == claim.Namespace && isRunning(pod) && isMember(pod, podGroup) && uses(pod, claim.Name) {
-			uids = append(uids, pod.UID)
+	for _, pod := range users.Consumers(deleted) {
+		if isRunning(pod) {
+			runners = append(runners, ledger.Runner{Pod: pod.UID, Prepared: isPrepared(pod)})
 		}
 	}
-	return uids
-}
-
-func isMember(pod *v1.Pod, podGroup string) bool {
-	group := pod.Spec.SchedulingGroup
-	return group != nil && group.PodGroupName != nil && *group.PodGroupName == podGroup
-}
-
-func uses(pod *v1.Pod, claim string) bool {
-	return slices.ContainsFunc(pod.Spec.ResourceClaims, func(reference v1.PodResourceClaim) bool {
-		name, _, err := resourceclaim.Name(pod, &reference)
-		return err == nil && name != nil && *name == claim
-	})
+	return runners
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
@@ -175,49 +174,4 @@ func TestMemoryTakesTheLargestBound(t *testing.T) {
 	m.Bound(64 << 20)
 	m.Bound(1 << 20)
 	require.EqualValues(t, 64<<20, m.bytes)
-}
-
-// TestPodsThatRunWithDeletedClaims: what a claim had stays in use after it was deleted while pods run with it, those of its PodGroup as well.
-func TestPodsThatRunWithDeletedClaims(t *testing.T) {
-	t.Parallel()
-	for name, consumer := range map[string]resourceapi.ResourceClaimConsumerReference{
-		"pod":   {Resource: "pods", Name: "p", UID: "uid-p"},
-		"group": {APIGroup: "scheduling.k8s.io", Resource: "podgroups", Name: "gang", UID: "uid-gang"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			claim := builder.Claim("c", builder.Request("gpu", "gpu")).Allocated("n1", "gpu-0")
-			claim.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{consumer}
-			pod := builder.Pod("p", builder.InGroup("gang"), builder.Using(builder.Uses("c")...))
-			pod.UID, pod.Spec.NodeName = "uid-p", "n1"
-			if name == "group" {
-				pod.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: &consumer.Name}
-			}
-			synctest.Test(t, func(t *testing.T) {
-				client := fake.NewClientset(claim, pod)
-				factory := informers.NewSharedInformerFactory(client, 0)
-				s, err := New(factory, client, structured.Features{}, false)
-				require.NoError(t, err)
-				w := &woken{}
-				s.Wakes(w)
-				ctx, cancel := context.WithCancel(context.Background())
-				defer factory.Shutdown()
-				defer cancel()
-				factory.StartWithContext(ctx)
-				synctest.Wait()
-				require.NoError(t, client.ResourceV1().ResourceClaims("default").Delete(ctx, "c", metav1.DeleteOptions{}))
-				synctest.Wait()
-				pool := inventory.PoolID{Driver: builder.Driver, Name: "n1"}
-				require.Equal(t, 1, s.Ledger.Pool(pool).Len())
-				require.Empty(t, w.devices)
-				ended := pod.DeepCopy()
-				ended.Status.Phase = v1.PodSucceeded
-				_, err = client.CoreV1().Pods("default").UpdateStatus(ctx, ended, metav1.UpdateOptions{})
-				require.NoError(t, err)
-				synctest.Wait()
-				require.Zero(t, s.Ledger.Pool(pool).Len())
-				require.Equal(t, []map[inventory.PoolID][]string{{pool: {"gpu-0"}}}, w.devices)
-			})
-		})
-	}
 }

@@ -13,10 +13,13 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 )
 
-// IndexPods has pods found by their claims, by an index of that name. It has to be called
-// before the informer runs.
+// IndexPods has pods found by their claims, by an index of that name, which others may have made. It has to be
+// called before the informer runs.
 func (c *Claims) IndexPods(pods cache.SharedIndexInformer, index string) error {
 	c.Pods, c.index = pods.GetIndexer(), index
+	if _, found := c.Pods.GetIndexers()[index]; found {
+		return nil
+	}
 	if err := pods.AddIndexers(cache.Indexers{index: keysOf}); err != nil {
 		return fmt.Errorf("index pods by their claims: %w", err)
 	}

@@ -23,6 +23,7 @@ import (
 // node that looks for some. What is not said has a default.
 type cluster struct {
 	slices   []*b.SliceBuilder
+	before   []*b.SliceBuilder // what was published when held got its devices; slices of the same names replace these
 	held     []*resourceapi.ResourceClaim
 	node     *v1.Node                   // default: node "n"
 	classes  []*resourceapi.DeviceClass // in addition to "gpu", which selects everything
@@ -50,18 +51,19 @@ func (c cluster) solver() *allocator.Solver {
 }
 
 func (c cluster) site() allocator.Site {
-	var published []*resourceapi.ResourceSlice
-	for _, slice := range c.slices {
-		published = append(published, slice.Obj())
-	}
 	usage, store := ledger.New(), inventory.NewStore(allocator.InventoryOptions(c.solver().Features))
 	usage.Follow(store)
-	for _, slice := range published {
-		store.RefreshSlice(slice.Name, func() *resourceapi.ResourceSlice { return slice })
+	publish := func(slices []*b.SliceBuilder) {
+		for _, slice := range slices {
+			published := slice.Obj()
+			store.RefreshSlice(published.Name, func() *resourceapi.ResourceSlice { return published })
+		}
 	}
+	publish(c.before)
 	for _, claim := range c.held {
 		usage.Refresh(claim.Namespace+"/"+claim.Name, func() *resourceapi.ResourceClaim { return claim })
 	}
+	publish(c.slices)
 	node := c.node
 	if node == nil {
 		node = b.Node("n")

@@ -1,6 +1,10 @@
 package inventory
 
-import "slices"
+import (
+	"slices"
+
+	resourceapi "k8s.io/api/resource/v1"
+)
 
 // CompatibilityGroups are what the devices that draw from one counter set have in common: only
 // devices with a compatibility group in common may do so at the same time, and devices
@@ -61,9 +65,12 @@ func (p *NodePool) HasCompatibilityGroups() bool {
 	})
 }
 
-func (d Device) hasCompatibilityGroups() bool {
-	for i := range d.ConsumesCounters {
-		if len(d.ConsumesCounters[i].CompatibilityGroups) > 0 {
+func (d Device) hasCompatibilityGroups() bool { return HaveCompatibilityGroups(d.ConsumesCounters) }
+
+// HaveCompatibilityGroups reports whether any of a device's consumptions has compatibility groups.
+func HaveCompatibilityGroups(consumptions []resourceapi.DeviceCounterConsumption) bool {
+	for i := range consumptions {
+		if len(consumptions[i].CompatibilityGroups) > 0 {
 			return true
 		}
 	}

@@ -20,6 +20,8 @@ type Remaining struct {
 	// Unknown are the devices in use, by name, that are not published any more and of which nobody knows what
 	// they draw, see Follow. As long as there are any, it is as if the pool was overdrawn.
 	Unknown []string
+	// formerGroups is set if something that is not published any more had compatibility groups.
+	formerGroups bool
 }
 
 // Blocked reports whether nothing that draws on counters can be allocated from the pool.
@@ -53,7 +55,8 @@ func (u *PoolUsage) remainingOf(pool *inventory.NodePool) *Remaining {
 			take(left, whole.Counters.Draws(i))
 		}
 	}
-	remaining := &Remaining{Amounts: left, Unknown: u.takeFormer(pool, left)}
+	remaining := &Remaining{Amounts: left}
+	u.takeFormer(pool, remaining)
 	for _, amount := range left {
 		remaining.negative += negatives(amount)
 	}

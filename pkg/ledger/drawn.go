@@ -21,7 +21,8 @@ import (
 // published before.
 
 // drawn is what slices that are not there any more said that a device in use consumes of counters: of each
-// counter the most. It is immutable.
+// counter the most. A counter set is there several times if different compatibility groups were published for it:
+// what joins the device has to go with all of them. It is immutable.
 type drawn []resourceapi.DeviceCounterConsumption
 
 // mostDrawn is of how many counters it is remembered for a device. A driver that goes on to invent others must not
@@ -95,7 +96,7 @@ func consumesTheSame(slice *inventory.Slice, at int, device *resourceapi.Device)
 	return at >= 0 && amount.DeepEqual(devices[at].ConsumesCounters, device.ConsumesCounters)
 }
 
-// and returns the most of both of each counter, and the compatibility groups that are given.
+// and returns the most of both of each counter, and the compatibility groups of both.
 func (d *drawn) and(consumptions []resourceapi.DeviceCounterConsumption) *drawn {
 	switch d {
 	case nil:
@@ -116,7 +117,12 @@ func (d *drawn) and(consumptions []resourceapi.DeviceCounterConsumption) *drawn 
 				counters[name] = counter
 			}
 		}
-		most[at].Counters, most[at].CompatibilityGroups = counters, consumptions[i].CompatibilityGroups
+		most[at].Counters = counters
+		if !slices.ContainsFunc(most, func(c resourceapi.DeviceCounterConsumption) bool { return goesWith(&c, &consumptions[i]) }) {
+			most = append(most, resourceapi.DeviceCounterConsumption{
+				CounterSet: consumptions[i].CounterSet, CompatibilityGroups: consumptions[i].CompatibilityGroups,
+			})
+		}
 	}
 	counters := 0
 	for i := range most {
@@ -128,16 +134,21 @@ func (d *drawn) and(consumptions []resourceapi.DeviceCounterConsumption) *drawn 
 	return &most
 }
 
-// Withdrawn yields the devices in use that a pool does not publish any more, in no order, and what they
-// consume of counters. known is false if nobody knows that: then it may be anything of any counter.
+// goesWith reports whether two consumptions are of the same counter set with the same compatibility groups.
+func goesWith(a, b *resourceapi.DeviceCounterConsumption) bool {
+	return a.CounterSet == b.CounterSet && slices.Equal(a.CompatibilityGroups, b.CompatibilityGroups)
+}
+
+// Withdrawn yields the devices in use that a pool does not publish any more, or not as before, in no order, and what
+// they consumed of counters before.
 func (u *PoolUsage) Withdrawn(pool *inventory.NodePool) iter.Seq2[string, Consumption] {
 	return func(yield func(string, Consumption) bool) {
 		if !u.follows || pool.Counters == nil || len(pool.Counters.Sets) == 0 {
 			return
 		}
 		for name, use := range u.All() {
-			if _, published := pool.Whole().Position(name); published {
-				continue
+			if _, published := pool.Whole().Position(name); published && use.drawn == nil {
+				continue // By far the most common.
 			}
 			if !yield(name, use.consumption(pool, name)) {
 				return
@@ -146,7 +157,8 @@ func (u *PoolUsage) Withdrawn(pool *inventory.NodePool) iter.Seq2[string, Consum
 	}
 }
 
-// Consumption is what a device in use that is not published consumes of counters.
+// Consumption is what a device in use that is not published as before consumes of counters. If nobody knows that, it
+// may be anything of any counter.
 type Consumption struct {
 	Known bool
 	Of    []resourceapi.DeviceCounterConsumption
@@ -166,30 +178,27 @@ func (u DeviceUsage) consumption(pool *inventory.NodePool, name string) Consumpt
 	return Consumption{}
 }
 
-// takeFormer takes what devices in use draw beyond what is published of them, and returns those, in order,
-// of which nobody knows it.
-func (u *PoolUsage) takeFormer(pool *inventory.NodePool, left []amount.Amount) (unknown []string) {
+// HasCompatibilityGroups reports whether any device of a pool has compatibility groups, or one in use had some when something
+// else was published of it.
+func (u *PoolUsage) HasCompatibilityGroups(pool *inventory.NodePool) bool {
+	return pool.HasCompatibilityGroups() || u.follows && u.Remaining(pool).formerGroups
+}
+
+// takeFormer takes what devices in use draw beyond what is published of them.
+func (u *PoolUsage) takeFormer(pool *inventory.NodePool, remaining *Remaining) {
 	whole := pool.Whole()
-	if !u.follows || len(whole.Counters.Sets) == 0 {
-		return nil
-	}
-	for name, use := range u.All() {
-		position, published := whole.Position(name)
+	for name, device := range u.Withdrawn(pool) {
 		var taken []inventory.Draw
-		switch {
-		case published && use.drawn == nil:
-			continue // By far the most common.
-		case published:
+		if position, published := whole.Position(name); published {
 			taken = whole.Counters.Draws(position)
 		}
-		device := use.consumption(pool, name)
 		if !device.Known {
-			unknown = append(unknown, name)
+			remaining.Unknown = append(remaining.Unknown, name)
 		}
-		takeMore(left, whole.Counters, device.Of, taken)
+		takeMore(remaining.Amounts, whole.Counters, device.Of, taken)
+		remaining.formerGroups = remaining.formerGroups || inventory.HaveCompatibilityGroups(device.Of)
 	}
-	slices.Sort(unknown)
-	return unknown
+	slices.Sort(remaining.Unknown)
 }
 
 // takeMore takes what a device consumes of the counters that the pool has, less what was taken already.

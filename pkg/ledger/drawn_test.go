@@ -312,20 +312,6 @@ func TestOlderLeftovers(t *testing.T) {
 	require.Equal(t, "20", f.memory())
 }
 
-// TestWithdrawnGroups: a device that is not published any more keeps those without its compatibility groups away.
-func TestWithdrawnGroups(t *testing.T) {
-	t.Parallel()
-	grouped := func(name, group string) *b.DeviceBuilder {
-		return draws(name, "10").Modify(func(d *resourceapi.Device) { d.ConsumesCounters[0].CompatibilityGroups = []string{group} })
-	}
-	f := newFollowing(generation(1, grouped("a", "one"), grouped("b", "one"), grouped("c", "two"))...)
-	refresh(f.Ledger, "x", b.Claim("x").Allocated("p", "a"))
-	f.publish(generation(2, grouped("b", "one"), grouped("c", "two"))...)
-	var incompatible *ledger.IncompatibleError
-	require.NoError(t, f.tries("b"))
-	require.ErrorAs(t, f.tries("c"), &incompatible)
-}
-
 // TestRandomWithdrawals: in pools of any size, what is left is what there is less the most that each device in use was
 // published to draw since somebody has used it.
 func TestRandomWithdrawals(t *testing.T) {

@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,17 +17,19 @@ import (
 type runningWorld struct {
 	*ledger.Ledger
 	pods sets.Set[types.UID]
+	// prepared are those of the pods whose claims the kubelet has prepared.
+	prepared sets.Set[types.UID]
 }
 
 func newRunningWorld(pods ...types.UID) runningWorld {
-	w := runningWorld{ledger.New(), sets.New(pods...)}
-	w.Running = func(_ ledger.ClaimRef, consumers []resourceapi.ResourceClaimConsumerReference) (uids []types.UID) {
+	w := runningWorld{ledger.New(), sets.New(pods...), sets.New[types.UID]()}
+	w.Running = func(_ ledger.ClaimRef, consumers []resourceapi.ResourceClaimConsumerReference) (runners []ledger.Runner) {
 		for _, consumer := range consumers {
 			if w.pods.Has(consumer.UID) {
-				uids = append(uids, consumer.UID)
+				runners = append(runners, ledger.Runner{Pod: consumer.UID, Prepared: w.prepared.Has(consumer.UID)})
 			}
 		}
-		return uids
+		return runners
 	}
 	return w
 }
@@ -147,4 +150,43 @@ func TestManyDeletedClaims(t *testing.T) {
 		require.Equal(t, freed("a", "gpu-0"), w.end("pod"))
 		require.Equal(t, ledger.ClaimState{}, w.State(claim.UID))
 	}
+}
+
+// TestRunsWithAClaimTwice: a pod can have a claim by itself and through its PodGroup. It ends once.
+func TestRunsWithAClaimTwice(t *testing.T) {
+	t.Parallel()
+	w := newRunningWorld()
+	w.Running = func(ledger.ClaimRef, []resourceapi.ResourceClaimConsumerReference) []ledger.Runner {
+		return []ledger.Runner{{Pod: "one"}, {Pod: "one"}}
+	}
+	refresh(w.Ledger, "x", usedBy(1, "one"))
+	require.Empty(t, refreshed(w.Ledger, "x", nil))
+	require.Equal(t, freed("a", "gpu-0"), w.end("one"))
+	require.Equal(t, ledger.ClaimState{}, w.State(usedBy(1).UID))
+}
+
+// TestKeptOncePerName: a pod keeps the devices of one claim of a name, however many there are one after the other: of the one that the
+// kubelet prepared, and until then of the last one.
+func TestKeptOncePerName(t *testing.T) {
+	t.Parallel()
+	w := newRunningWorld("one")
+	deleted := func(number int, consumers ...string) ledger.Freed {
+		claim := usedBy(number, consumers...)
+		claim.UID = types.UID(fmt.Sprint("x-", number))
+		claim.Status.Allocation.Devices.Results[0].Device = fmt.Sprint("gpu-", number)
+		refresh(w.Ledger, "x", claim)
+		return refreshed(w.Ledger, "x", nil)
+	}
+	require.Empty(t, deleted(1, "one"))
+	require.Equal(t, freed("a", "gpu-1"), deleted(2, "one"), "the pod finds the new one only")
+	w.prepared.Insert("one")
+	require.Equal(t, freed("a", "gpu-2"), deleted(3, "one"))
+	require.Equal(t, freed("a", "gpu-4"), deleted(4, "one"), "the pod runs with the one before")
+	w.pods.Insert("two")
+	require.Empty(t, deleted(5, "one", "two"))
+	require.Equal(t, []string{"gpu-3: x", "gpu-5: x"}, holders(w, "a"))
+	require.Equal(t, freed("a", "gpu-5"), w.end("two"))
+	require.Equal(t, freed("a", "gpu-3"), w.end("one"))
+	require.Empty(t, holders(w, "a"))
+	require.Empty(t, w.UsesBy("one"))
 }

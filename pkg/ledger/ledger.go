@@ -60,7 +60,7 @@ type record struct {
 	users []types.UID
 	// kept is what the claim had when it was deleted while runners ran with it, nil otherwise.
 	kept    *resourceapi.AllocationResult
-	runners []types.UID
+	runners []Runner
 	// gone is set if the claim was deleted while inFlight was there, or is kept.
 	gone bool
 }
@@ -198,7 +198,7 @@ func (l *Ledger) forget(uid types.UID) Freed {
 		return nil
 	}
 	before := r.effective()
-	l.keep(r)
+	freed := l.keep(r)
 	r.committed, r.version, r.gone = nil, "", true
 	if r.kept == nil {
 		l.reserve(r, nil, before)
@@ -206,7 +206,7 @@ func (l *Ledger) forget(uid types.UID) Freed {
 	if r.inFlight == nil && r.kept == nil {
 		delete(l.claims, uid)
 	}
-	return l.publish(r.ref, before, r.effective())
+	return freed.And(l.publish(r.ref, before, r.effective()))
 }
 
 func (l *Ledger) record(ref ClaimRef) *record {

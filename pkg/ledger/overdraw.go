@@ -76,7 +76,8 @@ func (l *Ledger) overdraw(ref ClaimRef, r *record, allocation *resourceapi.Alloc
 		if r != nil && r.inFlight != nil {
 			usage = usage.change(id, ref, r.inFlight, nil)
 		}
-		j := judge{ref: ref, pool: pool, limits: LimitsOf(pool), usage: usage, rooms: make(map[Limit]*Room)}
+		limits := Limits{pool, usage.HasCompatibilityGroups(pool)}
+		j := judge{ref: ref, pool: pool, limits: limits, usage: usage, rooms: make(map[Limit]*Room)}
 		if err := j.check(allocation); err != nil {
 			return err
 		}
@@ -178,7 +179,7 @@ func (j *judge) checkShare(result *resourceapi.DeviceRequestAllocationResult) er
 }
 
 // compatibilityGroupsIn returns what the devices in use have in common that draw from a
-// counter set of a pool, wherever they are, and whether they are still published or not.
+// counter set of a pool, wherever they are, as they are published and as they were.
 func (u *PoolUsage) compatibilityGroupsIn(pool *inventory.NodePool, set int) (groups inventory.CompatibilityGroups) {
 	whole := pool.Whole()
 	for _, device := range u.Withdrawn(pool) {

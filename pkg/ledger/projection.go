@@ -88,7 +88,9 @@ func (u *PoolUsage) carryRemaining(before *PoolUsage, toggled []string) bool {
 			continue
 		}
 		if remaining == last.value {
-			remaining = &Remaining{slices.Clone(remaining.Amounts), remaining.Overdrawn, remaining.negative, remaining.Unknown}
+			changed := *remaining
+			changed.Amounts = slices.Clone(remaining.Amounts)
+			remaining = &changed
 		}
 		remaining.change(draws, u.Uses(name))
 	}

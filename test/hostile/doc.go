@@ -27,7 +27,7 @@
 // resource.Quantity would calculate for hours.
 //
 // TestOthersPodsWhileObjectsArrive has one tenant create many objects at once, while ordinary pods of another come at a
-// steady pace. It asserts how many pods of the first are tried before each of the others, and logs how long these waited,
+// steady pace. It asserts how many pods of the first are tried in the mean before each of the others, and logs how long these waited,
 // in all and from when the scheduler saw them until their first attempt, in the mean and at most:
 //
 //	report: input=... pods=... wait=.../... queued=.../... attemptsBefore=.../...

@@ -20,6 +20,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/bindingcondition"
 	"github.com/quartermaster-dra/quartermaster/internal/claimevents"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/contest"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
@@ -194,7 +195,7 @@ func newPlugin(ctx context.Context, args *QuartermasterArgs, features feature.Fe
 // follow has the plugin hear of events and do, until the context ends, what no attempt waits for.
 func (pl *Quartermaster) follow(ctx context.Context) error {
 	pods := pl.handle.SharedInformerFactory().Core().V1().Pods().Informer()
-	if err := pl.claims.IndexPods(pods, "quartermasterPodsByClaim-"+pl.handle.ProfileName()); err != nil {
+	if err := pl.claims.IndexPods(pods, clusterstate.PodsByClaim); err != nil {
 		return err
 	}
 	if err := pl.followEvents(ctx, pods); err != nil {

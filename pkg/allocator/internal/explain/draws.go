@@ -85,7 +85,7 @@ func (in *inspection) left(number int) resource.Quantity {
 }
 
 // drawing names the devices in use, on whatever node, that draw on a counter, given
-// as set/counter.
+// as set/counter. One that is not published as before may be named twice.
 func (in *inspection) drawing(counter string) []string {
 	var list []string
 	add := func(device *inventory.Device) {

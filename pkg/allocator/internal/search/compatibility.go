@@ -45,7 +45,7 @@ func (s *Search) compatibilityGroupsIn(index int) map[string]inventory.Compatibi
 	states := make(map[string]inventory.CompatibilityGroups)
 	s.compatibility[index] = states
 	pool, usage := s.view.Pools[index], s.pools[index].usage
-	if usage.Len() == 0 || !pool.HasCompatibilityGroups() {
+	if usage.Len() == 0 || !usage.HasCompatibilityGroups(pool) {
 		return states // Any devices go together.
 	}
 	force := func(consumptions []resourceapi.DeviceCounterConsumption) {

@@ -142,7 +142,8 @@ func (s *Search) couldDraw(at location) bool {
 	if !s.pools[at.pool].covers(at.device) {
 		return false
 	}
-	return !s.Settings().Features.CompatibilityGroups || !s.view.Pools[at.pool].HasCompatibilityGroups() || s.Joins(at.pool, at.device)
+	return !s.Settings().Features.CompatibilityGroups ||
+		!s.pools[at.pool].usage.HasCompatibilityGroups(s.view.Pools[at.pool]) || s.Joins(at.pool, at.device)
 }
 
 // returnAdminDraws puts back what the search has drawn with admin access, which counts for the
