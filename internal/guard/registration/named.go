@@ -67,6 +67,11 @@ type Lookout struct {
 	// path is where the configuration has guards asked, and paths are where it has, and when it last did.
 	path  string
 	paths map[string]time.Time
+	// next is closed after the next look that somebody waits for, nil if nobody does; unknown is how many wait, and again is
+	// when the last one was.
+	next    chan struct{}
+	unknown int
+	again   time.Time
 }
 
 // Run looks until the context ends.
@@ -80,6 +85,9 @@ func (l *Lookout) Look(ctx context.Context) {
 	config, err := l.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, Name, metav1.GetOptions{})
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
+	if sent.Before(l.looked) { // Another look was later.
+		return
+	}
 	if err != nil && !apierrors.IsNotFound(err) {
 		l.failed = err
 		return

@@ -1,6 +1,7 @@
 package registration
 
 import (
+	"context"
 	"crypto/rand"
 	"net/url"
 	"strings"
@@ -17,8 +18,12 @@ const (
 	// writes they refuse.
 	pathLasts = 10 * time.Minute
 	// pathCounts is how long the guard is asked at a path after the configuration has had it: API servers learn of another one
-	// with a delay.
-	pathCounts = time.Minute
+	// with a delay, which is long where their watches do not get on.
+	pathCounts = 10 * time.Minute
+	// unknownInterval is how often to look at most because somebody asks at a path that is not known, and mostUnknown is how
+	// many may wait for that.
+	unknownInterval = time.Second
+	mostUnknown     = 256
 )
 
 // secret returns the path at which this guard is to be asked.
@@ -58,12 +63,50 @@ func (l *Lookout) Expect(path string) {
 	l.paths[path] = time.Now()
 }
 
-// Asked reports whether API servers may ask at a path: as the configuration says, or said a moment ago.
-func (l *Lookout) Asked(path string) bool {
+// Asked reports whether API servers may ask at a path: as the configuration says, or said a while ago. The configuration may
+// have been replaced since the last look, so there is another one before a path is refused.
+func (l *Lookout) Asked(ctx context.Context, path string) bool {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
+	if l.counts(path) || l.unknown >= mostUnknown {
+		return l.counts(path)
+	}
+	l.unknown++
+	if l.next == nil {
+		l.next = make(chan struct{})
+		go l.lookNext(context.WithoutCancel(ctx))
+	}
+	next := l.next
+	l.mutex.Unlock()
+	select {
+	case <-next:
+	case <-ctx.Done():
+	}
+	l.mutex.Lock()
+	l.unknown--
+	return l.counts(path)
+}
+
+// counts reports whether a path is known. Its caller has the lock.
+func (l *Lookout) counts(path string) bool {
 	named, found := l.paths[path]
 	return found && (path == l.path || time.Since(named) < pathCounts)
+}
+
+// lookNext looks for those who wait for that, when it is time. Who comes while it looks waits for another one.
+func (l *Lookout) lookNext(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lookInterval)
+	defer cancel()
+	l.mutex.Lock()
+	wait := unknownInterval - time.Since(l.again)
+	l.mutex.Unlock()
+	time.Sleep(wait)
+	l.mutex.Lock()
+	next := l.next
+	l.next, l.again = nil, time.Now()
+	l.mutex.Unlock()
+	l.Look(ctx)
+	close(next)
 }
 
 // saw notes a path that the configuration has, and forgets those that do not count any more. Its caller has the lock.

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -15,13 +16,13 @@ var errNoCertificate = errors.New("the guard answers only to clients with a cert
 	"docs/guard.md says how an API server gets one")
 
 // errNoPath is why a client is not answered.
-var errNoPath = errors.New("the guard answers only at the path by which ValidatingWebhookConfiguration quartermaster-guard has API servers ask it, or had until a moment ago")
+var errNoPath = errors.New("the guard answers only at the path by which ValidatingWebhookConfiguration quartermaster-guard has API servers ask it, or had until a while ago")
 
 // OnlyAt has a handler answer only at the paths at which API servers ask. All others get 401, before anything of their
 // requests is read.
-func OnlyAt(asked func(path string) bool, handler http.Handler) http.Handler {
+func OnlyAt(asked func(ctx context.Context, path string) bool, handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !asked(r.URL.Path) {
+		if !asked(r.Context(), r.URL.Path) {
 			fail(w, http.StatusUnauthorized, errNoPath)
 			return
 		}
