@@ -31,13 +31,37 @@ func (b *Book) Fenced(approval Approval, version string) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	current := b.approvals[approval.Claim.UID]
-	if current == nil || current.Version != approval.Version {
-		return
+	if current != nil && current.Version == approval.Version {
+		b.fenced(current, version)
 	}
-	current.fenced = version
-	if b.isOver(current) {
+}
+
+// fenced notes the version that a claim has by which its approval is ruled out.
+func (b *Book) fenced(approval *Approval, version string) {
+	if approval.fenced == "" { // From then on only the watch is late.
+		b.count(approval)
+	}
+	approval.fenced = version
+	if b.isOver(approval) {
 		b.end(approval.Claim.UID)
 	}
+}
+
+// Stored notes that an approved write was carried out. The watch need not have shown that yet, and need not ever if the claim
+// was released meanwhile.
+func (b *Book) Stored(approval Approval) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	if current := b.approvals[approval.Claim.UID]; current != nil && current.Version == approval.Version {
+		current.stored = true
+	}
+}
+
+// Outage notes that nothing could be fenced, whichever claim it was.
+func (b *Book) Outage() {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	b.outage = time.Now()
 }
 
 // Gone ends the approval of a claim that the server does not have any more.
@@ -58,10 +82,7 @@ func (b *Book) Expire(approval Approval, version string) {
 	if current == nil || current.allocation != approval.allocation || current.asked != approval.asked {
 		return
 	}
-	current.fenced = version
-	if b.isOver(current) {
-		b.end(approval.Claim.UID)
-	}
+	b.fenced(current, version)
 }
 
 // Approvals returns those that may be carried out yet.
@@ -106,8 +127,8 @@ func (b *Book) begin(r *Request) {
 // end ends the approval of a claim.
 func (b *Book) end(claim types.UID) {
 	ref := b.approvals[claim].Claim
-	if b.ledger.State(claim).Committed == nil {
-		b.unstored.add(ref.Namespace, b.approvals[claim].began, time.Now())
+	if b.approvals[claim].fenced == "" && b.ledger.State(claim).Committed == nil {
+		b.count(b.approvals[claim])
 	}
 	name := ref.String()
 	if b.named[name].Delete(claim); b.named[name].Len() == 0 {
@@ -116,5 +137,12 @@ func (b *Book) end(claim types.UID) {
 	delete(b.approvals, claim)
 	if freed := b.ledger.RemoveInFlight(claim, user(claim)); b.Ended != nil {
 		b.Ended(ref, freed)
+	}
+}
+
+// count counts what an approval has kept for nothing. In an outage it is nobody's fault that nothing was stored.
+func (b *Book) count(approval *Approval) {
+	if !approval.stored && approval.began.After(b.outage) {
+		b.unstored.add(approval.Claim.Namespace, approval.began, time.Now())
 	}
 }

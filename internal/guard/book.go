@@ -88,6 +88,8 @@ type Approval struct {
 	allocation *resourceapi.AllocationResult
 	// fenced is the version that the claim has got to rule the write out, "" if none.
 	fenced string
+	// stored is set if the server has had an allocation of the claim since.
+	stored bool
 	// began is when it was approved.
 	began time.Time
 	// asked is how often the server has asked, which it does again for a write that it repeats:
@@ -108,6 +110,8 @@ type Book struct {
 	named map[string]sets.Set[types.UID]
 	// unstored is what approvals have kept for nothing.
 	unstored unstored
+	// outage is when nothing could be fenced for the last time, zero if never.
+	outage time.Time
 	// Ended is told of each approval that has ended, with what has become free. It is called under a
 	// lock, and must not call back. It may be nil, and must be set before use.
 	Ended func(ledger.ClaimRef, ledger.Freed)
@@ -240,7 +244,7 @@ func (b *Book) approved(r *Request) (answer Answer, done bool) {
 			approval.asked++
 		}
 		if !r.DryRun && objectversion.Newer(r.Version, approval.Version) {
-			approval.Version, approval.fenced = r.Version, ""
+			approval.Version, approval.fenced, approval.stored = r.Version, "", false
 		}
 		return Answer{}, true
 	case objectversion.Newer(r.Version, approval.Version):

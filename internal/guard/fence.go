@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -44,14 +45,21 @@ type Fencer struct {
 // older ones, are refused from then on. A claim that has no room for anything keeps its version: no
 // allocation has room there.
 func (f *Fencer) Fence(ctx context.Context, ref ledger.ClaimRef, version string) (string, error) {
+	claim, err := f.fence(ctx, ref, version)
+	if err != nil || claim == nil {
+		return "", err
+	}
+	return claim.ResourceVersion, nil
+}
+
+// fence is Fence, and returns the claim as it is then; nil if it does not exist any more.
+func (f *Fencer) fence(ctx context.Context, ref ledger.ClaimRef, version string) (*resourceapi.ResourceClaim, error) {
 	claim, err := f.get(ctx, ref)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("rule out a late write to claim %s: read it: %w", ref, err)
-	case claim == nil:
-		return "", nil
-	case objectversion.Newer(claim.ResourceVersion, version):
-		return claim.ResourceVersion, nil
+		return nil, fmt.Errorf("rule out a late write to claim %s: read it: %w", ref, err)
+	case claim == nil || objectversion.Newer(claim.ResourceVersion, version):
+		return claim, nil
 	}
 	// A label is for claims whose annotations are full, or where a policy is against this one.
 	fenced, err := f.write(ctx, claim, "annotations")
@@ -63,18 +71,27 @@ func (f *Fencer) Fence(ctx context.Context, ref ledger.ClaimRef, version string)
 	}
 	switch {
 	case isTooLarge(err): // Then nothing that allocates can be stored either, which adds more.
-		return claim.ResourceVersion, nil
+		return claim, nil
 	case apierrors.IsNotFound(err):
-		return "", nil
+		return nil, nil
 	case err != nil: // Also if something else was written meanwhile: the next look tells.
-		return "", fmt.Errorf("rule out a late write to claim %s: write to it: %w", ref, err)
+		return nil, fmt.Errorf("rule out a late write to claim %s: write to it: %w", ref, err)
 	default:
-		return fenced.ResourceVersion, nil
+		return fenced, nil
 	}
 }
 
 // errNoEffect is what comes of a write that the server has accepted without storing anything.
 var errNoEffect = errors.New("the server has accepted it and changed nothing; see which admission plugin drops it")
+
+// isOutage reports whether an error is not the API server's answer about this claim.
+func isOutage(err error) bool {
+	if err == nil || errors.Is(err, errNoEffect) {
+		return false
+	}
+	var answer apierrors.APIStatus
+	return !errors.As(err, &answer) || answer.Status().Code >= http.StatusInternalServerError || apierrors.IsTooManyRequests(err)
+}
 
 // isTooLarge reports whether a claim has no room for anything. What etcd says has no code.
 func isTooLarge(err error) bool {
@@ -171,17 +188,23 @@ func (g *Guard) sweep(ctx context.Context, fencer *Fencer, before map[watchedWri
 func (g *Guard) ruleOut(ctx context.Context, fencer *Fencer, approval Approval, found watched) {
 	bounded, cancel := context.WithTimeout(ctx, fenceTimeout)
 	defer cancel()
-	version, err := fencer.Fence(bounded, approval.Claim, approval.Version)
+	claim, err := fencer.fence(bounded, approval.Claim, approval.Version)
+	if isOutage(err) {
+		g.Book.Outage()
+	}
 	switch {
 	case err != nil && time.Since(found.since) > fencer.RequestTimeout:
 		g.expire(ctx, fencer, approval)
 	case err != nil:
 		found.tries.failed(err)
 		klog.FromContext(ctx).Error(err, "An approved allocation may yet be stored; its devices stay in use", "claim", approval.Claim)
-	case version == "":
+	case claim == nil:
 		g.Book.Gone(approval.Claim.UID)
 	default:
-		g.Book.Fenced(approval, version)
+		if claim.Status.Allocation != nil {
+			g.Book.Stored(approval)
+		}
+		g.Book.Fenced(approval, claim.ResourceVersion)
 	}
 }
 
@@ -197,6 +220,9 @@ func (g *Guard) expire(ctx context.Context, fencer *Fencer, approval Approval) {
 	case claim == nil:
 		g.Book.Gone(approval.Claim.UID)
 	default:
+		if claim.Status.Allocation != nil {
+			g.Book.Stored(approval)
+		}
 		g.Book.Expire(approval, claim.ResourceVersion)
 	}
 }

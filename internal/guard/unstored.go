@@ -15,9 +15,9 @@ const (
 	unstoredShare = 10
 	// unstoredAtOnce is how much a namespace has that has not used any for long.
 	unstoredAtOnce = 5 * time.Second
-	// longestPause is what a namespace has to wait at most when it has used more: a claim that cannot be fenced
-	// keeps devices for as long as API servers work on a request.
-	longestPause = 5 * time.Minute
+	// longestPause is what a namespace has to wait at most when it has used more. That is as long as a claim keeps devices that
+	// cannot be fenced, with the default of --request-timeout.
+	longestPause = time.Minute
 	// manyNamespaces are so many that those with nothing to earn back are forgotten.
 	manyNamespaces = 1000
 )

@@ -1,11 +1,15 @@
 package guard
 
 import (
+	"context"
+	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 )
@@ -61,6 +65,89 @@ func TestNothingIsApprovedForWhoStoresNothing(t *testing.T) {
 		time.Sleep(unstoredShare * unstoredAtOnce)
 		require.Equal(t, Allowed, d.decide(version, b.Claim("x").Allocated("a", "gpu-0")).Kind)
 	})
+}
+
+// In an outage the API server asks and can store nothing, and the guard can fence nothing. That costs nobody anything afterwards;
+// it does where the API server refuses only this claim.
+func TestOutageCostsNothing(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		fails func(string) error
+		after Kind
+	}{
+		"the store is away":   {unreachable, Allowed},
+		"there is no answer":  {func(string) error { return context.DeadlineExceeded }, Allowed},
+		"a policy is against": {refuses, Denied},
+		"a webhook is against": {func(string) error {
+			return apierrors.NewBadRequest("admission webhook denied the request")
+		}, Denied},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				d, s := newDeputy(t), newClaimServer(empty("x"), empty("y"))
+				s.stored = d.shows
+				var over atomic.Bool
+				s.beforeUpdate = func(name string) error {
+					if over.Load() {
+						return nil
+					}
+					return tc.fails(name)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				go d.Sweep(ctx, s.Fencer)
+				require.Equal(t, Allowed, d.decideShown(3, "x"))
+				time.Sleep(20 * time.Second)
+				d.shows(at(3, empty("y")))
+				require.Equal(t, Allowed, d.decide(3, b.Claim("y").Allocated("a", "gpu-1")).Kind, "nothing has ended")
+				time.Sleep(20 * time.Second)
+				over.Store(true)
+				time.Sleep(maxPause)
+				synctest.Wait()
+				require.Empty(t, d.Approvals())
+				answer := d.decide(s.version("x"), b.Claim("x").Allocated("a", "gpu-0"))
+				require.Equal(t, tc.after, answer.Kind, answer.Reason)
+			})
+		})
+	}
+}
+
+// The watch is behind. Meanwhile an allocation is stored and released, of which nothing is ever seen; another one is fenced, and
+// keeps its devices for no longer than the watch is behind.
+func TestLateWatchCostsNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, s := newDeputy(t), newClaimServer(empty("x"), empty("y"))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go d.Sweep(ctx, s.Fencer)
+		require.Equal(t, Allowed, d.decideShown(3, "x"))
+		s.arrives(b.Claim("x").Allocated("a", "gpu-0"))
+		d.shows(at(3, empty("y")))
+		require.Equal(t, Allowed, d.decide(3, b.Claim("y").Allocated("a", "gpu-1")).Kind)
+		time.Sleep(5 * time.Second)
+		s.arrives(empty("x"))
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		d.shows(at(s.version("x"), empty("x")))
+		d.shows(at(s.version("y"), empty("y")))
+		require.Empty(t, d.Approvals())
+		answer := d.decide(s.version("x"), b.Claim("x").Allocated("a", "gpu-0"))
+		require.Equal(t, Allowed, answer.Kind, answer.Reason)
+		require.GreaterOrEqual(t, time.Since(d.Guard.Book.unstored.byNamespace["default"].counted), 20*time.Second, "y counts until it was fenced")
+	})
+}
+
+// version is which one the server has of a claim.
+func (s *claimServer) version(name string) int {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	version, err := strconv.Atoi(s.claims[name].ResourceVersion)
+	if err != nil {
+		panic(err)
+	}
+	return version
 }
 
 // decideShown is the answer about a claim that the watch shows without allocation.
