@@ -107,14 +107,22 @@ func (s *snapshot) claimsFor(pod *corev1.Pod) (claims []*resourceapi.ResourceCla
 	return claims, true
 }
 
-// isKeptFrom reports whether another pod of at least the same priority is nominated for a node while pods are ending: what
-// becomes free is for that one. As soon as nobody is ending, it has to run or to give that up.
+// isKeptFrom reports whether another pod of at least the same priority is nominated for a node that suits the pod while pods are
+// ending on such nodes: what becomes free is for that one. As soon as nobody is ending, it has to run or to give that up.
 func (s *snapshot) isKeptFrom(pod *corev1.Pod) bool {
+	suits := func(name string) bool {
+		node := s.nodeNamed[name]
+		matches, err := false, error(nil)
+		if node != nil {
+			matches, err = nodeaffinity.GetRequiredNodeAffinity(pod).Match(node)
+		}
+		return matches && err == nil
+	}
 	nominated, ending := false, false
 	for _, other := range s.pods {
-		ending = ending || other.DeletionTimestamp != nil && other.Spec.NodeName != "" && !finished(other)
+		ending = ending || other.DeletionTimestamp != nil && other.Spec.NodeName != "" && !finished(other) && suits(other.Spec.NodeName)
 		nominated = nominated || other.UID != pod.UID && other.Spec.NodeName == "" && other.Status.NominatedNodeName != "" &&
-			corev1helpers.PodPriority(other) >= corev1helpers.PodPriority(pod)
+			corev1helpers.PodPriority(other) >= corev1helpers.PodPriority(pod) && suits(other.Status.NominatedNodeName)
 	}
 	return nominated && ending
 }

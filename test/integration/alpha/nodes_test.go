@@ -93,6 +93,7 @@ func testSkippedOperationsShared(t *testing.T) {
 	s.Create(builder.Claim("shared", s.Want(1)).Obj(), s.Pod("first", builder.Uses("shared")))
 	s.Running("first")
 	s.Create(s.PodOnNode("elsewhere", 0, builder.Uses("shared")))
+	s.MayWait("its node does not declare the feature that the allocation needs", "elsewhere")
 	s.Waiting("elsewhere", "claim "+s.Name+"/shared")
 	s.Create(s.Pod("second", builder.Uses("shared")))
 	s.Running("second")
@@ -147,6 +148,7 @@ func testNodeAllocatableOfOthers(t *testing.T) {
 		claim.Status.Allocation.Devices.Results[0].Request = "gpu"
 	})
 	s.Create(s.Pod("user", builder.Uses("allocated")))
+	s.MayWait("its device stands for resources of the node, for which this scheduler cannot account", "user")
 	s.Waiting("user", "claim "+s.Name+"/allocated: device "+s.Driver+"/"+s.Node(0)+"/cpu-0 stands for or needs resources of the node (cpu)")
 }
 
