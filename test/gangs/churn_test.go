@@ -82,10 +82,10 @@ type tally struct {
 	gangs, pods, single int
 }
 
-// comeAndGo has one gang after the other run for a while until the context ends.
+// comeAndGo has one gang after the other run for a while until the context ends, two at least.
 func (s *space) comeAndGo(ctx context.Context, i int, counts *tally) {
 	random := rand.New(rand.NewPCG(uint64(i), 21))
-	for round := 0; ctx.Err() == nil; round++ {
+	for round := 0; ctx.Err() == nil || round < 2; round++ {
 		size := 2 + random.IntN(14)
 		if random.IntN(8) == 0 {
 			size = churnNodes * churnDevices * (1 + random.IntN(2)) / 2
