@@ -33,7 +33,8 @@ func (s *tenant) fullClaim(name string, room int) {
 		}
 		claim := builder.Claim(name, requests...).In(s.Name).Obj()
 		claim.UID, claim.ResourceVersion = "", ""
-		_, err := cluster.Client.ResourceV1().ResourceClaims(s.Name).Create(s.T.Context(), claim, metav1.CreateOptions{})
+		// There is no room for a manager with such a name.
+		_, err := cluster.Client.ResourceV1().ResourceClaims(s.Name).Create(s.T.Context(), claim, metav1.CreateOptions{FieldManager: strings.Repeat("m", 128)})
 		return err
 	}
 	fits, not := most-4<<10, most
