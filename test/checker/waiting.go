@@ -110,14 +110,7 @@ func (s *snapshot) claimsFor(pod *corev1.Pod) (claims []*resourceapi.ResourceCla
 // isKeptFrom reports whether another pod of at least the same priority is nominated for a node that suits the pod while pods are
 // ending on such nodes: what becomes free is for that one. As soon as nobody is ending, it has to run or to give that up.
 func (s *snapshot) isKeptFrom(pod *corev1.Pod) bool {
-	suits := func(name string) bool {
-		node := s.nodeNamed[name]
-		matches, err := false, error(nil)
-		if node != nil {
-			matches, err = nodeaffinity.GetRequiredNodeAffinity(pod).Match(node)
-		}
-		return matches && err == nil
-	}
+	suits := func(name string) bool { return s.nodeNamed[name] != nil && wants(pod, s.nodeNamed[name]) }
 	nominated, ending := false, false
 	for _, other := range s.pods {
 		ending = ending || other.DeletionTimestamp != nil && other.Spec.NodeName != "" && !finished(other) && suits(other.Spec.NodeName)
@@ -136,13 +129,13 @@ func (s *snapshot) suits(node *corev1.Node, pod *corev1.Pod) bool {
 	_, tainted := corev1helpers.FindMatchingUntoleratedTaint(klog.Background(), taints, pod.Spec.Tolerations, func(t *corev1.Taint) bool {
 		return t.Effect != corev1.TaintEffectPreferNoSchedule
 	}, false)
-	if tainted || node.DeletionTimestamp != nil {
-		return false
-	}
-	if matches, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !matches {
-		return false
-	}
-	return s.hasRoom(node, pod)
+	return !tainted && node.DeletionTimestamp == nil && wants(pod, node) && s.hasRoom(node, pod)
+}
+
+// wants reports whether the pod's node selector and required node affinity are for the node.
+func wants(pod *corev1.Pod, node *corev1.Node) bool {
+	matches, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node)
+	return err == nil && matches
 }
 
 // hasRoom reports whether the node has what the pod requests besides devices.
