@@ -74,10 +74,8 @@ func conditions() []admissionregistrationv1.MatchCondition {
 // allocations, nil if nothing does. What happens when no guard answers (failurePolicy) and where
 // it is reached is up to the cluster.
 func Check(config *admissionregistrationv1.ValidatingWebhookConfiguration) error {
-	for i := range config.Webhooks {
-		if config.Webhooks[i].Name == WebhookName {
-			return check(&config.Webhooks[i])
-		}
+	if webhook := webhookOf(config); webhook != nil {
+		return check(webhook)
 	}
 	return fmt.Errorf("ValidatingWebhookConfiguration %s has no webhook %s", config.Name, WebhookName)
 }
@@ -85,12 +83,20 @@ func Check(config *admissionregistrationv1.ValidatingWebhookConfiguration) error
 // PolicyOf returns what API servers do with allocations while no guard answers; "" if they are not
 // going to ask any.
 func PolicyOf(config *admissionregistrationv1.ValidatingWebhookConfiguration) admissionregistrationv1.FailurePolicyType {
-	for i := range config.Webhooks {
-		if config.Webhooks[i].Name == WebhookName {
-			return ptr.Deref(config.Webhooks[i].FailurePolicy, admissionregistrationv1.Fail) // The API's default.
-		}
+	if webhook := webhookOf(config); webhook != nil {
+		return ptr.Deref(webhook.FailurePolicy, admissionregistrationv1.Fail) // The API's default.
 	}
 	return ""
+}
+
+// webhookOf returns the guard's webhook in a configuration, nil if there is none.
+func webhookOf(config *admissionregistrationv1.ValidatingWebhookConfiguration) *admissionregistrationv1.ValidatingWebhook {
+	for i := range config.Webhooks {
+		if config.Webhooks[i].Name == WebhookName {
+			return &config.Webhooks[i]
+		}
+	}
+	return nil
 }
 
 func check(webhook *admissionregistrationv1.ValidatingWebhook) error {

@@ -38,19 +38,18 @@ func (r *Registrar) secret() string {
 
 // pathOf returns the path at which a configuration has guards asked, "" if it has none.
 func pathOf(config *admissionregistrationv1.ValidatingWebhookConfiguration) string {
-	for i := range config.Webhooks {
-		webhook := &config.Webhooks[i]
-		if webhook.Name != WebhookName {
-			continue
-		}
-		if service := webhook.ClientConfig.Service; service != nil {
-			return "/" + strings.TrimPrefix(ptr.Deref(service.Path, ""), "/")
-		}
-		if parsed, err := url.Parse(ptr.Deref(webhook.ClientConfig.URL, "")); err == nil {
-			return "/" + strings.TrimPrefix(parsed.Path, "/")
-		}
+	webhook := webhookOf(config)
+	if webhook == nil {
+		return ""
 	}
-	return ""
+	if service := webhook.ClientConfig.Service; service != nil {
+		return "/" + strings.TrimPrefix(ptr.Deref(service.Path, ""), "/")
+	}
+	parsed, err := url.Parse(ptr.Deref(webhook.ClientConfig.URL, ""))
+	if err != nil {
+		return ""
+	}
+	return "/" + strings.TrimPrefix(parsed.Path, "/")
 }
 
 // Expect has Asked know of a path that the configuration is about to have.

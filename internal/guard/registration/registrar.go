@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -120,15 +119,13 @@ func (r *Registrar) create() *admissionregistrationv1.ValidatingWebhookConfigura
 func (r *Registrar) updated(current *admissionregistrationv1.ValidatingWebhookConfiguration) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	wanted := current.DeepCopy()
 	metav1.SetMetaDataAnnotation(&wanted.ObjectMeta, LeaseAnnotation, r.Lease)
-	i := slices.IndexFunc(wanted.Webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool { return w.Name == WebhookName })
-	if i < 0 && r.URL != "" {
+	webhook := webhookOf(wanted)
+	if webhook == nil && r.URL != "" {
 		wanted.Webhooks = append(wanted.Webhooks, r.create().Webhooks...)
+	}
+	if webhook == nil {
 		return wanted
 	}
-	if i < 0 {
-		return wanted
-	}
-	webhook := &wanted.Webhooks[i]
 	if r.URL != "" {
 		made := r.create().Webhooks[0]
 		made.FailurePolicy = webhook.FailurePolicy
