@@ -69,6 +69,24 @@ func TestBrokenAllocation(t *testing.T) {
 	}
 }
 
+// TestClaimOfBoundPodStays: the answer to a binding was lost, and the pod is tried again before its informer knows that it is
+// on a node. What it runs with is not taken away, though no node suits the claim any more.
+func TestClaimOfBoundPodStays(t *testing.T) {
+	t.Parallel()
+	inCluster(t, plus(fabricNodes("n1", "n2"), newPod("p", uses("c"))), func(t *testing.T, f *fixture) {
+		f.create(attachable(time.Hour, reservedFor("p")))
+		f.settle()
+		pod := f.pod("p")
+		a := f.mustBegin(pod).filter()
+		require.Empty(t, a.feasible)
+		f.replace(boundTo(pod, "n1"))
+		_, status := f.pl.PostFilter(f.ctx, a.state, pod, nil)
+		require.Equal(t, "the pod has been bound by an earlier attempt", status.Message())
+		f.settle()
+		require.NotNil(t, f.claim("c").Status.Allocation)
+	})
+}
+
 func edits(list ...func(*resourceapi.ResourceClaim)) []func(*resourceapi.ResourceClaim) { return list }
 
 // TestBrokenAllocationIsLetGo: who waits for others to leave a broken claim is woken when

@@ -54,8 +54,12 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 		if pl.takeover.FoundReserved(podClaim.Object, pod.UID, pod) {
 			return nil, fwk.NewStatus(fwk.Success, pl.takeover.Message("claim "+klog.KObj(podClaim.Object).String()))
 		}
-		if err := pl.free(ctx, podClaim, pod, pod.UID); err != nil {
+		freed, err := pl.free(ctx, podClaim, pod, pod.UID)
+		if err != nil {
 			return nil, failed(err)
+		}
+		if !freed {
+			return nil, fwk.NewStatus(fwk.Success, "the pod has been bound by an earlier attempt")
 		}
 		if podClaim.Broken != nil {
 			return nil, fwk.NewStatus(fwk.Success, fmt.Sprintf("%v; the claim was deallocated to look for devices again", podClaim.Broken))
@@ -85,8 +89,15 @@ func (pl *Quartermaster) lookEverywhere(ctx context.Context, c *cycle, pod *v1.P
 	pl.handle.Activate(klog.FromContext(ctx), map[string]*v1.Pod{pod.Namespace + "/" + pod.Name: pod})
 }
 
-// free deallocates a claim that nobody but the consumer may use, for the sake of a pod.
-func (pl *Quartermaster) free(ctx context.Context, podClaim *podClaim, pod *v1.Pod, consumer types.UID) error {
+// free deallocates a claim that nobody but the consumer may use, for the sake of a pod. It returns false, and leaves the
+// claim alone, if the claim is reserved for the consumer and the server says that this one is on a node: the answer to a
+// binding was lost, and the informer does not know the binding yet.
+func (pl *Quartermaster) free(ctx context.Context, podClaim *podClaim, pod *v1.Pod, consumer types.UID) (bool, error) {
+	if len(podClaim.Object.Status.ReservedFor) > 0 {
+		if bound, err := pl.isNeeded(ctx, pod, &podClaim.Claim); err != nil || bound {
+			return false, err
+		}
+	}
 	claim, why := podClaim.Object, "because pod "+pod.Name+" fits no node where that can be used, and nobody else uses it"
 	if podClaim.Broken != nil {
 		why = "because pod " + pod.Name + " cannot use that: " + podClaim.Broken.Error()
@@ -94,12 +105,12 @@ func (pl *Quartermaster) free(ctx context.Context, podClaim *podClaim, pod *v1.P
 	ctx = claimwriter.Because(ctx, claimwriter.Cause{Pod: pod, Why: why})
 	freed, err := pl.writer.Deallocate(ctx, claim, consumer)
 	if err != nil {
-		return fmt.Errorf("free the devices of claim %s, which fit no node: %w", klog.KObj(claim), err)
+		return false, fmt.Errorf("free the devices of claim %s, which fit no node: %w", klog.KObj(claim), err)
 	}
 	if freed != nil { // Else it is gone, and so is its allocation.
 		pl.state.Freed(pl.state.Ledger.Observe(freed))
 	}
-	return nil
+	return true, nil
 }
 
 // inTheWay reports whether the claim is what keeps the pod from nodes. As long as it is not

@@ -88,10 +88,13 @@ func (pl *Quartermaster) freeForMembers(ctx context.Context, group *groupCycle, 
 				continue
 			}
 			done.Insert(podClaim.Object.UID)
-			if err := pl.free(ctx, podClaim, pod, pod.UID); err != nil {
+			deallocated, err := pl.free(ctx, podClaim, pod, pod.UID)
+			if err != nil {
 				return freed, stuck, err
 			}
-			freed = append(freed, klog.KObj(podClaim.Object).String())
+			if deallocated {
+				freed = append(freed, klog.KObj(podClaim.Object).String())
+			}
 			break
 		}
 		if !found {
@@ -135,7 +138,7 @@ func (pl *Quartermaster) freeOfGroup(ctx context.Context, group *groupCycle, inf
 				pl.takeover.FoundReserved(podClaim.Object, podGroup.UID, pod) {
 				continue
 			}
-			if err := pl.free(ctx, podClaim, pod, podGroup.UID); err != nil {
+			if deallocated, err := pl.free(ctx, podClaim, pod, podGroup.UID); err != nil || !deallocated {
 				return nil, err
 			}
 			return []string{klog.KObj(podClaim.Object).String()}, nil
