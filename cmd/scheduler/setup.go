@@ -19,6 +19,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/internal/leadership"
 	"github.com/quartermaster-dra/quartermaster/internal/slim"
 )
@@ -47,6 +48,7 @@ func setup(ctx context.Context, o *options.Options, plugins []app.Option) (*sche
 	if err := slim.Informers(c.InformerFactory); err != nil {
 		return nil, nil, err
 	}
+	c.InformerFactory = informer.SurvivingRules(c.InformerFactory)
 	completed := c.Complete()
 	registry := make(runtime.Registry)
 	for _, register := range plugins {
