@@ -68,7 +68,7 @@ func TestErrorsOfClaims(t *testing.T) {
 			static: true,
 		},
 		"a class that does not exist, in an alternative": {
-			claim:  b.Claim("c", b.FirstAvailable("r", b.Request("a", "gpu"), b.Request("z", "missing"))),
+			claim:  b.Claim("c", b.FirstAvailable("r", b.Request("z", "missing"), b.Request("y", "missing"))),
 			want:   "claim default/c, request r/z: device class missing does not exist",
 			static: true,
 		},
@@ -146,7 +146,7 @@ func TestErrorsOfFeaturesThatAreOff(t *testing.T) {
 			static: true,
 		},
 		"capacity of an alternative": {
-			claim: b.Claim("c", b.FirstAvailable("r", b.Request("a", "gpu"),
+			claim: b.Claim("c", b.FirstAvailable("r",
 				b.Request("z", "gpu").Modify(func(r *resourceapi.ExactDeviceRequest) { r.Capacity = amount }))),
 			want:   "claim default/c, request r/z: asks for capacity, but the feature DRAConsumableCapacity is off",
 			static: true,
@@ -187,17 +187,11 @@ func TestErrorsOfNodes(t *testing.T) {
 			want: "claim default/c, request r: asks for all devices, but a resource pool of driver gpu.example.com is invalid " +
 				"(device name same is not unique)",
 		},
-		"all devices, but they break a constraint": {
-			cluster: nodeWith(0, numbered(gpus(2), "numa", 0, 1)...),
-			claim:   b.Claim("c", b.Request("r", "gpu").All()).Match("gpu.example.com/numa"),
-			want: "claim default/c, request r: asks for all devices, but device gpu.example.com/p/gpu-1 does not satisfy a " +
-				"constraint of the claim together with the others; no node can change that",
-		},
 	})
 }
 
-// TestSelectorErrors has selectors that cannot be evaluated. They only matter if
-// the search gets to a device that they fail on.
+// TestSelectorErrors has selectors that cannot be evaluated. They only matter if the devices that they
+// fail on could make a difference.
 func TestSelectorErrors(t *testing.T) {
 	const numa0 = attr + `.numa == 0`
 	devices := []*b.DeviceBuilder{b.Device("gpu-0").Attr("numa", 0), b.Device("gpu-1"), b.Device("gpu-2").Attr("numa", 0)}
@@ -207,8 +201,14 @@ func TestSelectorErrors(t *testing.T) {
 	t.Run("before the device is reached", func(t *testing.T) {
 		require.Equal(t, []string{"r=p/gpu-0"}, chosen(nodeWith(0, devices...).mustFit(t, ask(1, numa0))[0]))
 	})
-	t.Run("when the device is reached", func(t *testing.T) {
-		_, err := nodeWith(0, devices...).solve(t.Context(), ask(2, numa0))
+	t.Run("not if others suffice", func(t *testing.T) {
+		require.Equal(t, []string{"r=p/gpu-0", "r=p/gpu-2"}, chosen(nodeWith(0, devices...).mustFit(t, ask(2, numa0))[0]))
+	})
+	t.Run("not if another request cannot be satisfied anyhow", func(t *testing.T) {
+		nodeWith(0, devices...).mustNotFit(t, b.Claim("c", b.Request("r", "gpu").Count(3).Where(numa0), b.Request("big", "gpu").Where("false")))
+	})
+	t.Run("when the device is missed", func(t *testing.T) {
+		_, err := nodeWith(0, devices...).solve(t.Context(), ask(3, numa0))
 		require.ErrorIs(t, err, selector.ErrRuntime)
 		require.ErrorContains(t, err, "claim default/c, request r, selector 0, on device gpu.example.com/p/gpu-1 of slice p: ")
 	})
@@ -238,7 +238,7 @@ func TestSelectorErrors(t *testing.T) {
 		require.Equal(t, []string{"gpu=p/gpu-0"}, chosen(c.mustFit(t, wants(1))[0]))
 	})
 	t.Run("is an error of the selector package", func(t *testing.T) {
-		_, err := nodeWith(0, devices...).solve(t.Context(), ask(2, numa0))
+		_, err := nodeWith(0, devices...).solve(t.Context(), ask(3, numa0))
 		var failure *selector.Error
 		require.True(t, errors.As(err, &failure))
 		require.Equal(t, "gpu.example.com/p/gpu-1", failure.Device)

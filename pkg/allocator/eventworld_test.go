@@ -93,7 +93,7 @@ func newEventWorld(t *testing.T, seed int64, celCache *cel.Cache) *eventWorld {
 	w.g.s.features = pick(w.g, defaultFeatures, allocator.Supported)
 	w.nodes = []*v1.Node{s.node, b.Node("node-1", "zone", "1", "rack", "a")}
 	w.solver = &allocator.Solver{
-		Features: w.g.s.features, Classes: s.classes, Evaluator: selector.NewEvaluator(celCache), KeepShared: true,
+		Features: w.g.s.features, Classes: s.classes, Evaluator: selector.NewEvaluator(celCache), KeepShared: true, AsUpstream: true,
 	}
 	w.store = inventory.NewStore(allocator.InventoryOptions(w.g.s.features))
 	w.usage.Pools = func(id inventory.PoolID) *inventory.NodePool {

@@ -12,10 +12,14 @@ import (
 func (g *generator) claim(index int) *resourceapi.ResourceClaim {
 	var requests []*b.RequestBuilder
 	var names []string
-	for i := range pick(g, 1, 1, 1, 2, 2, 3) {
+	numbers, constraints, alternative := []int{1, 1, 1, 2, 2, 3}, []int{0, 0, 0, 0, 1, 1, 2}, 4
+	if g.choosy {
+		numbers, constraints, alternative = []int{2, 2, 3}, []int{0, 1, 1, 2}, 2
+	}
+	for i := range pick(g, numbers...) {
 		name := fmt.Sprintf("r%d", i)
 		names = append(names, name)
-		if !g.oneIn(4) {
+		if !g.oneIn(alternative) {
 			requests = append(requests, g.request(name, true))
 			continue
 		}
@@ -28,7 +32,7 @@ func (g *generator) claim(index int) *resourceapi.ResourceClaim {
 		requests = append(requests, b.FirstAvailable(name, alternatives...))
 	}
 	claim := b.Claim(fmt.Sprintf("claim-%d", index), requests...)
-	for range pick(g, 0, 0, 0, 0, 1, 1, 2) {
+	for range pick(g, constraints...) {
 		var some []string
 		if g.oneIn(2) {
 			some = append(some, names[g.Intn(len(names))], names[g.Intn(len(names))])
@@ -74,6 +78,9 @@ func (g *generator) request(name string, mayBeAdmin bool) *b.RequestBuilder {
 	default:
 		r.Count(pick(g, int64(1), 1, 2))
 	}
+	if g.choosy && g.oneIn(4) {
+		r.All()
+	}
 	if g.oddly(60) {
 		r.Count(pick(g, int64(33), 1<<62))
 	}
@@ -83,6 +90,9 @@ func (g *generator) request(name string, mayBeAdmin bool) *b.RequestBuilder {
 		r.Where(isNumaOf)
 	}
 	if mayBeAdmin && g.s.features.AdminAccess && g.oneIn(10) || mayBeAdmin && g.oddly(40) {
+		r.Admin()
+	}
+	if g.choosy && mayBeAdmin && g.s.features.AdminAccess && g.oneIn(6) {
 		r.Admin()
 	}
 	if g.oneIn(6) {

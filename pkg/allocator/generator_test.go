@@ -52,10 +52,21 @@ type generator struct {
 	// should publish or ask for, whether most devices of a pool are equal, and which
 	// features have something to do.
 	odd, uniform, groups, capacity, derived bool
-	last                                    *b.DeviceBuilder // device of the current pool
+	// choosy makes claims that can often be met in one way only: all devices, alternatives, constraints and
+	// admin access together.
+	choosy bool
+	last   *b.DeviceBuilder // device of the current pool
 }
 
 func fromSeed(seed int64) scenario { return newGenerator(seed, nil).scenario() }
+
+func choosyFromSeed(seed int64) scenario {
+	g := newGenerator(seed, nil)
+	g.choosy = true
+	s := g.scenario()
+	s.asAPI = true
+	return s
+}
 
 func largeFromSeed(seed int64) scenario { return newGenerator(seed, nil).largeScenario() }
 

@@ -61,7 +61,7 @@ func newDropIn(features structured.Features, state structured.AllocatedState, cl
 	evaluator.RememberPrograms(&before.programs)
 	return &dropIn{
 		objective: objective,
-		solver:    Solver{Features: features, Classes: classes, Evaluator: evaluator, Gradual: true},
+		solver:    Solver{Features: features, Classes: classes, Evaluator: evaluator, Gradual: true, AsUpstream: true},
 		snapshot:  before.slices.NewSnapshot(slices),
 		usage:     allocated.NewUsage(state),
 	}, nil

@@ -45,6 +45,7 @@ func TestBestOfAll(t *testing.T) {
 	celCache := newCache()
 	for i := range scenarioCount(t, 1_500) {
 		s := fromSeed(int64(5_000_000_000 + i))
+		s.asAPI = i%2 == 0
 		chosenBy := all[i%len(all)]
 		site, solver := s.solverAndSite(celCache)
 		site.Objective = chosenBy
@@ -86,14 +87,14 @@ func TestBestOfAll(t *testing.T) {
 }
 
 func (s scenario) solverAndSite(celCache *cel.Cache) (allocator.Site, *allocator.Solver) {
-	solver := &allocator.Solver{Features: s.features, Classes: s.classes, Evaluator: selector.NewEvaluator(celCache)}
+	solver := &allocator.Solver{Features: s.features, Classes: s.classes, Evaluator: selector.NewEvaluator(celCache), AsUpstream: !s.asAPI}
 	store := inventory.FromSlices(s.slices, allocator.InventoryOptions(s.features))
 	return allocator.Site{Node: s.node, Pools: store.OnNode(s.node), Usage: s.usage()}, solver
 }
 
 // compareAbout is Compare with room for sums in another order.
 func compareAbout(v, w allocator.Value) int {
-	if v.Apart == w.Apart && math.Abs(v.Cost-w.Cost) < 3e-9 {
+	if v.NotReady == w.NotReady && v.Apart == w.Apart && math.Abs(v.Cost-w.Cost) < 3e-9 {
 		v.Cost = w.Cost
 	}
 	return v.Compare(w)

@@ -78,6 +78,8 @@ type oracle struct {
 	// cannot be judged are left out after the first one.
 	every func()
 	found bool
+	// doubt is set if something could not be judged and was left out, as the API has it.
+	doubt bool
 }
 
 const (
@@ -94,6 +96,7 @@ type wish struct {
 	resourceapi.DeviceSubRequest
 	admin bool
 	all   []device // for allocation mode All
+	err   error    // why it cannot be met, whatever else there is
 }
 
 func (w *wish) name() string {
@@ -175,11 +178,16 @@ func (o *oracle) solve() ([][]answer, error) {
 		}
 		if o.features.ConsumableCapacity && ptr.Deref(c.AllowMultipleAllocations, false) {
 			a.Share = true
-			a.Consumed, _, _ = o.consumed(c.wish.Capacity, c.device)
+			if !o.takesNothing(c.wish) {
+				a.Consumed, _, _ = o.consumed(c.wish.Capacity, c.device)
+			}
 		}
 		answers[c.wish.claim] = append(answers[c.wish.claim], a)
 	}
 	for claim := range o.claims {
+		if o.asAPI {
+			break
+		}
 		if err := selectorError(o.chosenFor(claim)); err != nil {
 			return nil, err
 		}
@@ -192,6 +200,10 @@ func (o *oracle) check() error {
 	for claim, slots := range o.wishes {
 		least := 0
 		for slot, wishes := range slots {
+			if o.asAPI {
+				o.checkEach(wishes)
+				continue
+			}
 			if err := o.checkFeatures(&o.claims[claim].Spec.Devices.Requests[slot]); err != nil {
 				return err
 			}
@@ -273,6 +285,9 @@ func (o *oracle) fillSlot(claim, slot int) (bool, error) {
 		return o.fillSlot(claim+1, 0)
 	}
 	for _, w := range o.wishes[claim][slot] {
+		if w.err != nil {
+			continue
+		}
 		before := len(o.chosen)
 		found, err := o.fill(w)
 		if found || err != nil {
@@ -300,6 +315,10 @@ func (o *oracle) choose(w *wish, missing int, from []device) (bool, error) {
 	}
 	for i, d := range from {
 		usable, err := o.usable(w, d)
+		if err != nil && o.asAPI && !errors.Is(err, errOracleSteps) {
+			o.doubt = true
+			continue
+		}
 		if err != nil && !(o.found && !errors.Is(err, errOracleSteps)) {
 			return false, err
 		}
@@ -357,6 +376,8 @@ func (o *oracle) chooseAll(w *wish) (bool, error) {
 		case err != nil:
 			return false, err
 		case verdict == unusable:
+			return false, nil
+		case verdict == breaksConstraint && o.asAPI:
 			return false, nil
 		case verdict == breaksConstraint:
 			return false, errors.New("all devices are wanted, but a constraint says otherwise")

@@ -15,6 +15,9 @@ func (o *oracle) isTaken(w *wish, d device) bool {
 		return true
 	}
 	return !o.isShared(d) && slices.ContainsFunc(o.chosen, func(c choice) bool {
+		if o.asAPI && c.wish.admin && c.wish.claim != w.claim {
+			return false
+		}
 		return c.id() == d.id() && (!w.admin || c.wish.claim == w.claim)
 	})
 }
@@ -43,22 +46,36 @@ func (o *oracle) judge() (judgement, error) {
 	switch {
 	case len(last.slice.Spec.SkipNodeOperations) > 0 && !o.canSkipOperations():
 		return unusable, nil
-	case len(last.ConsumesCounters) > 0 && (!o.features.PartitionableDevices || !o.mayDraw()):
+	case len(last.ConsumesCounters) > 0 && (!o.features.PartitionableDevices || !o.takesNothing(last.wish) && !o.mayDraw()):
 		return unusable, nil
 	case o.features.DeviceTaints && untolerated(last.device, last.wish.Tolerations):
 		return unusable, nil
 	}
 	for _, constraint := range o.claims[last.wish.claim].Spec.Devices.Constraints {
 		attributes, err := o.attributes(last.wish.claim, constraint)
+		if err != nil && o.asAPI {
+			o.doubt = true
+			return unusable, nil
+		}
 		if err != nil {
 			return unusable, err
 		}
-		if !satisfies(constraint, attributes, o.features.ListTypeAttributes) {
+		if !satisfies(constraint, attributes, o.features.ListTypeAttributes) || o.asAPI && !satisfies(constraint, reversed(attributes), o.features.ListTypeAttributes) {
 			return breaksConstraint, nil
 		}
 	}
 	return fine, nil
 }
+
+// reversed lists the attributes the other way round: a constraint does not depend on the order.
+func reversed(attributes []*resourceapi.DeviceAttribute) []*resourceapi.DeviceAttribute {
+	list := slices.Clone(attributes)
+	slices.Reverse(list)
+	return list
+}
+
+// takesNothing tells whether nothing that is in use matters to the wish, nor the wish to anybody.
+func (o *oracle) takesNothing(w *wish) bool { return w.admin && o.asAPI }
 
 // attributes lists what a constraint sees of the chosen devices that it is about.
 func (o *oracle) attributes(claim int, constraint resourceapi.DeviceConstraint) ([]*resourceapi.DeviceAttribute, error) {
@@ -96,8 +113,11 @@ func (o *oracle) mayDraw() bool {
 	}
 	draws := false
 	for i, c := range o.chosen {
+		if o.takesNothing(c.wish) {
+			continue
+		}
 		further := o.isShared(c.device) && (o.hasShares(c.device) ||
-			slices.ContainsFunc(o.chosen[:i], func(before choice) bool { return before.id() == c.id() }))
+			slices.ContainsFunc(o.chosen[:i], func(before choice) bool { return before.id() == c.id() && !o.takesNothing(before.wish) }))
 		draws = !further
 		if c.pool() == pool.key && draws {
 			users = append(users, c.device)
@@ -128,11 +148,33 @@ func (o *oracle) checkFeatures(request *resourceapi.DeviceRequest) error {
 	return nil
 }
 
+// checkEach finds the alternatives that cannot be met, whatever else there is.
+func (o *oracle) checkEach(wishes []*wish) {
+	for _, w := range wishes {
+		request := &o.claims[w.claim].Spec.Devices.Requests[w.slot]
+		own := *request
+		if len(request.FirstAvailable) > 0 {
+			own.FirstAvailable = []resourceapi.DeviceSubRequest{w.DeviceSubRequest}
+		}
+		switch w.err = o.checkFeatures(&own); {
+		case w.err != nil:
+		case o.classes[w.DeviceClassName] == nil:
+			w.err = errors.New("no such class")
+		default:
+			w.err = o.findAll(w)
+		}
+		o.doubt = o.doubt || w.err != nil
+	}
+}
+
 // hasRoom tells whether the device has the capacity that the wish asks for left,
 // after what claims consume and what was chosen.
 func (o *oracle) hasRoom(w *wish, d device) (bool, error) {
 	if !o.features.ConsumableCapacity {
 		return true, nil
+	}
+	if o.takesNothing(w) {
+		return o.fitsWhole(w, d)
 	}
 	own, refused, err := o.consumed(w.Capacity, d)
 	if err != nil || refused {
@@ -140,7 +182,7 @@ func (o *oracle) hasRoom(w *wish, d device) (bool, error) {
 	}
 	taken := []amounts{own}
 	for _, c := range o.chosen {
-		if c.id() == d.id() && o.isShared(d) {
+		if c.id() == d.id() && o.isShared(d) && !o.takesNothing(c.wish) {
 			others, _, _ := o.consumed(c.wish.Capacity, d)
 			taken = append(taken, others)
 		}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	b "github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
 // TestWholeResult writes down one result with everything in it.
@@ -207,12 +208,19 @@ func selectingIn(key string, values ...string) func(*resourceapi.ResourceSlice) 
 	}
 }
 
+// TestNodeSelectorWithSeveralTerms: of a device that has one, the API allows none any more, the term counts
+// that the node meets. Upstream answers with an error.
 func TestNodeSelectorWithSeveralTerms(t *testing.T) {
-	slice := b.Slice("p").OnLabeled("zone", "z").Modify(func(s *resourceapi.ResourceSlice) {
+	slice := b.Slice("p").OnLabeled("rack", "r").Modify(func(s *resourceapi.ResourceSlice) {
 		terms := &s.Spec.NodeSelector.NodeSelectorTerms
-		*terms = append(*terms, b.NodeSelector("rack", "r").NodeSelectorTerms...)
+		*terms = append(*terms, b.NodeSelector("zone", "z").NodeSelectorTerms...)
 	}).Devices(gpus(1)...)
-	_, err := cluster{slices: []*b.SliceBuilder{slice}, node: b.Node("n", "zone", "z")}.solve(t.Context(), wants(1))
+	c := cluster{slices: []*b.SliceBuilder{slice}, node: b.Node("n", "zone", "z")}
+	require.Equal(t, b.NodeSelector("zone", "z"), c.mustFit(t, wants(1))[0].NodeSelector)
+
+	s := dropInCase(slice)
+	s.node, s.claims = c.node, objects([]*b.ClaimBuilder{wants(1)})
+	_, err := s.run(t.Context(), allocator.New, newCache())
 	require.EqualError(t, err, "claim train/gpus: device gpu-0: its node selector has 2 terms, but the API allows only one; "+
 		"its driver must publish it anew")
 }

@@ -51,6 +51,10 @@ type Solver struct {
 	// as CPU (KEP-5517): what they take there has to be accounted for, which the search does
 	// not do. Upstream's does not either, its plugin does.
 	RefuseOfNode bool
+	// AsUpstream keeps upstream's answers where they depend on the order in which devices and requests are
+	// tried: a search ends with the first error that it meets, though another device or alternative
+	// could be had, and admin access is charged for counters, capacity and shares.
+	AsUpstream bool
 	// Resolve returns a claim with its requests if these are not in the claim itself, as in
 	// v1alpha2; the claim is left as it is. Its errors become errors of the task. nil means
 	// that claims say all.

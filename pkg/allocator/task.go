@@ -22,8 +22,8 @@ func (s *Solver) Prepare(claims []*resourceapi.ResourceClaim) *Task {
 	return (*Task)(task.Prepare((*task.Settings)(s), claims))
 }
 
-// Solve looks for devices for all claims of the task at once. Errors mean that
-// the claims cannot be handled as they are, on any node: a class is missing, a
+// Solve looks for devices for all claims of the task at once. Errors mean that nobody knows whether
+// there is a solution, because something was left out that could have made one: a class is missing, a
 // selector cannot be evaluated, a feature is off. They are not "does not fit".
 // If the context ends, the error wraps ErrInterrupted and the context's cause. If it has
 // a selector.Budget that does not suffice, the error is a selector.Pending.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -179,11 +180,16 @@ func (w *world) commandBudget(arguments, _ []string) (string, error) {
 	return "ok", err
 }
 
-// commandUpstream tells not to ask upstream whether something is impossible.
+// commandUpstream tells not to ask upstream whether something is impossible, or that its next answer is
+// another one.
 func (w *world) commandUpstream(arguments, _ []string) (string, error) {
-	if len(arguments) != 1 || arguments[0] != "slow" {
-		return "", fmt.Errorf("want slow")
+	switch {
+	case slices.Equal(arguments, []string{"slow"}):
+		w.upstreamIsSlow = true
+	case slices.Equal(arguments, []string{"differs"}):
+		w.upstreamDiffers = true
+	default:
+		return "", fmt.Errorf("want slow or differs")
 	}
-	w.upstreamIsSlow = true
 	return "ok", nil
 }

@@ -66,7 +66,10 @@ func describeDevice(result *resourceapi.DeviceRequestAllocationResult) string {
 			quantity := result.ConsumedCapacity[name]
 			consumed = append(consumed, fmt.Sprintf("%s=%s", name, quantity.String()))
 		}
-		text += fmt.Sprintf(", %s with %s", *result.ShareID, strings.Join(consumed, " "))
+		text += ", " + string(*result.ShareID)
+		if len(consumed) > 0 {
+			text += " with " + strings.Join(consumed, " ")
+		}
 	}
 	if len(result.BindingConditions) > 0 {
 		text += fmt.Sprintf(", after %s unless %s", strings.Join(result.BindingConditions, " "),

@@ -22,11 +22,25 @@ func (w *world) crossCheck(claims []*resourceapi.ResourceClaim, gone []string, o
 	if outcome != nil && outcome.GaveUp {
 		return nil
 	}
+	err := w.compareAnswers(claims, gone, outcome, solveErr)
+	if !w.upstreamDiffers {
+		return err
+	}
+	w.upstreamDiffers = false
+	if err == nil {
+		return errors.New("upstream's answer is the same")
+	}
+	return nil
+}
+
+func (w *world) compareAnswers(claims []*resourceapi.ResourceClaim, gone []string, outcome *allocator.Outcome, solveErr error) error {
 	question := w.scenario(claims, gone)
 	got, gotErr := question.run(w.ctx, allocator.New, w.celCache())
 	switch {
 	case solveErr != nil && (errorClass(gotErr) != "fatal" || gotErr.Error() != solveErr.Error()):
 		return fmt.Errorf("the solver's error is %v, the drop-in's %w", solveErr, gotErr)
+	case solveErr == nil && errorClass(gotErr) == "fatal":
+		return fmt.Errorf("the solver has no error, the drop-in's is %w", gotErr)
 	case solveErr == nil && outcome.InvalidPools != errors.Is(gotErr, structured.ErrFailedAllocationOnNode):
 		return fmt.Errorf("invalid pools: %t, but the drop-in's error is %w", outcome.InvalidPools, gotErr)
 	case solveErr == nil && diffOf(outcome.Results, got) != "":

@@ -48,6 +48,8 @@ type world struct {
 	last    attempt
 	// upstreamIsSlow is true if upstream is not asked whether something is impossible.
 	upstreamIsSlow bool
+	// upstreamDiffers is true if its next answer has to be another one.
+	upstreamDiffers bool
 }
 
 // attempt is what the last allocate was about.

@@ -42,6 +42,9 @@ func (i *inspection) checkCapacity(g granted) {
 			i.problem("%s: %s of %s, but %s asked for", g.id(), got.String(), name, asked.String())
 		}
 	}
+	if i.takesNothing(g) {
+		return
+	}
 	taken := []amounts{}
 	for _, other := range i.granted {
 		if other.id() == g.id() && i.isShared(g.device) {
@@ -70,7 +73,7 @@ func (i *inspection) checkCounters() {
 		}
 		before := len(users)
 		for n, g := range i.granted {
-			if g.pool() != pool.key || len(g.ConsumesCounters) == 0 || i.isFurtherShare(n) {
+			if g.pool() != pool.key || len(g.ConsumesCounters) == 0 || i.isFurtherShare(n) || i.takesNothing(g) {
 				continue
 			}
 			if i.features.CompatibilityGroups && !compatible(users, g.device) {
@@ -89,7 +92,7 @@ func (i *inspection) checkCounters() {
 func (i *inspection) isFurtherShare(n int) bool {
 	g := i.granted[n]
 	return i.isShared(g.device) && (i.hasShares(g.device) ||
-		slices.ContainsFunc(i.granted[:n], func(other granted) bool { return other.id() == g.id() }))
+		slices.ContainsFunc(i.granted[:n], func(other granted) bool { return other.id() == g.id() && !i.takesNothing(other) }))
 }
 
 // checkConfig: first what the classes of the chosen requests say, each class once,

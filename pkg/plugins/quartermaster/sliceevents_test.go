@@ -93,9 +93,9 @@ func sliceCases() map[string]sliceCase {
 			before: noSchedule(builder.Slice("more").InPool("more", 1, 1).OnNode("n1").Devices(builder.Devices("gpu-5")...).Obj()), want: true, later: true, fits: true,
 		},
 		"selector does not fail any more": {
-			claim: large, others: []*resourceapi.ResourceSlice{big},
+			claim: builder.Claim("c", builder.Request("r", "gpu").Count(2).Where(`device.attributes["gpu.example.com"].mem == 80`)).Obj(), others: []*resourceapi.ResourceSlice{big},
 			before: builder.Slice("a").InPool("a", 1, 1).OnNode("n1").Devices(builder.Devices("gpu-5")...).Obj(),
-			after:  builder.Slice("a").InPool("a", 1, 1).OnNode("n1").Devices(builder.Device("gpu-5").Attr("mem", 40)).Obj(), want: true, later: true, fits: true,
+			after:  builder.Slice("a").InPool("a", 1, 1).OnNode("n1").Devices(builder.Device("gpu-5").Attr("mem", 80)).Obj(), want: true, fits: true,
 		},
 		"last slice deleted, missed":     {claim: c, before: small, tombstone: true},
 		"complete by missed deletion":    {claim: c, others: []*resourceapi.ResourceSlice{small}, before: stray, tombstone: true, want: true, fits: true},
@@ -210,7 +210,7 @@ func TestFailingDeviceGoesMeanwhile(t *testing.T) {
 		pod := newPod("p", uses("c"))
 		failing := builder.Slice("a").InPool("a", 1, 1).OnNode("n1").Devices(builder.Devices("gpu-5")...).Obj()
 		f.create(builder.Node("n1"))
-		f.arrive(builder.Class("gpu"), builder.Claim("c", builder.Request("r", "gpu").Where(`device.attributes["gpu.example.com"].mem == 80`)).Obj(), pod)
+		f.arrive(builder.Class("gpu"), builder.Claim("c", builder.Request("r", "gpu").Count(2).Where(`device.attributes["gpu.example.com"].mem == 80`)).Obj(), pod)
 		f.sliceIsThere(gpuSlice(80).Obj())
 		f.sliceIsThere(failing)
 		a := f.mustBegin(pod)

@@ -115,6 +115,7 @@ func (in *inspection) judge(device int) report.Cause {
 		return report.Tainted
 	case !in.request.Admin && bitset.Has(in.occupied, device):
 		return report.Held
+	case in.request.TakesNothing:
 	case capacity == report.Full:
 		return report.Full
 	case in.drawsNothing(device):

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -14,8 +15,10 @@ import (
 
 // Selector returns where the devices of a claim can be used, nil if everywhere.
 // A device that is local to a node, or binds to one when used, fixes the
-// node, which is given. Otherwise the selectors of all devices must hold at once.
-func Selector(node *v1.Node, devices iter.Seq[*inventory.Device]) (*v1.NodeSelector, error) {
+// node, which is given. Otherwise the selectors of all devices must hold at once: of a selector with
+// several terms, which the API does not allow any more, the first one that the node meets.
+// Upstream makes that an error.
+func Selector(node *v1.Node, devices iter.Seq[*inventory.Device], asUpstream bool) (*v1.NodeSelector, error) {
 	var joined v1.NodeSelectorTerm
 	for device := range devices {
 		nodeName, selector := device.Slice.Spec.NodeName, device.Slice.Spec.NodeSelector
@@ -28,11 +31,11 @@ func Selector(node *v1.Node, devices iter.Seq[*inventory.Device]) (*v1.NodeSelec
 		if selector == nil || len(selector.NodeSelectorTerms) == 0 {
 			continue
 		}
-		if n := len(selector.NodeSelectorTerms); n > 1 {
+		if n := len(selector.NodeSelectorTerms); n > 1 && asUpstream {
 			return nil, fmt.Errorf("device %s: its node selector has %d terms, but the API allows only one; "+
 				"its driver must publish it anew", device.Name, n)
 		}
-		term := &selector.NodeSelectorTerms[0]
+		term := &selector.NodeSelectorTerms[max(0, slices.IndexFunc(selector.NodeSelectorTerms, func(term v1.NodeSelectorTerm) bool { return meets(node, term) }))]
 		joined.MatchFields = addRequirements(joined.MatchFields, term.MatchFields)
 		joined.MatchExpressions = addRequirements(joined.MatchExpressions, term.MatchExpressions)
 	}
@@ -40,6 +43,11 @@ func Selector(node *v1.Node, devices iter.Seq[*inventory.Device]) (*v1.NodeSelec
 		return nil, nil
 	}
 	return &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{joined}}, nil
+}
+
+func meets(node *v1.Node, term v1.NodeSelectorTerm) bool {
+	selector, err := nodeaffinity.NewNodeSelector(&v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{term}})
+	return err == nil && selector.Match(node)
 }
 
 // onlyNode selects a node by name. All parts of the selector share one piece of memory.

@@ -86,6 +86,8 @@ func run(ctx context.Context, t *task.Task, view NodeView, results resultsOf) (A
 		search.gaveUp = true
 		a.GaveUp, a.CommonBudget, a.Search = true, search.allowance.IsCommon(), search
 		return a, nil
+	case err == nil && !found && search.doubt() != nil:
+		err = search.doubt()
 	case err == nil && !found:
 		a.InvalidPools, a.Search = hasInvalidPools(view.Pools), search
 		return a, nil

@@ -26,8 +26,10 @@ type candidates struct {
 	usable bitset.Set
 	// failing devices cannot be judged because a selector fails on them or the
 	// capacity asked for makes no sense for them. A search that gets to one of them
-	// must stop with that error, as upstream does.
+	// must stop with that error, as upstream does. Otherwise they are unjudged: nobody gets them, and
+	// if there is no solution without them, the answer is that nobody knows.
 	failing   bitset.Set
+	unjudged  bitset.Set
 	selection *selector.Selection
 	// wanted are, for allocation mode All, the devices that are meant.
 	wanted bitset.Set
@@ -82,8 +84,28 @@ func (s *Search) findCandidatesIn(r *task.Request, index int) error {
 		}
 	}
 	s.measure(r, state, measured, c)
-	c.usable.AndNot(state.usage.Exhausted(pool))
+	if !r.TakesNothing {
+		c.usable.AndNot(state.usage.Exhausted(pool))
+	}
+	if !s.Settings().AsUpstream && !c.failing.Empty() {
+		s.passOver(r, c, pool)
+	}
 	return nil
+}
+
+// passOver leaves out the devices that cannot be judged, and remembers those that could be had otherwise.
+func (s *Search) passOver(r *task.Request, c *candidates, pool *inventory.NodePool) {
+	c.unjudged, c.failing = c.failing.Clone(), nil
+	c.unjudged.And(pool.Reachable)
+	c.unjudged.AndNot(s.unsupported(s.view.Node, pool))
+	if s.Settings().RefuseOfNode {
+		c.unjudged.AndNot(pool.OfNode)
+	}
+	for i := range c.unjudged.All() {
+		if s.Settings().Features.DeviceTaints && !r.Tolerates(pool.Devices[i].Taints) {
+			c.unjudged.Remove(i)
+		}
+	}
 }
 
 // next returns the position of the next candidate at or after a position, or -1.

@@ -80,8 +80,10 @@ func (d *deadClasses) contains(s *Search, at location, start cursor) bool {
 
 // interchangeable reports whether classes say all there is to say. They do not if
 // a request wants all devices and its claim has constraints: breaking a constraint
-// then is an error, so it matters which device is met first.
-func (s *Search) interchangeable() bool { return !s.unpruned && !s.ConstrainsAll() }
+// then is an error of upstream's, so it matters which device is met first.
+func (s *Search) interchangeable() bool {
+	return !s.unpruned && !(s.Settings().AsUpstream && s.ConstrainsAll())
+}
 
 // classNumber returns the number of the class of a device. Devices of one number
 // draw the same amounts, but maybe from different counter sets, see drawAlike.
@@ -115,7 +117,7 @@ func (s *Search) appendSignature(b []byte, at location) []byte {
 			if c.usable.Has(at.device) {
 				bits |= 1
 			}
-			if c.failing.Has(at.device) {
+			if bitset.Has(c.failing, at.device) {
 				bits |= 2
 			}
 			if bitset.Has(c.wanted, at.device) {

@@ -26,6 +26,7 @@ type scopedConstraint struct {
 	name     attribute.Name
 	known    *recall.Reference[*attribute.Columns] // ColumnsFor the name
 	lists    bool                                  // whether lists of values are understood
+	upstream bool                                  // see addDistinct
 	distinct bool
 
 	numbering attribute.Numbering
@@ -44,6 +45,7 @@ func (c *scopedConstraint) start(s *Search, claim *task.Claim, api *resourceapi.
 		c.name = attribute.NewName(name)
 		c.known = attribute.ColumnsFor(&c.name)
 	}
+	c.upstream = s.Settings().AsUpstream
 	c.stack, c.ends = c.stack[:0], c.ends[:0]
 	c.numbering.Start(s.Settings().Evaluator.Memory(), c.known, &c.name, c.lists, s.view.Pools)
 	c.used = reuse.Resized(c.used, len(c.numbering.Values))
@@ -114,8 +116,14 @@ func (c *scopedConstraint) addMatching(own []attribute.ValueID) bool {
 	return true
 }
 
+// addDistinct accepts a value of an unknown type, without support for lists, only from a device that is
+// alone: nobody knows whether others differ from it. Upstream lets others join such a device, but not the
+// other way round.
 func (c *scopedConstraint) addDistinct(own []attribute.ValueID) bool {
 	if len(own) == 0 && (c.lists || len(c.ends) > 0) {
+		return false
+	}
+	if !c.upstream && len(c.ends) > 0 && c.ends[0] == 0 {
 		return false
 	}
 	for len(c.used) < len(c.numbering.Values) {

@@ -49,7 +49,7 @@ func (s *Search) impossible(current demand, c *task.Claim, slot int) bool {
 func (s *Search) collectDemands(c *task.Claim, slot int) (impossible bool) {
 	for _, next := range s.Claims()[c.Index:] {
 		for i := range next.Slots {
-			if next == c && i <= slot {
+			if next == c && i <= slot || s.doubted[next.Slots[i].ID] {
 				continue
 			}
 			possible := false
@@ -86,6 +86,9 @@ func (s *Search) addDemand(d demand) bool {
 // mayErr reports whether the search could end with an error when it comes to a request:
 // at a failing device, or because all devices together break a constraint.
 func (s *Search) mayErr(r *task.Request) bool {
+	if !s.Settings().AsUpstream {
+		return false
+	}
 	if r.All() {
 		return len(r.Claim.Constraints) > 0
 	}
@@ -104,6 +107,9 @@ func (s *Search) mayErr(r *task.Request) bool {
 // possibleAlone reports whether there are enough devices for a request if nothing else
 // were missing any.
 func (s *Search) possibleAlone(r *task.Request) bool {
+	if s.refused[r.ID] != nil {
+		return false
+	}
 	if r.All() {
 		for _, at := range s.wanted[r.ID] {
 			if !s.candidates(r, at.pool).usable.Has(at.device) || s.taken.forRequest(r, at) {

@@ -87,8 +87,20 @@ func (s *Search) derivationFailsFor(r *task.Request, c *scopedConstraint) (fails
 				unknown = err
 			case err != nil:
 				fails = true
+				if s.underivable == nil {
+					s.underivable = make(map[int]error)
+				}
+				if s.underivable[r.ID] == nil && candidates.usable.Has(device) {
+					s.underivable[r.ID] = err
+				}
 			}
 		}
 	}
 	return fails, unknown
+}
+
+// passesOver reports whether the search leaves a device out for which an attribute cannot be derived, and
+// goes on.
+func (s *Search) passesOver(err error) bool {
+	return !s.Settings().AsUpstream && !errors.Is(err, ErrInterrupted) && !errors.Is(err, selector.ErrPending)
 }

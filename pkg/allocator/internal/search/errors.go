@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
@@ -36,6 +37,58 @@ func (e *DeviceError) Unwrap() error { return e.Err }
 
 // ErrInterrupted marks the error of a search whose context ended.
 var ErrInterrupted = errors.New("looking for devices was interrupted")
+
+// doubt is why it is not known that there is no solution: the first error of a device, request or
+// alternative that the search has left out. nil means that there is none, or that there is no solution
+// whatever is to be had for the requests with errors; upstream leaves nothing out.
+func (s *Search) doubt() (first error) {
+	if s.Settings().AsUpstream {
+		return nil
+	}
+	for _, c := range s.Claims() {
+		for i := range c.Slots {
+			err := s.doubtOfSlot(&c.Slots[i])
+			if err == nil {
+				continue
+			}
+			if first == nil {
+				first = err
+			}
+			if s.doubted == nil {
+				s.doubted = make(map[int]bool)
+			}
+			s.doubted[c.Slots[i].ID] = true
+		}
+	}
+	if first != nil && s.impossible(demand{}, s.Claims()[0], -1) {
+		return nil
+	}
+	return first
+}
+
+func (s *Search) doubtOfSlot(slot *task.Slot) error {
+	if slot.LeftOut != nil {
+		return slot.LeftOut
+	}
+	for _, r := range slot.Alternatives {
+		if err := s.doubtOf(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Search) doubtOf(r *task.Request) error {
+	if err := s.refused[r.ID]; err != nil {
+		return err
+	}
+	for pool := range s.pools {
+		for device := range s.candidates(r, pool).unjudged.All() {
+			return s.candidateError(r, location{pool, device})
+		}
+	}
+	return s.underivable[r.ID]
+}
 
 func interrupted(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", ErrInterrupted, context.Cause(ctx))

@@ -42,7 +42,10 @@ func (s *Search) goneAs(p *placement) uint64 {
 	const bits = 20
 	var who, what, set uint64
 	if s.HasAdmin() {
-		who = uint64(p.request.Claim.Index)
+		who = uint64(p.request.Claim.Index) << 1
+		if p.request.TakesNothing {
+			who |= 1
+		}
 	}
 	if !s.interchangeable() {
 		return who<<(2*bits) | uint64(p.at.pool)<<bits | uint64(p.at.device)

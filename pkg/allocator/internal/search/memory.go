@@ -35,6 +35,7 @@ func takeSearch(t *task.Task, view NodeView, straight bool) *Search {
 	s.steps, s.unpruned, s.turnedBack, s.gaveUp, s.prospects = 0, false, false, false, prospects{}
 	s.goesStraight, s.judging = straight, nil
 	s.sharing, s.compatibility, s.sharable = nil, nil, false
+	s.refused, s.underivable, s.doubted = nil, nil, nil
 	s.classes.reset(len(view.Pools))
 	s.failed.Reset()
 
@@ -53,7 +54,7 @@ func takeSearch(t *task.Task, view NodeView, straight bool) *Search {
 	if t.WantsAll() {
 		s.wanted = reuse.Emptied(s.wanted, len(t.Requests()))
 	}
-	s.taken.reset(len(t.Claims()), view.Pools, &s.memory)
+	s.taken.reset(t, view.Pools, &s.memory)
 	return s
 }
 
@@ -74,7 +75,7 @@ func setsOf(t *task.Task, straight bool) int {
 	if straight {
 		sets += 2 * len(t.Kinds()) // See selectLater.
 	}
-	if len(t.Claims()) > 1 {
+	if tellsClaimsApart(t) {
 		sets += len(t.Claims())
 	}
 	return sets

@@ -32,8 +32,8 @@ const (
 // are those of derived attributes.
 func (s *Search) place(r *task.Request, at location) (placing, error) {
 	p := placement{request: r, at: at, shared: s.shared(at)}
-	// A share of a device in use draws nothing more from counters.
-	if bitset.Has(s.pools[at.pool].pool.Partitions, at.device) && !(p.shared && s.inUse(at)) {
+	// A share of a device in use draws nothing more from counters, admin access nothing at all.
+	if !r.TakesNothing && bitset.Has(s.pools[at.pool].pool.Partitions, at.device) && !(p.shared && s.inUse(at)) {
 		if !s.draw(&p) {
 			return notAvailable, nil
 		}
@@ -50,10 +50,11 @@ func (s *Search) place(r *task.Request, at location) (placing, error) {
 		s.rollBack(&p)
 		return notAvailable, nil
 	}
-	if p.shared {
+	switch {
+	case !p.shared:
+		s.taken.add(r, at)
+	case !r.TakesNothing:
 		p.consumed = s.addShare(r, at)
-	} else {
-		s.taken.add(r.Claim.Index, at)
 	}
 	s.placed[r.Claim.Index] = append(s.placed[r.Claim.Index], p)
 	return placedOK, nil
@@ -65,10 +66,11 @@ func (s *Search) unplace(r *task.Request) {
 	last := len(s.placed[c]) - 1
 	p := s.placed[c][last]
 	s.placed[c] = s.placed[c][:last]
-	if p.shared {
+	switch {
+	case !p.shared:
+		s.taken.remove(r, p.at)
+	case !r.TakesNothing:
 		s.removeShare(p.at, p.consumed)
-	} else {
-		s.taken.remove(c, p.at)
 	}
 	s.removeFromConstraints(r, len(r.Claim.Constraints))
 	s.rollBack(&p)
@@ -107,6 +109,9 @@ func (s *Search) addToConstraints(r *task.Request, at location) (bool, error) {
 			continue
 		}
 		values, found, err := s.valuesFor(r, c, at)
+		if err != nil && s.passesOver(err) {
+			found, err = false, nil
+		}
 		if err != nil || !found || !c.add(values) {
 			s.removeFromConstraints(r, i)
 			return false, err

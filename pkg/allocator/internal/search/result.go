@@ -21,7 +21,7 @@ func (s *Search) results() ([]resourceapi.AllocationResult, error) {
 		for j := range s.placed[i] {
 			s.fillDevice(&devices[j], &s.placed[i][j])
 		}
-		nodeSelector, err := reach.Selector(s.view.Node, s.devicesOf(s.placed[i]))
+		nodeSelector, err := reach.Selector(s.view.Node, s.devicesOf(s.placed[i]), s.Settings().AsUpstream)
 		if err != nil {
 			return nil, fmt.Errorf("claim %s: %w", claimname.Of(c.API), err)
 		}
@@ -38,7 +38,7 @@ func (s *Search) checkResults() ([]resourceapi.AllocationResult, error) {
 		if s.onlyOnThisNode(s.placed[i]) {
 			continue
 		}
-		if _, err := reach.Selector(s.view.Node, s.devicesOf(s.placed[i])); err != nil {
+		if _, err := reach.Selector(s.view.Node, s.devicesOf(s.placed[i]), s.Settings().AsUpstream); err != nil {
 			return nil, fmt.Errorf("claim %s: %w", claimname.Of(c.API), err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/quartermaster-dra/quartermaster/internal/bitset"
 	"github.com/quartermaster-dra/quartermaster/internal/claimname"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/budget"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/deadend"
@@ -54,6 +55,11 @@ type Search struct {
 	// wanted are, by request id, all devices for requests with allocation mode All;
 	// empty without such requests.
 	wanted [][]location
+	// refused has, by request id, why nothing can be allocated for a request here. Only with alternatives
+	// does the search go on without it. underivable has the first error of a derived attribute likewise.
+	refused, underivable map[int]error
+	// doubted are the slots of which doubt does not know whether they could be satisfied.
+	doubted map[int]bool
 	// count is, by request id, how many devices are needed.
 	count []int
 
@@ -113,6 +119,9 @@ func (s *Search) slot(c *task.Claim, index int) (bool, error) {
 	}
 	before := s.steps
 	for i, r := range c.Slots[index].Alternatives {
+		if s.refused[r.ID] != nil {
+			continue
+		}
 		s.chosen[c.Slots[index].ID] = i
 		var found bool
 		var err error
@@ -189,7 +198,7 @@ func (s *Search) try(r *task.Request, slot, missing int, at location, next curso
 	if err := s.step(); err != nil {
 		return notPlaced, err
 	}
-	if s.candidates(r, at.pool).failing.Has(at.device) {
+	if bitset.Has(s.candidates(r, at.pool).failing, at.device) {
 		return notPlaced, s.candidateError(r, at)
 	}
 	if !s.hasRoom(r, at) {
@@ -210,7 +219,8 @@ func (s *Search) try(r *task.Request, slot, missing int, at location, next curso
 }
 
 // allDevices places the devices of a request with allocation mode All from index
-// on. There is no choice: either all can be had, or there is no solution.
+// on. There is no choice: either all can be had, or there is no solution with what was chosen before.
+// Upstream makes it an error that they break a constraint.
 func (s *Search) allDevices(r *task.Request, slot, index int) (bool, error) {
 	wanted := s.wanted[r.ID]
 	switch {
@@ -231,7 +241,7 @@ func (s *Search) allDevices(r *task.Request, slot, index int) (bool, error) {
 	switch placed, err := s.place(r, at); {
 	case err != nil:
 		return false, err
-	case placed == notAvailable:
+	case placed == notAvailable || placed == constraintViolated && !s.Settings().AsUpstream:
 		return false, nil
 	case placed == constraintViolated:
 		return false, fmt.Errorf("claim %s, request %s: asks for all devices, but device %s/%s does not satisfy a "+

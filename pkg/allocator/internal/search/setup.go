@@ -55,9 +55,15 @@ func (s *Search) setUpClaim(c *task.Claim) error {
 			if err := s.findCandidates(r); err != nil {
 				return err
 			}
+			if s.refused[r.ID] != nil {
+				continue
+			}
 			if least < 0 || s.count[r.ID] < least {
 				least = s.count[r.ID]
 			}
+		}
+		if least < 0 && len(slot.Alternatives) > 0 {
+			return s.refused[slot.Alternatives[0].ID]
 		}
 		if least > c.Most-total {
 			return fmt.Errorf("claim %s, request %s: asks for %s, but a claim can have at most %d and "+
@@ -77,7 +83,7 @@ func (s *Search) setUpClaim(c *task.Claim) error {
 		return nil
 	}
 	fails, err := s.derivationFails(c)
-	s.unpruned = s.unpruned || fails
+	s.unpruned = s.unpruned || fails && s.Settings().AsUpstream
 	return err
 }
 
@@ -88,8 +94,11 @@ func (s *Search) findCandidates(r *task.Request) error {
 		if pool.State != inventory.Complete {
 			if r.All() {
 				// Without the pool's name, which usually is another one on each node.
-				return fmt.Errorf("claim %s, request %s: asks for all devices, but a resource pool of driver %s is %s (%s)",
+				err := fmt.Errorf("claim %s, request %s: asks for all devices, but a resource pool of driver %s is %s (%s)",
 					claimname.Of(r.Claim.API), r.Reference(), pool.ID.Driver, pool.State, pool.Reason)
+				if err := s.refuse(r, err); err != nil {
+					return err
+				}
 			}
 			continue
 		}
@@ -99,13 +108,27 @@ func (s *Search) findCandidates(r *task.Request) error {
 			}
 		}
 		if r.All() {
-			if err := s.addAll(r, i); err != nil {
+			if err := s.refuse(r, s.addAll(r, i)); err != nil {
 				return err
 			}
 		}
 	}
 	if r.All() {
 		s.count[r.ID] = len(s.wanted[r.ID])
+	}
+	return nil
+}
+
+// refuse notes an error of one request. Upstream ends the search.
+func (s *Search) refuse(r *task.Request, err error) error {
+	if err == nil || s.Settings().AsUpstream {
+		return err
+	}
+	if s.refused == nil {
+		s.refused = make(map[int]error)
+	}
+	if s.refused[r.ID] == nil {
+		s.refused[r.ID] = err
 	}
 	return nil
 }

@@ -35,6 +35,10 @@ func (s *Search) measure(r *task.Request, p *poolState, devices bitset.Set, c *c
 func (s *Search) measureDevice(r *task.Request, p *poolState, i int, c *candidates) {
 	device := &p.pool.Devices[i]
 	needed, err := s.Settings().Capacities().Consume(r.Capacity, device.Capacity)
+	var used capacity.Amounts
+	if !r.TakesNothing {
+		used = capacity.Used(p.usage, device)
+	}
 	switch {
 	case err != nil:
 		if c.capacityErrors == nil {
@@ -44,7 +48,7 @@ func (s *Search) measureDevice(r *task.Request, p *poolState, i int, c *candidat
 		c.capacityErrors[i] = err
 		c.failing.Add(i)
 		c.usable.Remove(i)
-	case needed.Refused || !needed.Amounts.Fit(device, capacity.Used(p.usage, device)):
+	case needed.Refused || !needed.Amounts.Fit(device, used):
 		c.usable.Remove(i)
 	default:
 		if c.consumptions == nil {
@@ -99,7 +103,7 @@ func (s *Search) consumption(r *task.Request, at location) capacity.Consumption 
 
 // hasRoom reports whether the device has enough capacity left for the request.
 func (s *Search) hasRoom(r *task.Request, at location) bool {
-	if s.takesWhole(r, at) {
+	if r.TakesNothing || s.takesWhole(r, at) {
 		return true
 	}
 	var own capacity.Amounts

@@ -17,7 +17,7 @@ var errTurnedBack = errors.New("a straight search does not turn back")
 // that has to be known of all devices. So it costs least where most is unknown.
 // Unless done, the search has to be done in earnest, for which nothing was judged in vain.
 func straight(ctx context.Context, t *task.Task, view NodeView, results resultsOf) (a Answer, done bool, err error) {
-	if !t.Settings().Gradual || view.Objective != nil || t.WantsAll() {
+	if !t.Settings().Gradual || !t.Settings().AsUpstream || view.Objective != nil || t.WantsAll() {
 		return Answer{}, false, nil
 	}
 	search, err := newSearch(ctx, t, view, true)

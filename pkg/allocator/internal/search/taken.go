@@ -10,17 +10,23 @@ import (
 // shared are not among them.
 type takenDevices struct {
 	pools int
-	// byAny has a set for each pool, byClaim one for each claim and pool. With one
-	// claim both are the same.
+	// byAny has a set for each pool, byClaim one for each claim and pool. They are the same unless
+	// tellsClaimsApart.
 	byAny, byClaim []bitset.Set
+	// free is set if admin access takes nothing: then byAny is without it.
+	free bool
 }
 
+// tellsClaimsApart reports whether it matters which claim has a device.
+func tellsClaimsApart(t *task.Task) bool { return len(t.Claims()) > 1 || t.TakesNothing() }
+
 // reset makes all sets anew, in the memory of the search.
-func (t *takenDevices) reset(claims int, pools []*inventory.NodePool, m *memory) {
-	rows := 1
-	if claims > 1 {
-		rows += claims
+func (t *takenDevices) reset(of *task.Task, pools []*inventory.NodePool, m *memory) {
+	rows, apart := 1, tellsClaimsApart(of)
+	if apart {
+		rows += len(of.Claims())
 	}
+	t.free = of.TakesNothing()
 	m.sets = m.sets[:0]
 	for range rows {
 		for _, pool := range pools {
@@ -28,7 +34,7 @@ func (t *takenDevices) reset(claims int, pools []*inventory.NodePool, m *memory)
 		}
 	}
 	t.pools, t.byAny, t.byClaim = len(pools), m.sets[:len(pools)], m.sets
-	if claims > 1 {
+	if apart {
 		t.byClaim = m.sets[len(pools):]
 	}
 }
@@ -36,13 +42,14 @@ func (t *takenDevices) reset(claims int, pools []*inventory.NodePool, m *memory)
 // of returns the devices of a pool that a claim has taken.
 func (t *takenDevices) of(claim, pool int) bitset.Set { return t.byClaim[claim*t.pools+pool] }
 
-// forRequest reports whether a device cannot be chosen because it was already:
-// by any claim, or, with admin access, by the same claim.
+// forRequest reports whether a device cannot be chosen because it was already: by the same claim, or
+// by any claim unless one of the two has admin access. Upstream lets admin access keep others away.
 func (t *takenDevices) forRequest(r *task.Request, at location) bool {
-	return t.against(r, at.pool).Has(at.device)
+	return t.against(r, at.pool).Has(at.device) || t.free && t.of(r.Claim.Index, at.pool).Has(at.device)
 }
 
-// against returns the devices of a pool that a request cannot have any more.
+// against returns the devices of a pool that a request cannot have any more. Beside admin access of the
+// same claim there may be others.
 func (t *takenDevices) against(r *task.Request, pool int) bitset.Set {
 	if r.Admin {
 		return t.of(r.Claim.Index, pool)
@@ -50,15 +57,20 @@ func (t *takenDevices) against(r *task.Request, pool int) bitset.Set {
 	return t.byAny[pool]
 }
 
-func (t *takenDevices) add(claim int, at location) {
-	t.of(claim, at.pool).Add(at.device)
-	t.byAny[at.pool].Add(at.device)
+func (t *takenDevices) add(r *task.Request, at location) {
+	t.of(r.Claim.Index, at.pool).Add(at.device)
+	if !r.TakesNothing {
+		t.byAny[at.pool].Add(at.device)
+	}
 }
 
-// remove undoes add. With admin access another claim may have the device as well.
-func (t *takenDevices) remove(claim int, at location) {
-	t.of(claim, at.pool).Remove(at.device)
-	for other := at.pool; other < len(t.byClaim); other += t.pools {
+// remove undoes add. As upstream counts admin access, another claim may have the device as well.
+func (t *takenDevices) remove(r *task.Request, at location) {
+	t.of(r.Claim.Index, at.pool).Remove(at.device)
+	if r.TakesNothing {
+		return
+	}
+	for other := at.pool; other < len(t.byClaim) && !t.free; other += t.pools {
 		if t.byClaim[other].Has(at.device) {
 			return
 		}
@@ -66,8 +78,11 @@ func (t *takenDevices) remove(claim int, at location) {
 	t.byAny[at.pool].Remove(at.device)
 }
 
-// bySameClaims reports whether two devices were taken by the same claims.
+// bySameClaims reports whether two devices were taken by the same claims, in the same way.
 func (t *takenDevices) bySameClaims(a, b location) bool {
+	if t.free && t.byAny[a.pool].Has(a.device) != t.byAny[b.pool].Has(b.device) {
+		return false
+	}
 	for row := 0; row < len(t.byClaim); row += t.pools {
 		if t.byClaim[row+a.pool].Has(a.device) != t.byClaim[row+b.pool].Has(b.device) {
 			return false

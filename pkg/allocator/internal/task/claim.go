@@ -29,6 +29,8 @@ type Slot struct {
 	Name         string
 	Alternatives []*Request
 	Err          error // why the request cannot be handled, found before looking at alternatives
+	// LeftOut is why the first of the alternatives that are left out cannot be handled. There are others.
+	LeftOut error
 }
 
 // ConstraintErr says which constraint cannot be handled.

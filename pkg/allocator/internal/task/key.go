@@ -37,7 +37,7 @@ func (c *Claim) appendKey(b []byte) []byte {
 // isUnclear reports whether the claim asks for something that cannot be resolved.
 func (c *Claim) isUnclear() bool {
 	return c.Err != nil || c.ConstraintErr() != nil || slices.ContainsFunc(c.Slots, func(slot Slot) bool {
-		return slot.Err != nil || slices.ContainsFunc(slot.Alternatives, func(r *Request) bool { return r.Err != nil })
+		return slot.Err != nil || slot.LeftOut != nil || slices.ContainsFunc(slot.Alternatives, func(r *Request) bool { return r.Err != nil })
 	})
 }
 

@@ -50,12 +50,15 @@ type Request struct {
 	spec
 	ID int // index in Task.Requests
 	// Kind is the same for requests that have the same candidates on every node.
-	Kind   int
-	Claim  *Claim
-	Class  *resourceapi.DeviceClass
-	Admin  bool
-	Wanted selector.Set
-	Err    error
+	Kind  int
+	Claim *Claim
+	Class *resourceapi.DeviceClass
+	Admin bool
+	// TakesNothing is set for admin access: such a request ignores what others use of a device, and nobody
+	// has less for it. Upstream charges it.
+	TakesNothing bool
+	Wanted       selector.Set
+	Err          error
 }
 
 // Reference is the name by which results, constraints and configs refer to the
@@ -73,6 +76,7 @@ func (r *Request) All() bool { return r.mode == resourceapi.DeviceAllocationMode
 func (t *Task) newRequest(c *Claim, s spec, storage []Request) {
 	r := &storage[len(t.requests)]
 	*r = Request{spec: s, ID: len(t.requests), Claim: c, Admin: ptr.Deref(s.adminAccess, false)}
+	r.TakesNothing = r.Admin && !t.settings.AsUpstream
 	t.requests = append(t.requests, r)
 	if err := t.resolve(r); err != nil {
 		r.Err = fmt.Errorf("claim %s, request %s: %w", claimname.Of(c.API), r.Reference(), err)

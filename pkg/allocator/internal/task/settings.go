@@ -20,6 +20,7 @@ type Settings struct {
 	KeepShared   bool
 	Gradual      bool
 	RefuseOfNode bool
+	AsUpstream   bool
 	Resolve      func(*resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error)
 	NewShareID   func() types.UID
 }

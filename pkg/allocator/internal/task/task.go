@@ -57,6 +57,9 @@ func (t *Task) WantsAll() bool { return t.all }
 // HasAdmin reports whether any request has admin access.
 func (t *Task) HasAdmin() bool { return t.admin }
 
+// TakesNothing reports whether any request takes nothing.
+func (t *Task) TakesNothing() bool { return t.admin && !t.settings.AsUpstream }
+
 // ConstrainsAll reports whether the claim of a request with allocation mode All has
 // constraints.
 func (t *Task) ConstrainsAll() bool { return t.allConstrained }
@@ -141,7 +144,19 @@ func (t *Task) newSlot(c *Claim, id int, api *resourceapi.DeviceRequest, storage
 		}
 	}
 	result.Alternatives = t.requests[start:]
+	if !t.settings.AsUpstream {
+		result.leaveOut()
+	}
 	return result
+}
+
+// leaveOut removes alternatives that cannot be handled if there are others.
+func (s *Slot) leaveOut() {
+	failed := func(r *Request) bool { return r.Err != nil }
+	first := slices.IndexFunc(s.Alternatives, failed)
+	if rest := slices.DeleteFunc(slices.Clone(s.Alternatives), failed); first >= 0 && len(rest) > 0 {
+		s.LeftOut, s.Alternatives = s.Alternatives[first].Err, rest
+	}
 }
 
 // Err returns the first problem of the claims that no node can cure, or nil.
