@@ -21,12 +21,15 @@ import (
 type Reasons struct {
 	Pod     string `json:"pod"`
 	Problem string `json:"problem,omitempty"`
+	// NotKnown is why nothing can be told.
+	NotKnown string `json:"notKnown,omitempty"`
 	// Fits are nodes that would do.
 	Fits      []string         `json:"fits,omitempty"`
 	Groups    []ReasonGroup    `json:"groups,omitempty"`
 	Nearest   []whatif.Near    `json:"nearest,omitempty"`
 	Missing   []whatif.Missing `json:"missing,omitempty"`
 	Unchecked []string         `json:"unchecked,omitempty"`
+	Doubts    []string         `json:"doubts,omitempty"`
 	// Blocks are the devices that the pod could use if nobody had them, by tile as in Choice, and Holders
 	// the claims that have them.
 	Blocks  map[string]string `json:"blocks"`
@@ -65,13 +68,13 @@ func reasons(ctx context.Context, world *whatif.Snapshot, pod *v1.Pod) (*Reasons
 		return nil, err
 	}
 	result := &Reasons{
-		Pod: found.Pod, Problem: found.Problem, Fits: found.Fits, Nearest: found.Nearest, Missing: found.Missing, Unchecked: found.Unchecked,
+		Pod: found.Pod, Problem: found.Problem, NotKnown: found.NotKnown, Doubts: found.Doubts, Fits: found.Fits, Nearest: found.Nearest, Missing: found.Missing, Unchecked: found.Unchecked,
 		Blocks: make(map[string]string), Holders: []string{},
 	}
 	for i := range found.Groups {
 		group := ReasonGroup{Kind: found.Groups[i].Kind, Reason: found.Groups[i].Reason, Nodes: found.Groups[i].Nodes}
-		if example := found.Groups[i].Example; example != nil {
-			group.Detail = example.String()
+		if found.Groups[i].Example != nil {
+			group.Detail = found.Groups[i].InFull
 		}
 		result.Groups = append(result.Groups, group)
 	}

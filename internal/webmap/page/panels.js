@@ -68,6 +68,7 @@ export class Details {
 // reasons shows why a pod has no node.
 export function reasons(r, onDrop) {
   const parts = [];
+  if (r.notKnown) parts.push(make("p", { className: "bad" }, `Not known: ${r.notKnown}`));
   if (r.problem) parts.push(make("p", { className: "bad" }, r.problem));
   if (r.fits?.length) parts.push(make("p", {}, `It would fit on ${plural(r.fits.length, "node")} now: ${r.fits.slice(0, 5).join(", ")}${r.fits.length > 5 ? ", …" : ""}`));
   if (r.groups?.length) {
@@ -76,6 +77,7 @@ export function reasons(r, onDrop) {
       g.detail ? make("details", {}, make("summary", {}, `${g.nodes[0]} in full`), make("pre", {}, g.detail)) : null))));
   }
   if (r.nearest?.length) parts.push(make("h3", {}, "Nearest"), make("ul", {}, ...r.nearest.map((n) => make("li", {}, `${n.node}: ${n.lacking.join("; ")}`))));
+  for (const doubt of r.doubts || []) parts.push(make("p", { className: "hint" }, `May be wrong: ${doubt}.`));
   if (r.unchecked?.length) parts.push(make("p", { className: "hint" }, `Not looked at: ${r.unchecked.join(", ")}.`));
   if (r.holders.length) {
     parts.push(make("details", {}, make("summary", {}, `${plural(r.holders.length, "claim")} with devices that it could use`),
