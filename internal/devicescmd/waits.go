@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/bindingcondition"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
@@ -122,7 +123,7 @@ func usedUp(a *around) string {
 		for _, name := range slices.Sorted(maps.Keys(quota.Status.Hard)) {
 			hard, used := quota.Status.Hard[name], quota.Status.Used[name]
 			ofClaims := strings.Contains(string(name), "resourceclaims") || strings.Contains(string(name), ".deviceclass."+resourceapi.GroupName)
-			if ofClaims && used.Cmp(hard) >= 0 {
+			if ofClaims && amount.Compare(used, hard) >= 0 {
 				texts = append(texts, fmt.Sprintf("ResourceQuota %s is used up: %s of %s %s", quota.Name, used.String(), hard.String(), name))
 			}
 		}

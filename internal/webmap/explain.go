@@ -78,11 +78,28 @@ func reasons(ctx context.Context, world *whatif.Snapshot, pod *v1.Pod) (*Reasons
 		}
 		result.Groups = append(result.Groups, group)
 	}
-	return result, result.addBlocks(ctx, world, pod)
+	return result, result.addBlocks(ctx, world, pod, elsewhere(found))
 }
 
-// addBlocks finds the devices that match a request of the pod and are not free.
-func (r *Reasons) addBlocks(ctx context.Context, world *whatif.Snapshot, pod *v1.Pod) error {
+// elsewhere are the nodes whose devices are not in the pod's way: those that would do, and those that it cannot go to
+// whatever devices are free there.
+func elsewhere(found *whatif.Explanation) map[string]bool {
+	nodes := make(map[string]bool)
+	for _, node := range found.Fits {
+		nodes[node] = true
+	}
+	for i := range found.Groups {
+		if found.Groups[i].Kind == whatif.Unwanted || found.Groups[i].Kind == whatif.Resources {
+			for _, node := range found.Groups[i].Nodes {
+				nodes[node] = true
+			}
+		}
+	}
+	return nodes
+}
+
+// addBlocks finds the devices that match a request of the pod and are not free, but for nodes elsewhere.
+func (r *Reasons) addBlocks(ctx context.Context, world *whatif.Snapshot, pod *v1.Pod, elsewhere map[string]bool) error {
 	var finders []*finder
 	for _, set := range wanted(world, pod) {
 		finders = append(finders, newFinder(world, set))
@@ -90,6 +107,9 @@ func (r *Reasons) addBlocks(ctx context.Context, world *whatif.Snapshot, pod *v1
 	drawing := newDrawing(world, nil)
 	seen := make(map[string]bool)
 	for _, tile := range sheets(world) {
+		if !tile.shared && elsewhere[tile.name] {
+			continue
+		}
 		marks := []byte(strings.Repeat("0", len(tile.places)))
 		any := false
 		for at, p := range tile.places {

@@ -130,7 +130,7 @@ export class WaitingPods {
     if (!pod) { this.view.show(); return; }
     this.timer = setTimeout(async () => {
       const r = await this.ask(pod).catch(() => null);
-      if (r) this.view.show({ blocks: r.blocks, nodes: (r.nearest || []).map((n) => n.node) });
+      if (r) this.view.show({ blocks: r.blocks, nodes: (r.nearest || []).map((n) => n.node), fits: r.fits || [] });
     }, 120);
   }
 
@@ -141,7 +141,7 @@ export class WaitingPods {
     try {
       const r = await this.ask(pod);
       if (this.chosen !== pod) return;
-      this.view.show({ blocks: r.blocks, nodes: (r.nearest || []).map((n) => n.node) });
+      this.view.show({ blocks: r.blocks, nodes: (r.nearest || []).map((n) => n.node), fits: r.fits || [] });
       $("explanation").replaceChildren(title, ...reasons(r, (claim) => { this.whatif.about(pod); this.whatif.drop(claim); }), make("p", {}, link("What if …", () => this.whatif.about(pod))));
     } catch (error) {
       $("explanation").replaceChildren(title, make("p", { className: "bad" }, error.message));
@@ -203,7 +203,7 @@ export class WhatIf {
       if (a.unchecked?.length) parts.push(make("p", { className: "hint" }, `Not looked at: ${a.unchecked.join(", ")}.`));
       if (a.reasons) parts.push(...reasons({ ...a.reasons, unchecked: null }, (claim) => this.drop(claim)));
       $("answer").replaceChildren(...parts);
-      this.view.show({ plan: a.devices.map((d) => d.device), blocks: a.reasons?.blocks, nodes: a.node ? [a.node] : (a.reasons?.nearest || []).map((n) => n.node) });
+      this.view.show({ plan: a.devices.map((d) => d.device), blocks: a.reasons?.blocks, nodes: a.node ? [] : (a.reasons?.nearest || []).map((n) => n.node), fits: a.node ? [a.node] : [] });
     } catch (error) {
       if (number !== this.asked) return;
       this.answered = false;
