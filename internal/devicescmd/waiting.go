@@ -22,7 +22,7 @@ func (o *options) printWaiting(s *whatif.Snapshot, e *whatif.Explanation, out *e
 	}
 	switch {
 	case e.NotKnown != "":
-		o.wrapped("  ", "Not known: "+e.NotKnown+", so that nothing can be said about nodes.")
+		o.wrapped("  ", "Nothing can be said about nodes: "+e.NotKnown+".")
 		return
 	case e.Problem != "":
 		o.wrapped("  ", "No node will do: "+e.Problem)

@@ -70,8 +70,8 @@ func noScheduler(s *whatif.Snapshot, pod *v1.Pod) string {
 	if len(others) == 0 {
 		return text + "; look whether there is one of that name, and whether it runs"
 	}
-	return text + fmt.Sprintf(", which has bound no pod that you may see; %s have: %s",
-		plural(len(others), "other name"), few(slices.Sorted(maps.Keys(others))))
+	return text + fmt.Sprintf(", which has bound no pod that you may see; those that have are %s",
+		few(slices.Sorted(maps.Keys(others))))
 }
 
 // failedCreation is the reason of the event of a claim that could not be made.

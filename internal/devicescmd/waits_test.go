@@ -51,7 +51,7 @@ func TestWaitsForNoDevice(t *testing.T) {
 			o.Pods[0].Spec.SchedulerName = "quartermaster"
 			return nil
 		}, `no scheduler has looked at it yet: it has no condition PodScheduled. It names scheduler "quartermister" (spec.schedulerName), ` +
-			"which has bound no pod that you may see; 1 other name have: quartermaster."},
+			"which has bound no pod that you may see; those that have are quartermaster."},
 		"gang that is not whole": {func(_ *whatif.Objects, pod *v1.Pod) []runtime.Object {
 			pod.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: ptr.To("team")}
 			return []runtime.Object{gangOfThree()}
@@ -112,7 +112,7 @@ func TestTenant(t *testing.T) {
 	out, errOut, err := ask(t, tenant(), "explain", "asks")
 	status, _ := StatusOf(err)
 	require.Equal(t, ExitCannotTell, status)
-	require.Contains(t, unwrapped(out), "Not known: "+
+	require.Contains(t, unwrapped(out), "Nothing can be said about nodes: "+
 		"whether device class gpu.example.com exists is not known: deviceclasses may not be read")
 	require.NotContains(t, out, "does not exist")
 	require.Equal(t, 1, strings.Count(errOut, "\n"), errOut)

@@ -74,6 +74,8 @@ func (s *shortfall) on(node string) string {
 
 func (s *shortfall) amount(n int64) string {
 	switch {
+	case s.resource == v1.ResourceCPU && n%1000 == 0:
+		return fmt.Sprint(n / 1000) // Not 4k.
 	case s.resource == v1.ResourceCPU:
 		return resource.NewMilliQuantity(n, resource.DecimalSI).String()
 	case s.resource == v1.ResourceMemory, s.resource == v1.ResourceEphemeralStorage, strings.HasPrefix(string(s.resource), v1.ResourceHugePagesPrefix):

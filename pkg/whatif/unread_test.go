@@ -77,11 +77,11 @@ func TestNumbersBesidesDevices(t *testing.T) {
 	o := cluster(3, 1)
 	o.Nodes[1].Status.Allocatable = builder.Resources("cpu", "12", "memory", "64Gi", "pods", "20")
 	pod := user("a", "one")
-	builder.Container("main", "cpu", "40")(pod)
+	builder.Container("main", "cpu", "4000")(pod)
 	e, err := whatif.New(o, whatif.Options{}).Explain(t.Context(), pod)
 	require.NoError(t, err)
 	require.Len(t, e.Groups, 1)
-	assert.Equal(t, "too little cpu is left: 40 asked, 12 of 12 free on "+o.Nodes[1].Name+", which has most", e.Groups[0].Reason)
+	assert.Equal(t, "too little cpu is left: 4000 asked, 12 of 12 free on "+o.Nodes[1].Name+", which has most", e.Groups[0].Reason)
 }
 
 // TestAllocatedElsewhere: a claim that ties a pod to a node says to which, and who has it.

@@ -68,7 +68,7 @@ export class Details {
 // reasons shows why a pod has no node.
 export function reasons(r, onDrop) {
   const parts = [];
-  if (r.notKnown) parts.push(make("p", { className: "bad" }, `Not known: ${r.notKnown}`));
+  if (r.notKnown) parts.push(make("p", { className: "bad" }, `Nothing can be said about nodes: ${r.notKnown}.`));
   if (r.problem) parts.push(make("p", { className: "bad" }, r.problem));
   if (r.fits?.length) parts.push(make("p", {}, `It would fit on ${plural(r.fits.length, "node")} now: ${r.fits.slice(0, 5).join(", ")}${r.fits.length > 5 ? ", …" : ""}`));
   if (r.groups?.length) {
