@@ -149,3 +149,6 @@ func describePending(devices []readiness) string {
 func (r readiness) name() string {
 	return r.device.Driver + "/" + r.device.Pool + "/" + r.device.Device
 }
+
+// Pending says which devices of a claim lack which binding conditions, "" if all of them are ready.
+func Pending(claim *resourceapi.ResourceClaim) string { return describePending(readinessOf(claim)) }

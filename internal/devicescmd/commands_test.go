@@ -80,20 +80,24 @@ func TestMissingRights(t *testing.T) {
 	out, errOut, err := ask(t, server(zoo(), "resourceclaims pods", "nodes devicetaintrules"))
 	require.NoError(t, err)
 	golden(t, "missing-some", out+errOut)
-	require.Contains(t, errOut, "the right to list resourceclaims.resource.k8s.io in all namespaces is missing; only those of namespace default are known; "+
-		"devices that are said to be free may be in use")
+	require.Equal(t, 1, strings.Count(errOut, "\n"), "one line says what may not be read")
 	require.NotContains(t, out, "research", "it cannot be known")
 
 	out, errOut, err = ask(t, server(zoo(), "", "resourceslices"), "holders", "train-gpu")
 	require.NoError(t, err, "it goes on with what it may see")
 	require.Contains(t, out, "gpu.example.com/node-1/gpu-0\n")
 	require.NotContains(t, out, "not published", "that is not known")
-	require.Contains(t, errOut, "resourceslices.resource.k8s.io")
+	require.Contains(t, errOut, "you may not list resourceslices: ")
+
+	out, _, err = ask(t, server(zoo(), "", "resourceslices"))
+	status, _ := StatusOf(err)
+	require.Equal(t, ExitCannotTell, status)
+	require.Contains(t, out, "Which devices there are is not known")
 
 	_, errOut, err = ask(t, server(zoo(), "", "resourceslices resourceclaims"))
 	require.ErrorContains(t, err, "nothing to see")
-	require.Contains(t, errOut, "the right to list resourceslices.resource.k8s.io")
-	status, _ := StatusOf(err)
+	require.Contains(t, errOut, "you may not list resourceslices, resourceclaims: ")
+	status, _ = StatusOf(err)
 	require.Equal(t, ExitCannotTell, status)
 }
 
@@ -127,6 +131,9 @@ func TestPodsUnknown(t *testing.T) {
 func TestMistakes(t *testing.T) {
 	for args, want := range map[string]string{
 		"nonsense":                    `unknown command "nonsense"`,
+		"explian x":                   `unknown command "explian" for "kubectl devices". Did you mean explain?`,
+		"explain":                     "give the pod or claim to explain: kubectl devices explain train-0",
+		"explain a b":                 "give one pod or claim",
 		"-o xml":                      "output format \"xml\" is not known; it can be wide, json, yaml",
 		"--node node-99":              "there is no node node-99",
 		"list --class none":           "there is no DeviceClass none",

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quartermaster-dra/quartermaster/internal/devicescmd/screen"
 	"github.com/quartermaster-dra/quartermaster/internal/pseudonym"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
@@ -61,7 +62,7 @@ func (o *options) dump(ctx context.Context, name string, hash bool) error {
 		}
 	}
 	if toStdout {
-		return whatif.WriteDump(o.Out, objects)
+		return whatif.WriteDump(screen.Raw(o.Out), objects)
 	}
 	if err := writeFile(name, func(w io.Writer) error { return whatif.WriteDump(w, objects) }); err != nil {
 		return err

@@ -1,6 +1,10 @@
 package devicescmd
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/quartermaster-dra/quartermaster/internal/devicescmd/screen"
+)
 
 // Exit statuses beside 0.
 const (
@@ -23,5 +27,5 @@ func StatusOf(err error) (status int, text string) {
 	if s := (statusError{}); errors.As(err, &s) {
 		return s.status, ""
 	}
-	return ExitCannotTell, err.Error()
+	return ExitCannotTell, screen.Clean(err.Error())
 }

@@ -2,6 +2,7 @@ package devicescmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -13,27 +14,6 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/devicefacts"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
-
-// explainOutput is what -o json prints of explain.
-type explainOutput struct {
-	metav1.TypeMeta `json:",inline"`
-	// Said is what the pod's PodScheduled condition says.
-	Said string `json:"said,omitempty"`
-	// Node is where the pod is, "" if it waits.
-	Node string `json:"node,omitempty"`
-	// Explanation is why it waits.
-	Explanation *whatif.Explanation `json:"explanation,omitempty"`
-	// Victims are who preemption could evict, by node.
-	Victims []victimsOutput `json:"victims,omitempty"`
-	// Why are the devices that are allocated, and why these.
-	Why []whyOutput `json:"why,omitempty"`
-}
-
-// victimsOutput are pods whose end would make room on a node.
-type victimsOutput struct {
-	Node string   `json:"node"`
-	Pods []string `json:"pods"`
-}
 
 func newExplain(o *options) *cobra.Command {
 	return &cobra.Command{
@@ -49,14 +29,18 @@ explained that use it; without any, where it could be allocated.`,
 
   # The same as data, from a dump
   kubectl devices explain pod/default/train-0 -o yaml --from cluster.dump`,
-		Args:              cobra.ExactArgs(1),
+		Args:              onePod,
 		ValidArgsFunction: o.completeHolders,
 		RunE: func(command *cobra.Command, args []string) error {
-			facts, err := o.facts(command.Context())
+			snapshot, err := o.snapshot(command.Context())
 			if err != nil {
 				return err
 			}
-			return o.explain(command.Context(), facts, args[0])
+			if why := unreachable(snapshot.Missing()); why != "" {
+				return errors.New(why)
+			}
+			o.warnMissing(snapshot.Missing()) // What of it matters for the pod, the answer says.
+			return o.explain(command.Context(), devicefacts.Of(snapshot), args[0])
 		},
 	}
 }
@@ -78,12 +62,18 @@ func (o *options) explain(ctx context.Context, facts *devicefacts.Facts, name st
 			return o.explainClaim(ctx, facts, claim)
 		}
 	}
-	return fmt.Errorf("there is no pod %[1]s/%[2]s and no claim of that name, or it cannot be read; "+
+	for _, resource := range []string{"pods", "resourceclaims.resource.k8s.io"} {
+		if unknown := s.Absent(resource, namespace, fmt.Sprintf("a pod or claim %s/%s", namespace, object)); unknown != nil {
+			return fmt.Errorf("%w; name one that you may read as NAMESPACE/NAME, or give its namespace with -n", unknown)
+		}
+	}
+	return fmt.Errorf("there is no pod %[1]s/%[2]s and no claim of that name; "+
 		"name it as NAMESPACE/NAME, or give its namespace with -n", namespace, object)
 }
 
 // explainClaim explains a claim by a pod that uses it.
 func (o *options) explainClaim(ctx context.Context, facts *devicefacts.Facts, claim *resourceapi.ResourceClaim) error {
+	s := facts.Snapshot()
 	known := facts.Claim(claim.Namespace, claim.Name)
 	for _, pod := range facts.PodsOf(known) {
 		return o.explainPod(ctx, facts, pod)
@@ -93,12 +83,12 @@ func (o *options) explainClaim(ctx context.Context, facts *devicefacts.Facts, cl
 		if done, err := o.structured(out); done {
 			return err
 		}
-		o.say("Claim %s is allocated, and no pod uses it.", whatif.Key(claim))
+		o.say("Claim %s is allocated. %s it.", whatif.Key(claim), noPodUses(s, claim))
 		o.printWhy(out.Why)
 		return nil
 	}
 	if o.output == "" || o.output == "wide" {
-		o.say("No pod uses claim %s: it is allocated when one does and gets a node. As for a pod that uses", whatif.Key(claim))
+		o.say("%s claim %s: it is allocated when one does and gets a node. As for a pod that uses", noPodUses(s, claim), whatif.Key(claim))
 		o.say("nothing else:")
 	}
 	reference := v1.PodResourceClaim{Name: "claim", ResourceClaimName: &claim.Name}
@@ -106,6 +96,14 @@ func (o *options) explainClaim(ctx context.Context, facts *devicefacts.Facts, cl
 		ObjectMeta: metav1.ObjectMeta{Namespace: claim.Namespace, Name: "a-pod-with-" + claim.Name},
 		Spec:       v1.PodSpec{ResourceClaims: []v1.PodResourceClaim{reference}},
 	})
+}
+
+// noPodUses begins a sentence about a claim that no pod uses that could be read.
+func noPodUses(s *whatif.Snapshot, claim *resourceapi.ResourceClaim) string {
+	if s.Absent("pods", claim.Namespace, "a pod") != nil {
+		return "Pods may not be read, so that it is not known which of them use"
+	}
+	return "No pod uses"
 }
 
 func (o *options) explainPod(ctx context.Context, facts *devicefacts.Facts, pod *v1.Pod) error {
@@ -118,10 +116,22 @@ func (o *options) explainPod(ctx context.Context, facts *devicefacts.Facts, pod 
 	}
 	o.say("Pod %s is on node %s.", whatif.Key(pod), pod.Spec.NodeName)
 	if len(out.Why) == 0 {
-		o.say("It has no claims for devices.")
+		o.say("%s", noDevices(facts.Snapshot(), pod))
 	}
 	o.printWhy(out.Why)
 	return nil
+}
+
+// noDevices is what there is to say of a pod without devices that are known.
+func noDevices(s *whatif.Snapshot, pod *v1.Pod) string {
+	asks := len(pod.Spec.ResourceClaims) > 0 || pod.Status.ExtendedResourceClaimStatus != nil
+	switch {
+	case asks && s.Absent("resourceclaims.resource.k8s.io", pod.Namespace, "its claims") != nil:
+		return "Which devices it has is not known: resourceclaims may not be read."
+	case asks:
+		return "Its claims have no devices."
+	}
+	return "It has no claims for devices."
 }
 
 func (o *options) explainWaiting(ctx context.Context, facts *devicefacts.Facts, pod *v1.Pod) error {
@@ -130,14 +140,28 @@ func (o *options) explainWaiting(ctx context.Context, facts *devicefacts.Facts, 
 	if err != nil {
 		return err
 	}
-	out := explainOutput{TypeMeta: kindOf("Explanation"), Said: said(pod), Explanation: explanation}
+	around, err := o.readAround(ctx, pod, len(pod.Spec.ResourceClaims) > len(pod.Status.ResourceClaimStatuses))
+	if err != nil {
+		return err
+	}
+	out := explainOutput{TypeMeta: kindOf("Explanation"), Said: said(pod), WaitsFor: waitsFor(s, pod, &around), Explanation: explained(explanation)}
+	if near := nearestInFull(explanation); near != nil {
+		out.RuledOut = ruledOut(facts, pod, near.explanation)
+	}
 	if out.Victims, err = victims(ctx, s, pod, explanation); err != nil {
 		return err
 	}
-	if done, err := o.structured(out); done {
+	out.NeverPreempts = pod.Spec.PreemptionPolicy != nil && *pod.Spec.PreemptionPolicy == v1.PreemptNever
+	done, err := o.structured(out)
+	if err != nil {
 		return err
 	}
-	o.printWaiting(facts, pod, &out)
+	if !done {
+		o.printWaiting(s, explanation, &out)
+	}
+	if explanation.NotKnown != "" {
+		return statusError{ExitCannotTell}
+	}
 	return nil
 }
 
@@ -151,11 +175,13 @@ func said(pod *v1.Pod) string {
 	return ""
 }
 
-// victims are those on the nodes that lack the least.
+// victims are those on the nodes that lack the least, whether the pod's policy lets it evict them or not.
 func victims(ctx context.Context, s *whatif.Snapshot, pod *v1.Pod, e *whatif.Explanation) ([]victimsOutput, error) {
+	preempts := pod.DeepCopy()
+	preempts.Spec.PreemptionPolicy = nil
 	var all []victimsOutput
 	for i := range e.Nearest {
-		found, possible, err := s.Victims(ctx, pod, e.Nearest[i].Node)
+		found, possible, err := s.Victims(ctx, preempts, e.Nearest[i].Node)
 		if err != nil {
 			return nil, err
 		}
@@ -169,4 +195,15 @@ func victims(ctx context.Context, s *whatif.Snapshot, pod *v1.Pod, e *whatif.Exp
 		all = append(all, v)
 	}
 	return all, nil
+}
+
+// onePod wants one argument.
+func onePod(_ *cobra.Command, args []string) error {
+	switch len(args) {
+	case 0:
+		return errors.New("give the pod or claim to explain: kubectl devices explain train-0, or claim/NAME, or NAMESPACE/NAME")
+	case 1:
+		return nil
+	}
+	return fmt.Errorf("give one pod or claim, not %d", len(args))
 }

@@ -40,12 +40,21 @@ func testOptions(t *testing.T) (o *options, out, errOut *bytes.Buffer) {
 // run runs a command on a dump of objects, and returns what it prints, errors last.
 func run(t *testing.T, objects whatif.Objects, args ...string) (string, error) {
 	t.Helper()
+	return runWith(t, objects, nil, args...)
+}
+
+// runWith is run with other options.
+func runWith(t *testing.T, objects whatif.Objects, edit func(*options), args ...string) (string, error) {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "dump")
 	f, err := os.Create(file)
 	require.NoError(t, err)
 	require.NoError(t, whatif.WriteDump(f, objects))
 	require.NoError(t, f.Close())
 	o, out, errOut := testOptions(t)
+	if edit != nil {
+		edit(o)
+	}
 	root := newRoot(o)
 	root.SetArgs(append(args, "--from", file))
 	err = root.ExecuteContext(t.Context())

@@ -3,49 +3,87 @@ package devicescmd
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/quartermaster-dra/quartermaster/internal/devicescmd/screen"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
 // essential are the resources without all of which there is nothing to see.
 var essential = []string{"resourceslices.resource.k8s.io", "resourceclaims.resource.k8s.io"}
 
-// sayMissing says on stderr what could not be read, and what follows from it. It fails if there is nothing to see.
+// sayMissing says on stderr what may not be read, in one line, and what else could not be. It fails if there is nothing to
+// see.
 func (o *options) sayMissing(missing []whatif.Missing) error {
 	if why := unreachable(missing); why != "" {
 		return errors.New(why)
 	}
-	known := len(essential)
-	var rights bool
-	for _, m := range missing {
-		why := m.Why
-		if !strings.HasPrefix(why, "the right to ") {
-			why = m.Resource + ": " + why
-		} else {
-			rights = true
-		}
-		fmt.Fprintf(o.ErrOut, "warning: %s%s\n", why, consequence(m.Resource))
-		for _, resource := range essential {
-			if m.Resource == resource && !strings.Contains(m.Why, "; only those of") {
-				known--
-			}
+	o.warnMissing(missing)
+	unknown := 0
+	for i := range missing {
+		if slices.Contains(essential, missing[i].Resource) && missing[i].Namespace == "" {
+			unknown++
 		}
 	}
-	if rights {
-		fmt.Fprintln(o.ErrOut, "note: docs/kubectl-devices.md has a ClusterRole with all rights that are of use here")
-	}
-	if known == 0 {
+	if unknown == len(essential) {
 		return errors.New("neither ResourceSlices nor ResourceClaims can be read, so that there is nothing to see")
 	}
 	return nil
+}
+
+func (o *options) warnMissing(missing []whatif.Missing) {
+	var nothing, within, consequences []string
+	namespace := ""
+	for i := range missing {
+		m := &missing[i]
+		name, _, _ := strings.Cut(m.Resource, ".")
+		switch {
+		case !m.Forbidden:
+			fmt.Fprintf(o.ErrOut, "warning: %s\n", screen.CleanLine(m.Resource+": "+m.Why+because(consequence(m.Resource))))
+			continue
+		case m.Namespace == "":
+			nothing = append(nothing, name)
+		default:
+			within, namespace = append(within, name), m.Namespace
+		}
+		if text := consequence(m.Resource); text != "" {
+			consequences = append(consequences, text)
+		}
+	}
+	var rights []string
+	if len(nothing) > 0 {
+		rights = append(rights, "you may not list "+strings.Join(nothing, ", "))
+	}
+	if len(within) > 0 {
+		rights = append(rights, "you may list "+strings.Join(within, ", ")+" only in namespace "+namespace)
+	}
+	if len(rights) == 0 {
+		return
+	}
+	hint := "ClusterRole " + viewerRole + " has the rights"
+	text := strings.Join(rights, ", and ")
+	if o.output == "wide" {
+		text += because(strings.Join(consequences, "; "))
+	}
+	fmt.Fprintf(o.ErrOut, "warning: %s: what depends on that is not known (%s)\n", screen.CleanLine(text), hint)
+}
+
+// viewerRole is the ClusterRole with all rights that are of use here, see docs/kubectl-devices.md.
+const viewerRole = "kubectl-devices-viewer"
+
+func because(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "" + text
 }
 
 // unreachable says why nothing at all can be read, for other reasons than rights; "" if anything can.
 func unreachable(missing []whatif.Missing) string {
 	why := make(map[string]string)
 	for _, m := range missing {
-		if strings.HasPrefix(m.Why, "the right to ") {
+		if m.Forbidden {
 			return ""
 		}
 		why[m.Resource] = m.Why
@@ -67,17 +105,17 @@ const notServed = "could not find the requested resource"
 func consequence(resource string) string {
 	switch resource {
 	case "resourceclaims.resource.k8s.io":
-		return "; devices that are said to be free may be in use"
+		return "devices that are said to be free may be in use"
 	case "resourceslices.resource.k8s.io":
-		return "; devices are known only if a claim has them"
+		return "devices are known only if a claim has them"
 	case "devicetaintrules.resource.k8s.io":
-		return "; only taints are known that drivers publish"
+		return "only taints are known that drivers publish"
 	case "pods":
-		return "; where those run who use claims of others is not known, and not who is gone"
+		return "where those run who use claims of others is not known, and not who is gone"
 	case "nodes":
-		return "; it is not known which nodes there are"
+		return "it is not known which nodes there are"
 	case "deviceclasses.resource.k8s.io":
-		return "; nothing can be said by class"
+		return "nothing can be said by class"
 	}
 	return ""
 }

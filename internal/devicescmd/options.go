@@ -37,8 +37,10 @@ type options struct {
 }
 
 func newOptions(streams genericiooptions.IOStreams) *options {
+	s := screen.Of(streams.Out)
+	streams.Out, streams.ErrOut = screen.NewCleaner(streams.Out), screen.NewCleaner(streams.ErrOut)
 	return &options{
-		IOStreams: streams, config: genericclioptions.NewConfigFlags(true), screen: screen.Of(streams.Out),
+		IOStreams: streams, config: genericclioptions.NewConfigFlags(true), screen: s,
 		now: time.Now, connect: connectByConfig,
 	}
 }

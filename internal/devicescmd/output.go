@@ -3,6 +3,7 @@ package devicescmd
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,14 +29,20 @@ func (o *options) structured(value any) (bool, error) {
 		text, err = json.MarshalIndent(value, "", "  ")
 		text = append(text, '\n')
 	case "yaml":
-		text, err = yaml.Marshal(value)
+		if text, err = json.Marshal(value); err == nil {
+			text, err = yaml.JSONToYAML([]byte(screen.Clean(string(text)))) // It refuses control characters that are not escaped.
+		}
 	default:
 		return false, nil
 	}
 	if err != nil {
 		return true, fmt.Errorf("print the result as %s: %w", o.output, err)
 	}
-	_, err = o.Out.Write(text)
+	w := o.Out
+	if o.output == "yaml" && !o.screen.Terminal {
+		w = screen.Raw(w) // Data stays as it is. In JSON what is cleaned is escaped, which means the same.
+	}
+	_, err = w.Write(text)
 	return true, err
 }
 
@@ -47,12 +54,25 @@ func (o *options) age(since *metav1.Time) string {
 	return duration.HumanDuration(o.now().Sub(since.Time).Truncate(time.Second))
 }
 
-// say prints a line.
-func (o *options) say(format string, args ...any) { fmt.Fprintf(o.Out, format+"\n", args...) }
+// say prints a line. Line ends in texts of users begin none.
+func (o *options) say(format string, args ...any) { fmt.Fprintf(o.Out, format+"\n", inLine(args)...) }
+
+func inLine(args []any) []any {
+	clean := slices.Clone(args)
+	for i := range clean {
+		switch arg := clean[i].(type) {
+		case string:
+			clean[i] = screen.CleanLine(arg)
+		case error:
+			clean[i] = screen.CleanLine(arg.Error())
+		}
+	}
+	return clean
+}
 
 // heading prints a line that others belong to.
 func (o *options) heading(format string, args ...any) {
-	fmt.Fprintln(o.Out, o.screen.Paint(screen.Header, fmt.Sprintf(format, args...)))
+	fmt.Fprintln(o.Out, o.screen.Paint(screen.Header, fmt.Sprintf(format, inLine(args)...)))
 }
 
 // plural is a number with a noun.

@@ -24,7 +24,7 @@ type overviewOutput struct {
 // addOverview makes the overview what the root command does.
 func addOverview(o *options, root *cobra.Command) {
 	var node string
-	root.Args = cobra.NoArgs
+	root.Args = noCommand
 	root.Flags().StringVar(&node, "node", "", "Show only what this node has or reaches")
 	o.completes(root, "node", o.nodeNames)
 	root.RunE = func(command *cobra.Command, _ []string) error { return o.overview(command.Context(), node) }
@@ -43,9 +43,11 @@ func (o *options) overview(ctx context.Context, node string) error {
 		return err
 	}
 	if len(overview.Drivers) == 0 {
-		if !facts.DevicesUnknown() {
-			o.say("No devices: no driver has published a ResourceSlice%s.", onNode(node))
+		if facts.DevicesUnknown() {
+			o.say("Which devices there are is not known: resourceslices could not be read.")
+			return statusError{ExitCannotTell}
 		}
+		o.say("No devices: no driver has published a ResourceSlice%s.", onNode(node))
 		return o.hintProblems(&problems)
 	}
 	byDriver, bars := make([][]devicefacts.Summary, len(overview.Drivers)), false

@@ -1,6 +1,9 @@
 package devicescmd
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/component-base/version"
@@ -29,16 +32,18 @@ Devices are those of the whole cluster; --namespace limits which claims and pods
 
   # Who holds what, and what should not be?
   kubectl devices holders`,
-		Version:           version.Get().String(), // that of the libraries with our commit, as the scheduler reports it
-		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl devices"},
-		SilenceUsage:      true,
-		SilenceErrors:     true,
-		DisableAutoGenTag: true,
-		PersistentPreRunE: func(*cobra.Command, []string) error { return o.validate() },
+		Version:                    version.Get().String(), // that of the libraries with our commit, as the scheduler reports it
+		Annotations:                map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl devices"},
+		SilenceUsage:               true,
+		SuggestionsMinimumDistance: 2,
+		SilenceErrors:              true,
+		DisableAutoGenTag:          true,
+		PersistentPreRunE:          func(*cobra.Command, []string) error { return o.validate() },
 	}
 	// Not left to cobra: a program with Kubernetes' own flags has one of this name and another type, which cobra would take.
 	root.Flags().Bool("version", false, "print the version of Kubernetes' libraries with the commit, as the scheduler's")
 	root.SetOut(o.Out)
+	root.SetErr(o.ErrOut)
 	o.addFlags(root.PersistentFlags())
 	o.completeFlags(root)
 	addOverview(o, root)
@@ -46,6 +51,18 @@ Devices are those of the whole cluster; --namespace limits which claims and pods
 		root.AddCommand(command(o))
 	}
 	return root
+}
+
+// noCommand refuses what is no command, and suggests one.
+func noCommand(root *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	meant := ""
+	if near := root.SuggestionsFor(args[0]); len(near) > 0 {
+		meant = fmt.Sprintf(" Did you mean %s?", strings.Join(near, " or "))
+	}
+	return fmt.Errorf("unknown command %q for %q.%s See kubectl devices --help", args[0], root.DisplayName(), meant)
 }
 
 // commands are the commands in the order in which help has them.

@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	v1 "k8s.io/api/core/v1"
-
-	"github.com/quartermaster-dra/quartermaster/internal/devicefacts"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
@@ -14,27 +12,72 @@ import (
 const groupsAtMost = 8
 
 // printWaiting prints why a pod waits.
-func (o *options) printWaiting(facts *devicefacts.Facts, pod *v1.Pod, out *explainOutput) {
-	e := out.Explanation
+func (o *options) printWaiting(s *whatif.Snapshot, e *whatif.Explanation, out *explainOutput) {
 	o.say("Pod %s waits for a node.", e.Pod)
 	if out.Said != "" {
 		o.wrapped("  ", "The scheduler says: "+out.Said)
 	}
-	if e.Problem != "" {
+	for _, thing := range out.WaitsFor {
+		o.wrapped("  ", "It waits: "+thing+".")
+	}
+	switch {
+	case e.NotKnown != "":
+		o.wrapped("  ", "Nothing can be said about nodes: "+e.NotKnown+".")
+		return
+	case e.Problem != "":
 		o.wrapped("  ", "No node will do: "+e.Problem)
 		return
 	}
-	if len(e.Fits) > 0 {
-		o.wrapped("", fmt.Sprintf("It fits on %s (%s), and should be scheduled with the next attempt, unless something else is in the way%s.",
-			plural(len(e.Fits), "node"), few(e.Fits), uncheckedInWords(e.Unchecked)))
-	}
+	o.printFits(e, out)
 	o.printGroups(e)
-	if example := firstExample(e); example != nil && example.Example != nil {
+	if near := nearestInFull(e); near != nil {
 		o.say("")
-		o.heading("In full, on %s", example.Nodes[0])
-		o.indented(example.Example.String())
+		o.heading("In full, on %s", near.node)
+		_, rest, _ := strings.Cut(near.text, "\n") // The first line repeats the reason.
+		o.indented(rest)
+		for _, text := range out.RuledOut {
+			o.wrapped("  ", text)
+		}
 	}
-	o.printNearest(facts, pod, out)
+	o.printNearest(s, out)
+}
+
+// printFits says where a pod fits, and what the answer rests on.
+func (o *options) printFits(e *whatif.Explanation, out *explainOutput) {
+	if len(e.Fits) == 0 {
+		return
+	}
+	text := fmt.Sprintf("It fits on %s (%s)", plural(len(e.Fits), "node"), few(e.Fits))
+	if len(out.WaitsFor) == 0 {
+		text += ", and should be scheduled with the next attempt, unless something else is in the way"
+	} else {
+		text += " once it waits for that no more"
+	}
+	o.wrapped("", text+uncheckedInWords(e.Unchecked)+".")
+	for _, doubt := range e.Doubts {
+		o.wrapped("  ", "That may be wrong: "+doubt+".")
+	}
+}
+
+// inFull is a node that is explained in full.
+type inFull struct {
+	node, text  string
+	explanation *allocator.Explanation
+}
+
+// nearestInFull is the node that lacks the least, or else the first of the largest group for which devices are in the way;
+// nil if they are in nobody's.
+func nearestInFull(e *whatif.Explanation) *inFull {
+	if len(e.Nearest) > 0 {
+		near := &e.Nearest[0]
+		return &inFull{near.Node, near.InFull, near.Explanation}
+	}
+	for i := range e.Groups {
+		if group := &e.Groups[i]; group.Example != nil {
+			return &inFull{group.Example.Node, group.InFull, group.Example}
+		}
+	}
+	return nil
 }
 
 func uncheckedInWords(unchecked []string) string {
@@ -69,23 +112,17 @@ func (o *options) printGroups(e *whatif.Explanation) {
 	}
 }
 
-// firstExample is the largest group for which devices are in the way.
-func firstExample(e *whatif.Explanation) *whatif.Group {
-	for i := range e.Groups {
-		if e.Groups[i].Example != nil {
-			return &e.Groups[i]
-		}
-	}
-	return nil
-}
-
 // printNearest prints the nodes that lack the least, and who could go there.
-func (o *options) printNearest(facts *devicefacts.Facts, pod *v1.Pod, out *explainOutput) {
+func (o *options) printNearest(s *whatif.Snapshot, out *explainOutput) {
 	if len(out.Explanation.Nearest) == 0 {
 		return
 	}
 	o.say("")
 	o.heading("Nearest")
+	could := "preemption could evict"
+	if out.NeverPreempts {
+		could = "lower priority have"
+	}
 	for i := range out.Explanation.Nearest {
 		near := &out.Explanation.Nearest[i]
 		o.say("  %s lacks", near.Node)
@@ -94,11 +131,17 @@ func (o *options) printNearest(facts *devicefacts.Facts, pod *v1.Pod, out *expla
 		}
 		for _, v := range out.Victims {
 			if v.Node == near.Node {
-				o.say("    preemption could evict %s", strings.Join(v.Pods, ", "))
+				o.wrapped("    ", could+" "+few(v.Pods))
 			}
 		}
 	}
-	if len(out.Victims) == 0 {
+	switch {
+	case out.NeverPreempts:
+		o.say("  The pod evicts nobody: its preemptionPolicy is Never.")
+	case len(out.Victims) > 0:
+	case s.Absent("pods", "", "a pod") != nil:
+		o.say("  Whether preemption can help there is not known: not all pods may be read.")
+	default:
 		o.say("  Preemption cannot help there: no pods of lower priority hold what is lacking.")
 	}
 }

@@ -3,7 +3,6 @@ package devicescmd
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -181,7 +180,9 @@ func (o *options) printAdvice(out *wasteOutput) {
 		for _, move := range advice.Moves {
 			moves = append(moves, moveText(&move))
 		}
-		o.say("%s", strings.Join(moves, "\n"))
+		for _, move := range moves {
+			o.say("%s", move)
+		}
 		if advice.Fewest {
 			o.say("Fewer would not do.")
 		} else {

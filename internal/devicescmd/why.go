@@ -2,10 +2,13 @@ package devicescmd
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/internal/devicefacts"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
@@ -17,6 +20,12 @@ type whyOutput struct {
 	Request string   `json:"request"`
 	Class   string   `json:"class,omitempty"`
 	Devices []string `json:"devices"`
+	// Taken says of devices that the claim does not have as a whole what it has of them.
+	Taken []string `json:"taken,omitempty"`
+	// Tolerated are the taints of the devices, which the request tolerates.
+	Tolerated []string `json:"tolerated,omitempty"`
+	// AdminAccess is set if the devices are taken from nobody (KEP-5018).
+	AdminAccess bool `json:"adminAccess,omitempty"`
 	// Because says by which expressions and constraints these devices will do, and what was passed over.
 	Because []string `json:"because,omitempty"`
 }
@@ -45,7 +54,10 @@ func whyRequest(facts *devicefacts.Facts, claim *resourceapi.ResourceClaim, name
 	w := whyOutput{Claim: whatif.Key(claim), Request: name}
 	for _, result := range claim.Status.Allocation.Devices.Results {
 		if result.Request == name {
-			w.Devices = append(w.Devices, result.Driver+"/"+result.Pool+"/"+result.Device)
+			id := result.Driver + "/" + result.Pool + "/" + result.Device
+			w.Devices = append(w.Devices, id)
+			w.AdminAccess = w.AdminAccess || ptr.Deref(result.AdminAccess, false)
+			w.taken(facts, id, result.ConsumedCapacity)
 		}
 	}
 	parent, alternative, _ := strings.Cut(name, "/")
@@ -58,6 +70,23 @@ func whyRequest(facts *devicefacts.Facts, claim *resourceapi.ResourceClaim, name
 		w.constrained(facts, &claim.Spec.Devices.Constraints[i], name, parent)
 	}
 	return w
+}
+
+// taken adds what the claim consumes of a device, and which taints that has.
+func (w *whyOutput) taken(facts *devicefacts.Facts, id string, consumed map[resourceapi.QualifiedName]resource.Quantity) {
+	for _, name := range slices.Sorted(maps.Keys(consumed)) {
+		amount := consumed[name]
+		w.Taken = append(w.Taken, fmt.Sprintf("%s %s of %s", name, amount.String(), id))
+	}
+	for _, device := range facts.Find(id) {
+		for _, taint := range device.Taints {
+			if taint.Effect == resourceapi.DeviceTaintEffectNone {
+				continue
+			}
+			text := fmt.Sprintf("%s of %s", joinedBy("=", taint.Key, taint.Value)+":"+string(taint.Effect), id)
+			w.Tolerated = append(w.Tolerated, text)
+		}
+	}
 }
 
 // because adds what a request asks for, and which alternatives before it were passed over.
@@ -135,6 +164,15 @@ func (o *options) printWhy(all []whyOutput) {
 		o.heading("Claim %s, request %s%s", w.Claim, w.Request, class)
 		for _, device := range w.Devices {
 			o.say("  %s", device)
+		}
+		for _, taken := range w.Taken {
+			o.wrapped("    ", "a share: "+taken)
+		}
+		if w.AdminAccess {
+			o.wrapped("    ", "with admin access, which takes the devices from nobody")
+		}
+		for _, taint := range w.Tolerated {
+			o.wrapped("    ", "despite the taint "+taint)
 		}
 		for _, because := range w.Because {
 			o.wrapped("    ", because)

@@ -21,12 +21,15 @@ import (
 type Reasons struct {
 	Pod     string `json:"pod"`
 	Problem string `json:"problem,omitempty"`
+	// NotKnown is why nothing can be told.
+	NotKnown string `json:"notKnown,omitempty"`
 	// Fits are nodes that would do.
 	Fits      []string         `json:"fits,omitempty"`
 	Groups    []ReasonGroup    `json:"groups,omitempty"`
 	Nearest   []whatif.Near    `json:"nearest,omitempty"`
 	Missing   []whatif.Missing `json:"missing,omitempty"`
 	Unchecked []string         `json:"unchecked,omitempty"`
+	Doubts    []string         `json:"doubts,omitempty"`
 	// Blocks are the devices that the pod could use if nobody had them, by tile as in Choice, and Holders
 	// the claims that have them.
 	Blocks  map[string]string `json:"blocks"`
@@ -65,21 +68,38 @@ func reasons(ctx context.Context, world *whatif.Snapshot, pod *v1.Pod) (*Reasons
 		return nil, err
 	}
 	result := &Reasons{
-		Pod: found.Pod, Problem: found.Problem, Fits: found.Fits, Nearest: found.Nearest, Missing: found.Missing, Unchecked: found.Unchecked,
+		Pod: found.Pod, Problem: found.Problem, NotKnown: found.NotKnown, Doubts: found.Doubts, Fits: found.Fits, Nearest: found.Nearest, Missing: found.Missing, Unchecked: found.Unchecked,
 		Blocks: make(map[string]string), Holders: []string{},
 	}
 	for i := range found.Groups {
 		group := ReasonGroup{Kind: found.Groups[i].Kind, Reason: found.Groups[i].Reason, Nodes: found.Groups[i].Nodes}
-		if example := found.Groups[i].Example; example != nil {
-			group.Detail = example.String()
+		if found.Groups[i].Example != nil {
+			group.Detail = found.Groups[i].InFull
 		}
 		result.Groups = append(result.Groups, group)
 	}
-	return result, result.addBlocks(ctx, world, pod)
+	return result, result.addBlocks(ctx, world, pod, elsewhere(found))
 }
 
-// addBlocks finds the devices that match a request of the pod and are not free.
-func (r *Reasons) addBlocks(ctx context.Context, world *whatif.Snapshot, pod *v1.Pod) error {
+// elsewhere are the nodes whose devices are not in the pod's way: those that would do, and those that it cannot go to
+// whatever devices are free there.
+func elsewhere(found *whatif.Explanation) map[string]bool {
+	nodes := make(map[string]bool)
+	for _, node := range found.Fits {
+		nodes[node] = true
+	}
+	for i := range found.Groups {
+		if found.Groups[i].Kind == whatif.Unwanted || found.Groups[i].Kind == whatif.Resources {
+			for _, node := range found.Groups[i].Nodes {
+				nodes[node] = true
+			}
+		}
+	}
+	return nodes
+}
+
+// addBlocks finds the devices that match a request of the pod and are not free, but for nodes elsewhere.
+func (r *Reasons) addBlocks(ctx context.Context, world *whatif.Snapshot, pod *v1.Pod, elsewhere map[string]bool) error {
 	var finders []*finder
 	for _, set := range wanted(world, pod) {
 		finders = append(finders, newFinder(world, set))
@@ -87,6 +107,9 @@ func (r *Reasons) addBlocks(ctx context.Context, world *whatif.Snapshot, pod *v1
 	drawing := newDrawing(world, nil)
 	seen := make(map[string]bool)
 	for _, tile := range sheets(world) {
+		if !tile.shared && elsewhere[tile.name] {
+			continue
+		}
 		marks := []byte(strings.Repeat("0", len(tile.places)))
 		any := false
 		for at, p := range tile.places {

@@ -171,21 +171,23 @@ func (f *follower) begin(ctx context.Context, k kind) error {
 	switch {
 	case apierrors.IsForbidden(err) && k.namespaced && f.namespace != "" && k.probe(ctx, f.client, f.namespace) == nil:
 		factory = f.within
-		f.miss(k, fmt.Sprintf("the right to list %s in all namespaces is missing; only those of namespace %s are known", k.resource, f.namespace))
+		f.miss(whatif.Missing{Resource: k.resource, Forbidden: true, Namespace: f.namespace,
+			Why: fmt.Sprintf("the right to list %s in all namespaces is missing; only those of namespace %s are known", k.resource, f.namespace)})
 	case apierrors.IsForbidden(err):
-		f.miss(k, fmt.Sprintf("the right to list %s is missing", k.resource))
+		f.miss(whatif.Missing{Resource: k.resource, Forbidden: true, Why: fmt.Sprintf("the right to list %s is missing", k.resource)})
 		return nil
 	case err != nil && k.resource == "nodes":
 		// Without an answer to the first question there will be none to the others.
 		return fmt.Errorf("read the nodes of the cluster: %w", err)
 	case err != nil:
-		f.miss(k, err.Error())
+		f.miss(whatif.Missing{Resource: k.resource, Why: err.Error()})
 		return nil
 	}
 	informer := k.informer(factory)
 	if err := informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
 		if apierrors.IsForbidden(err) {
-			f.miss(k, fmt.Sprintf("the right to watch %s is missing, or was taken away; what is shown of them is old", k.resource))
+			f.miss(whatif.Missing{Resource: k.resource, Forbidden: true,
+				Why: fmt.Sprintf("the right to watch %s is missing, or was taken away; what is shown of them is old", k.resource)})
 			f.wake()
 		}
 	}); err != nil {
@@ -201,13 +203,13 @@ func (f *follower) begin(ctx context.Context, k kind) error {
 	return nil
 }
 
-func (f *follower) miss(k kind, why string) {
+func (f *follower) miss(m whatif.Missing) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.missing == nil {
 		f.missing = make(map[string]whatif.Missing)
 	}
-	f.missing[k.resource] = whatif.Missing{Resource: k.resource, Why: why}
+	f.missing[m.Resource] = m
 }
 
 func (f *follower) wake() {

@@ -224,6 +224,17 @@ func TestExplain(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, call(t, handler, http.MethodGet, "/"+token+"/api/explain?pod=default/other", "").Code)
 }
 
+// TestOnlyWhatIsInTheWay: devices on nodes that the pod cannot go to are not in its way.
+func TestOnlyWhatIsInTheWay(t *testing.T) {
+	t.Parallel()
+	elsewhere := strings.Replace(manifestOfThree, "zone-a", "nowhere", 1)
+	handler := Handler(shown(t, objects()), token, "8080")
+	answer := ask(t, handler, Question{Pod: elsewhere})
+	require.Equal(t, whatif.DoesNotFit, answer.Verdict)
+	require.Empty(t, answer.Reasons.Blocks)
+	require.Empty(t, answer.Reasons.Holders)
+}
+
 const manifestOfThree = `
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaimTemplate

@@ -52,25 +52,25 @@ func (s *Source) Client() kubernetes.Interface { return s.client }
 func (s *Source) Read(ctx context.Context) (Objects, error) {
 	var o Objects
 	core, api := s.client.CoreV1(), s.client.ResourceV1()
-	read(ctx, s, &o, "nodes", &o.Nodes, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	read(ctx, s, &o, resourceNodes, &o.Nodes, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		return core.Nodes().List(ctx, options)
 	})
-	read(ctx, s, &o, "resourceslices.resource.k8s.io", &o.Slices, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	read(ctx, s, &o, resourceSlices, &o.Slices, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		return api.ResourceSlices().List(ctx, options)
 	})
-	read(ctx, s, &o, "deviceclasses.resource.k8s.io", &o.Classes, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	read(ctx, s, &o, resourceClasses, &o.Classes, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		return api.DeviceClasses().List(ctx, options)
 	})
-	read(ctx, s, &o, "devicetaintrules.resource.k8s.io", &o.TaintRules, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	read(ctx, s, &o, resourceRules, &o.TaintRules, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		return api.DeviceTaintRules().List(ctx, options)
 	})
-	readNamespaced(ctx, s, &o, "resourceclaims.resource.k8s.io", &o.Claims, func(ctx context.Context, namespace string, options metav1.ListOptions) (runtime.Object, error) {
+	readNamespaced(ctx, s, &o, resourceClaims, &o.Claims, func(ctx context.Context, namespace string, options metav1.ListOptions) (runtime.Object, error) {
 		return api.ResourceClaims(namespace).List(ctx, options)
 	})
-	readNamespaced(ctx, s, &o, "resourceclaimtemplates.resource.k8s.io", &o.Templates, func(ctx context.Context, namespace string, options metav1.ListOptions) (runtime.Object, error) {
+	readNamespaced(ctx, s, &o, resourceTemplates, &o.Templates, func(ctx context.Context, namespace string, options metav1.ListOptions) (runtime.Object, error) {
 		return api.ResourceClaimTemplates(namespace).List(ctx, options)
 	})
-	readNamespaced(ctx, s, &o, "pods", &o.Pods, func(ctx context.Context, namespace string, options metav1.ListOptions) (runtime.Object, error) {
+	readNamespaced(ctx, s, &o, resourcePods, &o.Pods, func(ctx context.Context, namespace string, options metav1.ListOptions) (runtime.Object, error) {
 		return core.Pods(namespace).List(ctx, options)
 	})
 	if ctx.Err() != nil {
@@ -141,14 +141,14 @@ func readNamespaced[T any](ctx context.Context, s *Source, o *Objects, resource 
 }
 
 func missing(resource, namespace string, err error) Missing {
-	why := err.Error()
-	if apierrors.IsForbidden(err) {
+	why, forbidden := err.Error(), apierrors.IsForbidden(err)
+	if forbidden {
 		why = fmt.Sprintf("the right to list %s in all namespaces is missing", resource)
 		if namespace != "" {
 			why += fmt.Sprintf("; only those of namespace %s are known", namespace)
 		}
 	}
-	return Missing{Resource: resource, Why: why}
+	return Missing{Resource: resource, Why: why, Forbidden: forbidden, Namespace: namespace}
 }
 
 // readPages reads a list page by page, or at once if it expires meanwhile. Of one that fails nothing is left.

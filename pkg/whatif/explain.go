@@ -1,7 +1,6 @@
 package whatif
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +18,9 @@ type Explanation struct {
 	Pod string `json:"pod"`
 	// Problem is why no node at all will do, "" if it depends on the node.
 	Problem string `json:"problem,omitempty"`
+	// NotKnown is why nothing can be told, because of what could not be read; "" if something can. Then it is neither a
+	// problem, nor are there nodes.
+	NotKnown string `json:"notKnown,omitempty"`
 	// Fits are the nodes that would do.
 	Fits []string `json:"fits,omitempty"`
 	// Groups are the other nodes by what is in the way, most nodes first.
@@ -27,6 +29,8 @@ type Explanation struct {
 	Nearest []Near `json:"nearest,omitempty"`
 	// Missing are kinds of objects that could not be read.
 	Missing []Missing `json:"missing,omitempty"`
+	// Doubts are what could not be read although nodes that would do depend on it.
+	Doubts []string `json:"doubts,omitempty"`
 	// Unchecked is what the pod asks for that was not looked at.
 	Unchecked []string `json:"unchecked,omitempty"`
 }
@@ -52,6 +56,8 @@ type Group struct {
 	Nodes  []string `json:"nodes"`
 	// Example explains the devices of the first node in full, nil if they are not what is in the way.
 	Example *allocator.Explanation `json:"example,omitempty"`
+	// InFull is the example as a text of several lines, in the words of the pod.
+	InFull string `json:"-"`
 }
 
 // nearestAtMost is how many of the nearest nodes are named, and explainedAtMost of how many nodes it is found out
@@ -68,11 +74,15 @@ func (s *Snapshot) Explain(ctx context.Context, pod *v1.Pod) (*Explanation, erro
 	pod = stored(pod)
 	q := s.ask(pod)
 	e := &Explanation{Pod: Key(pod), Missing: s.missing, Unchecked: unchecked(pod)}
+	if unread := s.notKnown(q); unread != nil {
+		e.NotKnown = unread.Error()
+		return e, nil
+	}
 	if q.problem != nil {
 		e.Problem = q.problem.Error()
 		return e, nil
 	}
-	byReason := make(map[string]int)
+	groups := grouping{at: make(map[string]int)}
 	explained, tried := 0, 0
 	for i, node := range s.candidates() {
 		found, err := s.explainNode(ctx, q, i, node)
@@ -83,23 +93,16 @@ func (s *Snapshot) Explain(ctx context.Context, pod *v1.Pod) (*Explanation, erro
 			e.Fits = append(e.Fits, node.Name)
 			continue
 		}
-		at, known := byReason[found.reason]
-		if !known {
-			at = len(e.Groups)
-			byReason[found.reason] = at
-			e.Groups = append(e.Groups, Group{Kind: found.kind, Reason: found.reason})
-		}
-		group := &e.Groups[at]
-		group.Nodes = append(group.Nodes, node.Name)
+		group := groups.add(found, node.Name)
 		if found.outcome == nil {
 			continue
 		}
 		if explained++; explained <= explainedAtMost || group.Example == nil {
 			full := found.outcome.Explain()
 			if group.Example == nil {
-				group.Example = full
+				group.Example, group.InFull = full, q.inPodsWords(node, full.String())
 			}
-			e.Nearest = addNear(e.Nearest, full, s.freeOn(i, node).lacking(q.askedOf(node)), func() bool {
+			e.Nearest = addNear(e.Nearest, full, s.freeOn(i, node).lackingOf(q.askedOf(node)), func() bool {
 				tried++
 				return tried <= triedAtMost && s.wouldDo(ctx, q, node)
 			})
@@ -107,12 +110,15 @@ func (s *Snapshot) Explain(ctx context.Context, pod *v1.Pod) (*Explanation, erro
 		found.outcome.Release()
 	}
 	slices.Sort(e.Fits)
-	for i := range e.Groups {
-		slices.Sort(e.Groups[i].Nodes)
+	if len(e.Fits) > 0 {
+		e.Doubts = s.doubted()
 	}
-	slices.SortStableFunc(e.Groups, func(a, b Group) int {
-		return cmp.Or(cmp.Compare(len(b.Nodes), len(a.Nodes)), cmp.Compare(a.Reason, b.Reason))
-	})
+	e.Groups = groups.sorted()
+	for i := range e.Nearest {
+		if node := s.nodes.get(e.Nearest[i].Node); node != nil {
+			e.Nearest[i].InFull = q.inPodsWords(node, e.Nearest[i].Explanation.String())
+		}
+	}
 	return e, nil
 }
 
@@ -135,12 +141,18 @@ func (s *Snapshot) wouldDo(ctx context.Context, q *question, node *v1.Node) bool
 // something else than devices: reason says what.
 func (s *Snapshot) ExplainNode(ctx context.Context, pod *v1.Pod, node *v1.Node) (full *allocator.Explanation, reason string, err error) {
 	q := s.ask(stored(pod))
+	if unread := s.notKnown(q); unread != nil {
+		return nil, unread.Error(), nil
+	}
 	if q.problem != nil {
 		return nil, q.problem.Error(), nil
 	}
 	found, err := s.explainNode(ctx, q, s.world.placeOf(node.Name), node)
 	if found == nil || err != nil {
 		return nil, "", err
+	}
+	if found.short != nil {
+		found.reason = found.short.on("")
 	}
 	if found.outcome != nil {
 		full = found.outcome.Explain()
@@ -153,6 +165,9 @@ func (s *Snapshot) ExplainNode(ctx context.Context, pod *v1.Pod, node *v1.Node) 
 type obstacle struct {
 	kind   Kind
 	reason string
+	// short is of what there is too little besides devices, nil if of nothing. Then the reason says which resource, and
+	// not yet how much, which is another number on each node.
+	short *shortfall
 	// outcome is that of the search for devices, nil if there was none.
 	outcome *allocator.Outcome
 }
@@ -166,8 +181,9 @@ func (s *Snapshot) explainNode(ctx context.Context, q *question, i int, node *v1
 	if found != nil || err != nil {
 		return found, err
 	}
-	if resource := s.freeOn(i, node).lacking(q.askedOf(node)); resource != "" {
-		return &obstacle{kind: Resources, reason: fmt.Sprintf("too little %s is left", resource)}, nil
+	if short := s.freeOn(i, node).lackingOf(q.askedOf(node)); short != nil {
+		short.there = roomOf(node.Status.Allocatable).of(short.resource)
+		return &obstacle{kind: Resources, reason: fmt.Sprintf("too little %s is left", short.resource), short: short}, nil
 	}
 	return nil, nil
 }
@@ -186,13 +202,25 @@ func (s *Snapshot) lackingDevices(ctx context.Context, q *question, node *v1.Nod
 	case err != nil && (ctx.Err() != nil || errors.Is(err, allocator.ErrInterrupted)):
 		return nil, fmt.Errorf("looking for devices of node %s: %w", node.Name, err)
 	case err != nil:
-		return &obstacle{kind: Devices, reason: withoutDevice(err)}, nil
+		return &obstacle{kind: Devices, reason: q.inPodsWords(node, withoutDevice(err))}, nil
 	case outcome.Fits():
 		return nil, nil
 	case outcome.GaveUp:
-		return &obstacle{kind: Undecided, reason: outcome.Reason(), outcome: outcome}, nil
+		return &obstacle{kind: Undecided, reason: q.inPodsWords(node, outcome.Reason()), outcome: outcome}, nil
 	}
-	return &obstacle{kind: Devices, reason: outcome.Reason(), outcome: outcome}, nil
+	return &obstacle{kind: Devices, reason: q.inPodsWords(node, outcome.Reason()), outcome: outcome}, nil
+}
+
+// inPodsWords says a reason about extended resources without the claim, which usually does not even exist.
+func (q *question) inPodsWords(node *v1.Node, reason string) string {
+	if q.extended == nil {
+		return reason
+	}
+	variant, err := q.extended.VariantOn(node.Name, q.offeredBy(node))
+	if err != nil {
+		return reason
+	}
+	return variant.InPodsWords(reason)
 }
 
 // withoutDevice is the text of an error that is the same for nodes whose devices have the same problem.

@@ -7,9 +7,11 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/nodedeclaredfeatures/features/draoptionalnodeoperations"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
@@ -105,11 +107,56 @@ func (s *Snapshot) unwanted(q *question, node *v1.Node) string {
 	}
 	for i := range q.allocated {
 		if nodes := q.allocated[i].nodes; nodes != nil && !nodes.Match(node) {
-			return fmt.Sprintf("claim %s is allocated with devices that the node does not reach", q.allocated[i].claim.Name)
+			return fmt.Sprintf("claim %s is allocated with devices that the node does not reach%s", q.allocated[i].claim.Name,
+				s.heldBy(q.pod, q.allocated[i].claim))
 		}
 		if q.allocated[i].skips && !slices.Contains(node.Status.DeclaredFeatures, draoptionalnodeoperations.DRAOptionalNodeOperationsFeatureGate) {
 			return fmt.Sprintf("claim %s is allocated with devices that need a kubelet with the feature %s",
 				q.allocated[i].claim.Name, draoptionalnodeoperations.DRAOptionalNodeOperationsFeatureGate)
+		}
+	}
+	return ""
+}
+
+// heldBy says where the devices of a claim are, and who else uses it.
+func (s *Snapshot) heldBy(pod *v1.Pod, claim *resourceapi.ResourceClaim) string {
+	var texts []string
+	if results := claim.Status.Allocation.Devices.Results; len(results) > 0 {
+		text := fmt.Sprintf("%s/%s/%s", results[0].Driver, results[0].Pool, results[0].Device)
+		if more := len(results) - 1; more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+		texts = append(texts, "it has "+text)
+	}
+	if node := onlyNodeOf(claim.Status.Allocation.NodeSelector); node != "" {
+		texts = append(texts, "for node "+node)
+	}
+	for i := range claim.Status.ReservedFor {
+		consumer := &claim.Status.ReservedFor[i]
+		if consumer.UID == pod.UID && pod.UID != "" {
+			continue
+		}
+		text := fmt.Sprintf("reserved for %s %s", strings.TrimSuffix(consumer.Resource, "s"), consumer.Name)
+		if more := len(claim.Status.ReservedFor) - i - 1; more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+		texts = append(texts, text)
+		break
+	}
+	if len(texts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(texts, "; ") + ")"
+}
+
+// onlyNodeOf returns the node that a selector selects by its name, "" if it selects in another way.
+func onlyNodeOf(selector *v1.NodeSelector) string {
+	if selector == nil || len(selector.NodeSelectorTerms) != 1 {
+		return ""
+	}
+	for _, field := range selector.NodeSelectorTerms[0].MatchFields {
+		if field.Key == metav1.ObjectNameField && field.Operator == v1.NodeSelectorOpIn && len(field.Values) == 1 {
+			return field.Values[0]
 		}
 	}
 	return ""

@@ -20,6 +20,8 @@ type Near struct {
 	Lacking []string `json:"lacking"`
 	// Explanation is that of the node in full.
 	Explanation *allocator.Explanation `json:"-"`
+	// InFull is the explanation as a text of several lines, in the words of the pod.
+	InFull string `json:"-"`
 
 	// resource is of what else there is too little, "" if devices would do.
 	resource v1.ResourceName
@@ -28,13 +30,15 @@ type Near struct {
 // addNear keeps the nearest nodes. Those where nothing that may become free would do are not near, and those that lack
 // a resource as well less so than others. Counting devices does not tell whether they would do together, as for
 // partitions that draw on the same counters: that is asked of the few that count as near.
-func addNear(all []Near, full *allocator.Explanation, resource v1.ResourceName, wouldDo func() bool) []Near {
+func addNear(all []Near, full *allocator.Explanation, short *shortfall, wouldDo func() bool) []Near {
 	devices, lacking, possible := distance(full)
 	if !possible || devices == 0 {
 		return all
 	}
-	if resource != "" {
-		lacking = append(lacking, fmt.Sprintf("more %s", resource))
+	resource := v1.ResourceName("")
+	if short != nil {
+		resource = short.resource
+		lacking = append(lacking, fmt.Sprintf("more %s: %s asked, %s free", resource, short.amount(short.asked), short.amount(max(0, short.free))))
 	}
 	all = append(all, Near{Node: full.Node, Devices: devices, Lacking: lacking, Explanation: full, resource: resource})
 	slices.SortStableFunc(all, func(a, b Near) int {

@@ -27,6 +27,10 @@ type Missing struct {
 	Resource string `json:"resource"`
 	// Why says what went wrong, and which right is needed if it is about rights.
 	Why string `json:"why"`
+	// Forbidden is set if it is about rights.
+	Forbidden bool `json:"forbidden,omitempty"`
+	// Namespace is the one of which the objects are known nevertheless, "" if none are.
+	Namespace string `json:"namespace,omitempty"`
 }
 
 // Key is namespace/name, or the name of an object without namespace.

@@ -55,6 +55,9 @@ func skipsNodeOperations(allocation *resourceapi.AllocationResult) bool {
 func (s *Snapshot) ask(pod *v1.Pod) *question {
 	q := &question{pod: pod, affinity: nodeaffinity.GetRequiredNodeAffinity(pod), keys: make(map[*allocator.Task]findings)}
 	resources := extendedresource.Of(pod, (*classes)(s))
+	if q.problem = s.unreadClasses(resources); q.problem != nil {
+		return q
+	}
 	backedBy := make(map[v1.ResourceName]bool)
 	for _, resource := range extendedresource.Backed(resources) {
 		backedBy[resource.Name] = true
@@ -140,7 +143,9 @@ func (s *Snapshot) claimFor(pod *v1.Pod, reference *v1.PodResourceClaim) (*resou
 			return claim, nil
 		}
 		if reference.ResourceClaimTemplateName == nil {
-			return nil, fmt.Errorf("claim %s does not exist in namespace %s; create it first", *name, pod.Namespace)
+			what := fmt.Sprintf("claim %s in namespace %s", *name, pod.Namespace)
+			return nil, s.absent(resourceClaims, pod.Namespace, what,
+				fmt.Errorf("claim %s does not exist in namespace %s; create it first", *name, pod.Namespace))
 		}
 	}
 	if reference.ResourceClaimTemplateName == nil {
@@ -148,7 +153,9 @@ func (s *Snapshot) claimFor(pod *v1.Pod, reference *v1.PodResourceClaim) (*resou
 	}
 	template := s.templates.get(pod.Namespace + "/" + *reference.ResourceClaimTemplateName)
 	if template == nil {
-		return nil, fmt.Errorf("claim template %s does not exist in namespace %s; create it first", *reference.ResourceClaimTemplateName, pod.Namespace)
+		name := *reference.ResourceClaimTemplateName
+		return nil, s.absent(resourceTemplates, pod.Namespace, fmt.Sprintf("claim template %s in namespace %s", name, pod.Namespace),
+			fmt.Errorf("claim template %s does not exist in namespace %s; create it first", name, pod.Namespace))
 	}
 	name := s.unusedClaimName(pod.Namespace, pod.Name+"-"+reference.Name)
 	claim := &resourceapi.ResourceClaim{

@@ -297,7 +297,7 @@ func TestNearLacksMore(t *testing.T) {
 	require.NotEmpty(t, e.Nearest)
 	assert.Equal(t, "node-0001", e.Nearest[0].Node)
 	require.Len(t, e.Nearest, 2)
-	assert.Contains(t, e.Nearest[1].Lacking, "more cpu")
+	assert.Contains(t, e.Nearest[1].Lacking, "more cpu: 2 asked, 1 free")
 }
 
 // A claim that somebody allocated with devices that stand for resources of the node is refused, as the scheduler does.

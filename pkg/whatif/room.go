@@ -64,19 +64,44 @@ func (r room) negated() room { return room{}.minus(r) }
 // lacking names the first resource of which there is too little for a pod, "" if it fits in. What a pod
 // does not ask for may be overcommitted, as kube-scheduler's NodeResourcesFit has it.
 func (r room) lacking(asked room) v1.ResourceName {
+	if short := r.lackingOf(asked); short != nil {
+		return short.resource
+	}
+	return ""
+}
+
+// lackingOf says of which resource there is too little for a pod first, and how much there is; nil if it fits in.
+func (r room) lackingOf(asked room) *shortfall {
+	first := v1.ResourceName("")
 	switch {
 	case asked.pods > r.pods:
-		return v1.ResourcePods
+		first = v1.ResourcePods
 	case asked.milliCPU > 0 && asked.milliCPU > r.milliCPU:
-		return v1.ResourceCPU
+		first = v1.ResourceCPU
 	case asked.memory > 0 && asked.memory > r.memory:
-		return v1.ResourceMemory
-	}
-	first := v1.ResourceName("")
-	for name, amount := range asked.others {
-		if amount > 0 && amount > r.others[name] && (first == "" || name < first) {
-			first = name
+		first = v1.ResourceMemory
+	default:
+		for name, amount := range asked.others {
+			if amount > 0 && amount > r.others[name] && (first == "" || name < first) {
+				first = name
+			}
 		}
 	}
-	return first
+	if first == "" {
+		return nil
+	}
+	return &shortfall{resource: first, asked: asked.of(first), free: r.of(first)}
+}
+
+// of is how much there is of a resource, in thousandths for CPU.
+func (r room) of(name v1.ResourceName) int64 {
+	switch name {
+	case v1.ResourcePods:
+		return r.pods
+	case v1.ResourceCPU:
+		return r.milliCPU
+	case v1.ResourceMemory:
+		return r.memory
+	}
+	return r.others[name]
 }

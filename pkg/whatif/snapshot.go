@@ -158,7 +158,7 @@ func (c *classes) Get(name string) (*resourceapi.DeviceClass, error) {
 	if class := c.classes.get(name); class != nil {
 		return class, nil
 	}
-	return nil, notFound("deviceclasses", name)
+	return nil, (*Snapshot)(c).absent(resourceClasses, "", "device class "+name, notFound("deviceclasses", name))
 }
 
 // GetDeviceClass implements the scheduler framework's DeviceClassResolver: the class that stands for an

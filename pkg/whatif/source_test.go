@@ -117,8 +117,8 @@ func TestRights(t *testing.T) {
 	o, err := source.Read(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, []whatif.Missing{
-		{Resource: "devicetaintrules.resource.k8s.io", Why: "the right to list devicetaintrules.resource.k8s.io in all namespaces is missing"},
-		{Resource: "resourceclaims.resource.k8s.io", Why: "the right to list resourceclaims.resource.k8s.io in all namespaces is missing; only those of namespace default are known"},
+		{Resource: "devicetaintrules.resource.k8s.io", Why: "the right to list devicetaintrules.resource.k8s.io in all namespaces is missing", Forbidden: true},
+		{Resource: "resourceclaims.resource.k8s.io", Why: "the right to list resourceclaims.resource.k8s.io in all namespaces is missing; only those of namespace default are known", Forbidden: true, Namespace: "default"},
 	}, o.Missing)
 	assert.Len(t, o.Claims, 1)
 	assert.Equal(t, whatif.CannotTell, fit(t, whatif.New(o, whatif.Options{}), user("a", "one")).Verdict)

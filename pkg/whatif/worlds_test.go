@@ -54,9 +54,9 @@ func TestBesidesDevices(t *testing.T) {
 			pod:  func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"zone": "a"} },
 			want: "the node does not match the pod's node selector or affinity",
 		},
-		"CPU":       {pod: builder.Container("main", "cpu", "9"), want: "too little cpu is left"},
-		"hugepages": {pod: builder.Container("main", "hugepages-2Mi", "4Mi"), want: "too little hugepages-2Mi is left"},
-		"pods":      {change: func(n *v1.Node) { n.Status.Allocatable["pods"] = resource.MustParse("0") }, want: "too little pods is left"},
+		"CPU":       {pod: builder.Container("main", "cpu", "9"), want: "too little cpu is left: 9 asked, 8 of 8 free"},
+		"hugepages": {pod: builder.Container("main", "hugepages-2Mi", "4Mi"), want: "too little hugepages-2Mi is left: 4Mi asked, 0 of 0 free"},
+		"pods":      {change: func(n *v1.Node) { n.Status.Allocatable["pods"] = resource.MustParse("0") }, want: "too little pods is left: 1 asked, 0 of 0 free"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := cluster(1, 1)

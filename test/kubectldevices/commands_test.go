@@ -184,13 +184,14 @@ func (d *demo) littleRights(t *testing.T) {
 	// The authorizer learns of roles by a watch.
 	require.Eventually(t, func() bool {
 		out, errOut = d.run(t, "list", "-n", namespace, "--as", user, "-o", "wide")
-		return strings.Contains(out, "partitioned-gpu-0/whole") && strings.Contains(errOut, "only those of namespace "+namespace)
+		return strings.Contains(out, "partitioned-gpu-0/whole") && strings.Contains(errOut, "pods only in namespace "+namespace)
 	}, patience, 200*time.Millisecond)
-	require.Contains(t, errOut, "the right to list nodes in all namespaces is missing")
-	require.Contains(t, errOut, "the right to list resourceclaims.resource.k8s.io in all namespaces is missing")
+	require.Contains(t, errOut, "you may not list nodes, ")
+	require.Contains(t, errOut, "you may list resourceclaims, pods only in namespace "+namespace)
 	require.Contains(t, errOut, "devices that are said to be free may be in use")
-	require.NotContains(t, errOut, "list resourceslices")
+	require.NotContains(t, errOut, "resourceslices")
 	require.Contains(t, line(t, out, "partitioned-gpu-0/whole"), "Allocated")
+	require.Equal(t, 1, strings.Count(errOut, "\n"), "one line says what may not be read: %s", errOut)
 }
 
 // lockedBuffer may be written and read at the same time.

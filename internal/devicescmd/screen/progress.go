@@ -17,7 +17,7 @@ type Progress struct {
 // NewProgress returns progress on a writer, which usually is that for errors.
 func NewProgress(w io.Writer) *Progress {
 	s := Of(w)
-	return &Progress{w: w, on: s.Terminal, width: s.Width}
+	return &Progress{w: Raw(w), on: s.Terminal, width: s.Width}
 }
 
 // Step replaces what is shown.
@@ -25,7 +25,7 @@ func (p *Progress) Step(format string, args ...any) {
 	if !p.on {
 		return
 	}
-	text := fmt.Sprintf(format, args...)
+	text := CleanLine(fmt.Sprintf(format, args...))
 	if p.width > 1 {
 		text = Shorten(text, p.width-1)
 	}

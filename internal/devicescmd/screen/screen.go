@@ -20,7 +20,7 @@ type Screen struct {
 
 // Of finds out what a writer writes to.
 func Of(w io.Writer) Screen {
-	file, is := w.(*os.File)
+	file, is := Raw(w).(*os.File)
 	if !is || !term.IsTerminal(int(file.Fd())) {
 		return Screen{}
 	}
@@ -46,10 +46,10 @@ const (
 	Faint  Style = "2"
 )
 
-// Paint colours a text.
+// Paint colours a text, once a Cleaner writes it.
 func (s Screen) Paint(style Style, text string) string {
 	if !s.Color || style == Plain || text == "" {
 		return text
 	}
-	return "\x1b[" + string(style) + "m" + text + "\x1b[0m"
+	return mark + string(style) + markEnd + text + mark + "0" + markEnd
 }

@@ -13,7 +13,7 @@ import (
 func written(t *testing.T, table *screen.Table, s screen.Screen) string {
 	t.Helper()
 	var out bytes.Buffer
-	require.NoError(t, table.Write(&out, s))
+	require.NoError(t, table.Write(screen.NewCleaner(&out), s))
 	return out.String()
 }
 
@@ -35,7 +35,7 @@ func TestTable(t *testing.T) {
 func TestNothingControlsTheTerminal(t *testing.T) {
 	table := &screen.Table{Columns: []screen.Column{{Name: "MODEL"}}}
 	table.Row(screen.Text("A100\x1b[2J\n\u009bx")...)
-	require.Equal(t, "MODEL\nA100?[2J??x\n", written(t, table, screen.Screen{}))
+	require.Equal(t, "MODEL\nA100^[[2J^J\\u009bx\n", written(t, table, screen.Screen{}))
 }
 
 func TestBar(t *testing.T) {
@@ -47,7 +47,10 @@ func TestBar(t *testing.T) {
 	require.Equal(t, "[#.......]", bar("#"+strings.Repeat(".", 999), 8), "the only one in use is seen")
 	require.Equal(t, "[#=x-]", bar(strings.Repeat("#", 99)+"=x-", 4))
 	painted := screen.Bar(cells("##."), 8, screen.Screen{Color: true})
-	require.Equal(t, "[\x1b[34m##\x1b[0m\x1b[32m.\x1b[0m]", painted.Painted)
+	var out bytes.Buffer
+	_, err := screen.NewCleaner(&out).Write([]byte(painted.Painted))
+	require.NoError(t, err)
+	require.Equal(t, "[\x1b[34m##\x1b[0m\x1b[32m.\x1b[0m]", out.String())
 }
 
 func TestNoTerminal(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -46,19 +45,13 @@ type Table struct {
 	rows   [][]Cell
 }
 
-// Row appends a row. Attributes of devices may have any text: what controls a terminal is not printed.
+// Row appends a row. Attributes of devices may have any text: what controls a terminal is not printed, and counts as wide as
+// what stands for it.
 func (t *Table) Row(cells ...Cell) {
 	for i := range cells {
-		cells[i].Text = strings.Map(printable, cells[i].Text)
+		cells[i].Text = CleanLine(cells[i].Text)
 	}
 	t.rows = append(t.rows, cells)
-}
-
-func printable(r rune) rune {
-	if unicode.IsControl(r) {
-		return '?'
-	}
-	return r
 }
 
 // Len is how many rows there are.

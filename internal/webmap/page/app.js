@@ -55,7 +55,7 @@ function legend() {
     c.scale(ratio, ratio);
     paint.cell(c, 0, 0, 14, 14, state, level, tainted);
     return make("li", {}, canvas, words);
-  }));
+  }), make("li", {}, "red: in the chosen pod's way, or nearest"), make("li", {}, "violet: fits"));
 }
 
 store.addEventListener("reset", () => { showMeta(); showCounts(); view.layout(); table.render(); mark(); });

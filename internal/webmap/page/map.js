@@ -10,10 +10,11 @@ export class MapView extends EventTarget {
     super();
     Object.assign(this, elements, { store, filter, zoom: -1, arranged: null, shapes: new Map(), focus: null, hover: null, pending: false, draws: 0 });
     this.context = this.canvas.getContext("2d");
-    // What to point at: tiles by name with a text of 0 and 1 for their devices, sets of ids, names of nodes.
+    // What to point at: tiles by name with a text of 0 and 1 for their devices, sets of ids, names of nodes that lack little, and of those where it fits.
     this.blocks = null;
     this.plan = new Set();
     this.nodes = new Set();
+    this.fits = new Set();
     paint.readColors();
     new ResizeObserver(() => this.layout()).observe(this.map);
     this.map.addEventListener("scroll", () => { this.hideTip(); this.draw(); });
@@ -114,7 +115,7 @@ export class MapView extends EventTarget {
   tile(name) {
     const { context: c, store } = this;
     const tile = store.tiles.get(name), { x, y, shape: s } = this.arranged.places.get(name);
-    paint.tileBox(c, x, y, s.width, s.height, tile.r, this.nodes.has(name));
+    paint.tileBox(c, x, y, s.width, s.height, tile.r, this.nodes.has(name) ? "blocks" : this.fits.has(name) ? "plan" : null);
     if (s.names) paint.text(c, name, x + 4, y + 8, s.width - 8, 11);
     for (const box of s.boxes) paint.groupBox(c, x, y, box);
     const tainted = new Set(tile.t), blocks = this.blocks?.[name];
@@ -269,10 +270,11 @@ export class MapView extends EventTarget {
   }
 
   // show points at something that is asked about, and goes to the first of it if none is seen.
-  show({ blocks = null, plan = [], nodes = [] } = {}) {
+  show({ blocks = null, plan = [], nodes = [], fits = [] } = {}) {
     this.blocks = blocks;
     this.plan = new Set(plan);
     this.nodes = new Set(nodes);
+    this.fits = new Set(fits);
     if (this.plan.size) {
       const found = this.store.find(plan[0]);
       const place = found && this.arranged.places.get(found.tile.n);

@@ -78,7 +78,7 @@ export function tileBox(c, x, y, w, h, unready, highlighted) {
   c.fillStyle = colors.page;
   c.fillRect(x, y, w, h);
   if (unready) c.setLineDash([4, 3]);
-  outline(c, x, y, w, h, highlighted ? colors.blocks : colors.line, highlighted ? 2 : 1);
+  outline(c, x, y, w, h, highlighted ? colors[highlighted] : colors.line, highlighted ? 2 : 1);
   c.setLineDash([]);
 }
 

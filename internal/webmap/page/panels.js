@@ -68,6 +68,7 @@ export class Details {
 // reasons shows why a pod has no node.
 export function reasons(r, onDrop) {
   const parts = [];
+  if (r.notKnown) parts.push(make("p", { className: "bad" }, `Nothing can be said about nodes: ${r.notKnown}.`));
   if (r.problem) parts.push(make("p", { className: "bad" }, r.problem));
   if (r.fits?.length) parts.push(make("p", {}, `It would fit on ${plural(r.fits.length, "node")} now: ${r.fits.slice(0, 5).join(", ")}${r.fits.length > 5 ? ", …" : ""}`));
   if (r.groups?.length) {
@@ -76,6 +77,7 @@ export function reasons(r, onDrop) {
       g.detail ? make("details", {}, make("summary", {}, `${g.nodes[0]} in full`), make("pre", {}, g.detail)) : null))));
   }
   if (r.nearest?.length) parts.push(make("h3", {}, "Nearest"), make("ul", {}, ...r.nearest.map((n) => make("li", {}, `${n.node}: ${n.lacking.join("; ")}`))));
+  for (const doubt of r.doubts || []) parts.push(make("p", { className: "hint" }, `May be wrong: ${doubt}.`));
   if (r.unchecked?.length) parts.push(make("p", { className: "hint" }, `Not looked at: ${r.unchecked.join(", ")}.`));
   if (r.holders.length) {
     parts.push(make("details", {}, make("summary", {}, `${plural(r.holders.length, "claim")} with devices that it could use`),
@@ -128,7 +130,7 @@ export class WaitingPods {
     if (!pod) { this.view.show(); return; }
     this.timer = setTimeout(async () => {
       const r = await this.ask(pod).catch(() => null);
-      if (r) this.view.show({ blocks: r.blocks, nodes: (r.nearest || []).map((n) => n.node) });
+      if (r) this.view.show({ blocks: r.blocks, nodes: (r.nearest || []).map((n) => n.node), fits: r.fits || [] });
     }, 120);
   }
 
@@ -139,7 +141,7 @@ export class WaitingPods {
     try {
       const r = await this.ask(pod);
       if (this.chosen !== pod) return;
-      this.view.show({ blocks: r.blocks, nodes: (r.nearest || []).map((n) => n.node) });
+      this.view.show({ blocks: r.blocks, nodes: (r.nearest || []).map((n) => n.node), fits: r.fits || [] });
       $("explanation").replaceChildren(title, ...reasons(r, (claim) => { this.whatif.about(pod); this.whatif.drop(claim); }), make("p", {}, link("What if …", () => this.whatif.about(pod))));
     } catch (error) {
       $("explanation").replaceChildren(title, make("p", { className: "bad" }, error.message));
@@ -201,7 +203,7 @@ export class WhatIf {
       if (a.unchecked?.length) parts.push(make("p", { className: "hint" }, `Not looked at: ${a.unchecked.join(", ")}.`));
       if (a.reasons) parts.push(...reasons({ ...a.reasons, unchecked: null }, (claim) => this.drop(claim)));
       $("answer").replaceChildren(...parts);
-      this.view.show({ plan: a.devices.map((d) => d.device), blocks: a.reasons?.blocks, nodes: a.node ? [a.node] : (a.reasons?.nearest || []).map((n) => n.node) });
+      this.view.show({ plan: a.devices.map((d) => d.device), blocks: a.reasons?.blocks, nodes: a.node ? [] : (a.reasons?.nearest || []).map((n) => n.node), fits: a.node ? [a.node] : [] });
     } catch (error) {
       if (number !== this.asked) return;
       this.answered = false;

@@ -1,0 +1,27 @@
+package devicescmd
+
+// known is what was read, or why it was not: a list that could not be read cannot be taken for an empty one. The zero
+// value is not known.
+type known[T any] struct {
+	value T
+	read  bool
+	why   string
+}
+
+func knownOf[T any](value T, err error) known[T] {
+	if err != nil {
+		return known[T]{why: readError(err)}
+	}
+	return known[T]{value: value, read: true}
+}
+
+// get returns the value, or why it is not known.
+func (k known[T]) get() (value T, whyNot string) {
+	switch {
+	case k.read:
+		return k.value, ""
+	case k.why == "":
+		return value, "a dump does not have them"
+	}
+	return value, k.why
+}

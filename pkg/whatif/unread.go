@@ -1,0 +1,127 @@
+package whatif
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+)
+
+// Resources as they are named in Missing.
+const (
+	resourceNodes     = "nodes"
+	resourcePods      = "pods"
+	resourceSlices    = "resourceslices.resource.k8s.io"
+	resourceClasses   = "deviceclasses.resource.k8s.io"
+	resourceRules     = "devicetaintrules.resource.k8s.io"
+	resourceClaims    = "resourceclaims.resource.k8s.io"
+	resourceTemplates = "resourceclaimtemplates.resource.k8s.io"
+)
+
+// Unread is the error of a question that rests on objects which could not be read: the answer is neither yes nor no.
+type Unread struct {
+	// What is not known, as in "whether device class a exists".
+	What string
+	// Missing are the objects.
+	Missing Missing
+}
+
+// Error implements error.
+func (e *Unread) Error() string {
+	return fmt.Sprintf("%s is not known: %s", e.What, e.Missing.Said())
+}
+
+// Said says in a few words why objects could not be read.
+func (m *Missing) Said() string {
+	if m.Forbidden {
+		return shortName(m.Resource) + " may not be read"
+	}
+	return shortName(m.Resource) + " could not be read (" + m.Why + ")"
+}
+
+// shortName is a resource without its group.
+func shortName(resource string) string {
+	name, _, _ := strings.Cut(resource, ".")
+	return name
+}
+
+// unread returns why objects of a resource in a namespace are not known, nil if all of them are. It is "" for those
+// without a namespace.
+func (s *Snapshot) unread(resource, namespace string) *Missing {
+	for i := range s.missing {
+		if m := &s.missing[i]; m.Resource == resource && (m.Namespace == "" || m.Namespace != namespace) {
+			return m
+		}
+	}
+	return nil
+}
+
+// absent is the error for an object that was not found: that it does not exist can only be said if all of its kind
+// could be read.
+func (s *Snapshot) absent(resource, namespace, what string, no error) error {
+	if missing := s.unread(resource, namespace); missing != nil {
+		return &Unread{What: "whether " + what + " exists", Missing: *missing}
+	}
+	return no
+}
+
+// Absent returns whether an object that was not found exists: nil if it does not, an Unread if that is not known.
+// The resource is named as in Missing.
+func (s *Snapshot) Absent(resource, namespace, what string) error {
+	return s.absent(resource, namespace, what, nil)
+}
+
+// IsUnread reports whether an error says that something is not known.
+func IsUnread(err error) bool {
+	var unread *Unread
+	return errors.As(err, &unread)
+}
+
+// notKnown is why it cannot be told at all what keeps a pod from nodes, nil if it can.
+func (s *Snapshot) notKnown(q *question) *Unread {
+	var unread *Unread
+	switch {
+	case errors.As(q.problem, &unread):
+		return unread
+	case q.problem != nil:
+		return nil
+	}
+	if missing := s.unread(resourceNodes, ""); missing != nil {
+		return &Unread{What: "which nodes there are", Missing: *missing}
+	}
+	if q.task == nil && q.extended == nil {
+		return nil
+	}
+	if missing := s.unread(resourceSlices, ""); missing != nil {
+		return &Unread{What: "which devices there are", Missing: *missing}
+	}
+	return nil
+}
+
+// unreadClasses is the error for extended resources of which nobody knows whether devices stand for them.
+func (s *Snapshot) unreadClasses(resources []extendedresource.Resource) error {
+	missing := s.unread(resourceClasses, "")
+	if missing == nil || len(resources) == 0 {
+		return nil
+	}
+	return &Unread{What: fmt.Sprintf("whether a device class stands for %s", resources[0].Name), Missing: *missing}
+}
+
+// doubted is what could not be read although the answer may depend on it: what looks free may be taken.
+func (s *Snapshot) doubted() []string {
+	var all []string
+	for i := range s.missing {
+		m := &s.missing[i]
+		if !slices.Contains([]string{resourceClaims, resourceRules, resourcePods}, m.Resource) {
+			continue
+		}
+		text := m.Said()
+		if m.Namespace != "" {
+			text += " outside of namespace " + m.Namespace
+		}
+		all = append(all, text)
+	}
+	return all
+}
