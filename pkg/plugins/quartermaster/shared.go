@@ -123,6 +123,7 @@ func sharedBy(handle fwk.Handle, gates feature.Features) (*shared, error) {
 	}
 	if gates.EnableDRAExtendedResource {
 		state.gangs.Backed = extendedresource.BackedBy(handle.SharedDRAManager)
+		extendedresource.FollowNames(handle.SharedDRAManager().DeviceClassResolver(), state.gangs.StirAll)
 		if err := extendedresource.IndexClaims(factory.Resource().V1().ResourceClaims().Informer()); err != nil {
 			return nil, err
 		}
