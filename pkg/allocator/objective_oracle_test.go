@@ -93,7 +93,7 @@ func (s scenario) solverAndSite(celCache *cel.Cache) (allocator.Site, *allocator
 
 // compareAbout is Compare with room for sums in another order.
 func compareAbout(v, w allocator.Value) int {
-	if v.Apart == w.Apart && math.Abs(v.Cost-w.Cost) < 3e-9 {
+	if v.NotReady == w.NotReady && v.Apart == w.Apart && math.Abs(v.Cost-w.Cost) < 3e-9 {
 		v.Cost = w.Cost
 	}
 	return v.Compare(w)

@@ -128,3 +128,41 @@ func TestTheObjectiveOfNobody(t *testing.T) {
 	require.Zero(t, outcome.Value)
 	require.Zero(t, outcome.Compared)
 }
+
+// TestReadyDevicesComeFirst (KEP-5007): a device without binding conditions is taken although it leaves
+// less for others, is further away from the other device or comes later, and with any strategy. A better
+// alternative comes before that, and so does that there is a solution.
+func TestReadyDevicesComeFirst(t *testing.T) {
+	fabric := func(name string) *b.DeviceBuilder { return b.Device(name).BindingCondition("attached") }
+	root := func(d *b.DeviceBuilder, name string) *b.DeviceBuilder { return d.Attr(pcieRoot, name) }
+	features := coreFeatures
+	features.DeviceBindingAndStatus = true
+	node := func(devices ...*b.DeviceBuilder) cluster { return nodeWith(0, devices...).withFeatures(&features) }
+	attached := []*b.DeviceBuilder{root(b.Device("gpu-0"), "x"), root(b.Device("gpu-1"), "x")}
+	pair := node(append([]*b.DeviceBuilder{fabric("fabric-0"), fabric("fabric-1")}, attached...)...)
+	apart := node(root(fabric("fabric-0"), "x"), root(fabric("fabric-1"), "x"), root(b.Device("gpu-0"), "y"), b.Device("gpu-1"))
+	tests := map[string]struct {
+		cluster  cluster
+		claim    *b.ClaimBuilder
+		want     []string
+		notReady int
+	}{
+		"a pair is broken up":         {pair, wants(1), []string{"gpu=p/gpu-0"}, 0},
+		"as many as there are":        {pair, wants(3), []string{"gpu=p/fabric-0", "gpu=p/gpu-0", "gpu=p/gpu-1"}, 1},
+		"further apart":               {apart, wants(2), []string{"gpu=p/gpu-0", "gpu=p/gpu-1"}, 0},
+		"the pod waits for admins":    {pair, b.Claim("c", b.Request("gpu", "gpu").Count(1).Admin()), []string{"gpu=p/gpu-0"}, 0},
+		"a constraint is not broken":  {apart, wants(2).Match(pcieRoot), []string{"gpu=p/fabric-0", "gpu=p/fabric-1"}, 2},
+		"a better alternative counts": {pair, b.Claim("c", b.FirstAvailable("gpu", b.Request("three", "gpu").Count(3), b.Request("one", "gpu").Count(1))), []string{"gpu/three=p/fabric-0", "gpu/three=p/gpu-0", "gpu/three=p/gpu-1"}, 1},
+	}
+	for name, tc := range tests {
+		for _, strategy := range []allocator.Strategy{allocator.LeastFragmentation, allocator.Pack, allocator.Spread} {
+			t.Run(fmt.Sprint(name, " ", strategy), func(t *testing.T) {
+				outcome := tc.cluster.best(t, func(site *allocator.Site) {
+					site.Objective = &allocator.Objective{Strategy: strategy}
+				}, tc.claim)
+				require.Equal(t, tc.notReady, outcome.Value.NotReady)
+				require.Equal(t, tc.want, allChosen(outcome))
+			})
+		}
+	}
+}

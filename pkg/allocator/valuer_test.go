@@ -119,6 +119,11 @@ func (v *valuer) value() allocator.Value {
 		value.Broken += weight * float64(broken)
 		weight /= 1 << 16
 	}
+	for _, c := range chosen {
+		if len(c.BindingConditions) > 0 {
+			value.NotReady++
+		}
+	}
 	value.Cost = v.cost(before.state, after.state, value.Broken)
 	return value
 }

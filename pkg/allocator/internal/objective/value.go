@@ -8,12 +8,16 @@ import (
 // Value is what a plan costs: smaller is better. Values of plans on different nodes can be compared
 // if their alternatives are equally good.
 //
-// The pod's own devices come first: whoever asks for two GPUs, or a GPU and a NIC, pays for every
+// Devices that are ready come first: a pod waits for those that have to be attached before, as long as
+// that takes, and each may be attached for this pod alone. Then come the pod's own devices: whoever asks for two GPUs, or a GPU and a NIC, pays for every
 // transfer between them as long as the pod runs, while what is left for others can be made good by
 // the next choice. Then comes what the plan takes from the requests that are likely to come, which
 // is in devices, and in which groups that are broken up count for little. Where that is the same, the
 // group that is broken already is taken from first, whatever the strategy.
 type Value struct {
+	// NotReady is how many of the plan's results are devices with binding conditions (KEP-5007), which
+	// somebody has to make ready first. Those with admin access count, because the pod waits for them as well.
+	NotReady int
 	// Apart is how many pairs of the pod's devices are not close, 16 bits for each attribute, the
 	// most important one highest.
 	Apart uint64
@@ -26,11 +30,11 @@ type Value struct {
 
 // Compare is negative if v is better than w.
 func (v Value) Compare(w Value) int {
-	return cmp.Or(cmp.Compare(v.Apart, w.Apart), cmp.Compare(v.Cost, w.Cost), cmp.Compare(v.Broken, w.Broken))
+	return cmp.Or(cmp.Compare(v.NotReady, w.NotReady), cmp.Compare(v.Apart, w.Apart), cmp.Compare(v.Cost, w.Cost), cmp.Compare(v.Broken, w.Broken))
 }
 
 func (v Value) String() string {
-	return fmt.Sprintf("apart %x, cost %.6f, broken %.6g", v.Apart, v.Cost, v.Broken)
+	return fmt.Sprintf("not ready %d, apart %x, cost %.6f, broken %.6g", v.NotReady, v.Apart, v.Cost, v.Broken)
 }
 
 // packed is how much of a node's devices is used, from 0 to 1, and a little more if that is

@@ -48,6 +48,9 @@ func (m *room) appendWorth(s *Search, b []byte, at location) []byte {
 	if m.open[i] {
 		b = append(b, '+')
 	}
+	if !s.isReady(at) {
+		b = append(b, '~')
+	}
 	return m.groups.AppendTo(b, at.pool, at.device)
 }
 

@@ -303,13 +303,13 @@ func (i *improvement) countWhole() {
 // cannotWin reports whether what is at least as bad as that is no part of a better solution.
 func (i *improvement) cannotWin(least objective.Value) bool { return least.Compare(i.Value) > 0 }
 
-// closeEnough leaves out choices that would be further apart than the best solution is.
+// closeEnough leaves out choices with which less would be ready than in the best solution is, or as much
+// but further apart.
 func (i *improvement) closeEnough(r *task.Request, choices []choice) []choice {
-	if r.Admin {
-		return choices // It does not matter where these are.
-	}
 	return slices.DeleteFunc(choices, func(c choice) bool {
-		return i.room.near.ApartWith(c.alike[0].pool, c.alike[0].device) > i.Value.Apart
+		with := i.room.with(i.Search, r, c.alike[0])
+		with.Cost = math.Inf(-1)
+		return i.cannotWin(with)
 	})
 }
 
@@ -355,7 +355,7 @@ func (i *improvement) choicesFrom(list []location) []choice {
 
 // rank sorts choices so that those which cost least come first, those that cost the same in the
 // order that they had. If too many steps would be taken to find out what each costs, only how
-// close they are counts. Choices that cannot be part of a better solution are left out.
+// many are ready and how close they are counts. Choices that cannot be part of a better solution are left out.
 func (i *improvement) rank(r *task.Request, choices []choice) []choice {
 	if r.Admin || len(choices) > max(1, (i.limit-i.steps)/2) {
 		i.rankByCloseness(r, choices)
@@ -377,16 +377,10 @@ func (i *improvement) rank(r *task.Request, choices []choice) []choice {
 }
 
 func (i *improvement) rankByCloseness(r *task.Request, choices []choice) {
-	if r.Admin {
-		for k := range choices {
-			choices[k].least.Cost = math.Inf(-1) // It costs nothing.
-		}
-		return
-	}
 	for k := range choices {
-		apart := i.room.near.ApartWith(choices[k].alike[0].pool, choices[k].alike[0].device)
-		choices[k].value.Apart = apart
-		choices[k].least = objective.Value{Apart: apart, Cost: math.Inf(-1)}
+		with := i.room.with(i.Search, r, choices[k].alike[0])
+		choices[k].value, choices[k].least = with, with
+		choices[k].least.Cost = math.Inf(-1)
 	}
 	slices.SortStableFunc(choices, func(a, b choice) int { return a.value.Compare(b.value) })
 }

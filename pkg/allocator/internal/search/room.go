@@ -6,6 +6,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/capacity"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/objective"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -27,11 +28,13 @@ type room struct {
 
 	groups objective.Groups
 	near   objective.Near
+	// notReady is how many of the devices that are placed are not ready, see isReady.
+	notReady int
 }
 
 // start looks at what is free. The search must not have placed anything.
 func (m *room) start(s *Search) {
-	m.objective = s.view.Objective
+	m.objective, m.notReady = s.view.Objective, 0
 	m.facts, m.first, m.state.Devices = m.facts[:0], m.first[:0], m.state.Devices[:0]
 	m.open, m.given, m.whole = m.open[:0], m.given[:0], m.whole[:0]
 	m.state.Holders, m.state.Takes = m.state.Holders[:0], append(m.state.Takes[:0], 0)
@@ -169,9 +172,22 @@ func (s *Search) returnAdminDraws(pool int, back bool) {
 	}
 }
 
+// isReady reports whether nobody has to do anything for a device before the pod can run (KEP-5007).
+// Without the feature, devices with binding conditions are no candidates.
+func (s *Search) isReady(at location) bool {
+	return !bitset.Has(s.view.Pools[at.pool].Conditional, at.device)
+}
+
 // changed follows a placement that the search has just made, or taken back. Admin access takes
 // nothing from anybody.
 func (m *room) changed(s *Search, p *placement, made bool) {
+	if !s.isReady(p.at) {
+		if made {
+			m.notReady++
+		} else {
+			m.notReady--
+		}
+	}
 	if p.request.Admin {
 		return
 	}
@@ -210,10 +226,25 @@ func (m *room) worth() objective.Worth { return m.objective.Assess(&m.state, &m.
 func (m *room) value() (value, least objective.Value) {
 	after := m.worth()
 	broken := m.groups.Broken()
-	value = objective.Value{Apart: m.near.Apart(), Cost: m.objective.Cost(m.before, after, broken), Broken: broken}
-	least = objective.Value{Apart: value.Apart, Cost: math.Inf(-1)}
+	value = objective.Value{
+		NotReady: m.notReady, Apart: m.near.Apart(), Cost: m.objective.Cost(m.before, after, broken), Broken: broken,
+	}
+	least = objective.Value{NotReady: value.NotReady, Apart: value.Apart, Cost: math.Inf(-1)}
 	if cost, known := m.objective.AtLeast(m.before, after, broken); known {
 		least.Cost = cost
 	}
 	return value, least
+}
+
+// with is what is known of the value with another device without taking it: how many are not ready, and
+// how close they are. What it costs is left out.
+func (m *room) with(s *Search, r *task.Request, at location) objective.Value {
+	value := objective.Value{NotReady: m.notReady, Apart: m.near.Apart()}
+	if !s.isReady(at) {
+		value.NotReady++
+	}
+	if !r.Admin { // It does not matter where these are.
+		value.Apart = m.near.ApartWith(at.pool, at.device)
+	}
+	return value
 }
