@@ -36,7 +36,7 @@ import (
 //	-- holds CLAIM POOL/DEVICE...      wait until a claim has exactly these, ready or not
 //	-- runs POD NODE POOL/DEVICE...    wait until a pod runs on a node with exactly these devices
 //	-- waits POD [TEXT]                wait until a pod is told to wait, with that text
-//	-- restart                         the scheduler
+//	-- kill, -- restart                the scheduler
 //	-- later                           wait until what is created next is younger: creationTimestamps are in seconds
 //
 // What kubectl devices explain says is compared with what happens: of a pod that is applied and in the next step runs, that a node
@@ -113,6 +113,8 @@ func (s *story) step(words []string, body string) {
 		s.promised = promised
 	case "later":
 		time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
+	case "kill":
+		require.NoError(s.T, s.scheduler.Kill())
 	case "restart":
 		require.NoError(s.T, s.scheduler.Restart(s.T.Context()))
 	default:
