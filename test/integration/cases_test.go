@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
 
 	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
@@ -27,8 +28,9 @@ import (
 // TestCases runs the stories in testdata/cases, after public bug reports and files that users of drivers publish. Each has
 // a scheduler of its own.
 //
-// A story begins with what it is about, and goes on with steps. A line that begins with "-- " is a step, and what follows up to the
-// next one belongs to it. SPACE stands for a name that no other test has: nodes, classes and drivers have it in theirs.
+// A story begins with what it is about, maybe a line "Arguments: {...}" for the plugin, and goes on with steps. A line that
+// begins with "-- " is a step, and what follows up to the next one belongs to it. SPACE stands for a name that no other test has:
+// nodes, classes and drivers have it in theirs. There is a device class SPACE for driver SPACE.example.com.
 //
 //	-- apply                           objects as YAML, created or updated in their order
 //	-- delete Pod|DeviceClass|ResourceSlice|ResourceClaim NAME
@@ -68,7 +70,12 @@ type story struct {
 func runStory(t *testing.T, name, text string) {
 	t.Helper()
 	s := &story{space: newOwnSpace(t, "case-"+name, 0)}
-	s.scheduler = s.StartScheduler(harness.SchedulerOptions{})
+	var args map[string]any
+	if _, given, has := strings.Cut(text, "\nArguments: "); has {
+		given, _, _ = strings.Cut(given, "\n")
+		require.NoError(t, yaml.Unmarshal([]byte(given), &args))
+	}
+	s.scheduler = s.StartScheduler(harness.SchedulerOptions{PluginArgs: args})
 	text = strings.ReplaceAll(text, "SPACE", s.Name)
 	steps := strings.Split("\n"+text, "\n-- ")[1:]
 	require.NotEmpty(t, steps, "a story has steps")
