@@ -15,9 +15,11 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
+	schedulerconfig "k8s.io/kubernetes/cmd/kube-scheduler/app/config"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 
 	"github.com/quartermaster-dra/quartermaster/manifests"
+	"github.com/quartermaster-dra/quartermaster/pkg/plugins/gangplacement"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
 )
 
@@ -56,13 +58,11 @@ func typesOf(t *testing.T) map[string]string {
 	return types
 }
 
-// setUpForMetrics sets the scheduler up as run does, with the shipped configuration. The server has nothing.
-func setUpForMetrics(t *testing.T) {
+// setUpWith sets the scheduler up as run does, with a configuration. The server has nothing.
+func setUpWith(t *testing.T, config []byte) (*schedulerconfig.CompletedConfig, error) {
 	t.Helper()
 	server := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(server.Close)
-	config, err := manifests.SchedulerConfig(manifests.Secondary)
-	require.NoError(t, err)
 	folder := t.TempDir()
 	file, kubeconfig := filepath.Join(folder, "config.yaml"), filepath.Join(folder, "kubeconfig")
 	require.NoError(t, os.WriteFile(kubeconfig, []byte(`{"apiVersion": "v1", "kind": "Config", "current-context": "c",
@@ -76,7 +76,19 @@ func setUpForMetrics(t *testing.T) {
 	o.Authentication.SkipInClusterLookup = true
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
-	completed, _, err := setup(ctx, o, []app.Option{app.WithPlugin(quartermaster.Name, quartermaster.New)})
+	t.Cleanup(func() { o.InformerName.Release() })
+	completed, _, err := setup(ctx, o, []app.Option{
+		app.WithPlugin(quartermaster.Name, quartermaster.New), app.WithPlugin(gangplacement.Name, gangplacement.New),
+	})
+	return completed, err
+}
+
+// setUpForMetrics sets the scheduler up with the shipped configuration.
+func setUpForMetrics(t *testing.T) {
+	t.Helper()
+	config, err := manifests.SchedulerConfig(manifests.Secondary)
+	require.NoError(t, err)
+	completed, err := setUpWith(t, config)
 	require.NoError(t, err)
 	election := completed.LeaderElection // Its metrics are registered when it begins.
 	election.Callbacks = leaderelection.LeaderCallbacks{OnStartedLeading: func(context.Context) {}, OnStoppedLeading: func() {}}

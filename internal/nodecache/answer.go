@@ -149,10 +149,20 @@ func (a *Answer) Names(most int) (names sets.Set[string], ok bool) {
 // caller accepts: enough of them and all that cost the same, but no more than some number. Of too
 // many equals it names others each time.
 func (a *Answer) Best(enough, most int, accept func(node string) bool) sets.Set[string] {
+	return a.best(enough, most, accept, func(allocator.Value) bool { return true })
+}
+
+// BestReady is Best of the nodes where the pod would not have to wait for its devices to get ready.
+func (a *Answer) BestReady(enough, most int, accept func(node string) bool) sets.Set[string] {
+	return a.best(enough, most, accept, func(value allocator.Value) bool { return value.NotReady == 0 })
+}
+
+// best is Best of the nodes up to the first one whose value is not good.
+func (a *Answer) best(enough, most int, accept func(node string) bool, good func(allocator.Value) bool) sets.Set[string] {
 	a.index.mutex.Lock()
 	defer a.index.mutex.Unlock()
 	names := make(sets.Set[string], enough)
-	for from := 0; from < len(a.ranking) && len(names) < enough; {
+	for from := 0; from < len(a.ranking) && len(names) < enough && good(a.ranking[from].value); {
 		least := a.ranking[from].value
 		equals := a.ranking[from:]
 		equals = equals[:sort.Search(len(equals), func(i int) bool { return equals[i].value.Compare(least) > 0 })]

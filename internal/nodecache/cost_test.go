@@ -24,6 +24,7 @@ type priced struct {
 	*cluster
 	costs   map[string]float64
 	taken   map[string]int64 // CPUs
+	late    map[string]int   // devices that are not ready
 	rated   map[string]int
 	version uint64
 	infos   map[string]*framework.NodeInfo
@@ -84,7 +85,7 @@ func (p *priced) asking(t *testing.T, count, cpus int64) *nodecache.Question {
 			if err != nil {
 				return nodecache.Verdict{}, err
 			}
-			return nodecache.Verdict{Fits: outcome.Fits(), Value: allocator.Value{Cost: p.costs[site.Node.Name]}}, nil
+			return nodecache.Verdict{Fits: outcome.Fits(), Value: allocator.Value{NotReady: p.late[site.Node.Name], Cost: p.costs[site.Node.Name]}}, nil
 		},
 	}
 }

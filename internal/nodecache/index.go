@@ -45,6 +45,8 @@ type Question struct {
 	Accepts func(node string) bool
 	// All has all nodes be looked at, if the question comes again.
 	All bool
+	// Own leaves out devices that several nodes reach.
+	Own bool
 }
 
 // Verdict is what was found on a node.
@@ -58,6 +60,9 @@ type Verdict struct {
 // key is the same for questions that have the same answers: a digest, because users choose how long the expressions in it are.
 func (q *Question) key() key {
 	b := q.Task.AppendKey(nil)
+	if q.Own {
+		b = append(b, 0)
+	}
 	return sha256.Sum256(appendPod(append(append(b, 0), q.By...), q.Pod))
 }
 
@@ -127,7 +132,7 @@ func (x *Index) Find(ctx context.Context, q *Question) *Answer {
 	if !q.Task.NeedsDevices() {
 		return nil
 	}
-	isTied := x.MayShare(ctx, q.Task)
+	isTied := !q.Own && x.MayShare(ctx, q.Task)
 	x.mutex.Lock()
 	defer x.mutex.Unlock()
 	x.follow()
@@ -154,6 +159,19 @@ func (x *Index) Find(ctx context.Context, q *Question) *Answer {
 	}
 	x.account(a)
 	return a
+}
+
+// SharedGetReady reports whether of the pools that could matter to a task, all that are not for one node alone have devices
+// that have to be made ready first (KEP-5007): a node that needs none of these is better.
+func (x *Index) SharedGetReady(ctx context.Context, task *allocator.Task) bool {
+	for _, id := range x.inventory.SharedPools() {
+		if pool := x.inventory.Pool(id); pool != nil {
+			if all := pool.Everywhere(); !all.BindingConditions && task.Interested(ctx, all) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // MayShare reports whether pools could matter to a task that are not for one node alone.
@@ -229,7 +247,8 @@ func (x *Index) update(ctx context.Context, a *Answer, q *Question) {
 
 func (x *Index) growth() int { return min(x.Growth, x.AtOnce) }
 
-// hasEnough reports whether there is a choice of nodes.
+// hasEnough reports whether there is a choice of nodes. Nodes where the pod would wait for devices to get ready are none as
+// long as others may have some that are ready.
 func (x *Index) hasEnough(a *Answer, q *Question) bool {
 	switch {
 	case q.All:
@@ -244,7 +263,7 @@ func (x *Index) hasEnough(a *Answer, q *Question) bool {
 		if missing == 0 {
 			break
 		}
-		if q.Accepts(a.names.names[a.ranking[i].id]) {
+		if a.ranking[i].value.NotReady == 0 && q.Accepts(a.names.names[a.ranking[i].id]) {
 			missing--
 		}
 	}

@@ -33,7 +33,8 @@ func (r Ranking) Score(scores fwk.NodeScoreList) []Node {
 	for i := range scores {
 		value, known := r.Values[scores[i].Name]
 		if !known {
-			value = allocator.Value{Apart: math.MaxUint64}
+			// But for those where only what has failed for the pod is left: anything else may be better.
+			value = allocator.Value{NotReady: math.MaxInt, Apart: math.MaxUint64}
 		}
 		nodes[i] = Node{Name: scores[i].Name, Merit: scores[i].Score, Value: value}
 		at[scores[i].Name] = &scores[i]

@@ -39,6 +39,25 @@ func TestRanking(t *testing.T) {
 	require.Greater(t, got["dear"], got["unknown"])
 }
 
+// TestRankingByReadiness: nodes where the pod would wait come after all others, whatever they cost, and those of which nothing is known
+// after these, but for what has failed for the pod before.
+func TestRankingByReadiness(t *testing.T) {
+	t.Parallel()
+	values := map[string]allocator.Value{
+		"failed": {Failed: 1, NotReady: 1}, "late": {NotReady: 1}, "two late": {NotReady: 2}, "ready": {Apart: 3, Cost: 5},
+	}
+	scores := merits("failed", "unknown", "late", "two late", "ready")
+	order := []string{"ready", "late", "two late", "unknown", "failed"}
+	require.Equal(t, order, names(nodescore.Ranking{Values: values, Scattered: true, Seed: "x"}.Score(scores)))
+	got := map[string]int64{}
+	for _, score := range scores {
+		got[score.Name] = score.Score
+	}
+	for i := range order[1:] {
+		require.Greater(t, got[order[i]], got[order[i+1]], order[i])
+	}
+}
+
 // TestRankingScattered: only what costs nearly the same changes places, and with another seed to others.
 func TestRankingScattered(t *testing.T) {
 	t.Parallel()

@@ -35,11 +35,16 @@ func Sort(nodes []Node) { slices.SortStableFunc(nodes, compare) }
 // to be sorted.
 func Scatter(nodes []Node, seed string, most int, within float64) {
 	best := 0
-	for best < min(most, len(nodes)) && nodes[best].Merit == nodes[0].Merit && nodes[best].Value.Apart == nodes[0].Value.Apart &&
+	for best < min(most, len(nodes)) && nodes[best].Merit == nodes[0].Merit && differInCost(nodes[best].Value, nodes[0].Value) &&
 		nodes[best].Value.Cost <= nodes[0].Value.Cost+within {
 		best++
 	}
 	slices.SortStableFunc(nodes[:best], func(a, b Node) int { return cmp.Compare(mixed(seed, a.Name), mixed(seed, b.Name)) })
+}
+
+// differInCost reports whether values differ in nothing that comes before costs.
+func differInCost(a, b allocator.Value) bool {
+	return a.Failed == b.Failed && a.NotReady == b.NotReady && a.Apart == b.Apart
 }
 
 // mixed is a number that looks random, and is the same each time.
@@ -90,7 +95,7 @@ func appendScores(scores []int64, nodes []Node, top, bottom int64) []int64 {
 		ranks[i], distances[i] = ranks[i-1], distances[i-1]
 		if compare(nodes[i-1], nodes[i]) != 0 {
 			ranks[i]++
-			if nodes[i-1].Value.Apart == nodes[i].Value.Apart {
+			if differInCost(nodes[i-1].Value, nodes[i].Value) {
 				distances[i] += max(0, nodes[i].Value.Cost-nodes[i-1].Value.Cost)
 			}
 		}

@@ -50,6 +50,9 @@ func TestBestOfAll(t *testing.T) {
 		site, solver := s.solverAndSite(celCache)
 		site.Objective = chosenBy
 		site.Free, site.Asked = allocator.Resources{MilliCPU: 4000, Memory: 2048}, allocator.Resources{MilliCPU: 1000, Memory: 600}
+		if i%2 == 1 {
+			site.Failed = func(_ inventory.PoolID, device string) int { return (len(device) + int(device[len(device)-1])) % 3 }
+		}
 		task := solver.Prepare(s.claims)
 		got, err := task.Solve(t.Context(), site)
 		site.Objective = nil
@@ -64,7 +67,9 @@ func TestBestOfAll(t *testing.T) {
 		}
 		require.LessOrEqual(t, got.Value.Compare(got.FirstFit), 0)
 		require.Empty(t, s.violations(t, got.Results, celCache), "seed %d\n%s", i, s)
-		bestValue, solutions, complete := newValuer(t, s, celCache, chosenBy).best()
+		valuer := newValuer(t, s, celCache, chosenBy)
+		valuer.failed = site.Failed
+		bestValue, solutions, complete := valuer.best()
 		if !complete {
 			continue
 		}
@@ -94,7 +99,7 @@ func (s scenario) solverAndSite(celCache *cel.Cache) (allocator.Site, *allocator
 
 // compareAbout is Compare with room for sums in another order.
 func compareAbout(v, w allocator.Value) int {
-	if v.NotReady == w.NotReady && v.Apart == w.Apart && math.Abs(v.Cost-w.Cost) < 3e-9 {
+	if v.Failed == w.Failed && v.NotReady == w.NotReady && v.Apart == w.Apart && math.Abs(v.Cost-w.Cost) < 3e-9 {
 		v.Cost = w.Cost
 	}
 	return v.Compare(w)

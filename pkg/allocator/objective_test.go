@@ -10,6 +10,7 @@ import (
 
 	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
 // best returns the best plan for a cluster and the zero Objective, or that of the site that choose
@@ -151,6 +152,7 @@ func TestReadyDevicesComeFirst(t *testing.T) {
 		"as many as there are":        {pair, wants(3), []string{"gpu=p/fabric-0", "gpu=p/gpu-0", "gpu=p/gpu-1"}, 1},
 		"further apart":               {apart, wants(2), []string{"gpu=p/gpu-0", "gpu=p/gpu-1"}, 0},
 		"the pod waits for admins":    {pair, b.Claim("c", b.Request("gpu", "gpu").Count(1).Admin()), []string{"gpu=p/gpu-0"}, 0},
+		"one failed before":           {pair, wants(3), []string{"gpu=p/fabric-1", "gpu=p/gpu-0", "gpu=p/gpu-1"}, 1},
 		"a constraint is not broken":  {apart, wants(2).Match(pcieRoot), []string{"gpu=p/fabric-0", "gpu=p/fabric-1"}, 2},
 		"a better alternative counts": {pair, b.Claim("c", b.FirstAvailable("gpu", b.Request("three", "gpu").Count(3), b.Request("one", "gpu").Count(1))), []string{"gpu/three=p/fabric-0", "gpu/three=p/gpu-0", "gpu/three=p/gpu-1"}, 1},
 	}
@@ -159,6 +161,9 @@ func TestReadyDevicesComeFirst(t *testing.T) {
 			t.Run(fmt.Sprint(name, " ", strategy), func(t *testing.T) {
 				outcome := tc.cluster.best(t, func(site *allocator.Site) {
 					site.Objective = &allocator.Objective{Strategy: strategy}
+					if name == "one failed before" {
+						site.Failed = func(_ inventory.PoolID, device string) int { return map[string]int{"fabric-0": 1}[device] }
+					}
 				}, tc.claim)
 				require.Equal(t, tc.notReady, outcome.Value.NotReady)
 				require.Equal(t, tc.want, allChosen(outcome))

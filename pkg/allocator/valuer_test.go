@@ -14,6 +14,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/structured"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/placement"
 )
 
@@ -23,6 +24,7 @@ type valuer struct {
 	*oracle
 	t         *testing.T
 	objective *allocator.Objective
+	failed    func(inventory.PoolID, string) int
 	// published is what is known of the devices whatever is used of them.
 	published []placement.Device
 	// takes is by the position of a device, plus 1: a place has the position of the first device that takes it.
@@ -122,6 +124,9 @@ func (v *valuer) value() allocator.Value {
 	for _, c := range chosen {
 		if len(c.BindingConditions) > 0 {
 			value.NotReady++
+		}
+		if v.failed != nil {
+			value.Failed += v.failed(inventory.PoolID{Driver: c.id().Driver.String(), Name: c.id().Pool.String()}, c.id().Device.String())
 		}
 	}
 	value.Cost = v.cost(before.state, after.state, value.Broken)

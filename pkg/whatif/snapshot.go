@@ -2,12 +2,12 @@ package whatif
 
 import (
 	"slices"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/structured"
 
+	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -161,21 +161,7 @@ func (c *classes) Get(name string) (*resourceapi.DeviceClass, error) {
 	return nil, (*Snapshot)(c).absent(resourceClasses, "", "device class "+name, notFound("deviceclasses", name))
 }
 
-// GetDeviceClass implements the scheduler framework's DeviceClassResolver: the class that stands for an
-// extended resource, by its name or by its extendedResourceName. Of several the youngest one counts, and of
-// those as old the first by name (KEP-5004).
+// GetDeviceClass implements the scheduler framework's DeviceClassResolver.
 func (c *classes) GetDeviceClass(resource v1.ResourceName) *resourceapi.DeviceClass {
-	if name, implicit := strings.CutPrefix(string(resource), resourceapi.ResourceDeviceClassPrefix); implicit {
-		return c.classes.get(name)
-	}
-	var found *resourceapi.DeviceClass
-	for class := range c.classes.all() {
-		if name := class.Spec.ExtendedResourceName; name == nil || *name != string(resource) {
-			continue
-		}
-		if found == nil || found.CreationTimestamp.Before(&class.CreationTimestamp) {
-			found = class
-		}
-	}
-	return found
+	return extendedresource.ClassFor(resource, c.classes.all())
 }

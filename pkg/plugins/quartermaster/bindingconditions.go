@@ -2,6 +2,7 @@ package quartermaster
 
 import (
 	"context"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -12,6 +13,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claimlog"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
 // newDeviceWaiter makes what has pods wait for binding conditions (KEP-5007).
@@ -35,16 +37,54 @@ func (pl *Quartermaster) awaitDevices(ctx context.Context, pod *v1.Pod, node str
 		return commitrunner.Readiness{}, nil
 	}
 	outcome, err := pl.devices.Await(ctx, pod, node, claims)
+	for _, broken := range outcome.Broken {
+		pl.failures.Note(pod.UID, outcome.Claims[broken])
+	}
 	return commitrunner.Readiness(outcome), err
 }
 
 // brokenBinding says why nobody should wait (any longer) for the claim's devices, nil if
-// there is no reason, or if the feature is off.
-func (pl *Quartermaster) brokenBinding(claim *resourceapi.ResourceClaim) error {
+// there is no reason, or if the feature is off. What another process has waited for is remembered as well.
+func (pl *Quartermaster) brokenBinding(pod *v1.Pod, claim *resourceapi.ResourceClaim) error {
 	if !pl.bindingConditions {
 		return nil
 	}
-	return bindingcondition.Broken(claim, pl.devices.Timeout)
+	err := bindingcondition.Broken(claim, pl.devices.Timeout)
+	if err != nil && pl.failures.Of(claim.UID) == nil {
+		pl.failures.Note(pod.UID, claim)
+	}
+	return err
+}
+
+// failed returns how often devices have failed to get ready for a pod and its claims, nil if none has.
+func (pl *Quartermaster) failed(pod *v1.Pod, claims []*podClaim) map[bindingcondition.Device]int {
+	uids := []types.UID{pod.UID}
+	for _, claim := range claims {
+		uids = append(uids, claim.Object.UID)
+	}
+	return pl.failures.Of(uids...)
+}
+
+// failedOn is that for a search, nil if it makes no difference.
+func (c *cycle) failedOn() func(inventory.PoolID, string) int {
+	if c.failed == nil {
+		return nil
+	}
+	return func(pool inventory.PoolID, device string) int {
+		return c.failed[bindingcondition.Device{Pool: pool, Name: device}]
+	}
+}
+
+// hasFailedIn reports whether the node may have devices that have failed for the pod.
+func (c *cycle) hasFailedIn(pools []*inventory.NodePool) bool {
+	return c.failed != nil && slices.ContainsFunc(pools, func(pool *inventory.NodePool) bool {
+		for device := range c.failed {
+			if device.Pool == pool.ID {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // knownObjects implements bindingcondition.Cluster.

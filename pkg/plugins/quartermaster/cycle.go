@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/bindingcondition"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy"
@@ -73,6 +74,9 @@ type cycle struct {
 	// place is where it is being tried whether the pod's group fits.
 	place placed.Place
 
+	// failed is how often devices have failed to get ready for the pod, nil if none has.
+	failed map[bindingcondition.Device]int
+
 	// usage is what is in use in the eyes of the pod: more than in the ledger if devices of some pools are kept
 	// for others. kept says so of pools, nil if of none.
 	usage ledger.View
@@ -97,6 +101,8 @@ type cycle struct {
 	// known says which nodes have devices for the task, or for that of nodes where devices
 	// back all extended resources; nil if nothing is known.
 	known *nodecache.Answer
+	// question is what it answers.
+	question *nodecache.Question
 	// accepts reports which nodes can be the best for the pod; planning is set if all are to be known, for its gang.
 	accepts  func(node string) bool
 	planning bool

@@ -142,7 +142,7 @@ func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, w *pre
 
 // nodeView is what the allocator is to know about a node.
 func (pl *Quartermaster) nodeView(c *cycle, node *v1.Node) allocator.Site {
-	return allocator.Site{Node: node, Pools: c.place.Pools(pl.state.Inventory.OnNode(node)), Usage: c.usage}
+	return allocator.Site{Node: node, Pools: c.place.Pools(pl.state.Inventory.OnNode(node)), Usage: c.usage, Failed: c.failedOn()}
 }
 
 // ownView is nodeView without devices that several nodes reach if the pod could not use these: they are no part of what is left of the node.

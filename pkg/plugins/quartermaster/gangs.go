@@ -145,15 +145,12 @@ func (s *shared) newGangs(handle fwk.Handle) (err error) {
 	return s.gangs.Follow(pods, factory.Core().V1().Nodes().Informer(), factory.Resource().V1().DeviceClasses().Informer())
 }
 
-// otherHints are those of the profile's other plugins, for pods of gangs. The profile is complete when it is asked for events.
+// otherHints are those of the profile's other plugins, for pods of gangs.
 func (pl *Quartermaster) otherHints(ctx context.Context) ([]fwk.ClusterEventWithHint, error) {
-	profile, ok := pl.handle.(interface {
-		EnqueueExtensions() []fwk.EnqueueExtensions
-	})
-	if !ok {
-		return nil, nil
+	others, err := pl.otherPlugins()
+	if err != nil {
+		return nil, err
 	}
-	others := slices.DeleteFunc(slices.Clone(profile.EnqueueExtensions()), func(other fwk.EnqueueExtensions) bool { return other.Name() == Name })
 	return pl.state.gangs.Hints(ctx, others)
 }
 

@@ -9,19 +9,25 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/narrowing"
+	"github.com/quartermaster-dra/quartermaster/internal/nodecache"
 	"github.com/quartermaster-dra/quartermaster/internal/usableclaim"
 )
 
 // narrow returns the nodes to look at; nil stands for all of them. They are the ones where the devices cost the least, as far as
 // that is known, else all that have devices, if these are few. A group may be limited to others: for its pods, none are named.
-func (pl *Quartermaster) narrow(c *cycle, pod *v1.Pod, total int) *fwk.PreFilterResult {
+func (pl *Quartermaster) narrow(ctx context.Context, c *cycle, pod *v1.Pod, total int) *fwk.PreFilterResult {
 	if c.place.SomeNodes || c.pod.LooksEverywhere() || !pl.narrowing.IsFirst() || c.legacy != nil || narrowing.OthersName(pod) {
 		return nil
 	}
 	names := narrowing.OnlyNode(usableclaim.NodeSelectors(c.claims)...)
 	if names == nil && c.known != nil && c.accepts != nil {
-		names = c.known.Best(enoughBest, mostBest, c.accepts)
-		c.narrowedToBest = len(names) > 0
+		known := c.known
+		if names = known.Best(enoughBest, mostBest, c.accepts); known.IsTied() {
+			known, names = pl.readyNodes(ctx, c)
+		}
+		if c.narrowedToBest = len(names) > 0; c.narrowedToBest && !pl.keepsOnAll(c, names) {
+			c.known = known
+		}
 	}
 	if len(names) == 0 {
 		names = pl.mayHaveDevices(c, total/2)
@@ -31,6 +37,21 @@ func (pl *Quartermaster) narrow(c *cycle, pod *v1.Pod, total int) *fwk.PreFilter
 	}
 	c.narrowedTo = names
 	return &fwk.PreFilterResult{NodeNames: names}
+}
+
+// readyNodes returns the nodes where a pod that could also use devices which several nodes reach gets others that are ready, and
+// what is known of these. Such nodes are better if all devices that several nodes reach have to be attached first, as those of a fabric.
+func (pl *Quartermaster) readyNodes(ctx context.Context, c *cycle) (*nodecache.Answer, sets.Set[string]) {
+	if c.planning || !pl.state.NodeCache.SharedGetReady(ctx, c.question.Task) {
+		return nil, nil
+	}
+	own := *c.question
+	own.Own = true
+	known := pl.state.NodeCache.Find(pl.filterContext(ctx, c), &own)
+	if known == nil {
+		return nil, nil
+	}
+	return known, known.BestReady(enoughBest, mostBest, c.accepts)
 }
 
 // As many of the best nodes are named as leave other plugins a choice, and if they are equally good, some more of these.

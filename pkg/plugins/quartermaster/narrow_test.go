@@ -134,9 +134,9 @@ func TestNoNodeIsNamedWithinAPlacement(t *testing.T) {
 		c, err := cycleOf(state)
 		require.NoError(t, err)
 		f.pl.narrowing = narrowing.New(p.framework, Name) // The fixture's plugin is in no profile.
-		require.NotNil(t, f.pl.narrow(c, pod, 8))
+		require.NotNil(t, f.pl.narrow(f.ctx, c, pod, 8))
 		c.place.SomeNodes = true
-		require.Nil(t, f.pl.narrow(c, pod, 8))
+		require.Nil(t, f.pl.narrow(f.ctx, c, pod, 8))
 	})
 }
 

@@ -25,6 +25,7 @@ func (pl *Quartermaster) know(ctx context.Context, c *cycle, pod *v1.Pod, task *
 			return c.rate(ctx, task, site, room)
 		}
 	}
+	c.question = q
 	return pl.state.NodeCache.Find(pl.filterContext(ctx, c), q)
 }
 

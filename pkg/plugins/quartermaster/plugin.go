@@ -74,6 +74,8 @@ type Quartermaster struct {
 	// set: with both feature gates.
 	devices           *bindingcondition.Waiter
 	bindingConditions bool
+	// failures has the devices that did not get ready for pods.
+	failures *bindingcondition.Failures
 	// stopping ends when the scheduler does.
 	stopping context.Context
 	// legacy is nil if the server has everything in v1.
@@ -182,7 +184,7 @@ func newPlugin(ctx context.Context, args *QuartermasterArgs, features feature.Fe
 	pl.takeover = takeover.New(args.TakeoverPause.Duration, state.LeadsSince, func(pods map[string]*v1.Pod) {
 		handle.Activate(klog.FromContext(ctx), pods)
 	})
-	pl.devices = pl.newDeviceWaiter()
+	pl.devices, pl.failures = pl.newDeviceWaiter(), state.failures
 	pl.groups = state.groups
 	pl.holders = pl.newHolders()
 	pl.learner = &learning.Learner{

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimname"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
@@ -52,7 +53,7 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 			continue
 		}
 		if pl.takeover.FoundReserved(podClaim.Object, pod.UID, pod) {
-			return nil, fwk.NewStatus(fwk.Success, pl.takeover.Message("claim "+klog.KObj(podClaim.Object).String()))
+			return unlessBroken(podClaim), fwk.NewStatus(fwk.Success, pl.takeover.Message("claim "+klog.KObj(podClaim.Object).String()))
 		}
 		freed, err := pl.free(ctx, podClaim, pod, pod.UID)
 		if err != nil {
@@ -62,7 +63,7 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 			return nil, fwk.NewStatus(fwk.Success, "the pod has been bound by an earlier attempt")
 		}
 		if podClaim.Broken != nil {
-			return nil, fwk.NewStatus(fwk.Success, fmt.Sprintf("%v; the claim was deallocated to look for devices again", podClaim.Broken))
+			return unlessBroken(podClaim), fwk.NewStatus(fwk.Success, fmt.Sprintf("%v; the claim was deallocated to look for devices again", podClaim.Broken))
 		}
 		return nil, fwk.NewStatus(fwk.Success,
 			fmt.Sprintf("claim %s was deallocated to find devices elsewhere", claimname.Of(podClaim.Object)))
@@ -81,6 +82,15 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 		return nil, fwk.NewStatus(fwk.Success, pl.takeover.Message("a claim"))
 	}
 	return pl.preempt(ctx, cs, c, pod, statuses)
+}
+
+// unlessBroken ends the nomination of a pod for whose claim a scheduler has waited in vain: kube-scheduler would try no other node
+// as long as that one will do.
+func unlessBroken(podClaim *podClaim) *fwk.PostFilterResult {
+	if podClaim.Broken == nil {
+		return nil
+	}
+	return framework.NewPostFilterResultWithNominatedNode("")
 }
 
 // lookEverywhere has the pod tried again at once, on all nodes.

@@ -138,6 +138,7 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 		return nil, status
 	}
 	pl.wantsShared(c)
+	c.failed = pl.failed(pod, c.claims)
 	cs.Write(cycleKey, c)
 	if c.dryRun != nil {
 		return nil, nil
@@ -153,7 +154,7 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 	if c.place.SomeDevices() {
 		c.known = nil // That is of nodes with all their devices.
 	}
-	return pl.narrow(c, pod, len(nodes)), nil
+	return pl.narrow(ctx, c, pod, len(nodes)), nil
 }
 
 // isResize reports whether the pod is in the queue only because it waits to be
@@ -171,7 +172,7 @@ func (pl *Quartermaster) checkClaim(pod *v1.Pod, claim *resourceapi.ResourceClai
 		Planned: func(claim types.UID) (*resourceapi.AllocationResult, bool) {
 			return pl.plannedFor(pod, claim, group)
 		},
-		BrokenBinding: pl.brokenBinding,
+		BrokenBinding: func(claim *resourceapi.ResourceClaim) error { return pl.brokenBinding(pod, claim) },
 		Legacy:        pl.legacy,
 	}
 	result, err := rules.Check(pod, claim)

@@ -24,6 +24,7 @@ func (pl *Quartermaster) followEvents(ctx context.Context, pods cache.SharedInde
 	if pl.waiting, err = requeue.FollowPods(pods, func(pod types.UID) {
 		pl.devices.Changed.Tell(pod)
 		pl.state.turns.Forget(pod)
+		pl.failures.Forget(pod)
 	}); err != nil {
 		return fmt.Errorf("watch pods: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/quartermaster-dra/quartermaster/internal/arguments"
+	"github.com/quartermaster-dra/quartermaster/internal/bindingcondition"
 	"github.com/quartermaster-dra/quartermaster/internal/claimevents"
 	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
 	"github.com/quartermaster-dra/quartermaster/internal/contenders"
@@ -67,6 +68,9 @@ type shared struct {
 	// conducting has one of the profiles do for all what gangs need in the background.
 	conducting sync.Once
 
+	// failures has the devices that did not get ready for pods.
+	failures *bindingcondition.Failures
+
 	// offers is nil without extended resources.
 	offers *extendedresource.Offers
 }
@@ -110,7 +114,7 @@ func sharedBy(handle fwk.Handle, gates feature.Features) (*shared, error) {
 		return nil, err
 	}
 	state := &shared{State: known, guard: presence.New(handle.ClientSet()), demand: demand.New(clock.RealClock{}),
-		nominations: preemption.NewNominations(), priorities: preemption.NewPriorities(), claimEvents: claimevents.NewLimit()}
+		nominations: preemption.NewNominations(), priorities: preemption.NewPriorities(), claimEvents: claimevents.NewLimit(), failures: bindingcondition.NewFailures(clock.RealClock{})}
 	state.turns = state.newTurns(handle)
 	if gates.EnableDRAWorkloadResourceClaims {
 		state.groups = podgroup.NewClaims()
@@ -123,6 +127,7 @@ func sharedBy(handle fwk.Handle, gates feature.Features) (*shared, error) {
 	}
 	if gates.EnableDRAExtendedResource {
 		state.gangs.Backed = extendedresource.BackedBy(handle.SharedDRAManager)
+		extendedresource.FollowNames(handle.SharedDRAManager().DeviceClassResolver(), state.gangs.StirAll)
 		if err := extendedresource.IndexClaims(factory.Resource().V1().ResourceClaims().Informer()); err != nil {
 			return nil, err
 		}

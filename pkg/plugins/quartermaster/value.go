@@ -37,17 +37,22 @@ func (pl *Quartermaster) valueNodes(ctx context.Context, c *cycle, nodes []fwk.N
 		return
 	}
 	c.values = make(map[string]allocator.Value, len(nodes))
-	var unknown []fwk.NodeInfo
+	var failing, unknown []fwk.NodeInfo
 	for _, node := range nodes {
 		name := node.Node().Name
 		if _, known := c.taskOn(node); known != nil {
 			if value, has := known.Value(name); has {
-				c.values[name] = value
+				if c.hasFailedIn(pl.state.Inventory.OnNode(node.Node())) {
+					failing = append(failing, node) // What is known is what it costs others.
+				} else {
+					c.values[name] = value
+				}
 				continue
 			}
 		}
 		unknown = append(unknown, node)
 	}
+	unknown = append(failing, unknown...)
 	most := mostRated
 	if c.scored {
 		unknown, most = c.bestInMerit(unknown), fewRated

@@ -51,6 +51,9 @@ func (m *room) appendWorth(s *Search, b []byte, at location) []byte {
 	if !s.isReady(at) {
 		b = append(b, '~')
 	}
+	if times := s.failures(at); times > 0 {
+		b = binary.AppendVarint(append(b, '^'), int64(times))
+	}
 	return m.groups.AppendTo(b, at.pool, at.device)
 }
 

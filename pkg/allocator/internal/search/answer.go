@@ -23,6 +23,9 @@ type NodeView struct {
 
 	// Objective is what plans are chosen by; nil means that the first one is taken.
 	Objective *objective.Objective
+	// Failed says how often a device has failed to get ready for the pod (KEP-5007): with an objective, a plan
+	// with others is better, whatever it costs. nil if none has.
+	Failed func(pool inventory.PoolID, device string) int
 	// Free is what the node has left for the pod, and Asked what the pod takes of that. The zero
 	// value of Free means that nobody knows, so that it limits nothing. Less than nothing is left of a
 	// node that is overcommitted.

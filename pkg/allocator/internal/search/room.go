@@ -30,11 +30,13 @@ type room struct {
 	near   objective.Near
 	// notReady is how many of the devices that are placed are not ready, see isReady.
 	notReady int
+	// failed is how often those have failed before, see NodeView.Failed.
+	failed int
 }
 
 // start looks at what is free. The search must not have placed anything.
 func (m *room) start(s *Search) {
-	m.objective, m.notReady = s.view.Objective, 0
+	m.objective, m.notReady, m.failed = s.view.Objective, 0, 0
 	m.facts, m.first, m.state.Devices = m.facts[:0], m.first[:0], m.state.Devices[:0]
 	m.open, m.given, m.whole = m.open[:0], m.given[:0], m.whole[:0]
 	m.state.Holders, m.state.Takes = m.state.Holders[:0], append(m.state.Takes[:0], 0)
@@ -178,16 +180,25 @@ func (s *Search) isReady(at location) bool {
 	return !bitset.Has(s.view.Pools[at.pool].Conditional, at.device)
 }
 
+// failures is how often a device has failed to get ready for the pod.
+func (s *Search) failures(at location) int {
+	if s.view.Failed == nil {
+		return 0
+	}
+	return s.view.Failed(s.view.Pools[at.pool].ID, s.device(at).Name)
+}
+
 // changed follows a placement that the search has just made, or taken back. Admin access takes
 // nothing from anybody.
 func (m *room) changed(s *Search, p *placement, made bool) {
-	if !s.isReady(p.at) {
-		if made {
-			m.notReady++
-		} else {
-			m.notReady--
-		}
+	sign := -1
+	if made {
+		sign = 1
 	}
+	if !s.isReady(p.at) {
+		m.notReady += sign
+	}
+	m.failed += sign * s.failures(p.at)
 	if p.request.Admin {
 		return
 	}
@@ -227,9 +238,9 @@ func (m *room) value() (value, least objective.Value) {
 	after := m.worth()
 	broken := m.groups.Broken()
 	value = objective.Value{
-		NotReady: m.notReady, Apart: m.near.Apart(), Cost: m.objective.Cost(m.before, after, broken), Broken: broken,
+		Failed: m.failed, NotReady: m.notReady, Apart: m.near.Apart(), Cost: m.objective.Cost(m.before, after, broken), Broken: broken,
 	}
-	least = objective.Value{NotReady: value.NotReady, Apart: value.Apart, Cost: math.Inf(-1)}
+	least = objective.Value{Failed: value.Failed, NotReady: value.NotReady, Apart: value.Apart, Cost: math.Inf(-1)}
 	if cost, known := m.objective.AtLeast(m.before, after, broken); known {
 		least.Cost = cost
 	}
@@ -239,7 +250,7 @@ func (m *room) value() (value, least objective.Value) {
 // with is what is known of the value with another device without taking it: how many are not ready, and
 // how close they are. What it costs is left out.
 func (m *room) with(s *Search, r *task.Request, at location) objective.Value {
-	value := objective.Value{NotReady: m.notReady, Apart: m.near.Apart()}
+	value := objective.Value{Failed: m.failed + s.failures(at), NotReady: m.notReady, Apart: m.near.Apart()}
 	if !s.isReady(at) {
 		value.NotReady++
 	}

@@ -1,0 +1,60 @@
+package nodecache_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	resourceapi "k8s.io/api/resource/v1"
+
+	b "github.com/quartermaster-dra/quartermaster/internal/builder"
+)
+
+func anyNode(string) bool { return true }
+
+// TestReadyNodesAreFound: nodes where the pod would wait for devices to get ready are no choice as long as others may have some that
+// are ready, which are better whatever they cost (KEP-5007).
+func TestReadyNodesAreFound(t *testing.T) {
+	const nodes = 100
+	p := newPriced(nodes)
+	looks := p.counted(10, 20)
+	p.late = map[string]int{}
+	for i := range nodes {
+		p.late[fmt.Sprintf("n%d", i)] = 1
+	}
+	p.late["n99"] = 0 // It costs the most.
+	q := p.asking(t, 1, 1)
+	q.Accepts = anyNode
+	a := p.index.Find(t.Context(), q)
+	require.EqualValues(t, nodes, looks.Load())
+	require.Contains(t, best(a, 2, 2), "n99")
+	require.Equal(t, []string{"n99"}, slices.Sorted(maps.Keys(a.BestReady(5, 5, anyNode))))
+	require.Empty(t, a.BestReady(5, 5, func(node string) bool { return node != "n99" }))
+
+	p.index.Find(t.Context(), q)
+	require.EqualValues(t, nodes, looks.Load(), "all is known")
+}
+
+// TestOwnDevices: what nodes have for themselves can be asked for where the task could use a fabric as well, and it says whether the
+// fabric's devices all have to be made ready.
+func TestOwnDevices(t *testing.T) {
+	p := newPriced(3)
+	fabric := b.Slice("fabric").OnAllNodes().Devices(b.Device("late").BindingCondition("attached")).Obj()
+	p.store.RefreshSlice("fabric", func() *resourceapi.ResourceSlice { return fabric })
+	q := p.asking(t, 1, 1)
+	q.Accepts = anyNode
+	require.True(t, p.index.Find(t.Context(), q).IsTied())
+	require.True(t, p.index.SharedGetReady(t.Context(), q.Task))
+	own := *q
+	own.Own = true
+	for range 2 {
+		require.Equal(t, []string{"n0", "n1"}, slices.Sorted(maps.Keys(p.index.Find(t.Context(), &own).BestReady(2, 2, anyNode))))
+		require.True(t, p.index.Find(t.Context(), q).IsTied(), "another question")
+	}
+
+	ready := b.Slice("switch").OnAllNodes().Devices(b.Device("ready")).Obj()
+	p.store.RefreshSlice("switch", func() *resourceapi.ResourceSlice { return ready })
+	require.False(t, p.index.SharedGetReady(t.Context(), q.Task))
+}

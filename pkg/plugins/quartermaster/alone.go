@@ -1,0 +1,31 @@
+package quartermaster
+
+import (
+	"fmt"
+
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+)
+
+// otherPlugins returns the other plugins of the profile that have a say in where pods run. It fails if one of them allocates
+// devices as well. The profile is complete when it is asked for events.
+func (pl *Quartermaster) otherPlugins() (others []fwk.EnqueueExtensions, err error) {
+	profile, ok := pl.handle.(interface {
+		EnqueueExtensions() []fwk.EnqueueExtensions
+	})
+	if !ok {
+		return nil, nil
+	}
+	for _, plugin := range profile.EnqueueExtensions() {
+		switch plugin.Name() {
+		case Name:
+		case names.DynamicResources:
+			return nil, fmt.Errorf("profile %s: plugins %s and %s are both enabled, and each would allocate devices for every claim; "+
+				"disable one of them: under plugins of this profile, write \"multiPoint: {disabled: [{name: %s}]}\", and name it nowhere else",
+				pl.handle.ProfileName(), Name, names.DynamicResources, names.DynamicResources)
+		default:
+			others = append(others, plugin)
+		}
+	}
+	return others, nil
+}
