@@ -65,7 +65,7 @@ func moreSteps(outcome *allocator.Outcome) string {
 	if outcome.CommonBudget {
 		argument = "attemptStepBudget"
 	}
-	return fmt.Sprintf(", as does a larger %s among the scheduler's arguments for plugin %s", argument, arguments.Name)
+	return fmt.Sprintf("; so does a larger %s among the scheduler's arguments for plugin %s", argument, arguments.Name)
 }
 
 // Brief says no more than that there are no devices on a node.

@@ -52,10 +52,10 @@ func TestOf(t *testing.T) {
 	}{
 		"nothing found":       {want: "cannot allocate all claims: ", full: true},
 		"invalid pools":       {outcome: allocator.Outcome{InvalidPools: true}, want: "invalid resource pools were encountered: ", full: true},
-		"gave up on the node": {outcome: allocator.Outcome{GaveUp: true}, want: ", as does a larger stepBudget among the scheduler's arguments for plugin Quartermaster"},
+		"gave up on the node": {outcome: allocator.Outcome{GaveUp: true}, want: "; so does a larger stepBudget among the scheduler's arguments for plugin Quartermaster"},
 		"gave up with those on others": {
 			outcome: allocator.Outcome{GaveUp: true, CommonBudget: true},
-			want:    ", as does a larger attemptStepBudget among the scheduler's arguments for plugin Quartermaster",
+			want:    "; so does a larger attemptStepBudget among the scheduler's arguments for plugin Quartermaster",
 		},
 	}
 	for name, test := range tests {

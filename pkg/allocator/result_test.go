@@ -213,7 +213,7 @@ func TestNodeSelectorWithSeveralTerms(t *testing.T) {
 		*terms = append(*terms, b.NodeSelector("rack", "r").NodeSelectorTerms...)
 	}).Devices(gpus(1)...)
 	_, err := cluster{slices: []*b.SliceBuilder{slice}, node: b.Node("n", "zone", "z")}.solve(t.Context(), wants(1))
-	require.EqualError(t, err, "claim train/gpus: device gpu-0: its node selector has 2 terms, but the API allows only one; "+
+	require.EqualError(t, err, "claim train/gpus: device gpu-0: its node selector has 2 terms but the API allows only one; "+
 		"its driver must publish it anew")
 }
 

@@ -29,7 +29,7 @@ func Selector(node *v1.Node, devices iter.Seq[*inventory.Device]) (*v1.NodeSelec
 			continue
 		}
 		if n := len(selector.NodeSelectorTerms); n > 1 {
-			return nil, fmt.Errorf("device %s: its node selector has %d terms, but the API allows only one; "+
+			return nil, fmt.Errorf("device %s: its node selector has %d terms but the API allows only one; "+
 				"its driver must publish it anew", device.Name, n)
 		}
 		term := &selector.NodeSelectorTerms[0]
