@@ -90,7 +90,7 @@ func TestFilter(t *testing.T) {
 				builder.Node("n2"), builder.NodeSlice("n2", builder.Device("gpu-0").Attr("mem", 2)).Obj(),
 			},
 			pod: newPod("p", uses("c")), want: []string{"n2"},
-			reasons: map[string]string{"n1": "cannot allocate all claims: claim default/c request gpu selector 0 of device class gpu: CEL runtime error: no such key: mem"},
+			reasons: map[string]string{"n1": "cannot allocate all claims: claim default/c request gpu selector 0 of device class gpu on device gpu-0: CEL runtime error: no such key: mem"},
 		},
 	}
 	for name, test := range tests {

@@ -32,7 +32,7 @@ func (pl *Quartermaster) filterWhatIf(ctx context.Context, c *cycle, w *preempti
 	outcome, err := task.Check(pl.dryRunContext(ctx, c), site)
 	switch {
 	case err != nil:
-		return unschedulable("%s", nodereason.OfError(ctx, node, err))
+		return unschedulable("%s", c.reasons.OfError(ctx, node, err))
 	case !outcome.Fits():
 		defer outcome.Release()
 		return podstatus.New(fwk.Unschedulable, nodereason.Brief(outcome))
