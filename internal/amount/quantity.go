@@ -114,7 +114,7 @@ func beyond(q resource.Quantity) int64 {
 const MostWritten = 1000
 
 // ErrEndless is what IsEndless reports.
-var ErrEndless = fmt.Errorf("a quantity has more than %d digits, written or by its exponent", MostWritten)
+var ErrEndless = fmt.Errorf("a quantity has more than %d digits (written or by its exponent)", MostWritten)
 
 // IsEndless reports whether a text may be a quantity that has too many digits.
 func IsEndless(text string) bool {

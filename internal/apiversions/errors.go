@@ -34,7 +34,7 @@ func newNotServed(resource string) error {
 		Code:    http.StatusNotFound,
 		Reason:  metav1.StatusReasonNotFound,
 		Details: &metav1.StatusDetails{Group: resourceapi.GroupName, Kind: resource},
-		Message: fmt.Sprintf("the API server has %s.resource.k8s.io in none of the versions %v; turn one of them on (kube-apiserver --runtime-config), or use a server that has it",
+		Message: fmt.Sprintf("the API server has %s.resource.k8s.io in none of the versions %v; turn one of them on (kube-apiserver --runtime-config) or use a server that has it",
 			resource, convertible[resource]),
 	}}
 }
@@ -42,8 +42,8 @@ func newNotServed(resource string) error {
 // newNotServedNow is the error for a resource that the server had in a version, or may
 // have, and of which it says now that it does not have it.
 func newNotServedNow(resource string, version Version, err error) error {
-	return apierrors.NewServiceUnavailable(fmt.Sprintf("the API server does not have %s in %s at the moment, nor has it told of another version; "+
-		"that passes when it has been replaced, or when discovery works again: %v", resource, version.groupVersion(), err))
+	return apierrors.NewServiceUnavailable(fmt.Sprintf("the API server does not have %s in %s at the moment and has not told of another version; "+
+		"that passes when it has been replaced or when discovery works again: %v", resource, version.groupVersion(), err))
 }
 
 // newExpired makes whoever watches list again.

@@ -64,7 +64,7 @@ func (r *Resolver) Resolve(claim *resourceapi.ResourceClaim) (*resourceapi.Resou
 		return claim, nil
 	}
 	if unread := r.unread(); len(unread) > 0 {
-		return nil, fmt.Errorf("claim %s: %s have not been read from the API server yet; if this lasts, the log of the scheduler says why",
+		return nil, fmt.Errorf("claim %s: %s have not been read from the API server yet; the log of the scheduler says why if this lasts",
 			klog.KObj(claim), strings.Join(unread, " and "))
 	}
 	return r.known.Resolve(claim)

@@ -45,7 +45,7 @@ func TestResolver(t *testing.T) {
 	named := toHubClaim(t, "gpu", &v1alpha2.ParametersReference{APIGroup: resourceapi.GroupName, Kind: "ResourceClaimParameters", Name: "p"})
 	_, err := resolver.Resolve(plain)
 	require.EqualError(t, err, "claim default/c: resourceclaimparameters and resourceclasses and resourceclassparameters have not been read "+
-		"from the API server yet; if this lasts, the log of the scheduler says why")
+		"from the API server yet; the log of the scheduler says why if this lasts")
 	resolver.noteRead(classResource)
 	_, err = resolver.Resolve(plain)
 	require.ErrorContains(t, err, "claim default/c: resourceclaimparameters and resourceclassparameters have not been read")
@@ -134,7 +134,7 @@ func TestResolverWithoutParameters(t *testing.T) {
 	go client.resources.resolver.run(t.Context())
 	soon(t, func() bool {
 		_, err := client.resources.resolver.Resolve(toHubClaim(t, "gpu", nil))
-		return err != nil && err.Error() == "claim default/c: resource class gpu has no structuredParameters, so that its driver has to allocate the claim"
+		return err != nil && err.Error() == "claim default/c: resource class gpu has no structuredParameters so that its driver has to allocate the claim"
 	}, "the class is known")
 	for _, request := range s.took() {
 		require.NotContains(t, request, "parameters")

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
 )
 
 // Signer signs pods with the content of their claims.
@@ -55,7 +57,7 @@ func (s Signer) Sign(pod *v1.Pod) ([]fwk.SignFragment, *fwk.Status) {
 		}
 		spec, err := claim.Spec.Marshal()
 		if err != nil {
-			return nil, fwk.AsStatus(fmt.Errorf("sign claim %s: %w", klog.KObj(claim), err))
+			return nil, podstatus.Failed(fmt.Errorf("sign claim %s: %w", klog.KObj(claim), err))
 		}
 		fmt.Fprintf(content, "%d:", len(spec))
 		content.Write(spec)
@@ -65,5 +67,5 @@ func (s Signer) Sign(pod *v1.Pod) ([]fwk.SignFragment, *fwk.Status) {
 
 // notSigned is the status of a pod that cannot be batched.
 func notSigned(format string, args ...any) *fwk.Status {
-	return fwk.NewStatus(fwk.Unschedulable, "the pod is not batched: "+fmt.Sprintf(format, args...))
+	return podstatus.New(fwk.Unschedulable, "the pod is not batched: "+fmt.Sprintf(format, args...))
 }

@@ -139,7 +139,7 @@ func describePending(devices []readiness) string {
 	var parts []string
 	for _, device := range devices {
 		if len(device.pending) > 0 {
-			parts = append(parts, fmt.Sprintf("device %s lacks %s", device.name(), strings.Join(device.pending, ", ")))
+			parts = append(parts, fmt.Sprintf("device %s lacks %s", device.name(), strings.Join(device.pending, " and ")))
 		}
 	}
 	return strings.Join(parts, "; ")

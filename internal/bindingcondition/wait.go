@@ -205,7 +205,7 @@ func (w *wait) refresh(i int) error {
 		problem = "it is not reserved for the pod any more"
 	}
 	if problem != "" {
-		return fmt.Errorf("while the pod waited for devices of claim %s to get ready, %s; trying again", klog.KObj(confirmed), problem)
+		return fmt.Errorf("while the pod waited for devices of claim %s to get ready: %s; trying again", klog.KObj(confirmed), problem)
 	}
 	w.outcome.Claims[i] = latest
 	return nil

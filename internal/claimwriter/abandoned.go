@@ -34,11 +34,11 @@ func (w *Writer) ReleaseAbandoned(ctx context.Context, claim *resourceapi.Resour
 	a := abandonment{writer: w, judged: claim.Status.Allocation, gone: gone}
 	op := &operation{
 		claim:  claim,
-		asked:  fmt.Sprintf("release %s, whose %d consumers are gone", describeAllocation(a.judged), len(gone)),
+		asked:  fmt.Sprintf("release %s (its %d consumers are gone)", describeAllocation(a.judged), len(gone)),
 		decide: a.decide,
 	}
 	if a.judged == nil || slices.Contains(gone, "") {
-		return nil, false, fmt.Errorf("claim %s: asked to %s, but an allocation and the UIDs of the consumers have to be given; this is a bug in the caller", op.key(), op.asked)
+		return nil, false, fmt.Errorf("claim %s: asked to %s but an allocation and the UIDs of the consumers have to be given; this is a bug in the caller", op.key(), op.asked)
 	}
 	left, err = unlessGone(w.run(ctx, op))
 	return left, a.cleared, err

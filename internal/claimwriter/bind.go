@@ -64,7 +64,7 @@ func (w *Writer) Bind(ctx context.Context, claim *resourceapi.ResourceClaim, all
 	b := binding{writer: w, seen: claim.Status.Allocation, allocation: allocation, consumer: consumer}
 	op := &operation{claim: claim, asked: b.describe(), decide: b.decide, allocation: allocation, binds: true}
 	if consumer.Resource == "" || consumer.Name == "" || consumer.UID == "" {
-		return nil, fmt.Errorf("claim %s: asked to %s, but resource, name and UID of the consumer have to be set; this is a bug in the caller", op.key(), op.asked)
+		return nil, fmt.Errorf("claim %s: asked to %s but resource and name and UID of the consumer have to be set; this is a bug in the caller", op.key(), op.asked)
 	}
 	bound, err := w.run(ctx, op)
 	return bound, w.rollBack(ctx, &b, err)
@@ -126,7 +126,7 @@ func (b *binding) decide(current *resourceapi.ResourceClaim) (write, *refusal) {
 	case !reserved && len(current.Status.ReservedFor) >= b.writer.consumerLimit(current):
 		return nil, &refusal{
 			reason: ErrConsumerLimit,
-			found:  fmt.Sprintf("%d consumers, the limit is %d", len(current.Status.ReservedFor), b.writer.consumerLimit(current)),
+			found:  fmt.Sprintf("%d consumers (the limit is %d)", len(current.Status.ReservedFor), b.writer.consumerLimit(current)),
 			next:   "it can be used again when one of them has finished",
 		}
 	case !protected:

@@ -39,7 +39,7 @@ func (w *Writer) Create(ctx context.Context, claim *resourceapi.ResourceClaim) (
 		}
 		// While it is not known whether the claim exists, it has no version.
 		if kind := failures.addWrite(err, "none"); kind == final {
-			return nil, failures.wrap(fmt.Errorf("claim %s: asked to create it, but the server refused that: %w", op.key(), err))
+			return nil, failures.wrap(fmt.Errorf("claim %s: asked to create it but the server refused that: %w", op.key(), err))
 		}
 		if err := w.pause(ctx, &failures); err != nil {
 			return nil, err

@@ -25,8 +25,8 @@ func (b *binding) refusePartial(current *resourceapi.ResourceClaim) *refusal {
 	b.partial = current
 	return &refusal{
 		reason: ErrNotStored,
-		found:  fmt.Sprintf("that the server has accepted that, but stored it without %s", listSome(lost(b.allocation, current.Status.Allocation))),
-		next:   "turn the feature on in the API server (its version may be too old for it), or use devices that do not need it",
+		found:  fmt.Sprintf("that the server has accepted that but stored it without %s", listSome(lost(b.allocation, current.Status.Allocation))),
+		next:   "turn the feature on in the API server (its version may be too old for it) or use devices that do not need it",
 	}
 }
 

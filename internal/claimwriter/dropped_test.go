@@ -47,7 +47,7 @@ func TestDroppedFields(t *testing.T) {
 		"shares": {
 			drop:     noShares,
 			requests: "update status, update status, update",
-			errText:  []string{"status.allocation.devices.results[].consumedCapacity, status.allocation.devices.results[].shareID"},
+			errText:  []string{"claim train/gpus: allocation not stored completely: asked to store an allocation of gpu.example.com/node-a/gpu-0 and gpu.example.com/node-a/gpu-1 and reserve it for pods/me (UID me-uid); found that the server has accepted that but stored it without status.allocation.devices.results[].consumedCapacity and status.allocation.devices.results[].shareID; turn the feature on in the API server (its version may be too old for it) or use devices that do not need it"},
 			left:     newClaim(withFinalizers()),
 		},
 		"binding conditions of one device": {

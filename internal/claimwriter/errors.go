@@ -54,7 +54,7 @@ type refusal struct {
 
 // asError turns the refusal into the error for the caller of the operation.
 func (r refusal) asError(op *operation) error {
-	return fmt.Errorf("claim %s: %w: asked to %s, found %s; %s", op.key(), r.reason, op.asked, r.found, r.next)
+	return fmt.Errorf("claim %s: %w: asked to %s; found %s; %s", op.key(), r.reason, op.asked, r.found, r.next)
 }
 
 // describeConsumer returns "pods/web-0 (UID 1234)".
@@ -95,8 +95,8 @@ func listSome(items []string) string {
 	case len(items) == 0:
 		return "nothing"
 	case len(items) > maxDescribed:
-		return fmt.Sprintf("%s and %d more", strings.Join(items[:maxDescribed], ", "), len(items)-maxDescribed)
+		return fmt.Sprintf("%s and %d more", strings.Join(items[:maxDescribed], " and "), len(items)-maxDescribed)
 	default:
-		return strings.Join(items, ", ")
+		return strings.Join(items, " and ")
 	}
 }

@@ -21,6 +21,6 @@ func TestConsumerLimitOfTheServer(t *testing.T) {
 	})(w)
 	_, err := w.Bind(context.Background(), full.DeepCopy(), nil, consumer("me"))
 	require.ErrorIs(t, err, ErrConsumerLimit)
-	require.ErrorContains(t, err, "32 consumers, the limit is 32")
+	require.ErrorContains(t, err, "32 consumers (the limit is 32")
 	require.Equal(t, "get", strings.Join(s.requests, ", "), "nothing is written")
 }

@@ -39,11 +39,11 @@ func (w *Writer) Release(ctx context.Context, claim *resourceapi.ResourceClaim, 
 	g := returning{writer: w, judged: claim.Status.Allocation, consumer: consumerUID}
 	op := &operation{
 		claim:  claim,
-		asked:  fmt.Sprintf("release %s, reserved for UID %s", describeAllocation(g.judged), consumerUID),
+		asked:  fmt.Sprintf("release %s (reserved for UID %s)", describeAllocation(g.judged), consumerUID),
 		decide: g.decide,
 	}
 	if g.judged == nil || consumerUID == "" {
-		return nil, fmt.Errorf("claim %s: asked to %s, but an allocation and the UID of the consumer have to be given; this is a bug in the caller", op.key(), op.asked)
+		return nil, fmt.Errorf("claim %s: asked to %s but an allocation and the UID of the consumer have to be given; this is a bug in the caller", op.key(), op.asked)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), UndoTimeout)
 	defer cancel()

@@ -42,7 +42,7 @@ func (w *Writer) Remove(ctx context.Context, claim *resourceapi.ResourceClaim, c
 		deletes: true,
 	}
 	if consumerUID == "" {
-		return nil, fmt.Errorf("claim %s: asked to %s, but the UID of the consumer has to be given; this is a bug in the caller", op.key(), op.asked)
+		return nil, fmt.Errorf("claim %s: asked to %s but the UID of the consumer has to be given; this is a bug in the caller", op.key(), op.asked)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), UndoTimeout)
 	defer cancel()

@@ -122,7 +122,7 @@ func (f *failureLog) mayContinue() error {
 	if f.writeConflicts <= maxWriteConflicts && f.transients <= maxTransients {
 		return nil
 	}
-	return f.wrap(fmt.Errorf("claim %s: asked to %s, gave up after %d write conflicts and %d other failures; the pod gets scheduled again later: %w",
+	return f.wrap(fmt.Errorf("claim %s: asked to %s; gave up after %d write conflicts and %d other failures; the pod gets scheduled again later: %w",
 		f.op.key(), f.op.asked, f.writeConflicts, f.transients, f.last))
 }
 
@@ -138,9 +138,9 @@ func (f *failureLog) mayWrite(ctx context.Context) error {
 // done.
 func (f *failureLog) stopped(cause error) error {
 	if f.last == nil {
-		return fmt.Errorf("claim %s: asked to %s, but was told to stop; nothing was written: %w", f.op.key(), f.op.asked, cause)
+		return fmt.Errorf("claim %s: asked to %s but was told to stop; nothing was written: %w", f.op.key(), f.op.asked, cause)
 	}
-	return f.wrap(fmt.Errorf("claim %s: asked to %s, but was told to stop before trying again after %q: %w", f.op.key(), f.op.asked, f.last, cause))
+	return f.wrap(fmt.Errorf("claim %s: asked to %s but was told to stop before trying again after %q: %w", f.op.key(), f.op.asked, f.last, cause))
 }
 
 // wrap adds ErrOutcomeUnknown if that is the case.

@@ -157,7 +157,7 @@ func (w *Writer) run(ctx context.Context, op *operation) (*resourceapi.ResourceC
 	}
 	turn, err := w.busy.Lock(ctx, op.claim.UID)
 	if err != nil {
-		return nil, fmt.Errorf("claim %s: asked to %s, but another write to the claim did not finish in time; nothing was written: %w", op.key(), op.asked, err)
+		return nil, fmt.Errorf("claim %s: asked to %s but another write to the claim did not finish in time; nothing was written: %w", op.key(), op.asked, err)
 	}
 	var state *resourceapi.ResourceClaim
 	defer func() { turn.End(state) }()
@@ -214,7 +214,7 @@ func (w *Writer) carryOut(ctx context.Context, op *operation, base *resourceapi.
 		case done:
 			return current, nil
 		case accepted == op.mostAccepted():
-			return nil, fmt.Errorf("claim %s: asked to %s, the server accepted the write, but its answer does not show the change; check the admission webhooks for resourceclaims", op.key(), op.asked)
+			return nil, fmt.Errorf("claim %s: asked to %s; the server accepted the write but its answer does not show the change; check the admission webhooks for resourceclaims", op.key(), op.asked)
 		}
 		if err := w.permitted(ctx, &failures); err != nil {
 			return nil, err
@@ -268,7 +268,7 @@ func (w *Writer) recover(ctx context.Context, failures *failureLog, base *resour
 			return current, nil
 		}
 	}
-	return nil, failures.wrap(fmt.Errorf("claim %s: asked to %s, but the server refused to store that: %w", failures.op.key(), failures.op.asked, failure))
+	return nil, failures.wrap(fmt.Errorf("claim %s: asked to %s but the server refused to store that: %w", failures.op.key(), failures.op.asked, failure))
 }
 
 // read gets the claim from the server (not from a cache). The error is ErrDeleted
@@ -297,7 +297,7 @@ func (w *Writer) read(ctx context.Context, failures *failureLog) (*resourceapi.R
 				next:   "it has to be created again before anything can use it",
 			}.asError(op)
 		case final:
-			return nil, failures.wrap(fmt.Errorf("claim %s: asked to %s, but the claim cannot be read: %w", op.key(), op.asked, err))
+			return nil, failures.wrap(fmt.Errorf("claim %s: asked to %s but the claim cannot be read: %w", op.key(), op.asked, err))
 		}
 		if err := failures.mayContinue(); err != nil {
 			return nil, err
@@ -311,7 +311,7 @@ func (w *Writer) read(ctx context.Context, failures *failureLog) (*resourceapi.R
 // validate rejects what can only be a mistake in the calling code.
 func (op *operation) validate() error {
 	if op.claim.Name == "" || op.claim.Namespace == "" || op.claim.UID == "" {
-		return fmt.Errorf("claim %s: asked to %s, found namespace %q, name %q and UID %q; all three have to be set, this is a bug in the caller", op.key(), op.asked, op.claim.Namespace, op.claim.Name, op.claim.UID)
+		return fmt.Errorf("claim %s: asked to %s; found namespace %q and name %q and UID %q; all three have to be set; this is a bug in the caller", op.key(), op.asked, op.claim.Namespace, op.claim.Name, op.claim.UID)
 	}
 	return nil
 }

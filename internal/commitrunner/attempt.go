@@ -88,7 +88,7 @@ func (a *Attempt) Commit(ctx context.Context, node string, lastWrite func(contex
 		return err
 	}
 	if phase := a.phase(); phase != commit.Bind {
-		return fmt.Errorf("the pod cannot be bound, for the commit protocol has come to phase %q with its claims; trying again", phase.String())
+		return fmt.Errorf("the pod cannot be bound because the commit protocol has come to phase %q with its claims; trying again", phase.String())
 	}
 	return nil
 }

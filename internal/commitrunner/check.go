@@ -51,8 +51,8 @@ func (r *run) see(ctx context.Context) error {
 	defer cancel()
 	for _, claim := range r.claims {
 		if err := r.State.Order.Await(ctx, claim.Object.ResourceVersion); err != nil {
-			return fmt.Errorf("claim %s was allocated and reserved for the pod, but within %s the watch of claims did not show that, "+
-				"so nobody knows whether its devices were allocated twice; trying again (check the connection to the API server): %w",
+			return fmt.Errorf("claim %s was allocated and reserved for the pod but within %s the watch of claims did not show that; "+
+				"nobody knows whether its devices were allocated twice; trying again (check the connection to the API server): %w",
 				klog.KObj(claim.Object), seeTimeout, err)
 		}
 	}
@@ -89,7 +89,7 @@ func (r *run) judge(ctx context.Context) error {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			return fmt.Errorf("%w; waited for that for at most %s, trying again: %w", undecided, JudgeTimeout, context.Cause(ctx))
+			return fmt.Errorf("%w; waited for that for at most %s; trying again: %w", undecided, JudgeTimeout, context.Cause(ctx))
 		}
 		if undecided = r.undecided(); undecided == nil {
 			return nil
@@ -120,7 +120,7 @@ func (r *run) lastLook(kind commit.EventKind) (commit.Event, error) {
 func (r *run) stillAllocated() error {
 	for _, claim := range r.claims {
 		if !r.State.Order.Allocated(claim.Object.UID) {
-			return fmt.Errorf("claim %s was allocated and reserved for the pod, but somebody has removed the allocation since; trying again",
+			return fmt.Errorf("claim %s was allocated and reserved for the pod but somebody has removed the allocation since; trying again",
 				klog.KObj(claim.Object))
 		}
 	}

@@ -54,7 +54,7 @@ func (r *run) stillPublished(claim *Claim) error {
 		result := &plan.Devices.Results[i]
 		pool := r.State.Pool(ledger.PoolOf(result))
 		if pool == nil || pool.State == inventory.Complete && pool.Device(result.Device) == nil {
-			return fmt.Errorf("claim %s was to get device %s/%s, but its driver does not publish that any more; looking for other devices",
+			return fmt.Errorf("claim %s was to get device %s/%s but its driver does not publish that any more; looking for other devices",
 				klog.KObj(claim.Object), ledger.PoolOf(result), result.Device)
 		}
 	}
@@ -104,7 +104,7 @@ func nameOf(consumer resourceapi.ResourceClaimConsumerReference) string {
 // explainBind adds what will happen next.
 func explainBind(claim *Claim, err error) error {
 	if errors.Is(err, claimwriter.ErrAllocatedElsewhere) || errors.Is(err, claimwriter.ErrDeallocated) {
-		return fmt.Errorf("claim %s changed while the pod was being scheduled, trying again: %w", klog.KObj(claim.Object), err)
+		return fmt.Errorf("claim %s changed while the pod was being scheduled; trying again: %w", klog.KObj(claim.Object), err)
 	}
 	return fmt.Errorf("reserve claim %s for the pod: %w", klog.KObj(claim.Object), err)
 }

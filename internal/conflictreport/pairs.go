@@ -2,6 +2,7 @@ package conflictreport
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimlog"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
 // pairs reports two claims that hold the same device. What more than two claims can have too much of
@@ -132,8 +134,16 @@ func (p *pairs) report(ctx context.Context, c claimlog.Conflict) {
 	count(Conflicts, c.Pool)
 	message := "Two claims are in conflict: " + c.String()
 	klog.FromContext(ctx).Error(nil, message, "driver", c.Pool.Driver, "pool", c.Pool.Name, "device", c.Device)
-	p.tell(c.Claim.ClaimRef, message)
-	p.tell(c.Other.ClaimRef, message)
+	p.tell(c.Claim.ClaimRef, withoutName(message, c.Other.ClaimRef, c.Claim.Namespace))
+	p.tell(c.Other.ClaimRef, withoutName(message, c.Claim.ClaimRef, c.Other.Namespace))
+}
+
+// withoutName does not name a claim to users of another namespace, who need not know of it.
+func withoutName(message string, claim ledger.ClaimRef, namespace string) string {
+	if claim.Namespace == namespace {
+		return message
+	}
+	return strings.ReplaceAll(message, claim.String(), "of another namespace")
 }
 
 // evictLater evicts the pods of the claim that was allocated later, or, if nobody knows

@@ -24,6 +24,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claimlog"
 	"github.com/quartermaster-dra/quartermaster/internal/leadership"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
 // world has two claims that hold the same device, "first" and "second", in the order in which they
@@ -181,4 +182,12 @@ func TestEvictionOfAPodThatHasChanged(t *testing.T) {
 		require.Equal(t, []string{"second", "second"}, w.evicted())
 		require.Equal(t, 4, w.told(), "told once all the same")
 	})
+}
+
+// TestOtherNamespacesClaimIsNotNamed: users of one namespace need not know of the claims of another one.
+func TestOtherNamespacesClaimIsNotNamed(t *testing.T) {
+	t.Parallel()
+	other := ledger.ClaimRef{Namespace: "secret", Name: "x"}
+	require.Equal(t, "claim of another namespace was first", withoutName("claim secret/x was first", other, "ns"))
+	require.Equal(t, "claim secret/x was first", withoutName("claim secret/x was first", other, "secret"))
 }

@@ -84,7 +84,7 @@ func (g *Groups) Installed() bool {
 func (g *Groups) Get(namespace, name string) (*v1alpha1.PodGroup, error) {
 	group, err := g.get(namespace + "/" + name)
 	if err != nil {
-		return nil, fmt.Errorf("PodGroup %s/%s (%s), which the label %s names: %w", namespace, name, v1alpha1.SchemeGroupVersion, v1alpha1.PodGroupLabel, err)
+		return nil, fmt.Errorf("PodGroup %s/%s (%s) which the label %s names: %w", namespace, name, v1alpha1.SchemeGroupVersion, v1alpha1.PodGroupLabel, err)
 	}
 	return group, nil
 }
@@ -105,14 +105,14 @@ func (g *Groups) get(key string) (*v1alpha1.PodGroup, error) {
 		}
 		return nil, g.problem
 	case apierrors.IsForbidden(g.problem):
-		return nil, fmt.Errorf("it is not known, because the scheduler may not list or watch PodGroups; give it the ClusterRole quartermaster-pod-groups "+
+		return nil, fmt.Errorf("it is not known because the scheduler may not list or watch PodGroups; give it the ClusterRole quartermaster-pod-groups "+
 			"(kubectl apply -k manifests/pod-groups): %w", g.problem)
 	case g.problem != nil:
-		return nil, fmt.Errorf("it is not known, because PodGroups cannot be read, which is tried again; if this lasts, see whether the API server is well: %w", g.problem)
+		return nil, fmt.Errorf("it is not known because PodGroups cannot be read (it is tried again; see whether the API server is well if this lasts): %w", g.problem)
 	case g.store == nil, !g.synced():
-		return nil, errors.New("it is not yet known, because PodGroups are still being listed; that takes a moment, and is nothing to be done about")
+		return nil, errors.New("it is not yet known because PodGroups are still being listed; that takes a moment")
 	default:
-		return nil, errors.New("there is none of that name in the pod's namespace; create it, or correct the label")
+		return nil, errors.New("there is none of that name in the pod's namespace; create it or correct the label")
 	}
 }
 

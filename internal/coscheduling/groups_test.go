@@ -45,8 +45,8 @@ func TestSet(t *testing.T) {
 	require.Same(t, train, got)
 	require.True(t, g.HasSynced())
 	_, err = g.Get("other", "train")
-	require.EqualError(t, err, "PodGroup other/train (scheduling.x-k8s.io/v1alpha1), which the label scheduling.x-k8s.io/pod-group names: "+
-		"there is none of that name in the pod's namespace; create it, or correct the label")
+	require.EqualError(t, err, "PodGroup other/train (scheduling.x-k8s.io/v1alpha1) which the label scheduling.x-k8s.io/pod-group names: "+
+		"there is none of that name in the pod's namespace; create it or correct the label")
 
 	g.Set()
 	_, err = g.Get("ml", "train")

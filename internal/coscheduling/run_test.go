@@ -302,7 +302,7 @@ func TestCannotBeRead(t *testing.T) {
 				_, err = g.Get("ml", "a")
 				require.NoError(t, err)
 				_, err = g.Get("ml", "b")
-				require.ErrorContains(t, err, "it is not known, because the scheduler may not list or watch PodGroups")
+				require.ErrorContains(t, err, "PodGroup ml/b (scheduling.x-k8s.io/v1alpha1) which the label scheduling.x-k8s.io/pod-group names: it is not known because the scheduler may not list or watch PodGroups; give it the ClusterRole quartermaster-pod-groups (kubectl apply -k manifests/pod-groups): podgroups.scheduling.x-k8s.io is forbidden: no role")
 			})
 		})
 	}

@@ -122,7 +122,7 @@ func (d *Demand) kindOf(kind []byte, allocatable map[v1.ResourceName]int64) ([]b
 		case resource.Class != nil && amount == 0:
 			kind = append(kind, lacking)
 		case resource.Class == nil && !has:
-			return nil, fmt.Errorf("the node does not offer %s, and no device class stands for it", resource.Name)
+			return nil, fmt.Errorf("the node does not offer %s and no device class stands for it", resource.Name)
 		default:
 			kind = append(kind, offered)
 		}
@@ -191,20 +191,20 @@ func (d *Demand) unfit(v *Variant, requests *Requests) error {
 		return err
 	}
 	if len(d.obsolete) > 0 {
-		return fmt.Errorf("claim %s, which an earlier attempt made for the pod's extended resources, has to be deleted first",
+		return fmt.Errorf("claim %s (made by an earlier attempt for the pod's extended resources) has to be deleted first",
 			klog.KObj(d.obsolete[0]))
 	}
 	if d.planned && !asksForSame(d.found, v.Claim) {
 		return errors.New("the pod needs other devices for its extended resources on this node than what was planned for it with its group")
 	}
 	if d.found != nil && !asksForSame(d.found, v.Claim) {
-		return fmt.Errorf("claim %s, which an earlier attempt made for the pod's extended resources, is not what the pod needs on this node",
+		return fmt.Errorf("claim %s (made by an earlier attempt for the pod's extended resources) is not what the pod needs on this node",
 			klog.KObj(d.found))
 	}
 	// Otherwise the server would drop what tells the kubelet about the claim, and the pod
 	// would run without its devices.
 	if v.Claim != nil && !d.recordable() {
-		return fmt.Errorf("devices would have to back the pod's extended resources on this node, which the API server is too old for " +
+		return fmt.Errorf("devices would have to back the pod's extended resources on this node which the API server is too old for " +
 			"(it has no claims in resource.k8s.io/v1); use a ResourceClaim")
 	}
 	return nil
@@ -220,7 +220,7 @@ func (d *Demand) Choose(node string) (*Variant, error) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	if d.chosen = d.onNode[node]; d.chosen == nil {
-		return nil, fmt.Errorf("node %s was chosen for the pod, but nobody asked whether it has devices for its extended resources; trying again", node)
+		return nil, fmt.Errorf("node %s was chosen for the pod but nobody asked whether it has devices for its extended resources; trying again", node)
 	}
 	return d.chosen, nil
 }

@@ -13,7 +13,7 @@ func (v *Variant) InPodsWords(reason string) string {
 	}
 	claim := v.Claim.Namespace + "/" + v.Claim.Name
 	for _, mapping := range v.Mappings {
-		reason = strings.ReplaceAll(reason, fmt.Sprintf("claim %s, request %s:", claim, mapping.RequestName),
+		reason = strings.ReplaceAll(reason, fmt.Sprintf("claim %s request %s:", claim, mapping.RequestName),
 			fmt.Sprintf("extended resource %s of container %s:", mapping.ResourceName, mapping.ContainerName))
 	}
 	reason = strings.ReplaceAll(reason, "claim "+claim, "the pod's extended resources")

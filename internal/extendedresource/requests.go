@@ -144,6 +144,6 @@ func (d *Requests) Err() error {
 	if len(d.Devices) <= resourceapi.DeviceRequestsMaxSize {
 		return nil
 	}
-	return fmt.Errorf("the extended resources of the pod's containers would take %d requests for devices, a claim can have %d; "+
-		"use ResourceClaims, or fewer containers that ask for devices", len(d.Devices), resourceapi.DeviceRequestsMaxSize)
+	return fmt.Errorf("the extended resources of the pod's containers would take %d requests for devices; a claim can have %d; "+
+		"use ResourceClaims or fewer containers that ask for devices", len(d.Devices), resourceapi.DeviceRequestsMaxSize)
 }

@@ -138,5 +138,5 @@ func TestTooManyRequests(t *testing.T) {
 	most := RequestsFor(builder.Pod("p", many(32, gpuResource)...), resources)
 	require.NoError(t, most.Err())
 	tooMany := RequestsFor(builder.Pod("p", many(33, gpuResource)...), resources)
-	require.ErrorContains(t, tooMany.Err(), "would take 33 requests for devices, a claim can have 32")
+	require.ErrorContains(t, tooMany.Err(), "would take 33 requests for devices; a claim can have 32")
 }

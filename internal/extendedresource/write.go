@@ -32,11 +32,11 @@ func (m Maker) Create(ctx context.Context, pod *v1.Pod, wanted *resourceapi.Reso
 	}
 	schedulermetrics.ResourceClaimCreatesTotal.WithLabelValues("success", "false", "", "Pod").Inc()
 	if OwnerOf(created) != pod.UID {
-		return nil, fmt.Errorf("the claim for the pod's extended resources would be %s, but there is one of that name already, "+
+		return nil, fmt.Errorf("the claim for the pod's extended resources would be %s but there is one of that name already "+
 			"which does not belong to the pod; delete it", klog.KObj(created))
 	}
 	if created.DeletionTimestamp != nil || !asksForSame(created, wanted) {
-		return created, fmt.Errorf("claim %s, which an earlier attempt made for the pod's extended resources, is in the way; trying again without it", klog.KObj(created))
+		return created, fmt.Errorf("claim %s (made by an earlier attempt for the pod's extended resources) is in the way; trying again without it", klog.KObj(created))
 	}
 	return created, nil
 }
@@ -95,6 +95,6 @@ func checkRecorded(answer *v1.Pod, status *v1.PodExtendedResourceClaimStatus) er
 	if stored != nil && stored.ResourceClaimName == status.ResourceClaimName && len(stored.RequestMappings) == len(status.RequestMappings) {
 		return nil
 	}
-	return fmt.Errorf("the API server has accepted status.extendedResourceClaimStatus, but has stored %v; "+
-		"turn the feature gate DRAExtendedResource on there, or use a ResourceClaim", stored)
+	return fmt.Errorf("the API server has accepted status.extendedResourceClaimStatus but has stored %v; "+
+		"turn the feature gate DRAExtendedResource on there or use a ResourceClaim", stored)
 }

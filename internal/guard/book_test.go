@@ -94,7 +94,7 @@ func TestSecondHolderIsDenied(t *testing.T) {
 	t.Parallel()
 	w := newBoard(t, node())
 	w.watch("early", at(3, b.Claim("early").Allocated("a", "gpu-0")))
-	w.requireDenied("claim default/x was to get device gpu.example.com/a/gpu-0, but claim default/early holds it by now", 4, b.Claim("x").Allocated("a", "gpu-0"))
+	w.requireDenied("claim default/x was to get device gpu.example.com/a/gpu-0 but claim default/early holds it by now", 4, b.Claim("x").Allocated("a", "gpu-0"))
 	w.requireAllowed(5, b.Claim("x").Allocated("a", "gpu-1"))
 	w.requireDenied("but claim default/x holds it by now", 6, b.Claim("y").Allocated("a", "gpu-1"))
 	require.Len(t, w.Approvals(), 1)

@@ -2,7 +2,6 @@ package legacy
 
 import (
 	"context"
-	"fmt"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -10,6 +9,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/classic"
+	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
 )
 
 // Attempt is one attempt to schedule a pod with claims that controllers of drivers allocate.
@@ -51,7 +51,7 @@ func (m *Mode) Split(pod *v1.Pod, claims []*resourceapi.ResourceClaim) ([]*resou
 		return claims, nil, nil
 	}
 	if err := m.negotiator.CheckSync(); err != nil {
-		return nil, nil, fwk.AsStatus(err)
+		return nil, nil, podstatus.Failed(err)
 	}
 	attempt.classic.Context = m.negotiator.Context(pod)
 	return others, attempt, nil
@@ -85,7 +85,7 @@ func (m *Mode) FreeOne(pod *v1.Pod, claims []*resourceapi.ResourceClaim) (string
 
 // unschedulable is the status of a pod that cannot be scheduled until some event changes that.
 func unschedulable(reason error) *fwk.Status {
-	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, reason.Error())
+	return podstatus.Of(fwk.UnschedulableAndUnresolvable, reason)
 }
 
 // Check says why the claims cannot be used on a node, nil if they can.
@@ -122,7 +122,7 @@ func (a *Attempt) Negotiate(node string, structured bool) *fwk.Status {
 		return nil
 	}
 	a.mode.negotiator.Ask(a.pod, spec)
-	return fwk.NewStatus(fwk.Pending, a.classic.Waiting(spec))
+	return podstatus.New(fwk.Pending, a.classic.Waiting(spec))
 }
 
 // Reserve makes sure that the claims which controllers have allocated are reserved
@@ -178,7 +178,7 @@ func (a *Attempt) Free() *fwk.Status {
 		return nil
 	}
 	a.mode.negotiator.Free(a.pod, claim)
-	return fwk.NewStatus(fwk.Success, fmt.Sprintf("the driver of claim %s is asked to deallocate it", klog.KObj(claim.Object)))
+	return podstatus.Newf(fwk.Success, "the driver of claim %s is asked to deallocate it", klog.KObj(claim.Object))
 }
 
 // isForAnother reports whether a claim is allocated for the node that is selected for

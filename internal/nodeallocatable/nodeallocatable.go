@@ -41,8 +41,8 @@ func Check(claim *resourceapi.ResourceClaim, pools ledger.Pools) error {
 			continue
 		}
 		if device := pool.Device(result.Device); device != nil && len(device.NodeAllocatableResources) > 0 {
-			return fmt.Errorf("claim %s: device %s/%s stands for or needs resources of the node (%s), which this scheduler cannot account for; "+
-				"the pod needs a scheduler with the in-tree plugin, or another device",
+			return fmt.Errorf("claim %s: device %s/%s stands for or needs resources of the node (%s) which this scheduler cannot account for; "+
+				"the pod needs a scheduler with the in-tree plugin or another device",
 				claimname.Of(claim), id, result.Device, resourceNames(device.NodeAllocatableResources))
 		}
 	}
@@ -54,5 +54,5 @@ func resourceNames(resources map[v1.ResourceName]resourceapi.NodeAllocatableReso
 	for _, name := range slices.Sorted(maps.Keys(resources)) {
 		names = append(names, string(name))
 	}
-	return strings.Join(names, ", ")
+	return strings.Join(names, "; ")
 }

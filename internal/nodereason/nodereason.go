@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,6 +35,26 @@ const Budget = 50 * time.Millisecond
 type Reasons struct {
 	// Spent is how long it took so far to find reasons, in nanoseconds.
 	Spent atomic.Int64
+
+	mutex sync.Mutex
+	told  map[string]bool
+}
+
+// most is how many different reasons an attempt gives. kube-scheduler puts all of them into one message, whatever the number of nodes,
+// and the numbers and devices in them may be others on each node.
+const most = 16
+
+// mayTell reports whether a reason is among the first ones that differ.
+func (r *Reasons) mayTell(reason string) bool {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if r.told == nil {
+		r.told = make(map[string]bool)
+	}
+	if len(r.told) < most {
+		r.told[reason] = true
+	}
+	return r.told[reason]
 }
 
 // Of says why there are no devices on a node, or why that is not known. It is full if it says all that there is to
@@ -56,7 +77,10 @@ func (r *Reasons) cause(outcome *allocator.Outcome) (cause string, full bool) {
 	}
 	start := time.Now()
 	defer func() { r.Spent.Add(int64(time.Since(start))) }()
-	return outcome.Reason(), true
+	if reason := outcome.Reason(); r.mayTell(reason) {
+		return reason, true
+	}
+	return outcome.Brief(), false
 }
 
 // moreSteps says which argument of the plugin a search that gave up could do with.
@@ -65,7 +89,7 @@ func moreSteps(outcome *allocator.Outcome) string {
 	if outcome.CommonBudget {
 		argument = "attemptStepBudget"
 	}
-	return fmt.Sprintf(", as does a larger %s among the scheduler's arguments for plugin %s", argument, arguments.Name)
+	return fmt.Sprintf("; so does a larger %s among the scheduler's arguments for plugin %s", argument, arguments.Name)
 }
 
 // Brief says no more than that there are no devices on a node.
@@ -74,7 +98,7 @@ func Brief(outcome *allocator.Outcome) string { return cannotAllocate + outcome.
 // OfError says why claims could not be judged on a node; ctx is that of the search before it was limited to the node. It
 // is that node's alone: elsewhere there may be devices that are no problem. The
 // in-tree plugin gives up on the pod as soon as one node has such a problem.
-func OfError(ctx context.Context, node *v1.Node, err error) string {
+func (r *Reasons) OfError(ctx context.Context, node *v1.Node, err error) string {
 	if ctx.Err() != nil {
 		// Usually the scheduler has found enough nodes.
 		return fmt.Sprintf("told to stop looking for devices: %v", context.Cause(ctx))
@@ -85,10 +109,13 @@ func OfError(ctx context.Context, node *v1.Node, err error) string {
 	klog.FromContext(ctx).V(4).Info("Cannot find out whether a node has devices for a pod", "node", klog.KObj(node), "err", err)
 	var onDevice interface {
 		error
+		OnDevice() string
 		WithoutDevice() string
 	}
 	if errors.As(err, &onDevice) {
-		// Without the device, which would make the reason another one on each node.
+		if reason := cannotAllocate + onDevice.OnDevice(); r.mayTell(reason) {
+			return reason
+		}
 		return cannotAllocate + onDevice.WithoutDevice()
 	}
 	return cannotAllocate + err.Error()

@@ -18,6 +18,7 @@ import (
 type deviceError struct{ device string }
 
 func (e deviceError) Error() string       { return "device " + e.device + ": no such attribute" }
+func (e deviceError) OnDevice() string    { return "on " + e.device + ": no such attribute" }
 func (deviceError) WithoutDevice() string { return "no such attribute" }
 
 func TestOfError(t *testing.T) {
@@ -30,7 +31,7 @@ func TestOfError(t *testing.T) {
 		want string
 	}{
 		"of all nodes":    {ctx: context.Background(), err: errors.New("no class"), want: "cannot allocate all claims: no class"},
-		"of one device":   {ctx: context.Background(), err: fmt.Errorf("claim c: %w", deviceError{"gpu-7"}), want: "cannot allocate all claims: no such attribute"},
+		"of one device":   {ctx: context.Background(), err: fmt.Errorf("claim c: %w", deviceError{"gpu-7"}), want: "cannot allocate all claims: on gpu-7: no such attribute"},
 		"not known yet":   {ctx: context.Background(), err: fmt.Errorf("takes long: %w", selector.ErrPending), want: "takes long: " + selector.ErrPending.Error()},
 		"told to stop":    {ctx: found, err: allocator.ErrInterrupted, want: "told to stop looking for devices: found enough nodes"},
 		"pending at stop": {ctx: found, err: selector.ErrPending, want: "told to stop looking for devices: found enough nodes"},
@@ -38,7 +39,7 @@ func TestOfError(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, test.want, nodereason.OfError(test.ctx, builder.Node("n1"), test.err))
+			require.Equal(t, test.want, new(nodereason.Reasons).OfError(test.ctx, builder.Node("n1"), test.err))
 		})
 	}
 }
@@ -52,10 +53,10 @@ func TestOf(t *testing.T) {
 	}{
 		"nothing found":       {want: "cannot allocate all claims: ", full: true},
 		"invalid pools":       {outcome: allocator.Outcome{InvalidPools: true}, want: "invalid resource pools were encountered: ", full: true},
-		"gave up on the node": {outcome: allocator.Outcome{GaveUp: true}, want: ", as does a larger stepBudget among the scheduler's arguments for plugin Quartermaster"},
+		"gave up on the node": {outcome: allocator.Outcome{GaveUp: true}, want: "; so does a larger stepBudget among the scheduler's arguments for plugin Quartermaster"},
 		"gave up with those on others": {
 			outcome: allocator.Outcome{GaveUp: true, CommonBudget: true},
-			want:    ", as does a larger attemptStepBudget among the scheduler's arguments for plugin Quartermaster",
+			want:    "; so does a larger attemptStepBudget among the scheduler's arguments for plugin Quartermaster",
 		},
 	}
 	for name, test := range tests {
@@ -78,4 +79,16 @@ func TestOfWithoutTime(t *testing.T) {
 	reasons.Spent.Store(int64(nodereason.Budget) + 1)
 	_, full = reasons.Of(&allocator.Outcome{})
 	require.False(t, full)
+}
+
+// TestFewReasons: one device is named, or one on each of a few nodes; on many nodes with devices of many names the rest is told alike.
+func TestFewReasons(t *testing.T) {
+	t.Parallel()
+	var reasons nodereason.Reasons
+	told := make(map[string]int)
+	for i := range 5000 {
+		told[reasons.OfError(context.Background(), builder.Node("n"), deviceError{fmt.Sprint("gpu-", i)})]++
+	}
+	require.Len(t, told, 17)
+	require.Equal(t, 5000-16, told["cannot allocate all claims: no such attribute"])
 }

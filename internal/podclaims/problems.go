@@ -4,14 +4,13 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
 )
 
 // problem is an error whose text is made when somebody reads it. The scheduling queue asks
 // why pods have to wait far more often than it tells anybody.
-type problem func() string
-
-// Error implements error.
-func (p problem) Error() string { return p() }
+type problem = podstatus.Lazy
 
 // NotMade is the error for a pod for which a claim is to be made from a template. All others
 // are those of claims that somebody has to be told of.
@@ -26,7 +25,7 @@ func (c *Claims) missing(pod *v1.Pod, reference *v1.PodResourceClaim, err error)
 		}
 		if reference.ResourceClaimTemplateName != nil {
 			return fmt.Sprintf("claim for %s in the pod has not been created yet; waiting for it to be made from template %s/%s "+
-				"(if this lasts, check that the template exists)", reference.Name, pod.Namespace, *reference.ResourceClaimTemplateName)
+				"(if this lasts: no such template or a quota; see event FailedResourceClaimCreation of the pod)", reference.Name, pod.Namespace, *reference.ResourceClaimTemplateName)
 		}
 		return fmt.Sprintf("claim for %s in the pod: %v", reference.Name, err)
 	})
@@ -42,7 +41,7 @@ func (c *Claims) unseen(pod *v1.Pod, reference *v1.PodResourceClaim, name string
 		}
 		if reference.ResourceClaimTemplateName != nil {
 			return fmt.Sprintf("claim %s/%s (%s in the pod) does not exist; waiting for another one to be made from template %s/%s "+
-				"(if this lasts, delete the pod)", pod.Namespace, name, reference.Name, pod.Namespace, *reference.ResourceClaimTemplateName)
+				"(delete the pod if this lasts)", pod.Namespace, name, reference.Name, pod.Namespace, *reference.ResourceClaimTemplateName)
 		}
 		return fmt.Sprintf("claim %s/%s (%s in the pod) does not exist; waiting for it to be created", pod.Namespace, name, reference.Name)
 	})

@@ -21,7 +21,7 @@ func (h *Holders) Gives(victim *v1.Pod) string {
 		}
 	}
 	slices.Sort(parts)
-	return strings.Join(parts, ", ")
+	return strings.Join(parts, " and ")
 }
 
 // Gets says which devices a pod is to get: "driver/pool/a, driver/pool/b".
@@ -42,7 +42,7 @@ func devicesOf(uses ...ledger.Use) (devices []string) {
 func few(devices []string) string {
 	const most = 8
 	if len(devices) > most {
-		return fmt.Sprintf("%s and %d more devices", strings.Join(devices[:most], ", "), len(devices)-most)
+		return fmt.Sprintf("%s and %d more devices", strings.Join(devices[:most], " and "), len(devices)-most)
 	}
-	return strings.Join(devices, ", ")
+	return strings.Join(devices, " and ")
 }

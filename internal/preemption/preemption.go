@@ -17,6 +17,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
+
+	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
 )
 
 // Devices says which pods hold the devices that a pod needs.
@@ -137,7 +139,7 @@ func (p *Preemption) SelectVictimsOnNode(ctx context.Context, cs fwk.CycleState,
 	possible []*preemption.DomainVictim, pdbs []*policy.PodDisruptionBudget) ([]*v1.Pod, int, *fwk.Status) {
 	elsewhere, err := p.elsewhere(ctx, cs, preemptor, node, possible, pdbs)
 	if err != nil {
-		return nil, 0, fwk.AsStatus(err)
+		return nil, 0, podstatus.Failed(err)
 	}
 	victims, violating, status := p.DefaultPreemption.SelectVictimsOnNode(ctx, cs, preemptor, node, append(slices.Clip(possible), elsewhere...), pdbs)
 	if status.IsSuccess() {
@@ -162,7 +164,7 @@ func (p *Preemption) together(preemptor *v1.Pod, victims []*v1.Pod) ([]*v1.Pod, 
 	all := p.gangs.Together(victims)
 	for _, pod := range all {
 		if corev1helpers.PodPriority(pod) >= preemption.GetPodPriority(preemptor, nil, nil) {
-			return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "a group of pods would have to go of which some do not have a lower priority")
+			return nil, podstatus.New(fwk.UnschedulableAndUnresolvable, "a group of pods would have to go of which some do not have a lower priority")
 		}
 	}
 	return all, nil

@@ -13,6 +13,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -86,7 +87,7 @@ func (s *Standing) Known(site allocator.Site) *fwk.Status {
 	}
 	for _, v := range known.([]*verdict) {
 		if v.question == s.question && v.isAbout(site) && s.stillHeld(v, site) {
-			return fwk.NewStatus(fwk.Unschedulable, v.reason)
+			return podstatus.New(fwk.Unschedulable, v.reason)
 		}
 	}
 	return nil
@@ -124,7 +125,7 @@ func (s *Standing) Reject(site allocator.Site, reason string, certain bool, woul
 	tally := s.In(site.Pools)
 	if tally.Ending > 0 {
 		if fits, _ := wouldFit(s.WithoutEnding); fits {
-			return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, reason+"; waiting for claims of pods that have ended to be deallocated"), true
+			return podstatus.New(fwk.UnschedulableAndUnresolvable, reason+"; waiting for claims of pods that have ended to be deallocated"), true
 		}
 	}
 	if tally.Below > 0 {
@@ -133,10 +134,10 @@ func (s *Standing) Reject(site allocator.Site, reason string, certain bool, woul
 			if certain && sure {
 				s.remember(site, reason)
 			}
-			return fwk.NewStatus(fwk.Unschedulable, reason), false
+			return podstatus.New(fwk.Unschedulable, reason), false
 		}
 	}
-	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, reason), false
+	return podstatus.New(fwk.UnschedulableAndUnresolvable, reason), false
 }
 
 // remember has a verdict remembered, unless it may change without a change of what it rests on.

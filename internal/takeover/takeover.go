@@ -107,7 +107,7 @@ func (t *Pause) Keeps(pod *v1.Pod) bool {
 
 // Message says why a pod is to be tried again after the pause. what is what was reserved for it.
 func (t *Pause) Message(what string) string {
-	return fmt.Sprintf("%s was reserved for the pod by another process, which may have sent its binding; "+
+	return fmt.Sprintf("%s was reserved for the pod by another process which may have sent its binding; "+
 		"it is left alone for another %s", what, t.Left().Round(time.Second))
 }
 

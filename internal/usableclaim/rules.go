@@ -52,7 +52,7 @@ func (r *Rules) Check(pod *v1.Pod, claim *resourceapi.ResourceClaim) (*Claim, er
 		return result, nil
 	}
 	if !resourceclaim.IsReservedForPod(pod, claim, r.OfGroups) && len(claim.Status.ReservedFor) >= r.ConsumerLimit(claim) {
-		return nil, fmt.Errorf(usedByTooMany+"claim %s is reserved for %d pods, which is the limit; waiting for one of them to end",
+		return nil, fmt.Errorf(usedByTooMany+"claim %s is reserved for %d pods (the limit); waiting for one of them to end",
 			claimname.Of(claim), len(claim.Status.ReservedFor))
 	}
 	if r.RefuseOfNode {

@@ -109,7 +109,7 @@ func TestCheck(t *testing.T) {
 		},
 		"full": {
 			claim: with(allocated(), func(c *resourceapi.ResourceClaim) { c.Status.ReservedFor = consumers("a", "b") }),
-			err:   "resourceclaim in use: claim default/c is reserved for 2 pods, which is the limit",
+			err:   "resourceclaim in use: claim default/c is reserved for 2 pods (the limit)",
 		},
 		"full of the pod itself": {
 			claim:   with(allocated(), func(c *resourceapi.ResourceClaim) { c.Status.ReservedFor = consumers("a", "p") }),

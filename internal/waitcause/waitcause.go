@@ -107,6 +107,8 @@ func (c *Causes) NoteBlame(blame allocator.Blame) {
 		c.Note(Combination)
 	case allocator.BlamePools:
 		c.Note(PoolUnusable)
+	case allocator.BlameSelectors:
+		c.Note(SelectorFails)
 	case allocator.BlameDevices:
 		c.Note(NoDevices)
 	case allocator.BlameUnknown:

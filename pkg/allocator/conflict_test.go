@@ -19,81 +19,76 @@ func TestReasonOfConflict(t *testing.T) {
 		"matchAttribute": {
 			cluster: twoNUMANodes,
 			claims:  []*b.ClaimBuilder{wants(3).Match("gpu.example.com/numa")},
-			want:    "claim train/gpus, request gpu: 3 devices are wanted that agree on gpu.example.com/numa (matchAttribute), but at most 2 could be had",
+			want:    "claim train/gpus request gpu: 3 devices asked that agree on gpu.example.com/numa (matchAttribute); at most 2 could be had",
 		},
 		"distinctAttribute": {
 			cluster: twoNUMANodes,
 			claims:  []*b.ClaimBuilder{wants(3).Distinct("gpu.example.com/numa")},
-			want:    "claim train/gpus, request gpu: 3 devices are wanted that all differ in gpu.example.com/numa (distinctAttribute), but at most 2 could be had",
+			want:    "claim train/gpus request gpu: 3 devices asked that all differ in gpu.example.com/numa (distinctAttribute); at most 2 could be had",
 		},
 		"matchAttribute, devices held": {
 			cluster: nodeWith(2, numbered(gpus(6), "numa", 0, 1)...),
 			claims:  []*b.ClaimBuilder{wants(3).Match("gpu.example.com/numa")},
-			want: "claim train/gpus, request gpu: 3 devices are wanted that agree on gpu.example.com/numa (matchAttribute), " +
-				"but fewer are free",
+			want:    "claim train/gpus request gpu: 3 devices asked that agree on gpu.example.com/numa (matchAttribute); at most 2 free",
 		},
 		"matchAttribute with a list": {
 			cluster: nodeWith(0, gpus(3)[0].Attr("root", ints(0, 1)), gpus(3)[1].Attr("root", ints(1, 2)), gpus(3)[2].Attr("root", ints(2))),
 			claims:  []*b.ClaimBuilder{wants(3).Match("gpu.example.com/root")},
-			want: "claim train/gpus, request gpu: 3 devices are wanted that agree on gpu.example.com/root (matchAttribute), " +
-				"but at most 2 could be had",
+			want:    "claim train/gpus request gpu: 3 devices asked that agree on gpu.example.com/root (matchAttribute); at most 2 could be had",
 		},
 		"matchAttribute over requests that have nothing in common": {
 			cluster: nodeWith(0, numbered(gpus(2), "numa", 0, 1)...),
 			claims: []*b.ClaimBuilder{b.Claim("gpus", b.Request("zero", "gpu").Where(attr+".numa == 0"), b.Request("one", "gpu").Where(attr+".numa == 1")).
 				Match("gpu.example.com/numa")},
-			want: "claim default/gpus, requests zero and one: 2 devices are wanted that agree on gpu.example.com/numa (matchAttribute), " +
-				"but no value has enough devices for each of them",
+			want: "claim default/gpus requests zero and one: 2 devices asked that agree on gpu.example.com/numa (matchAttribute); no value has enough devices for each of them",
 		},
 		"requests of a class among others": {
 			cluster: nodeWith(1, b.Device("gpu-0").Attr("model", "big"), b.Device("gpu-1").Attr("model", "big"), b.Device("gpu-2"), b.Device("gpu-3")).
 				withClasses(b.Class("big", isBig)),
 			claims: []*b.ClaimBuilder{b.Claim("gpus", b.Request("one", "big"), b.Request("any", "gpu"), b.Request("two", "big"))},
-			want: "claim default/gpus, requests one and two want 2 devices of class big together; 2 match, but fewer are free, " +
-				"the rest are held by other claims",
+			want:   "claim default/gpus requests one and two want 2 devices of class big together; 2 match; 1 free; the rest held by other claims",
 		},
 		"both": {
 			cluster: twoNUMANodes,
 			claims:  []*b.ClaimBuilder{wants(2).Match("gpu.example.com/numa").Distinct("gpu.example.com/numa")},
-			want: "claim train/gpus: there are enough free devices, but none that together satisfy " +
-				"matchAttribute gpu.example.com/numa and distinctAttribute gpu.example.com/numa",
+			want:    "claim train/gpus: there are enough free devices but none that together satisfy matchAttribute gpu.example.com/numa and distinctAttribute gpu.example.com/numa",
 		},
 		"no device has the attribute": {
 			cluster: nodeWith(0, gpus(1)...),
 			claims:  []*b.ClaimBuilder{wants(1).Match("gpu.example.com/numa")},
-			want:    "claim train/gpus, request gpu: the only device that matches lacks an attribute that a constraint needs (gpu.example.com/numa)",
+			want:    "claim train/gpus request gpu: 1 device matches: 1 asked; 0 free; 1 lacks an attribute that a constraint needs (gpu.example.com/numa)",
 		},
 		"a constraint of the second claim": {
 			cluster: twoNUMANodes,
 			claims:  []*b.ClaimBuilder{one("first", 1), wants(3).Match("gpu.example.com/numa")},
-			want:    "claim train/gpus, request gpu: 3 devices are wanted that agree on gpu.example.com/numa (matchAttribute), but at most 2 could be had",
+			want:    "claim train/gpus request gpu: 3 devices asked that agree on gpu.example.com/numa (matchAttribute); at most 2 could be had",
 		},
 		"two claims": {
 			cluster: nodeWith(0, gpus(3)...),
 			claims:  []*b.ClaimBuilder{one("first", 2), one("second", 2)},
-			want:    "claims default/first and default/second want 4 devices of class gpu together, 3 match",
+			want:    "claims default/first and default/second want 4 devices of class gpu together; 3 match",
 		},
 		"the second of three claims": {
 			cluster: nodeWith(0, gpus(3)...),
 			claims:  []*b.ClaimBuilder{one("first", 2), one("second", 2), one("third", 1)},
-			want:    "claims default/first, default/second and default/third want 5 devices of class gpu together, 3 match",
+			want:    "claims default/first and default/second and default/third want 5 devices of class gpu together; 3 match",
 		},
 		"requests of a claim": {
 			cluster: nodeWith(0, gpus(3)...),
 			claims:  []*b.ClaimBuilder{b.Claim("gpus", b.Request("one", "gpu").Count(2), b.Request("two", "gpu").Count(2))},
-			want:    "claim default/gpus, requests one and two want 4 devices of class gpu together, 3 match",
+			want:    "claim default/gpus requests one and two want 4 devices of class gpu together; 3 match",
 		},
 		"requests of a claim, also without its constraint": {
 			cluster: twoNUMANodes,
 			claims: []*b.ClaimBuilder{b.Claim("gpus", b.Request("one", "gpu").Count(2), b.Request("two", "gpu").Count(3)).
 				Match("gpu.example.com/numa", "one")},
-			want: "claim default/gpus, requests one and two want 5 devices of class gpu together, 4 match",
+			want: "claim default/gpus requests one and two want 5 devices of class gpu together; 4 match",
 		},
 		"more devices than a claim can have, with one alternative": {
 			cluster: nodeWith(0, gpus(40)...).withClasses(b.Class("big", isBig)),
 			claims: []*b.ClaimBuilder{b.Claim("gpus", b.Request("one", "gpu").Count(30),
 				b.FirstAvailable("two", b.Request("many", "gpu").Count(3), b.Request("large", "big")))},
-			want: "claim default/gpus: there are devices for each of its requests alone, but not for all of them together",
+			want: "claim default/gpus: there are devices for each of its requests alone but not for all of them together",
 		},
 	})
 }
@@ -143,13 +138,12 @@ func TestReasonOutlivesTheContext(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, outcome.Fits())
 	cancel()
-	require.Equal(t, "claims train/gpus and default/more want 4 devices of class gpu together, 3 match",
+	require.Equal(t, "claims train/gpus and default/more want 4 devices of class gpu together; 3 match",
 		outcome.Reason())
 }
 
 func TestReasonOfGivingUp(t *testing.T) {
-	const advice = ": gave up looking for devices after 3 steps; there may be a solution, " +
-		"and fewer requests or constraints in a claim make it easier to find"
+	const advice = ": gave up looking for devices after 3 steps; there may be a solution (fewer requests or constraints in a claim make it easier to find)"
 	c := nodeWith(0, gpus(8)...)
 	c.budget = 3
 	checkReasons(t, map[string]reasonCase{

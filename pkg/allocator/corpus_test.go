@@ -42,7 +42,7 @@ var behaviours = map[string]func(observed) bool{
 	"derived-attribute-fails":    fails("derived attribute"),
 	"capacity-negative":          fails("capacity", "negative"),
 	"too-many-devices":           fails("at most 32"),
-	"node-selector-of-two-terms": fails("terms, but the API allows only one"),
+	"node-selector-of-two-terms": fails("terms but the API allows only one"),
 	"alternatives-off":           fails("DRAPrioritizedList is off"),
 	"admin-access-off":           fails("DRAAdminAccess is off"),
 	"capacity-off":               fails("DRAConsumableCapacity is off"),

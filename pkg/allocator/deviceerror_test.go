@@ -23,11 +23,11 @@ func TestErrorsOfDevices(t *testing.T) {
 	}{
 		"selector": {
 			request: b.Request("gpu", "gpu").Where(attr + ".numa == 1"),
-			without: "claim default/c, request gpu, selector 0: CEL runtime error: no such key: numa",
+			without: "claim default/c request gpu selector 0: CEL runtime error: no such key: numa",
 		},
 		"derived attribute": {
 			request: b.Request("gpu", "gpu").Modify(derives),
-			without: "claim default/c, request gpu, derived attribute example.com/half: ",
+			without: "claim default/c request gpu derived attribute example.com/half: ",
 		},
 	}
 	for name, tc := range tests {

@@ -59,76 +59,76 @@ func TestErrorsOfClaims(t *testing.T) {
 	checkErrors(t, map[string]errorCase{
 		"no class": {
 			claim:  claimOf(func(r *resourceapi.ExactDeviceRequest) { r.DeviceClassName = "" }),
-			want:   "claim default/c, request r: names no device class; " + unknownAPI,
+			want:   "claim default/c request r: names no device class; " + unknownAPI,
 			static: true,
 		},
 		"a class that does not exist": {
 			claim:  b.Claim("c", b.Request("r", "missing")),
-			want:   "claim default/c, request r: device class missing does not exist",
+			want:   "claim default/c request r: device class missing does not exist",
 			static: true,
 		},
 		"a class that does not exist, in an alternative": {
 			claim:  b.Claim("c", b.FirstAvailable("r", b.Request("z", "missing"), b.Request("y", "missing"))),
-			want:   "claim default/c, request r/z: device class missing does not exist",
+			want:   "claim default/c request r/z: device class missing does not exist",
 			static: true,
 		},
 		"an unknown allocation mode": {
 			claim:  claimOf(func(r *resourceapi.ExactDeviceRequest) { r.AllocationMode = "Some" }),
-			want:   `claim default/c, request r: allocation mode "Some" is not known; known are ExactCount and All`,
+			want:   `claim default/c request r: allocation mode "Some" is not known; known are ExactCount and All`,
 			static: true,
 		},
 		"neither exactly nor firstAvailable": {
 			claim:  bare,
-			want:   "claim default/c, request r: neither exactly nor firstAvailable is set; the request may use an API that this scheduler does not know",
+			want:   "claim default/c request r: neither exactly nor firstAvailable is set; the request may use an API that this scheduler does not know",
 			static: true,
 		},
 		"a selector that is no CEL expression": {
 			claim:  claimOf(func(r *resourceapi.ExactDeviceRequest) { r.Selectors = make([]resourceapi.DeviceSelector, 1) }),
-			want:   "claim default/c, request r: selector 0 is no CEL expression; " + unknownAPI,
+			want:   "claim default/c request r: selector 0 is no CEL expression; " + unknownAPI,
 			static: true,
 		},
 		"a selector of a class that is no CEL expression": {
 			cluster: cluster{}.withClasses(future),
 			claim:   b.Claim("c", b.Request("r", "future")),
-			want:    "claim default/c, request r: selector 0 of device class future is no CEL expression; " + unknownAPI,
+			want:    "claim default/c request r: selector 0 of device class future is no CEL expression; " + unknownAPI,
 			static:  true,
 		},
 		"an unknown constraint": {
 			claim: b.Claim("c", b.Request("r", "gpu")).Modify(func(c *resourceapi.ResourceClaim) {
 				c.Spec.Devices.Constraints = make([]resourceapi.DeviceConstraint, 1)
 			}),
-			want:   "claim default/c, constraint 0: is neither matchAttribute nor distinctAttribute; " + unknownAPI,
+			want:   "claim default/c constraint 0: is neither matchAttribute nor distinctAttribute; " + unknownAPI,
 			static: true,
 		},
 		"33 devices": {
 			cluster: nodeWith(0, gpus(40)...),
 			claim:   b.Claim("c", b.Request("r", "gpu").Count(33)),
-			want:    "claim default/c, request r: asks for 33 devices, but a claim can have at most 32 and its other requests ask for 0; split the claim",
+			want:    "claim default/c request r: asks for 33 devices but a claim can have at most 32 and its other requests ask for 0; split the claim",
 		},
 		"33 devices in two requests": {
 			cluster: nodeWith(0, gpus(40)...),
 			claim:   b.Claim("c", b.Request("q", "gpu").Count(32), b.Request("r", "gpu")),
-			want:    "claim default/c, request r: asks for 1 device, but a claim can have at most 32 and its other requests ask for 32; split the claim",
+			want:    "claim default/c request r: asks for 1 device but a claim can have at most 32 and its other requests ask for 32; split the claim",
 		},
 		"35 devices in three requests": {
 			cluster: nodeWith(0, gpus(40)...),
 			claim:   b.Claim("c", b.Request("p", "gpu").Count(20), b.Request("q", "gpu").Count(10), b.Request("r", "gpu").Count(5)),
-			want:    "claim default/c, request r: asks for 5 devices, but a claim can have at most 32 and its other requests ask for 30; split the claim",
+			want:    "claim default/c request r: asks for 5 devices but a claim can have at most 32 and its other requests ask for 30; split the claim",
 		},
 		"33 devices with any alternative": {
 			cluster: nodeWith(0, gpus(40)...),
 			claim:   b.Claim("c", b.Request("q", "gpu").Count(30), b.FirstAvailable("r", b.Request("a", "gpu").Count(4), b.Request("z", "gpu").Count(3))),
-			want:    "claim default/c, request r: asks for 3 devices, but a claim can have at most 32 and its other requests ask for 30; split the claim",
+			want:    "claim default/c request r: asks for 3 devices but a claim can have at most 32 and its other requests ask for 30; split the claim",
 		},
 		"all of 33 devices": {
 			cluster: nodeWith(0, gpus(33)...),
 			claim:   b.Claim("c", b.Request("r", "gpu").All()),
-			want:    "claim default/c, request r: asks for 33 devices, but a claim can have at most 32 and its other requests ask for 0; split the claim",
+			want:    "claim default/c request r: asks for 33 devices but a claim can have at most 32 and its other requests ask for 0; split the claim",
 		},
 		"more than can be added up": {
 			cluster: nodeWith(0, gpus(1)...),
 			claim:   b.Claim("c", b.Request("q", "gpu"), b.Request("r", "gpu").Count(math.MaxInt64)),
-			want: fmt.Sprintf("claim default/c, request r: asks for %d devices, but a claim can have at most 32 and its other requests ask for 1; "+
+			want: fmt.Sprintf("claim default/c request r: asks for %d devices but a claim can have at most 32 and its other requests ask for 1; "+
 				"split the claim", math.MaxInt64),
 		},
 	})
@@ -142,32 +142,32 @@ func TestErrorsOfFeaturesThatAreOff(t *testing.T) {
 	checkErrors(t, map[string]errorCase{
 		"capacity": {
 			claim:  claimOf(func(r *resourceapi.ExactDeviceRequest) { r.Capacity = amount }),
-			want:   "claim default/c, request r: asks for capacity, but the feature DRAConsumableCapacity is off",
+			want:   "claim default/c request r: asks for capacity but the feature DRAConsumableCapacity is off",
 			static: true,
 		},
 		"capacity of an alternative": {
 			claim: b.Claim("c", b.FirstAvailable("r",
 				b.Request("z", "gpu").Modify(func(r *resourceapi.ExactDeviceRequest) { r.Capacity = amount }))),
-			want:   "claim default/c, request r/z: asks for capacity, but the feature DRAConsumableCapacity is off",
+			want:   "claim default/c request r/z: asks for capacity but the feature DRAConsumableCapacity is off",
 			static: true,
 		},
 		"derived attributes": {
 			claim: claimOf(func(r *resourceapi.ExactDeviceRequest) {
 				r.DerivedAttributes = []resourceapi.DeviceDerivedAttribute{{Name: "example.com/x", Expression: "1"}}
 			}),
-			want:   "claim default/c, request r: has derived attributes, but the feature DRADerivedAttributes is off",
+			want:   "claim default/c request r: has derived attributes but the feature DRADerivedAttributes is off",
 			static: true,
 		},
 		"admin access": {
 			cluster: off(func(f *structured.Features) { f.AdminAccess = false }),
 			claim:   b.Claim("c", b.Request("r", "gpu").Admin()),
-			want:    "claim default/c, request r: asks for admin access, but the feature DRAAdminAccess is off",
+			want:    "claim default/c request r: asks for admin access but the feature DRAAdminAccess is off",
 			static:  true,
 		},
 		"alternatives": {
 			cluster: off(func(f *structured.Features) { f.PrioritizedList = false }),
 			claim:   b.Claim("c", b.FirstAvailable("r", b.Request("a", "gpu"))),
-			want:    "claim default/c, request r: has alternatives (firstAvailable), but the feature DRAPrioritizedList is off",
+			want:    "claim default/c request r: has alternatives (firstAvailable) but the feature DRAPrioritizedList is off",
 			static:  true,
 		},
 	})
@@ -178,13 +178,13 @@ func TestErrorsOfNodes(t *testing.T) {
 		"all devices, but a pool is incomplete": {
 			cluster: nodeWith(0, gpus(1)...).and(b.Slice("q").InPool("q", 1, 2).OnNode("n").Devices(gpus(1)...)),
 			claim:   b.Claim("c", b.Request("r", "gpu").All()),
-			want: "claim default/c, request r: asks for all devices, but a resource pool of driver gpu.example.com is incomplete " +
+			want: "claim default/c request r: asks for all devices but a resource pool of driver gpu.example.com is incomplete " +
 				"(1 of 2 slices of generation 1 is published)",
 		},
 		"all devices, but a pool is invalid": {
 			cluster: nodeWith(0, gpus(1)...).and(onNode("q", b.Device("same"), b.Device("same"))),
 			claim:   b.Claim("c", b.Request("r", "gpu").All()),
-			want: "claim default/c, request r: asks for all devices, but a resource pool of driver gpu.example.com is invalid " +
+			want: "claim default/c request r: asks for all devices but a resource pool of driver gpu.example.com is invalid " +
 				"(device name same is not unique)",
 		},
 	})
@@ -210,7 +210,7 @@ func TestSelectorErrors(t *testing.T) {
 	t.Run("when the device is missed", func(t *testing.T) {
 		_, err := nodeWith(0, devices...).solve(t.Context(), ask(3, numa0))
 		require.ErrorIs(t, err, selector.ErrRuntime)
-		require.ErrorContains(t, err, "claim default/c, request r, selector 0, on device gpu.example.com/p/gpu-1 of slice p: ")
+		require.ErrorContains(t, err, "claim default/c request r selector 0 on device gpu.example.com/p/gpu-1 of slice p: CEL runtime error: no such key: numa. consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() for optional fields")
 	})
 	t.Run("even if there could never be enough", func(t *testing.T) {
 		_, err := nodeWith(0, devices...).solve(t.Context(), ask(9, numa0))

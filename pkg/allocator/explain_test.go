@@ -28,41 +28,34 @@ func TestExplanationInFull(t *testing.T) {
 		"a constraint, and pools that are left out": {
 			cluster: mixed, claims: []*b.ClaimBuilder{wants(3).Match("gpu.example.com/numa")},
 			want: []string{
-				"node n: claim train/gpus, request gpu: 3 devices are wanted that agree on gpu.example.com/numa (matchAttribute), " +
-					"but fewer are free; resource pool gpu.example.com/u is left out because its driver is updating it; " +
-					"resource pool gpu.example.com/v is left out as invalid (device name x is not unique)",
+				"node n: claim train/gpus request gpu: 3 devices asked that agree on gpu.example.com/numa (matchAttribute); at most 2 free; resource pool gpu.example.com/u is left out because its driver is updating it; resource pool gpu.example.com/v is left out as invalid (device name x is not unique)",
 				"  claim train/gpus",
 				"    request gpu: 3 devices of class gpu",
 				"      8 devices published for the node, 8 of the class, 8 matching, 4 available",
 				"      1 has a taint that is not tolerated: broken:NoSchedule",
-				"      3 are held by other claims: default/a (2), default/b (1)",
-				"    matchAttribute gpu.example.com/numa of request gpu: 3 devices wanted, at best 2 available with value 0, " +
-					"4 if other claims had none",
+				"      3 held by other claims: default/a (2), default/b (1)",
+				"    matchAttribute gpu.example.com/numa of request gpu: 3 devices wanted, at best 2 available with value 0, 4 if other claims had none",
 				"  pool gpu.example.com/u is left out, it is incomplete: 1 of 2 slices of generation 1 is published",
 				"  pool gpu.example.com/v is left out, it is invalid: device name x is not unique",
-				"  counted one by one, each request has enough available devices; together 3 are wanted that agree on " +
-					"gpu.example.com/numa, and at best 2 do",
+				"  each request alone has enough available devices; together 3 are wanted that agree on gpu.example.com/numa and at best 2 do",
 			},
 		},
 		"counters that devices share": {
 			cluster: partitions(1, 4), claims: []*b.ClaimBuilder{wants(2)},
 			want: []string{
-				"node n: claim train/gpus, request gpu: enough devices match and are free, but too little is left of the counters " +
-					"that they share (memory)",
+				"node n: claim train/gpus request gpu: enough devices match and are free but too little is left of the counters that they share (memory)",
 				"  claim train/gpus",
 				"    request gpu: 2 devices of class gpu",
 				"      4 devices published for the node, 4 of the class, 4 matching, 3 available",
-				"      1 is held by another claim: default/others (1)",
+				"      1 held by another claim: default/others (1)",
 				"      not all of those available together: device: memory (3 draw 120Gi, 40Gi left)",
-				"  counted one by one, each request has enough available devices; " +
-					"with 1 device of its own allocated, request gpu is short of memory (40Gi needed, at most 0 left)",
+				"  each request alone has enough available devices; with 1 device of its own allocated request gpu is short of memory (40Gi asked and at most 0 left)",
 			},
 		},
 		"counters that claims share": {
 			cluster: partitions(0, 4), claims: []*b.ClaimBuilder{wants(1), b.Claim("more", b.Request("one", "gpu"), b.Request("two", "gpu"))},
 			want: []string{
-				"node n: claims train/gpus and default/more: there are devices for each of them alone, " +
-					"but the counters that they share do not suffice for all (memory)",
+				"node n: claims train/gpus and default/more: there are devices for each of them alone but the counters that they share do not suffice for all (memory)",
 				"  claim train/gpus",
 				"    request gpu: 1 device of class gpu",
 				"      4 devices published for the node, 4 of the class, 4 matching, 4 available",
@@ -71,8 +64,7 @@ func TestExplanationInFull(t *testing.T) {
 				"    requests one and two, each: 1 device of class gpu",
 				"      4 devices published for the node, 4 of the class, 4 matching, 4 available",
 				"      not all of those available together: device: memory (4 draw 160Gi, 80Gi left)",
-				"  counted one by one, each request has enough available devices; " +
-					"with claim train/gpus and request one allocated, request two is short of memory (40Gi needed, at most 0 left)",
+				"  each request alone has enough available devices; with claim train/gpus and request one allocated request two is short of memory (40Gi asked and at most 0 left)",
 			},
 		},
 		"alternatives, all devices, admin access, a selector that fails": {
@@ -82,8 +74,7 @@ func TestExplanationInFull(t *testing.T) {
 				b.Claim("two", b.Request("all", "big").All(), b.Request("look", "gpu").Admin(), b.Request("picky", "gpu").Where(isNumaOf)),
 			},
 			want: []string{
-				"node n: claim default/one, request gpu: no alternative fits (many: 2 devices match, 3 are wanted; " +
-					"large: 1 device matches, 2 are wanted)",
+				"node n: claim default/one request gpu: no alternative fits [many: 2 devices match: 3 asked] [large: 1 device matches: 2 asked]",
 				"  claim default/one",
 				"    request gpu/many: 3 devices of class gpu",
 				"      2 devices published for the node, 2 of the class, 2 matching, 2 available: 1 too few",
@@ -96,16 +87,14 @@ func TestExplanationInFull(t *testing.T) {
 				"      2 devices published for the node, 2 of the class, 2 matching, 2 available",
 				"    request picky: 1 device of class gpu",
 				"      2 devices published for the node, 2 of the class, 0 matching, 0 available: 1 too few",
-				"      2 devices on which a selector fails: claim default/two, request picky, selector 0: CEL runtime error: no such key: numa. " +
-					"consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() for optional fields",
+				"      2 devices on which a selector fails: claim default/two request picky selector 0: CEL runtime error: no such key: numa. consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() for optional fields",
 				"        device gpu.example.com/p/old of slice p and 1 more",
 			},
 		},
 		"the budget": {
 			cluster: few, claims: []*b.ClaimBuilder{wants(4)},
 			want: []string{
-				"node n: claim train/gpus: gave up looking for devices after 3 steps; there may be a solution, " +
-					"and fewer requests or constraints in a claim make it easier to find",
+				"node n: claim train/gpus: gave up looking for devices after 3 steps; there may be a solution (fewer requests or constraints in a claim make it easier to find)",
 				"  claim train/gpus",
 				"    request gpu: 4 devices of class gpu",
 				"      8 devices published for the node, 8 of the class, 8 matching, 8 available",
@@ -117,15 +106,13 @@ func TestExplanationInFull(t *testing.T) {
 			claims: []*b.ClaimBuilder{b.Claim("gpus", b.Request("one", "gpu"), b.Request("two", "gpu")).
 				Match("gpu.example.com/numa").Distinct("gpu.example.com/numa")},
 			want: []string{
-				"node n: claim default/gpus: there are enough free devices, but none that together satisfy " +
-					"matchAttribute gpu.example.com/numa and distinctAttribute gpu.example.com/numa",
+				"node n: claim default/gpus: there are enough free devices but none that together satisfy matchAttribute gpu.example.com/numa and distinctAttribute gpu.example.com/numa",
 				"  claim default/gpus",
 				"    requests one and two, each: 1 device of class gpu",
 				"      4 devices published for the node, 4 of the class, 4 matching, 4 available",
 				"    matchAttribute gpu.example.com/numa of requests one and two: 2 devices wanted, at best 2 available with value 0",
-				"    distinctAttribute gpu.example.com/numa of requests one and two: 2 devices wanted, " +
-					"at best 2 available with different values",
-				"  counted one by one, each request has enough available devices; without constraints they could be had together",
+				"    distinctAttribute gpu.example.com/numa of requests one and two: 2 devices wanted, at best 2 available with different values",
+				"  each request alone has enough available devices; without constraints they could be had together",
 			},
 		},
 	} {
@@ -167,7 +154,7 @@ func TestExplanationWithoutNames(t *testing.T) {
 	site.Usage = ledger.Fixed{site.Pools[0].ID: ledger.NewPoolUsage(map[string]ledger.DeviceUsage{"gpu-0": holder, "gpu-1": holder})}
 	outcome, err := c.solver().Prepare(objects([]*b.ClaimBuilder{wants(1)})).Solve(t.Context(), site)
 	require.NoError(t, err)
-	require.Contains(t, strings.Split(outcome.Explain().String(), "\n"), "      2 are held by other claims")
+	require.Contains(t, strings.Split(outcome.Explain().String(), "\n"), "      2 held by other claims")
 }
 
 // TestNoReasonWithSolution: whoever asks for a reason all the same gets none.

@@ -140,56 +140,56 @@ func TestExplainCauses(t *testing.T) {
 		"unreachable": {
 			cluster: cluster{}.and(b.Slice("p").PerDevice().Devices(b.Device("a").OnNode("other"), b.Device("b").OnNode("n"))),
 			claim:   wants(2),
-			short:   "1 device matches, 2 are wanted",
+			short:   "1 device matches: 2 asked",
 			long:    []string{"2 devices published for the node, 2 of the class, 2 matching, 1 available: 1 too few", "1 is for other nodes"},
 			cause:   allocator.Unreachable,
 		},
 		"a feature is off on the node": {
 			cluster: cluster{}.and(onNode("p", gpus(2)...).Modify(skipping)).everything(),
-			short:   "all 2 devices that match need a feature that is off (DRAOptionalNodeOperations on the node)",
+			short:   "2 devices match: 1 asked; 0 free; 2 need a feature that is off (DRAOptionalNodeOperations on the node)",
 			long:    []string{"2 need a feature that is off: DRAOptionalNodeOperations on the node"},
 			cause:   allocator.Unsupported,
 		},
 		"a feature is off": {
 			cluster: cluster{}.and(onNode("p", gpus(2)...).Modify(skipping)),
-			short:   "all 2 devices that match need a feature that is off (DRAOptionalNodeOperations)",
+			short:   "2 devices match: 1 asked; 0 free; 2 need a feature that is off (DRAOptionalNodeOperations)",
 			long:    []string{"2 need a feature that is off: DRAOptionalNodeOperations"},
 			cause:   allocator.Unsupported,
 		},
 		"two features are off": {
 			cluster: nodeWith(0, b.Device("a").BindingCondition("ready"), b.Device("b").Consumes("device", "memory", "1")).
 				withFeatures(without(func(f *structured.Features) { f.PartitionableDevices = false })),
-			short: "all 2 devices that match need a feature that is off (DRADeviceBindingConditions, DRAPartitionableDevices)",
+			short: "2 devices match: 1 asked; 0 free; 2 need a feature that is off (DRADeviceBindingConditions; DRAPartitionableDevices)",
 			long:  []string{"2 need a feature that is off: DRADeviceBindingConditions (1), DRAPartitionableDevices (1)"},
 			cause: allocator.Unsupported,
 		},
 		"too small": {
 			cluster: nodeWith(0, bandwidth("10", "8")...).everything(), claim: wantsCapacity("bandwidth", "11"),
-			short: "all 2 devices that match lack the capacity asked for (bandwidth)",
-			long:  []string{"2 lack the capacity asked for: 11 bandwidth, there is 10 (1), 11 bandwidth, there is 8 (1)"},
+			short: "2 devices match: 1 asked; 0 free; 2 lack the capacity asked for (bandwidth: 11 asked and 10 there)",
+			long:  []string{"2 lack the capacity asked for: bandwidth: 11 asked and 10 there (1), bandwidth: 11 asked and 8 there (1)"},
 			cause: allocator.TooSmall,
 		},
 		"no such capacity": {
 			cluster: nodeWith(0, bandwidth("10")...).everything(), claim: wantsCapacity("memory", "1Gi"),
-			short: "the only device that matches lacks the capacity asked for (memory)",
-			long:  []string{"1 lacks the capacity asked for: memory, which is not published"},
+			short: "1 device matches: 1 asked; 0 free; 1 lacks the capacity asked for (memory: not published)",
+			long:  []string{"1 lacks the capacity asked for: memory: not published"},
 			cause: allocator.TooSmall,
 		},
 		"more than the greatest step of a request policy": {
 			cluster: nodeWith(0, withPolicy(ranged("1", "8", "2"), bandwidth("10", "8")...)...).everything(), claim: wantsCapacity("bandwidth", "9"),
-			short: "all 2 devices that match lack the capacity asked for (bandwidth)",
-			long:  []string{"2 lack the capacity asked for: 9 bandwidth, the request policy allows at most 8"},
+			short: "2 devices match: 1 asked; 0 free; 2 lack the capacity asked for (bandwidth: 9 asked and the request policy allows at most 8)",
+			long:  []string{"2 lack the capacity asked for: bandwidth: 9 asked and the request policy allows at most 8"},
 			cause: allocator.TooSmall,
 		},
 		"more than the greatest value of a request policy": {
 			cluster: nodeWith(0, withPolicy(valued("4", "16"), bandwidth("20")...)...).everything(), claim: wantsCapacity("bandwidth", "17"),
-			short: "the only device that matches lacks the capacity asked for (bandwidth)",
-			long:  []string{"1 lacks the capacity asked for: 17 bandwidth, the request policy allows at most 16"},
+			short: "1 device matches: 1 asked; 0 free; 1 lacks the capacity asked for (bandwidth: 17 asked and the request policy allows at most 16)",
+			long:  []string{"1 lacks the capacity asked for: bandwidth: 17 asked and the request policy allows at most 16"},
 			cause: allocator.TooSmall,
 		},
 		"an attribute is missing": {
 			cluster: nodeWith(0, gpus(2)...), claim: wants(1).Match("gpu.example.com/numa"),
-			short: "all 2 devices that match lack an attribute that a constraint needs (gpu.example.com/numa)",
+			short: "2 devices match: 1 asked; 0 free; 2 lack an attribute that a constraint needs (gpu.example.com/numa)",
 			long:  []string{"2 lack an attribute that a constraint needs: gpu.example.com/numa"},
 			cause: allocator.AttributeMissing,
 		},
@@ -199,26 +199,25 @@ func TestExplainCauses(t *testing.T) {
 					{Key: "maintenance", Value: "today", Effect: resourceapi.DeviceTaintEffectNoExecute}, {Key: "note", Effect: resourceapi.DeviceTaintEffectNone},
 				}
 			}))),
-			short: "all 4 devices that match have taints that are not tolerated (broken, maintenance)",
+			short: "4 devices match: 1 asked; 0 free; 4 have taints that are not tolerated (broken; maintenance)",
 			long:  []string{"4 have taints that are not tolerated: broken:NoSchedule (3), maintenance=today:NoExecute (1)"},
 			cause: allocator.Tainted,
 		},
 		"held by one": {
 			cluster: nodeWith(2, gpus(2)...),
-			short:   "all 2 devices that match are held by other claims",
-			long:    []string{"2 are held by other claims: default/others (2)"},
+			short:   "2 devices match: 1 asked; 0 free; 2 held by other claims",
+			long:    []string{"2 held by other claims: default/others (2)"},
 			cause:   allocator.Held,
 		},
 		"held by many": {
 			cluster: manyHolders,
-			short:   "all 7 devices that match are held by other claims",
-			long: []string{"7 are held by other claims: default/claim-0 (1), default/claim-1 (1), default/claim-2 (1), " +
-				"default/claim-3 (1), default/claim-4 (1) and 2 more claims"},
-			cause: allocator.Held,
+			short:   "7 devices match: 1 asked; 0 free; 7 held by other claims",
+			long:    []string{"7 held by other claims: default/claim-0 (1), default/claim-1 (1), default/claim-2 (1), default/claim-3 (1), default/claim-4 (1) and 2 more claims"},
+			cause:   allocator.Held,
 		},
 		"full": {
 			cluster: inUse, claim: wantsCapacity("bandwidth", "6"),
-			short: "all 2 devices that match have too little capacity left (bandwidth)",
+			short: "2 devices match: 1 asked; 0 free; 2 have too little capacity left (bandwidth: 6 asked and 4 of 8 left)",
 			long: []string{
 				"2 have too little capacity left; in use by default/a (1), default/b (1)",
 				"  bandwidth: gpu.example.com/p/gpu-1 needs 6, 4 left, 2 short",
@@ -227,9 +226,9 @@ func TestExplainCauses(t *testing.T) {
 		},
 		"short of a counter": {
 			cluster: partitions(2, 3),
-			short:   "all 3 devices that match are held by other claims or draw on counters of which too little is left (memory)",
+			short:   "3 devices match: 1 asked; 0 free; 2 held by other claims; 1 draws on counters of which too little is left (memory: 40Gi asked and 0 of 80Gi left)",
 			long: []string{
-				"2 are held by other claims: default/others (2)",
+				"2 held by other claims: default/others (2)",
 				"1 draws on counters of which too little is left",
 				"  device: memory (40Gi needed, 0 left); in use by default/others (gpu-0 and gpu-1)",
 			},
@@ -237,9 +236,9 @@ func TestExplainCauses(t *testing.T) {
 		},
 		"short of counters with the same name": {
 			cluster: twoSets,
-			short:   "all 4 devices that match are held by other claims or draw on counters of which too little is left (engines, memory)",
+			short:   "4 devices match: 1 asked; 0 free; 2 held by other claims; 2 draw on counters of which too little is left (engines: 2 asked and 0 of 2 left; memory: 20Gi asked and 10Gi of 40Gi left)",
 			long: []string{
-				"2 are held by other claims: default/old (2)",
+				"2 held by other claims: default/old (2)",
 				"2 draw on counters of which too little is left",
 				"  one: engines (2 needed, 0 left) and memory (30Gi needed, 10Gi left); in use by default/old (gpu-0)",
 				"  two: memory (20Gi needed, 10Gi left); in use by default/old (gpu-1)",
@@ -248,7 +247,7 @@ func TestExplainCauses(t *testing.T) {
 		},
 		"overdrawn": {
 			cluster: overdrawn,
-			short:   "all 2 devices that match are held by other claims or draw on counters of which too little is left (memory)",
+			short:   "2 devices match: 1 asked; 0 free; 1 held by another claim; 1 draws on counters of which too little is left (memory: 0 asked and -20Gi of 80Gi left)",
 			long: []string{
 				"1 draws on counters of which too little is left",
 				"  device: memory (0 needed, -20Gi left); in use by default/old (gpu-0)",
@@ -257,18 +256,16 @@ func TestExplainCauses(t *testing.T) {
 		},
 		"a device in use is not published any more": {
 			cluster: withdrawn,
-			short: "all 2 devices that match draw on counters of which nobody knows what devices draw that are in use and not published " +
-				"any more (gpu-9)",
+			short:   "2 devices match: 1 asked; 0 free; 2 draw on counters of which nobody knows what devices draw that are in use and not published any more (gpu-9)",
 			long: []string{
-				"2 draw on counters of which nobody knows what devices draw that are in use and not published any more: " +
-					"gpu.example.com/p/gpu-9; in use by default/old (1)",
+				"2 draw on counters of which nobody knows what devices draw that are in use and not published any more: gpu.example.com/p/gpu-9; in use by default/old (1)",
 			},
 			cause: allocator.CounterUnknown,
 		},
 		"incompatible": {
 			cluster: incompatible,
-			short:   "all 2 devices that match are held by other claims or are not compatible with devices in use",
-			long:    []string{"1 is not compatible with devices in use"},
+			short:   "2 devices match: 1 asked; 0 free; 1 held by another claim; 1 not compatible with devices in use",
+			long:    []string{"1 not compatible with devices in use"},
 			cause:   allocator.Incompatible,
 		},
 	} {
@@ -278,7 +275,7 @@ func TestExplainCauses(t *testing.T) {
 				tc.claim = wants(1)
 			}
 			explanation := tc.cluster.mustNotFit(t, tc.claim).Explain()
-			require.Equal(t, "claim train/gpus, request gpu: "+tc.short, explanation.Reason)
+			require.Equal(t, "claim train/gpus request gpu: "+tc.short, explanation.Reason)
 			lines := strings.Split(explanation.String(), "\n")
 			for _, line := range tc.long {
 				require.Contains(t, lines, "      "+line)

@@ -52,6 +52,8 @@ const (
 	BlameCombination = report.BlameCombination
 	// BlamePools means that there are none, but that pools of the node are incomplete or invalid.
 	BlamePools = report.BlamePools
+	// BlameSelectors means that selectors fail on devices that might do otherwise.
+	BlameSelectors = report.BlameSelectors
 	// BlameDevices means that there are none, whatever other claims do.
 	BlameDevices = report.BlameDevices
 )

@@ -26,10 +26,10 @@ func TestReplicasHaveOneReason(t *testing.T) {
 		wanted []*b.RequestBuilder // a claim for each
 		want   string
 	}{
-		"a request":  {[]*b.RequestBuilder{b.Request("r", "gpu").Count(9)}, "claim claim-0 of the pod, request r: 8 devices match, 9 are wanted"},
-		"two claims": {[]*b.RequestBuilder{b.Request("r", "gpu").Count(8), b.Request("r", "gpu")}, "claims claim-0 of the pod and claim-1 of the pod want 9 devices of class gpu together, 8 match"},
-		"a selector": {[]*b.RequestBuilder{b.Request("r", "gpu").Where(attr + ".numa == 1")}, "claim claim-0 of the pod, request r, selector 0, on device gpu.example.com/p/gpu-0 of slice p: "},
-		"a class":    {[]*b.RequestBuilder{b.Request("r", "missing")}, "claim claim-0 of the pod, request r: device class missing does not exist"},
+		"a request":  {[]*b.RequestBuilder{b.Request("r", "gpu").Count(9)}, "claim claim-0 of the pod request r: 8 devices match: 9 asked"},
+		"two claims": {[]*b.RequestBuilder{b.Request("r", "gpu").Count(8), b.Request("r", "gpu")}, "claims claim-0 of the pod and claim-1 of the pod want 9 devices of class gpu together; 8 match"},
+		"a selector": {[]*b.RequestBuilder{b.Request("r", "gpu").Where(attr + ".numa == 1")}, "claim claim-0 of the pod request r selector 0 on device gpu.example.com/p/gpu-0 of slice p: CEL runtime error: no such key: numa. consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() for optional fields"},
+		"a class":    {[]*b.RequestBuilder{b.Request("r", "missing")}, "claim claim-0 of the pod request r: device class missing does not exist"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -45,7 +45,7 @@ func TestDevicesOfNode(t *testing.T) {
 		outcome := solve(true, claims)
 		require.False(t, outcome.Fits(), name)
 		require.Contains(t, outcome.Reason(),
-			"resources of the node, which this scheduler cannot account for (cpu, memory)", name)
-		require.Contains(t, outcome.Explain().String(), "1 stands for or needs resources of the node, which this scheduler cannot account for: cpu, memory", name)
+			"asked; 1 free; 1 stands for or needs resources of the node that this scheduler cannot account for (cpu; memory)", name)
+		require.Contains(t, outcome.Explain().String(), "1 stands for or needs resources of the node that this scheduler cannot account for: cpu, memory", name)
 	}
 }

@@ -24,13 +24,13 @@ func TestReasonsOfManyNodesAreFew(t *testing.T) {
 		claims   []*b.ClaimBuilder
 		distinct int // reasons
 	}{
-		"equal nodes, 4 of 8":              {[][]*b.DeviceBuilder{gpus(8)}, []*b.ClaimBuilder{wants(4)}, 2},
-		"equal nodes, all":                 {[][]*b.DeviceBuilder{gpus(8)}, []*b.ClaimBuilder{wantsAll()}, 1},
-		"equal nodes, 3 on a NUMA node":    {[][]*b.DeviceBuilder{numa(8)}, []*b.ClaimBuilder{wants(3).Match("gpu.example.com/numa")}, 3},
-		"equal nodes, two claims":          {[][]*b.DeviceBuilder{gpus(8)}, []*b.ClaimBuilder{wants(4), b.Claim("more", b.Request("gpu", "gpu").Count(2))}, 3},
+		"equal nodes, 4 of 8":              {[][]*b.DeviceBuilder{gpus(8)}, []*b.ClaimBuilder{wants(4)}, 4},
+		"equal nodes, all":                 {[][]*b.DeviceBuilder{gpus(8)}, []*b.ClaimBuilder{wantsAll()}, 8},
+		"equal nodes, 3 on a NUMA node":    {[][]*b.DeviceBuilder{numa(8)}, []*b.ClaimBuilder{wants(3).Match("gpu.example.com/numa")}, 4},
+		"equal nodes, two claims":          {[][]*b.DeviceBuilder{gpus(8)}, []*b.ClaimBuilder{wants(4), b.Claim("more", b.Request("gpu", "gpu").Count(2))}, 6},
 		"no, 4 or 8 devices, 2 are wanted": {[][]*b.DeviceBuilder{nil, gpus(4), gpus(8)}, []*b.ClaimBuilder{wants(2)}, 5},
 		"all tainted, 1 of 8":              {[][]*b.DeviceBuilder{tainted(8, gpus(8))}, []*b.ClaimBuilder{wants(1)}, 1},
-		"sometimes tainted, 8 wanted":      {[][]*b.DeviceBuilder{gpus(8), tainted(1, gpus(8)), tainted(4, gpus(8))}, []*b.ClaimBuilder{wants(8)}, 5},
+		"sometimes tainted, 8 wanted":      {[][]*b.DeviceBuilder{gpus(8), tainted(1, gpus(8)), tainted(4, gpus(8))}, []*b.ClaimBuilder{wants(8)}, 21},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

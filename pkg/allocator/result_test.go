@@ -221,7 +221,7 @@ func TestNodeSelectorWithSeveralTerms(t *testing.T) {
 	s := dropInCase(slice)
 	s.node, s.claims = c.node, objects([]*b.ClaimBuilder{wants(1)})
 	_, err := s.run(t.Context(), allocator.New, newCache())
-	require.EqualError(t, err, "claim train/gpus: device gpu-0: its node selector has 2 terms, but the API allows only one; "+
+	require.EqualError(t, err, "claim train/gpus: device gpu-0: its node selector has 2 terms but the API allows only one; "+
 		"its driver must publish it anew")
 }
 

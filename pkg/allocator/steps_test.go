@@ -123,6 +123,6 @@ func TestReasonsHaveTheirOwnSteps(t *testing.T) {
 
 func TestReasonOfCommonBudget(t *testing.T) {
 	require.Equal(t, "claim default/hard: gave up looking for devices because the searches on all nodes together have used up "+
-		"their steps; there may be a solution, and fewer requests or constraints in a claim make it easier to find",
+		"their steps; there may be a solution (fewer requests or constraints in a claim make it easier to find)",
 		infeasibleSteps(t, allocator.NewSteps(0, 1)).Reason())
 }

@@ -184,11 +184,11 @@ func (i *inspection) checkRequests(claim int) {
 		}
 		wishes := wishesOf(claim, slot, &i.claims[claim].Spec.Devices.Requests[slot])
 		if len(got) != 1 {
-			i.problem("claim %d, request %d: devices are for %v", claim, slot, got)
+			i.problem("claim %d request %d: devices are for %v", claim, slot, got)
 		}
 		for _, w := range wishes {
 			if n, found := got[w.name()]; found && n != i.wanted(w) {
-				i.problem("claim %d, request %s has %d devices and wants %d", claim, w.name(), n, i.wanted(w))
+				i.problem("claim %d request %s has %d devices and wants %d", claim, w.name(), n, i.wanted(w))
 			}
 		}
 	}

@@ -198,7 +198,7 @@ func (c *Counters) drawsOf(devices []Device) ([][]Draw, error) {
 func (c *Counters) newDraw(device *Device, consumption *resourceapi.DeviceCounterConsumption, known map[string][]relativeAmount) (Draw, error) {
 	set, found := slices.BinarySearch(c.Sets, consumption.CounterSet)
 	if !found {
-		return Draw{}, fmt.Errorf("device %s consumes from counter set %s, which the pool does not define",
+		return Draw{}, fmt.Errorf("device %s consumes from counter set %s which the pool does not define",
 			device.Name, consumption.CounterSet)
 	}
 	first, end := c.Range(set)
@@ -206,7 +206,7 @@ func (c *Counters) newDraw(device *Device, consumption *resourceapi.DeviceCounte
 	for _, name := range slices.Sorted(maps.Keys(consumption.Counters)) {
 		number, found := slices.BinarySearch(c.Names[first:end], name)
 		if !found {
-			return Draw{}, fmt.Errorf("device %s consumes counter %s, which counter set %s does not define",
+			return Draw{}, fmt.Errorf("device %s consumes counter %s which counter set %s does not define",
 				device.Name, name, consumption.CounterSet)
 		}
 		amounts = append(amounts, relativeAmount{number, amount.Of(consumption.Counters[name].Value)})

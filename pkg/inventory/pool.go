@@ -287,7 +287,7 @@ func (p *Pool) view(reachable []*Slice, node *v1.Node) *NodePool {
 			if compatibility {
 				const gate = "DRADeviceCompatibilityGroups"
 				view.Off = []string{gate}
-				view.Reason += ", without those that need a feature that is off (" + gate + ")"
+				view.Reason += " without those that need a feature that is off (" + gate + ")"
 			}
 			return view
 		}

@@ -53,7 +53,7 @@ func (s *Slice) init(published *resourceapi.ResourceSlice, content *Content) {
 		device := &spec.Devices[i]
 		r, err := newReach(device.NodeName, device.AllNodes, device.NodeSelector)
 		if err != nil {
-			s.broken = fmt.Errorf("slice %s, device %s: %w", published.Name, device.Name, err)
+			s.broken = fmt.Errorf("slice %s device %s: %w", published.Name, device.Name, err)
 			return
 		}
 		s.deviceReach[i] = r

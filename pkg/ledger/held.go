@@ -17,8 +17,12 @@ type HeldError struct {
 }
 
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("claim %s was to get device %s/%s, but claim %s holds it by now; looking for other devices",
-		e.Claim, e.Pool, e.Device, e.Holder)
+	holder := "a claim of another namespace" // Of which the user of this one need not know.
+	if e.Holder.Namespace == e.Claim.Namespace {
+		holder = "claim " + e.Holder.String()
+	}
+	return fmt.Sprintf("claim %s was to get device %s/%s but %s holds it by now; looking for other devices",
+		e.Claim, e.Pool, e.Device, holder)
 }
 
 // held returns an error if somebody else uses a device that the allocation

@@ -42,7 +42,7 @@ func (l *Ledger) add(ref ClaimRef, user types.UID, allocation *resourceapi.Alloc
 		allocation = r.inFlight
 	}
 	if r != nil && r.inFlight != nil && r.inFlight != allocation && !slices.Equal(r.users, []types.UID{user}) {
-		return fmt.Errorf("claim %s was to be allocated for a pod, but another allocation of it is in flight for %d other pods; "+
+		return fmt.Errorf("claim %s was to be allocated for a pod but another allocation of it is in flight for %d other pods; "+
 			"trying again when that has ended", ref, len(r.users))
 	}
 	if err := l.held(ref, allocation); err != nil {

@@ -48,7 +48,7 @@ func TestAnotherAllocationIsRefusedWhileItIsShared(t *testing.T) {
 	x, other := b.Claim("x").Allocated("a", "gpu-0"), b.Claim("x").Allocated("a", "gpu-1")
 	require.NoError(t, l.AddInFlight(ledger.RefTo(x), "pod-1", x.Status.Allocation))
 	require.EqualError(t, l.AddInFlight(ledger.RefTo(x), "pod-2", other.Status.Allocation),
-		"claim default/x was to be allocated for a pod, but another allocation of it is in flight for 1 other pods; trying again when that has ended")
+		"claim default/x was to be allocated for a pod but another allocation of it is in flight for 1 other pods; trying again when that has ended")
 	require.Equal(t, []string{"gpu-0: x"}, holders(l, "a"))
 	require.NoError(t, l.AddInFlight(ledger.RefTo(x), "pod-1", other.Status.Allocation), "nobody else relies on it")
 	require.Equal(t, []string{"gpu-1: x"}, holders(l, "a"))

@@ -158,7 +158,7 @@ func TestInFlight(t *testing.T) {
 	require.Equal(t, 1, l.InFlightCount())
 
 	err := l.AddInFlight(ledger.RefTo(y), "pod", y.Status.Allocation)
-	require.EqualError(t, err, "claim default/y was to get device gpu.example.com/a/gpu-0, "+
+	require.EqualError(t, err, "claim default/y was to get device gpu.example.com/a/gpu-0 "+
 		"but claim default/x holds it by now; looking for other devices")
 	require.Equal(t, []string{"gpu-0: x"}, holders(l, "a"), "a failure changes nothing")
 	require.Nil(t, l.InFlight("uid-y"))

@@ -24,7 +24,7 @@ type OverdrawnError struct {
 }
 
 func (e *OverdrawnError) Error() string {
-	return fmt.Sprintf("claim %s was to get device %s/%s, but too little is left of %s by now; looking for other devices",
+	return fmt.Sprintf("claim %s was to get device %s/%s but too little is left of %s by now; looking for other devices",
 		e.Claim, e.Pool, e.Device, e.Resource)
 }
 
@@ -37,7 +37,7 @@ type IncompatibleError struct {
 }
 
 func (e *IncompatibleError) Error() string {
-	return fmt.Sprintf("claim %s was to get device %s/%s, but it has no compatibility group in common with the devices "+
+	return fmt.Sprintf("claim %s was to get device %s/%s but it has no compatibility group in common with the devices "+
 		"that draw from counter set %s by now; looking for other devices", e.Claim, e.Pool, e.Device, e.CounterSet)
 }
 
@@ -50,7 +50,7 @@ type UnknownDrawError struct {
 }
 
 func (e *UnknownDrawError) Error() string {
-	return fmt.Sprintf("claim %s was to get device %s/%s, but nobody knows what is left of the counters that it draws on: "+
+	return fmt.Sprintf("claim %s was to get device %s/%s but nobody knows what is left of the counters that it draws on: "+
 		"device %s of that pool is in use and its driver does not publish it any more; looking for other devices", e.Claim, e.Pool, e.Device, e.Withdrawn)
 }
 

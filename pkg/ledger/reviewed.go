@@ -25,7 +25,7 @@ type UnpublishedError struct {
 }
 
 func (e *UnpublishedError) Error() string {
-	return fmt.Sprintf("claim %s was to get device %s of pool %s of driver %s, %s", e.Claim, e.Device, e.Pool.Name, e.Pool.Driver, e.Found)
+	return fmt.Sprintf("claim %s was to get device %s of pool %s of driver %s %s", e.Claim, e.Device, e.Pool.Name, e.Pool.Driver, e.Found)
 }
 
 // ImpossibleError says that nobody can use a device as an allocation says, whatever is left of it.
@@ -37,7 +37,7 @@ type ImpossibleError struct {
 }
 
 func (e *ImpossibleError) Error() string {
-	return fmt.Sprintf("claim %s was to get device %s/%s, %s; see what has allocated it", e.Claim, e.Pool, e.Device, e.Why)
+	return fmt.Sprintf("claim %s was to get device %s/%s %s; see what has allocated it", e.Claim, e.Pool, e.Device, e.Why)
 }
 
 // AddReviewed is AddInFlight for an allocation that somebody else has made, and of which nothing
@@ -101,7 +101,7 @@ func possible(ref ClaimRef, pools Pools, allocation *resourceapi.AllocationResul
 		why := notShareable(pools(id).Device(result.Device), result)
 		before, again := shared[use{id, result.Device}]
 		if again && (!before || result.ShareID == nil) {
-			why = "but has it for another request already, and not a share of it each"
+			why = "but has it for another request already and not a share of it each"
 		}
 		if why != "" {
 			return &ImpossibleError{Claim: ref, Pool: id, Device: result.Device, Why: why}
@@ -119,7 +119,7 @@ func notShareable(device *inventory.Device, result *resourceapi.DeviceRequestAll
 		return ""
 	}
 	if !ptr.Deref(device.AllowMultipleAllocations, false) {
-		return "and a share of it, but its driver does not allow multiple allocations of that device"
+		return "and a share of it but its driver does not allow multiple allocations of that device"
 	}
 	for name := range device.Capacity {
 		if _, found := result.ConsumedCapacity[name]; !found {
@@ -129,7 +129,7 @@ func notShareable(device *inventory.Device, result *resourceapi.DeviceRequestAll
 	// Also of capacities that the device does not have: it may get them.
 	for name, consumed := range result.ConsumedCapacity {
 		if consumed.Sign() < 0 {
-			return fmt.Sprintf("and a share of it that consumes %s of capacity %s, which is less than nothing", consumed.String(), name)
+			return fmt.Sprintf("and a share of it that consumes %s of capacity %s which is less than nothing", consumed.String(), name)
 		}
 	}
 	return ""

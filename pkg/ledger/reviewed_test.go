@@ -38,10 +38,10 @@ func TestAllocationsThatNoSchedulerMakes(t *testing.T) {
 		"the whole of a shared device":          {devices("nic"), ""},
 		"a share of a device without capacity":  {withShare(devices("bare"), 0), ""},
 		"a share that does not say of how much": {share("x", "4", ""), "a share of it that does not say how much it consumes of capacity bandwidth"},
-		"a share of less than nothing":          {share("x", "-1"), "consumes -1 of capacity bandwidth, which is less than nothing"},
+		"a share of less than nothing":          {share("x", "-1"), "consumes -1 of capacity bandwidth which is less than nothing"},
 		"less than nothing of what is not there": {with(share("x", "1"), func(r *resourceapi.DeviceRequestAllocationResult) {
 			r.ConsumedCapacity["later"] = resource.MustParse("-100")
-		}), "consumes -100 of capacity later, which is less than nothing"},
+		}), "consumes -100 of capacity later which is less than nothing"},
 		"a share of a device for one claim":     {withShare(devices("gpu"), 0), "its driver does not allow multiple allocations of that device"},
 		"a device twice":                        {devices("gpu", "other", "gpu"), "but has it for another request already"},
 		"a device as a whole and a share of it": {withShare(devices("bare", "bare"), 0), "but has it for another request already"},

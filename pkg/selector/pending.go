@@ -26,7 +26,7 @@ func (p *Pending) Error() string {
 	if p.set != nil {
 		what = p.set.origin(p.expression)
 	}
-	return what + " takes long to evaluate on the devices of this node; this goes on in the background, " +
+	return what + " takes long to evaluate on the devices of this node; this goes on in the background " +
 		"and the pod is tried again when it is done"
 }
 

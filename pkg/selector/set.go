@@ -129,12 +129,17 @@ func SetOf(text string) Set {
 // Same reports whether two sets consist of the same expressions.
 func (s *Set) Same(other *Set) bool { return s.text == other.text }
 
+// asker says which request of which claim has the expressions.
+func (s *Set) asker() string {
+	return fmt.Sprintf("claim %s request %s", claimname.Of(s.claim), s.request)
+}
+
 // origin says where an expression comes from.
 func (s *Set) origin(expression int) string {
 	if expression < len(s.class.Spec.Selectors) {
-		return fmt.Sprintf("claim %s, request %s, selector %d of device class %s", claimname.Of(s.claim), s.request, expression, s.class.Name)
+		return fmt.Sprintf("%s selector %d of device class %s", s.asker(), expression, s.class.Name)
 	}
-	return fmt.Sprintf("claim %s, request %s, selector %d", claimname.Of(s.claim), s.request, expression-len(s.class.Spec.Selectors))
+	return fmt.Sprintf("%s selector %d", s.asker(), expression-len(s.class.Spec.Selectors))
 }
 
 // Error says that a set could not be evaluated for a device, or for any if it wraps
@@ -143,6 +148,8 @@ type Error struct {
 	// Origin is the claim, the request and the number of the selector, in the claim
 	// itself or in its class.
 	Origin string
+	// Request is the beginning of that: the claim and the request.
+	Request string
 	// Device is the device, as driver/pool/device, Slice the name of its ResourceSlice.
 	Device, Slice string
 	Err           error
@@ -152,7 +159,7 @@ func (e *Error) Error() string {
 	if errors.Is(e.Err, ErrCompile) {
 		return e.WithoutDevice()
 	}
-	return fmt.Sprintf("%s, on %s: %v", e.Origin, Place(e.Device, e.Slice), e.Err)
+	return fmt.Sprintf("%s on %s: %v", e.Origin, Place(e.Device, e.Slice), e.Err)
 }
 
 // Place says where a device is published, in words. Slices that nobody has published may
@@ -162,6 +169,20 @@ func Place(device, slice string) string {
 		return "device " + device
 	}
 	return "device " + device + " of slice " + slice
+}
+
+// OnDevice is the text with no more of the place than the name of the device: that of its pool often is another one on each
+// node, and equal nodes are to have equal reasons.
+func (e *Error) OnDevice() string {
+	if errors.Is(e.Err, ErrCompile) {
+		return e.WithoutDevice()
+	}
+	return OnDevice(e.Origin, e.Device, e.Err)
+}
+
+// OnDevice says of what comes from somewhere, such as a selector, what is wrong with it on a device, given as driver/pool/device.
+func OnDevice(origin, device string, err error) string {
+	return fmt.Sprintf("%s on device %s: %v", origin, device[strings.LastIndex(device, "/")+1:], err)
 }
 
 // WithoutDevice is the text without the device, which is the same for all nodes
@@ -183,7 +204,7 @@ func (s Set) Error(pool *inventory.NodePool, selection *Selection, device int) *
 
 func (s Set) errorOf(pool *inventory.NodePool, device int, f failure) *Error {
 	return &Error{
-		Origin: s.origin(f.expression),
+		Origin: s.origin(f.expression), Request: s.asker(),
 		Device: pool.ID.String() + "/" + pool.Devices[device].Name,
 		Slice:  pool.Devices[device].Slice.Name,
 		Err:    f.err,

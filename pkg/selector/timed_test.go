@@ -121,7 +121,7 @@ func (e *timed) pending(t *testing.T, pool *inventory.NodePool, expression strin
 	require.NotErrorIs(t, err, ErrRuntime)
 	var pending *Pending
 	require.ErrorAs(t, err, &pending)
-	require.ErrorContains(t, err, "claim default/claim, request gpu, selector 0 takes long to evaluate on the devices of this node")
+	require.ErrorContains(t, err, "claim default/claim request gpu selector 0 takes long to evaluate on the devices of this node")
 	return pending.Work, took
 }
 

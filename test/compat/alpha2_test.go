@@ -165,7 +165,7 @@ func TestV1alpha2OtherScheduler(t *testing.T) {
 	s.Running("last")
 	require.Equal(t, []string{s.Node(0) + "/gpu-2"}, s.DeviceNames("last"))
 	s.claimAndPod("one-too-many", s.Name, "")
-	s.Waiting("one-too-many", "all 3 devices that match are held by other claims")
+	s.Waiting("one-too-many", "3 held by other claims")
 }
 
 // A node has the devices of all slices of a driver, which come and go. As long as two of
@@ -185,7 +185,7 @@ func TestV1alpha2Slices(t *testing.T) {
 	s.claimAndPod("user", s.Name, fmt.Sprintf(direct, "two"))
 	s.Waiting("user", "the node has no devices")
 	slice("a", "gpu-0")
-	s.Waiting("user", "want 2 devices of class "+s.Name+" together, 1 matches")
+	s.Waiting("user", "want 2 devices of class "+s.Name+" together; 1 matches")
 	slice("b", "gpu-0", "gpu-1")
 	s.Waiting("user", "the node's resource pool of driver "+s.Driver+" is left out as invalid (device name gpu-0 is not unique)")
 	require.NoError(t, s.Cluster.Client.ResourceV1().ResourceSlices().Delete(t.Context(), s.Name+"-b", metav1.DeleteOptions{}))
@@ -227,7 +227,7 @@ func TestV1alpha2Attributes(t *testing.T) {
 	// An expression that fails on a device has a reason.
 	s.claimParameters("odd", fmt.Sprintf(`{"driverRequests": [{"driverName": %q, "requests": [{"namedResources": {"selector": "attributes.int[\"y\"] == 1"}}]}]}`, s.Driver))
 	s.claimAndPod("odd", s.Name, fmt.Sprintf(direct, "odd"))
-	s.Waiting("odd", "claim "+s.Name+"/odd, request "+s.Driver+"-0", "no such key: y")
+	s.Waiting("odd", "claim "+s.Name+"/odd request "+s.Driver+"-0", "no such key: y")
 }
 
 // Pods wait for parameters that controllers generate, and for those that are of use.
@@ -245,7 +245,7 @@ func TestV1alpha2Parameters(t *testing.T) {
 	s.Waiting("user", "claim "+s.Name+"/user: claim parameters for GPU.gpu.example.com mine do not exist in namespace "+s.Name)
 	s.claimParameters("generated", fmt.Sprintf(`{"generatedFrom": {"apiGroup": "gpu.example.com", "kind": "GPU", "name": "mine"},
 		"driverRequests": [{"driverName": %q, "requests": [{"namedResources": {"selector": "attributes.int['index'] == 7"}}]}]}`, s.Driver))
-	s.Waiting("user", "claim "+s.Name+"/user, request "+s.Driver+"-0")
+	s.Waiting("user", "claim "+s.Name+"/user request "+s.Driver+"-0")
 	parameters := s.untyped("resourceclaimparameters")
 	object, err := parameters.Get(t.Context(), "generated", metav1.GetOptions{})
 	require.NoError(t, err)
@@ -272,7 +272,7 @@ func TestV1alpha2Defaults(t *testing.T) {
 	}
 	s.Running(users...)
 	s.Create(s.Pod("too-many", builder.Uses("shared")))
-	s.Waiting("too-many", "claim "+s.Name+"/shared is reserved for 32 pods, which is the limit")
+	s.Waiting("too-many", "claim "+s.Name+"/shared is reserved for 32 pods (the limit)")
 	s.DeletePod(users[0])
 	s.RunningSoon("too-many")
 }
@@ -285,7 +285,7 @@ func TestV1alpha2NotShareable(t *testing.T) {
 	s.claimAndPod("first", s.Name, fmt.Sprintf(direct, "one"))
 	s.Running("first")
 	s.Create(s.Pod("second", builder.Uses("first")))
-	s.Waiting("second", "claim "+s.Name+"/first is reserved for 1 pods, which is the limit")
+	s.Waiting("second", "claim "+s.Name+"/first is reserved for 1 pods (the limit)")
 	s.DeletePod("first")
 	s.RunningSoon("second")
 }

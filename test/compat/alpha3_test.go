@@ -108,7 +108,7 @@ func TestConsumerLimit(t *testing.T) {
 	}
 	s.Running(consumers...)
 	s.Create(s.Pod("late", builder.Uses("shared")))
-	s.Waiting("late", "claim "+s.Name+"/shared is reserved for 32 pods, which is the limit")
+	s.Waiting("late", "claim "+s.Name+"/shared is reserved for 32 pods (the limit)")
 	s.DeletePod(consumers[7])
 	s.RunningSoon("late")
 	require.Len(t, s.LiveClaim("shared").Status.ReservedFor, v1alpha3.MaxConsumers)
@@ -129,7 +129,7 @@ func TestAdminAccess(t *testing.T) {
 	s.ClaimAndPod("another", admin)
 	s.Running("another")
 	s.ClaimAndPod("late", s.Want(1))
-	s.Waiting("late", "claim "+s.Name+"/late, request gpu")
+	s.Waiting("late", "claim "+s.Name+"/late request gpu")
 }
 
 // Parameters get to the driver as they were written, and the server takes them for

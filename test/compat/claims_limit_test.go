@@ -42,7 +42,7 @@ func TestConsumersOfEachVersion(t *testing.T) {
 		}
 	})
 	s.Create(s.Pod("late", builder.Uses("shared")))
-	s.Waiting("late", fmt.Sprintf("claim %s/shared is reserved for %d pods, which is the limit", s.Name, limit))
+	s.Waiting("late", fmt.Sprintf("claim %s/shared is reserved for %d pods (the limit)", s.Name, limit))
 	s.UpdateClaimStatus("shared", func(claim *resourceapi.ResourceClaim) {
 		claim.Status.ReservedFor = claim.Status.ReservedFor[:limit-1]
 	})

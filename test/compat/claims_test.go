@@ -85,10 +85,10 @@ func TestUnsatisfiable(t *testing.T) {
 	if tested.claims == apiversions.V1alpha2 { // Three requests, there.
 		s.Waiting("many", "claim "+s.Name+"/many")
 	} else {
-		s.Waiting("many", "claim "+s.Name+"/many, request gpu", "2 devices match, 3 are wanted")
+		s.Waiting("many", "claim "+s.Name+"/many request gpu", "2 devices match: 3 asked")
 	}
 	s.ClaimAndPod("other", s.Want(1, s.Attribute("index")+" == 7"))
-	s.Waiting("other", "claim "+s.Name+"/other, request "+s.RequestName())
+	s.Waiting("other", "claim "+s.Name+"/other request "+s.RequestName())
 	s.ClaimAndPod("modest", s.Want(2))
 	s.Running("modest")
 }

@@ -73,7 +73,7 @@ func TestClassicConsumerLimit(t *testing.T) {
 	}
 	s.Running(names...)
 	s.Create(s.Pod("late", builder.Uses("shared")))
-	s.Waiting("late", "claim "+s.Name+"/shared is reserved for 32 pods, which is the limit")
+	s.Waiting("late", "claim "+s.Name+"/shared is reserved for 32 pods (the limit)")
 	s.DeletePod(names[7])
 	s.RunningSoon("late")
 }

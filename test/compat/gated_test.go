@@ -36,7 +36,7 @@ func TestAdminAccessOfRequests(t *testing.T) {
 		}
 	}
 	s.ClaimAndPod("late", s.Want(1))
-	s.Waiting("late", "claim "+s.Name+"/late, request gpu", "held by")
+	s.Waiting("late", "claim "+s.Name+"/late request gpu", "held by")
 	if minor >= 33 {
 		claims := cluster.Client.ResourceV1().ResourceClaims(metav1.NamespaceDefault)
 		_, err := claims.Create(t.Context(), builder.Unsaved(metav1.NamespaceDefault, builder.Claim(s.Name, admin).Obj()), metav1.CreateOptions{})
@@ -72,7 +72,7 @@ func TestPartitions(t *testing.T) {
 		s.Running(name)
 	}
 	s.ClaimAndPod("late", s.Want(1))
-	s.Waiting("late", "claim "+s.Name+"/late, request gpu", "memory")
+	s.Waiting("late", "claim "+s.Name+"/late request gpu", "memory")
 	s.DeletePod("user-0")
 	s.RunningSoon("late")
 }
@@ -93,7 +93,7 @@ func TestConsumableCapacity(t *testing.T) {
 		require.Equal(t, "4G", amount.String())
 	}
 	s.ClaimAndPod("late", share)
-	s.Waiting("late", "claim "+s.Name+"/late, request gpu", "too little capacity left (bandwidth)")
+	s.Waiting("late", "claim "+s.Name+"/late request gpu", "too little capacity left (bandwidth)")
 	s.DeletePod("first")
 	s.RunningSoon("late")
 }

@@ -22,7 +22,7 @@ func TestOffAdminAccess(t *testing.T) {
 	s.Running("monitor")
 	require.Nil(t, s.Results("monitor")[0].AdminAccess)
 	s.ClaimAndPod("another", s.Want(1).Admin())
-	s.Waiting("another", "claim "+s.Name+"/another, request gpu", "held by")
+	s.Waiting("another", "claim "+s.Name+"/another request gpu", "held by")
 	s.DeletePod("monitor")
 	s.RunningSoon("another")
 }
@@ -56,7 +56,7 @@ func TestOffConsumableCapacity(t *testing.T) {
 	require.Nil(t, result.ShareID)
 	require.Empty(t, result.ConsumedCapacity)
 	s.ClaimAndPod("second", share)
-	s.Waiting("second", "claim "+s.Name+"/second, request gpu", "held by")
+	s.Waiting("second", "claim "+s.Name+"/second request gpu", "held by")
 	s.DeletePod("first")
 	s.RunningSoon("second")
 }

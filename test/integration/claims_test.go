@@ -48,7 +48,7 @@ func testTemplates(t *testing.T) {
 
 	// The claim goes with its pod, and the device is free again.
 	s.Create(s.Pod("next", builder.FromTemplate("one")))
-	s.Waiting("next", "request gpu", "all 2 devices that match are held by other claims")
+	s.Waiting("next", "request gpu", "2 held by other claims")
 	s.DeletePod("user-000")
 	s.RunningSoon("next")
 	s.Eventually("delete the claim of the pod that is gone", func(context.Context) error {
@@ -135,7 +135,7 @@ func testConsumerLimit(t *testing.T) {
 		}
 	})
 	s.Create(s.Pod("late", builder.Uses("popular")))
-	s.Waiting("late", "resourceclaim in use: claim "+s.Name+"/popular", "reserved for 256 pods, which is the limit")
+	s.Waiting("late", "resourceclaim in use: claim "+s.Name+"/popular", "reserved for 256 pods (the limit)")
 	s.UpdateClaimStatus("popular", func(claim *resourceapi.ResourceClaim) {
 		claim.Status.ReservedFor = claim.Status.ReservedFor[:resourceapi.ResourceClaimReservedForMaxSize-1]
 	})

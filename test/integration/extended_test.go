@@ -157,7 +157,7 @@ func testExtendedReasons(t *testing.T) {
 	s := newSpace(t, "extreasons", 2)
 	s.Devices(0, numbered(2)...)
 	s.Create(s.extendedPod("three", s.Implicit(), "3"))
-	s.Waiting("three", "extended resource "+s.Implicit()+" of container main: 2 devices match, 3 are wanted")
+	s.Waiting("three", "extended resource "+s.Implicit()+" of container main: 2 devices match: 3 asked")
 	s.Create(s.extendedPod("hundred", s.Implicit(), "100"))
 	s.Waiting("hundred", "asks for 100 devices", "at most 32")
 	many := s.extendedPod("many", s.Implicit(), "1")
@@ -166,7 +166,7 @@ func testExtendedReasons(t *testing.T) {
 		many.Spec.Containers = append(many.Spec.Containers, asking(fmt.Sprintf("c-%d", i), s.Implicit(), "1"))
 	}
 	s.Create(many)
-	s.Waiting("many", "would take 33 requests for devices, a claim can have 32")
+	s.Waiting("many", "would take 33 requests for devices; a claim can have 32")
 	for _, pod := range []string{"three", "hundred", "many"} {
 		require.Empty(t, s.madeFor(pod), "nothing is created for pods that do not fit")
 	}

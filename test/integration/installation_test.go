@@ -126,7 +126,7 @@ func TestReplaceDefaultScheduler(t *testing.T) {
 	}
 	s.Running("before", "plain", "claiming")
 	require.Len(t, s.Results("claiming"), 2)
-	s.Waiting("greedy", "claim "+s.Name+"/greedy, request gpu", "2 devices match, 3 are wanted")
+	s.Waiting("greedy", "claim "+s.Name+"/greedy request gpu", "2 devices match: 3 asked")
 }
 
 // anonymous removes the schedulerName.

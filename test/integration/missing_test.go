@@ -55,7 +55,7 @@ func testMissingNode(t *testing.T) {
 	// The devices may be known before their node is.
 	s.Devices(1, numbered(2)...)
 	s.ClaimAndPod("two", s.Want(2))
-	s.Waiting("two", "claim "+s.Name+"/two", "request gpu", "1 device matches, 2 are wanted")
+	s.Waiting("two", "claim "+s.Name+"/two", "request gpu", "1 device matches: 2 asked")
 	s.AddNode(1, nil)
 	s.RunningSoon("two")
 	require.Equal(t, s.Node(1), s.LivePod("two").Spec.NodeName)

@@ -36,13 +36,13 @@ func TestNearlyFullCluster(t *testing.T) {
 	for node := range free {
 		s.patchNode(node, `{"spec":{"taints":[{"key":"example.com/broken","effect":"NoSchedule"}]}}`)
 		s.Create(s.Pod("last", builder.FromTemplate("gpu")))
-		s.Waiting("last", "node(s) had untolerated taint(s)", fmt.Sprintf("%d cannot allocate all claims: claim gpu of the pod, request gpu: ", nodes-1),
-			"the only device that matches is held by another claim")
+		s.Waiting("last", "node(s) had untolerated taint(s)", fmt.Sprintf("%d cannot allocate all claims: claim gpu of the pod request gpu: ", nodes-1),
+			"1 device matches: 1 asked; 0 free; 1 held by another claim")
 		s.patchNode(node, `{"spec":{"taints":null}}`)
 		s.Running("last")
 	}
 	s.Create(s.Pod("too-many", builder.FromTemplate("gpu")))
-	s.Waiting("too-many", fmt.Sprintf("%d cannot allocate all claims: claim gpu of the pod, request gpu: ", nodes), "the only device that matches is held by another claim")
+	s.Waiting("too-many", fmt.Sprintf("%d cannot allocate all claims: claim gpu of the pod request gpu: ", nodes), "1 device matches: 1 asked; 0 free; 1 held by another claim")
 	s.DeletePod("holds-0")
 	s.Running("too-many")
 }

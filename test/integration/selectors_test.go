@@ -55,7 +55,7 @@ func testSelectorFailingOnOneNode(t *testing.T) {
 	s.Devices(1, numbered(1)...)
 	s.Create(builder.Claim("any", s.Want(1, s.Attribute("index")+" == 0")).Obj())
 	s.Create(s.PodOnNode("there", 0, builder.Uses("any")))
-	s.Waiting("there", "claim "+s.Name+"/any, request gpu, selector 0", "CEL runtime error", "index")
+	s.Waiting("there", "claim "+s.Name+"/any request gpu selector 0", "CEL runtime error", "index")
 	s.Create(s.Pod("anywhere", builder.Uses("any")))
 	s.Running("anywhere")
 	require.Equal(t, s.Node(1), s.LivePod("anywhere").Spec.NodeName)

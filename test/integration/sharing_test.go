@@ -26,7 +26,7 @@ func TestClaimSharedByMany(t *testing.T) {
 	for i := range more {
 		s.Create(s.Pod(fmt.Sprintf("more-%d", i), builder.Uses("shared")))
 	}
-	s.Eventually("have the others wait", s.waitingOf("more", more, fmt.Sprintf("is reserved for %d pods, which is the limit", most)))
+	s.Eventually("have the others wait", s.waitingOf("more", more, fmt.Sprintf("is reserved for %d pods (the limit)", most)))
 	for i := range more + 1 {
 		s.DeletePod(fmt.Sprintf("first-%d", i))
 	}

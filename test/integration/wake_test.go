@@ -30,7 +30,7 @@ func TestFreedDevicesWakeWhoWantsThem(t *testing.T) {
 		s.Create(s.Pod("holds-"+kind, builder.FromTemplate(kind)))
 		s.Running("holds-" + kind)
 		s.Create(s.Pod("wants-"+kind, builder.FromTemplate(kind)))
-		s.Waiting("wants-"+kind, "request "+kind, "the only device that matches is held by another claim")
+		s.Waiting("wants-"+kind, "request "+kind, "1 device matches: 1 asked; 0 free; 1 held by another claim")
 	}
 	s.Create(s.Pod("wants-two-gpus", append(builder.FromTemplate("gpu"), corev1.PodResourceClaim{Name: "second", ResourceClaimTemplateName: ptr.To("gpu")})))
 	s.Waiting("wants-two-gpus")

@@ -146,7 +146,7 @@ func TestNetworkAttached(t *testing.T) {
 	s.Running("preemptor", "dear")
 
 	s.Create(ofClass(s.PodOnNode("second", 0, builder.FromTemplate("device")), important))
-	s.Waiting("second", "all 2 devices that match are held by other claims", "Preemption is not helpful for scheduling")
+	s.Waiting("second", "2 held by other claims", "Preemption is not helpful for scheduling")
 }
 
 func TestExtendedResource(t *testing.T) {
@@ -197,6 +197,6 @@ func TestNever(t *testing.T) {
 	s.Create(builder.Claim("device", s.Want(1)).Template(), s.Pod("holder", builder.FromTemplate("device")))
 	s.Running("holder")
 	s.Create(ofClass(s.Pod("patient", builder.FromTemplate("device")), patient))
-	s.Waiting("patient", "the only device that matches is held by another claim", "not eligible due to preemptionPolicy=Never")
+	s.Waiting("patient", "1 device matches: 1 asked; 0 free; 1 held by another claim", "not eligible due to preemptionPolicy=Never")
 	s.Running("holder")
 }

@@ -55,7 +55,7 @@ func (c *Conductor) Begin(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, n
 		}
 	}
 	if first := c.roster.Awaits(pod.UID); len(first) > 0 {
-		return nil, fmt.Errorf("group %s: pod %s is reserved first, because this pod depends on where that is", key, first[0].Name)
+		return nil, fmt.Errorf("group %s: pod %s is reserved first because this pod depends on where that is", key, first[0].Name)
 	}
 	if c.roster.Try(seat) > mostTries {
 		c.fail(seat)

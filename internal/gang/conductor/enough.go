@@ -23,7 +23,7 @@ func exist(group *Group, members *Members) error {
 
 // errHeld says that too few of a gang's pods can be scheduled.
 func errHeld(group *Group, members *Members) error {
-	return fmt.Errorf("group %s: %d of its pods cannot be scheduled with this one yet, and at least %d are needed (minMember): %s",
+	return fmt.Errorf("group %s: %d of its pods cannot be scheduled with this one yet and at least %d are needed (minMember): %s",
 		group.Name, len(members.Held), group.MinMember, members.HeldBy)
 }
 

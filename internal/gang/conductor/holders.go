@@ -12,14 +12,15 @@ import (
 // mostHolders is how many other gangs are told that have what is missing.
 const mostHolders = 3
 
-// Holders says which other gangs have something that a gang lacks, those with most of it first, "" if none has any. The
-// function says how much of it a pod has.
+// Holders says which other gangs have something that a gang lacks, those with most of it first, "" if none has any. Those of other
+// namespaces are not named: who reads it need not know of them. The function says how much of it a pod has.
 func (c *Conductor) Holders(gang string, has func(*v1.Pod) int) string {
 	type holder struct {
 		gang string
 		has  int
 	}
 	var holders []holder
+	namespace, elsewhere := namespaceOf(gang), 0
 	for _, other := range c.pods.ListIndexFuncValues(gangIndex) {
 		if other == gang {
 			continue
@@ -28,18 +29,25 @@ func (c *Conductor) Holders(gang string, has func(*v1.Pod) int) string {
 		for _, pod := range c.podsOf(other) {
 			h.has += has(pod)
 		}
-		if h.has > 0 {
+		switch {
+		case h.has == 0:
+		case namespaceOf(other) == namespace:
 			holders = append(holders, h)
+		default:
+			elsewhere += h.has
 		}
 	}
 	slices.SortFunc(holders, func(a, b holder) int { return cmp.Or(cmp.Compare(b.has, a.has), cmp.Compare(a.gang, b.gang)) })
 	var texts []string
 	for i, h := range holders {
 		if i == mostHolders {
-			texts = append(texts, fmt.Sprintf("%d more groups hold some", len(holders)-mostHolders))
+			texts = append(texts, fmt.Sprintf("%d more groups of this namespace hold some", len(holders)-mostHolders))
 			break
 		}
 		texts = append(texts, fmt.Sprintf("group %s holds %d", h.gang, h.has))
 	}
-	return strings.Join(texts, ", ")
+	if elsewhere > 0 {
+		texts = append(texts, fmt.Sprintf("groups of other namespaces hold %d", elsewhere))
+	}
+	return strings.Join(texts, "; ")
 }

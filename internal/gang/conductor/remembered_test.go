@@ -242,7 +242,7 @@ func TestMinResources(t *testing.T) {
 	}
 }
 
-// TestHolders: those that hold most are named.
+// TestHolders: those that hold most are named, unless they are of other namespaces.
 func TestHolders(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 0)
@@ -255,7 +255,7 @@ func TestHolders(t *testing.T) {
 		}
 		return 2
 	}
-	require.Equal(t, "group ns/b holds 6, group ns/c holds 4, group ns/a holds 2, 1 more groups hold some", w.Holders("ns/d", has))
+	require.Equal(t, "group ns/b holds 6; group ns/c holds 4; group ns/a holds 2; 1 more groups of this namespace hold some", w.Holders("ns/d", has))
 	require.Empty(t, w.Holders("ns/d", func(*v1.Pod) int { return 0 }))
 }
 
@@ -388,7 +388,7 @@ func TestNotReady(t *testing.T) {
 	w.groups["gang"] = &v1alpha1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "gang"}, Spec: v1alpha1.PodGroupSpec{MinMember: 2}}
 	w.pods("gang", 0, 3)
 	_, err := w.Begin(t.Context(), framework.NewCycleState(), w.pod("gang-0"), nil, w.plan)
-	require.ErrorContains(t, err, "2 of its pods cannot be scheduled with this one yet, and at least 2 are needed (minMember): pod gang-1: claim gang-1 is missing")
+	require.ErrorContains(t, err, "2 of its pods cannot be scheduled with this one yet and at least 2 are needed (minMember): pod gang-1: claim gang-1 is missing")
 	w.groups["gang"] = &v1alpha1.PodGroup{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: "gang", Annotations: map[string]string{"quartermaster-dra.github.io/required-domain": "rack"},
 	}}

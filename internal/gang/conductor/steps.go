@@ -2,7 +2,6 @@ package conductor
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/roster"
+	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
 )
 
 // Permit has a pod wait until all pods of its gang are reserved; the last one lets the others go.
@@ -22,11 +22,11 @@ func (c *Conductor) Permit(cs fwk.CycleState, pod *v1.Pod, plugin string) (*fwk.
 	}
 	all, others, err := c.roster.Reserve(seat)
 	if err != nil {
-		return fwk.NewStatus(fwk.Unschedulable, err.Error()), 0
+		return podstatus.Of(fwk.Unschedulable, err), 0
 	}
 	if !all {
 		c.activate(others)
-		return fwk.NewStatus(fwk.Wait, fmt.Sprintf("waiting for the other pods of group %s to be reserved", seat.Gang)), c.timeoutOf(seat)
+		return podstatus.Newf(fwk.Wait, "waiting for the other pods of group %s to be reserved", seat.Gang), c.timeoutOf(seat)
 	}
 	c.allow(others, plugin)
 	return nil, 0
@@ -164,7 +164,7 @@ func (c *Conductor) reject(ended []*roster.Seat, why string) {
 		left = append(left, seat)
 		if handle := c.handle(seat.Pod); handle != nil {
 			if waits := handle.GetWaitingPod(seat.Pod.UID); waits != nil {
-				waits.Reject(pluginName, why)
+				waits.Reject(pluginName, podstatus.Text(why))
 			}
 		}
 	}

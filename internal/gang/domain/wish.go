@@ -83,7 +83,7 @@ func parse(annotation, value string) (Key, error) {
 		key, problem = Key{Attribute: attribute}, problemOfAttribute(attribute)
 	}
 	if problem != "" {
-		return Key{}, fmt.Errorf("annotation %s of the PodGroup is %q: %s; write the label of nodes as %q, or the attribute of devices as %q",
+		return Key{}, fmt.Errorf("annotation %s of the PodGroup is %q: %s; write the label of nodes as %q or the attribute of devices as %q",
 			annotation, value, problem, labelPrefix+"topology.example.com/rack", attributePrefix+"gpu.example.com/clique")
 	}
 	return key, nil
@@ -102,15 +102,15 @@ func problemOfAttribute(attribute string) string {
 	domain, id, found := strings.Cut(attribute, "/")
 	switch {
 	case !found:
-		return fmt.Sprintf("%q is without the domain, which is the driver's name if the driver publishes the attribute without one", attribute)
+		return fmt.Sprintf("%q is without the domain (the driver's name if the driver publishes the attribute without one)", attribute)
 	case len(domain) > resourceapi.DeviceMaxDomainLength:
-		return fmt.Sprintf("the domain has %d characters, and may have %d", len(domain), resourceapi.DeviceMaxDomainLength)
+		return fmt.Sprintf("the domain has %d characters and may have %d", len(domain), resourceapi.DeviceMaxDomainLength)
 	case len(validation.IsDNS1123Subdomain(strings.ToLower(domain))) > 0: // The API server permits capitals here.
 		return fmt.Sprintf("%q before the slash is no domain (%s)", domain, validation.IsDNS1123Subdomain(strings.ToLower(domain))[0])
 	case len(id) > resourceapi.DeviceMaxIDLength:
-		return fmt.Sprintf("the name after the slash has %d characters, and may have %d", len(id), resourceapi.DeviceMaxIDLength)
+		return fmt.Sprintf("the name after the slash has %d characters and may have %d", len(id), resourceapi.DeviceMaxIDLength)
 	case len(content.IsCIdentifier(id)) > 0:
-		return fmt.Sprintf("%q after the slash is no name of an attribute (letters, digits and _, no digit first)", id)
+		return fmt.Sprintf("%q after the slash is no name of an attribute (letters and digits and _; no digit first)", id)
 	}
 	return ""
 }

@@ -77,7 +77,7 @@ func New(ctx context.Context, run Framework, nodes []fwk.NodeInfo, pods []*v1.Po
 		case !status.IsSuccess():
 			return nil, fmt.Errorf("ask the PreFilter plugins about pod %s: %w", klog.KObj(pod), status.AsError())
 		case !named.AllNodes():
-			c.nodes, c.namedBy = named.NodeNames, strings.Join(sets.List(by), ", ")
+			c.nodes, c.namedBy = named.NodeNames, strings.Join(sets.List(by), " and ")
 		}
 		if c.spread, err = newSpread(pod, c.state, nodes); err != nil {
 			return nil, err

@@ -12,7 +12,7 @@ import (
 )
 
 // inNoDomain is why no node was asked.
-const inNoDomain = "node(s) in no such domain, or not in that of pods of the group that have a node"
+const inNoDomain = "node(s) in no such domain or not in that of pods of the group that have a node"
 
 // tryDomains looks for a plan within one domain, or, if that is only preferred, within as few as possible.
 func (a *attempt) tryDomains() error {

@@ -83,7 +83,7 @@ func (o *Outcome) Reason(holders func(classes []string) string) string {
 		fmt.Fprintf(&b, " into one domain (%s)", o.Wish.Key)
 	}
 	if o.GaveUp {
-		b.WriteString(" as far as was looked: the search gave up; fewer kinds of pods in the group, or a larger gangStepBudget among the scheduler's arguments, would help")
+		b.WriteString(" as far as was looked: the search gave up; fewer kinds of pods in the group or a larger gangStepBudget among the scheduler's arguments would help")
 	}
 	if missing := o.missing(); missing != "" {
 		fmt.Fprintf(&b, ": %s", missing)
@@ -130,7 +130,7 @@ func (o *Outcome) missing() string {
 	if len(parts) == 0 && len(o.Left) > 0 {
 		return "there is no node that they may be on"
 	}
-	return strings.Join(parts, ", ")
+	return strings.Join(parts, "; ")
 }
 
 // ofNodes says what a plugin said of some nodes. Many plugins begin with "node(s)", so that the number goes before it.

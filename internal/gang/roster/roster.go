@@ -232,7 +232,7 @@ func (c *carried) reach(seat *Seat, to phase) {
 }
 
 func errEnded(seat *Seat) error {
-	return fmt.Errorf("group %s: the plan for the group was given up, because another of its pods could not be scheduled; all of them are planned again", seat.Gang)
+	return fmt.Errorf("group %s: the plan for the group was given up because another of its pods could not be scheduled; all of them are planned again", seat.Gang)
 }
 
 // all reports whether all pods have got so far.

@@ -69,8 +69,8 @@ func (t *Trial) best(number int) ([]resourceapi.AllocationResult, error) {
 	}
 	results, answer := t.find(u, t.Site, beside, true)
 	if answer != gang.Yes {
-		return nil, fmt.Errorf("look for devices for the pods of the group on node %s: there were some a moment ago, and now "+
-			"there are none, or it takes too long to find them; the pods are tried again", t.Nodes[u.nodes[0]].Name)
+		return nil, fmt.Errorf("look for devices for the pods of the group on node %s: there were some a moment ago and now "+
+			"there are none or it takes too long to find them; the pods are tried again", t.Nodes[u.nodes[0]].Name)
 	}
 	return results, nil
 }

@@ -196,7 +196,7 @@ func TestAllVersions(t *testing.T) {
 			require.True(t, change("x", "", "gpu-0").Allowed)
 			denied := change("y", "", "gpu-0")
 			require.False(t, denied.Allowed)
-			require.Contains(t, denied.Result.Message, "claim default/y was to get device gpu.example.com/a/gpu-0, but claim default/x holds it by now")
+			require.Contains(t, denied.Result.Message, "claim default/y was to get device gpu.example.com/a/gpu-0 but claim default/x holds it by now")
 			require.True(t, change("y", "", "gpu-1").Allowed)
 			require.True(t, change("x", "gpu-0", "").Allowed, "deallocation")
 			require.True(t, change("x", "gpu-0", "gpu-0").Allowed)

@@ -162,11 +162,11 @@ func (a *Attempt) Waiting(spec apiversions.PodSchedulingContextSpec) string {
 	if len(names) > 1 {
 		whose, what = "the drivers of claims ", "them"
 	}
-	text := "waiting for " + whose + strings.Join(names, ", ")
+	text := "waiting for " + whose + strings.Join(names, " and ")
 	if spec.SelectedNode == "" {
 		return text + " to say which nodes will do"
 	}
-	return text + " to allocate " + what + " for the selected node, " + spec.SelectedNode
+	return text + " to allocate " + what + " for the selected node " + spec.SelectedNode
 }
 
 // Progress says whether a change of a pod's context may help the pod, whose claims

@@ -153,10 +153,10 @@ func TestWaiting(t *testing.T) {
 	named.Controller = "d.example.com"
 	selected := apiversions.PodSchedulingContextSpec{SelectedNode: "a"}
 	one := attempt(t, nil, claim("c", with(named)), claim("done", with(named), allocatedIn("a")))
-	require.Equal(t, "waiting for the driver of claim default/c (d.example.com) to allocate it for the selected node, a", one.Waiting(selected))
+	require.Equal(t, "waiting for the driver of claim default/c (d.example.com) to allocate it for the selected node a", one.Waiting(selected))
 	two := attempt(t, nil, claim("c", with(ofController)), claim("d", with(named)))
-	require.Equal(t, "waiting for the drivers of claims default/c, default/d (d.example.com) to allocate them for the selected node, a", two.Waiting(selected))
-	require.Equal(t, "waiting for the drivers of claims default/c, default/d (d.example.com) to say which nodes will do", two.Waiting(apiversions.PodSchedulingContextSpec{}))
+	require.Equal(t, "waiting for the drivers of claims default/c and default/d (d.example.com) to allocate them for the selected node a", two.Waiting(selected))
+	require.Equal(t, "waiting for the drivers of claims default/c and default/d (d.example.com) to say which nodes will do", two.Waiting(apiversions.PodSchedulingContextSpec{}))
 }
 
 // In a large cluster not all nodes can be asked about, and not always the same.

@@ -78,7 +78,7 @@ func NewClaim(pod types.UID, reference string, claim *resourceapi.ResourceClaim,
 	case c.Allocated():
 		return c, c.checkAllocated(pod)
 	case c.fields.Immediate:
-		return nil, fmt.Errorf("claim %s is not allocated; waiting for its driver, which does that without waiting for pods (allocationMode Immediate)", klog.KObj(claim))
+		return nil, fmt.Errorf("claim %s is not allocated; waiting for its driver (which does that without waiting for pods: allocationMode Immediate)", klog.KObj(claim))
 	default:
 		return c, c.checkClasses(classes)
 	}
@@ -104,7 +104,7 @@ func (c *Claim) checkAllocated(pod types.UID) error {
 		case c.fields.Exclusive && len(consumers) > 0:
 			return fmt.Errorf("claim %s is in use by %s and cannot be shared; waiting for its end", klog.KObj(claim), consumers[0].Name)
 		case len(consumers) >= ReservedForMaxSize:
-			return fmt.Errorf("claim %s is reserved for %d pods, which is the limit; waiting for one of them to end", klog.KObj(claim), len(consumers))
+			return fmt.Errorf("claim %s is reserved for %d pods (the limit); waiting for one of them to end", klog.KObj(claim), len(consumers))
 		}
 	}
 	if claim.Status.Allocation.NodeSelector == nil {
@@ -169,7 +169,7 @@ func (c *Claim) check(node *v1.Node, known *apiversions.ClaimSchedulingStatus) e
 		}
 	}
 	if !c.Allocated() && known != nil && slices.Contains(known.UnsuitableNodes, node.Name) {
-		return fmt.Errorf("claim %s cannot be allocated for this node, says its driver (unsuitableNodes)", klog.KObj(c.Object))
+		return fmt.Errorf("claim %s cannot be allocated for this node (so its driver says in unsuitableNodes)", klog.KObj(c.Object))
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ func TestClaimsThatNoNodeCanHelp(t *testing.T) {
 		"exclusive, unused":    {claim: claim("c", change(func(f *hub.AlphaClaim) { f.Exclusive = true }), allocatedIn(""))},
 		"exclusive, used":      {claim: claim("c", change(func(f *hub.AlphaClaim) { f.Exclusive = true }), allocatedIn(""), usedBy("other")), want: "in use by other and cannot be shared"},
 		"exclusive, used here": {claim: claim("c", change(func(f *hub.AlphaClaim) { f.Exclusive = true }), allocatedIn(""), usedBy("me"))},
-		"full":                 {claim: claim("c", with(controller), allocatedIn(""), usedBy(many...)), want: "reserved for 32 pods, which is the limit"},
+		"full":                 {claim: claim("c", with(controller), allocatedIn(""), usedBy(many...)), want: "reserved for 32 pods (the limit)"},
 		"full, with this pod":  {claim: claim("c", with(controller), allocatedIn(""), usedBy(append(many[1:], "me")...))},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -89,7 +89,7 @@ func (n *Negotiator) CheckSync() error {
 	if n.store.informer.HasSynced() {
 		return nil
 	}
-	return errors.New("the PodSchedulingContexts have not been listed yet; if this lasts, check that the scheduler has the rights of manifests/alpha-api")
+	return errors.New("the PodSchedulingContexts have not been listed yet; check that the scheduler has the rights of manifests/alpha-api if this lasts")
 }
 
 // Context returns the latest known context of a pod, nil if there is none. Read-only.
@@ -241,7 +241,7 @@ func (n *Negotiator) read(ctx context.Context, pod *v1.Pod) (*apiversions.PodSch
 	}
 	err = client.Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &found.UID}})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("remove PodSchedulingContext %s, which belongs to an earlier pod: %w", klog.KObj(pod), err)
+		return nil, fmt.Errorf("remove PodSchedulingContext %s which belongs to an earlier pod: %w", klog.KObj(pod), err)
 	}
 	return nil, nil
 }
@@ -268,7 +268,7 @@ func (n *Negotiator) remove(ctx context.Context, pod *v1.Pod) error {
 	}
 	err := n.api.Contexts(pod.Namespace).Delete(ctx, pod.Name, o)
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		return fmt.Errorf("remove PodSchedulingContext %s, which is not needed any more: %w", klog.KObj(pod), err)
+		return fmt.Errorf("remove PodSchedulingContext %s which is not needed any more: %w", klog.KObj(pod), err)
 	}
 	n.store.forget(keyOf(pod))
 	return nil

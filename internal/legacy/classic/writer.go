@@ -53,9 +53,9 @@ func (w *Writer) Reserve(ctx context.Context, claim *Claim, pod *v1.Pod) error {
 		case current.DeletionTimestamp != nil:
 			return false, fmt.Errorf("%w: it is being deleted", ErrChanged)
 		case current.fields.Exclusive && len(consumers) > 0:
-			return false, fmt.Errorf("%w: somebody else has reserved it, and it cannot be shared", ErrChanged)
+			return false, fmt.Errorf("%w: somebody else has reserved it and it cannot be shared", ErrChanged)
 		case len(consumers) >= ReservedForMaxSize:
-			return false, fmt.Errorf("%w: it is reserved for %d pods, which is the limit", ErrChanged, len(consumers))
+			return false, fmt.Errorf("%w: it is reserved for %d pods (the limit)", ErrChanged, len(consumers))
 		}
 		current.Status.ReservedFor = append(consumers, resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: pod.Name, UID: pod.UID})
 		return true, nil
@@ -106,7 +106,7 @@ func (w *Writer) RequestDeallocation(ctx context.Context, claim *Claim, pod type
 func (w *Writer) change(ctx context.Context, claim *resourceapi.ResourceClaim, asked string, change func(*storedClaim) (bool, error)) error {
 	turn, err := w.locks.Lock(ctx, claim.UID)
 	if err != nil {
-		return fmt.Errorf("claim %s: asked to %s, but another write to the claim did not end in time: %w", klog.KObj(claim), asked, err)
+		return fmt.Errorf("claim %s: asked to %s but another write to the claim did not end in time: %w", klog.KObj(claim), asked, err)
 	}
 	defer turn.End(nil)
 	client := w.Claims(claim.Namespace)
@@ -117,7 +117,7 @@ func (w *Writer) change(ctx context.Context, claim *resourceapi.ResourceClaim, a
 		case apierrors.IsNotFound(err) || err == nil && found.UID != claim.UID:
 			return fmt.Errorf("claim %s: asked to %s: %w: it is gone", klog.KObj(claim), asked, ErrChanged)
 		case err != nil:
-			return fmt.Errorf("claim %s: asked to %s, but it cannot be read: %w", klog.KObj(claim), asked, err)
+			return fmt.Errorf("claim %s: asked to %s but it cannot be read: %w", klog.KObj(claim), asked, err)
 		}
 		current := &storedClaim{ResourceClaim: found.DeepCopy(), fields: hub.AlphaClaimOf(found)}
 		changed, err := change(current)
@@ -132,10 +132,10 @@ func (w *Writer) change(ctx context.Context, claim *resourceapi.ResourceClaim, a
 			return nil
 		}
 		if !apierrors.IsConflict(writeConflict) {
-			return fmt.Errorf("claim %s: asked to %s, but the server did not accept that: %w", klog.KObj(claim), asked, writeConflict)
+			return fmt.Errorf("claim %s: asked to %s but the server did not accept that: %w", klog.KObj(claim), asked, writeConflict)
 		}
 	}
-	return fmt.Errorf("claim %s: asked to %s, but it keeps changing; trying again: %w", klog.KObj(claim), asked, writeConflict)
+	return fmt.Errorf("claim %s: asked to %s but it keeps changing; trying again: %w", klog.KObj(claim), asked, writeConflict)
 }
 
 // storedClaim is a claim as the server has it, to be changed.

@@ -79,7 +79,7 @@ func outlineOf(hub *resourceapi.AllocationResult) (*outline, error) {
 			return rest, err
 		}
 	}
-	return nil, fmt.Errorf("it lacks the configuration for %s, which v1alpha2 needs; "+
+	return nil, fmt.Errorf("it lacks the configuration for %s which v1alpha2 needs; "+
 		"allocate claims as Parameters.Resolve returns them", Carrier)
 }
 
@@ -96,14 +96,14 @@ func (o *outline) place(device *resourceapi.DeviceRequestAllocationResult) error
 				continue
 			}
 			if node := handle.StructuredData.NodeName; node != "" && node != device.Pool {
-				return fmt.Errorf("it has devices of driver %s on nodes %s and %s; in v1alpha2, all have to be on one node", device.Driver, node, device.Pool)
+				return fmt.Errorf("it has devices of driver %s on nodes %s and %s; in v1alpha2 all have to be on one node", device.Driver, node, device.Pool)
 			}
 			handle.StructuredData.NodeName = device.Pool
 			result.NamedResources = &NamedResourcesAllocationResult{Name: device.Device}
 			return nil
 		}
 	}
-	return fmt.Errorf("it has device %s/%s/%s for request %s, which the claim does not have (any more); allocate the claim as it is now",
+	return fmt.Errorf("it has device %s/%s/%s for request %s which the claim does not have (any more); allocate the claim as it is now",
 		device.Driver, device.Pool, device.Device, device.Request)
 }
 

@@ -76,7 +76,7 @@ func SpecFromHub(hub *resourceapi.ResourceClaimSpec) (*ResourceClaimSpec, error)
 			return spec, err
 		}
 	}
-	return nil, errors.New("it was to be used in v1alpha2, but was not read in that version: " +
+	return nil, errors.New("it was to be used in v1alpha2 but was not read in that version: " +
 		"requests of v1 cannot be converted; use a client for v1alpha2 to create it")
 }
 

@@ -41,7 +41,7 @@ func (p *Parameters) resolve(namespace string, spec *ResourceClaimSpec) (*resour
 		return nil, fmt.Errorf("resource class %s does not exist; waiting for it to be created", spec.ResourceClassName)
 	}
 	if !class.IsStructured() {
-		return nil, fmt.Errorf("resource class %s has no structuredParameters, so that its driver has to allocate the claim", class.Name)
+		return nil, fmt.Errorf("resource class %s has no structuredParameters so that its driver has to allocate the claim", class.Name)
 	}
 	ofClass, err := p.parametersOfClass(class)
 	if err != nil {
@@ -88,7 +88,7 @@ func (p *Parameters) parametersOfClass(class *ResourceClass) (*ResourceClassPara
 	if parameters, found := p.classParameters.from(generatedFrom{ref: *ref}); found {
 		return parameters, nil
 	}
-	return nil, fmt.Errorf("class parameters for %s, to which resource class %s refers, do not exist; waiting for the driver to generate them",
+	return nil, fmt.Errorf("class parameters for %s (named by resource class %s) do not exist; waiting for the driver to generate them",
 		ref, class.Name)
 }
 
@@ -166,7 +166,7 @@ func join(class *ResourceClass, ofClass *ResourceClassParameters, ofClaim *Resou
 		rest.ResourceHandles = append(rest.ResourceHandles, ResourceHandle{DriverName: driver.DriverName, StructuredData: structured})
 	}
 	if len(rest.ResourceHandles) > MaxHandles {
-		return nil, fmt.Errorf("claim parameters %s are for %d drivers, the limit is %d; divide them between several claims",
+		return nil, fmt.Errorf("claim parameters %s are for %d drivers (the limit is %d); divide them between several claims",
 			klog.KObj(ofClaim), len(rest.ResourceHandles), MaxHandles)
 	}
 	devices.Config = []resourceapi.DeviceClaimConfiguration{{DeviceConfiguration: carry(rest)}}

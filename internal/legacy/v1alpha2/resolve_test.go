@@ -165,7 +165,7 @@ func TestResolveSaysWhatIsMissing(t *testing.T) {
 		says       string
 	}{
 		"nothing known":       {NewParameters(), "resource class gpu does not exist"},
-		"no class parameters": {known(t, vendorClass, "", claimParameters), "class parameters for GPUClass.gpu.example.com system/big, to which resource class gpu refers, do not exist"},
+		"no class parameters": {known(t, vendorClass, "", claimParameters), "class parameters for GPUClass.gpu.example.com system/big (named by resource class gpu) do not exist"},
 		"no claim parameters": {known(t, vendorClass, classParameters, ""), "claim parameters for GPU.gpu.example.com two do not exist in namespace default"},
 		"in another namespace": {known(t, vendorClass, classParameters, elsewhere(claimParameters, "other")),
 			"claim parameters for GPU.gpu.example.com two do not exist in namespace default"},

@@ -81,7 +81,7 @@ func TestExpectScheduled(t *testing.T) {
 
 func TestExpectWaiting(t *testing.T) {
 	t.Parallel()
-	const good = "claim ns/c, request gpu: 8 devices match, 8 are held by others"
+	const good = "claim ns/c request gpu: 8 devices match, 8 are held by others"
 	reason := Reason{Cause: "held", Claim: "c", Request: "gpu", Mentions: []string{"8 devices"}}
 	for name, tc := range map[string]struct {
 		snapshot *Snapshot
@@ -93,8 +93,8 @@ func TestExpectWaiting(t *testing.T) {
 		"no reason":    {snapshot: snapshotOf(waitingPod("app", "a", "")), want: `its reason is ""`},
 		"no claim":     {snapshot: snapshotOf(waitingPod("app", "a", "request gpu: 8 devices, held by others")), want: `with ["claim ns/c"]`},
 		"no request":   {snapshot: snapshotOf(waitingPod("app", "a", "claim ns/c: 8 devices, held by others")), want: `with ["request gpu"]`},
-		"other cause":  {snapshot: snapshotOf(waitingPod("app", "a", "claim ns/c, request gpu: 8 devices tainted")), want: `with ["held by others"]`},
-		"no mention":   {snapshot: snapshotOf(waitingPod("app", "a", "claim ns/c, request gpu: held by others")), want: `with ["8 devices"]`},
+		"other cause":  {snapshot: snapshotOf(waitingPod("app", "a", "claim ns/c request gpu: 8 devices tainted")), want: `with ["held by others"]`},
+		"no mention":   {snapshot: snapshotOf(waitingPod("app", "a", "claim ns/c request gpu: held by others")), want: `with ["8 devices"]`},
 		"from events":  {snapshot: snapshotOf(waitingPod("app", "a", ""), eventAbout("b", "else"), eventAbout("a", good))},
 		"other events": {snapshot: snapshotOf(waitingPod("app", "a", ""), eventAbout("b", good)), want: `its reason is ""`},
 		"the condition counts, not events": {

@@ -10,6 +10,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
+	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/gangplacement/placed"
 )
@@ -22,7 +23,7 @@ func (pl *Plugin) GeneratePlacements(ctx context.Context, state fwk.PodGroupCycl
 	if object := group.GetPodGroup(); object != nil {
 		var err error
 		if wish, err = domain.Of(object.Annotations); err != nil {
-			return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, err.Error())
+			return nil, podstatus.Of(fwk.UnschedulableAndUnresolvable, err)
 		}
 	}
 	result, status := pl.upstream.GeneratePlacements(ctx, state, group, parent)
@@ -51,11 +52,11 @@ func (pl *Plugin) GeneratePlacements(ctx context.Context, state fwk.PodGroupCycl
 func (pl *Plugin) divide(ctx context.Context, a *attempt, parents []*fwk.Placement) *fwk.Status {
 	running, err := pl.runningDomains(a.wish.Key, a.group)
 	if err != nil {
-		return fwk.AsStatus(err)
+		return podstatus.Failed(err)
 	}
 	if a.wish.Required {
 		if problem := running.problem(a.wish.Key); problem != "" {
-			return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, problem)
+			return podstatus.New(fwk.UnschedulableAndUnresolvable, problem)
 		}
 	}
 	a.running = running
@@ -63,7 +64,7 @@ func (pl *Plugin) divide(ctx context.Context, a *attempt, parents []*fwk.Placeme
 		pl.divideOne(ctx, a, parent)
 	}
 	if len(a.listed) == 0 && len(parents) > 0 {
-		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, noDomain(a, parents))
+		return podstatus.New(fwk.UnschedulableAndUnresolvable, noDomain(a, parents))
 	}
 	return nil
 }
@@ -150,9 +151,9 @@ func noDomain(a *attempt, parents []*fwk.Placement) string {
 		what = fmt.Sprintf("has label %s", a.wish.Key.Label)
 	}
 	if a.running.pods > 0 {
-		what += fmt.Sprintf(" and is in %s, where %d of its pods run", quoted(a.running.names), a.running.pods)
+		what += fmt.Sprintf(" and is in %s (where %d of its pods run)", quoted(a.running.names), a.running.pods)
 	}
-	return fmt.Sprintf("the PodGroup needs a domain by %s (%s), and none of %d nodes %s", a.wish.Key, domain.RequiredAnnotation, nodes, what)
+	return fmt.Sprintf("the PodGroup needs a domain by %s (%s) and none of %d nodes %s", a.wish.Key, domain.RequiredAnnotation, nodes, what)
 }
 
 // choice is a placement that is tried.

@@ -94,7 +94,7 @@ func TestGeneratePlacements(t *testing.T) {
 		},
 		"required, a pod runs in none": {
 			world: newWorld(t, required, byRack).node(label("rack", "r0")).node(nil).runs("n1", "").runs("n0", ""),
-			err:   []string{"its pod running-0 runs on node n1, which is in none"},
+			err:   []string{"its pod running-0 runs on node n1 which is in none"},
 		},
 		"preferred, pods run apart": {
 			world: newWorld(t, preferred, byRack).node(label("rack", "r0")).node(label("rack", "r1")).runs("n0", "").runs("n1", ""),

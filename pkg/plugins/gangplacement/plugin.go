@@ -50,7 +50,7 @@ var (
 func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 	if configured != nil {
 		if unknown, ok := configured.(*runtime.Unknown); !ok || len(unknown.Raw) > 0 {
-			return nil, fmt.Errorf("plugin %s: it is configured with arguments (pluginConfig), and has none; remove them", Name)
+			return nil, fmt.Errorf("plugin %s: it is configured with arguments (pluginConfig) and has none; remove them", Name)
 		}
 	}
 	features := feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate)

@@ -32,7 +32,7 @@ func (r *running) problem(key domain.Key) string {
 	if r.pods == 0 || len(r.names) > 0 {
 		return ""
 	}
-	return fmt.Sprintf("the PodGroup needs a single domain by %s (%s), but %s; delete those pods, or use %s",
+	return fmt.Sprintf("the PodGroup needs a single domain by %s (%s) but %s; delete those pods or use %s",
 		key, domain.RequiredAnnotation, r.apart, domain.PreferredAnnotation)
 }
 
@@ -61,13 +61,13 @@ func (r *running) meet(pod, first *v1.Pod, names []string) {
 	switch {
 	case r.apart != "":
 	case len(names) == 0:
-		r.names, r.apart = nil, fmt.Sprintf("its pod %s runs on node %s, which is in none", pod.Name, pod.Spec.NodeName)
+		r.names, r.apart = nil, fmt.Sprintf("its pod %s runs on node %s which is in none", pod.Name, pod.Spec.NodeName)
 	case r.pods == 1:
 		r.names = names
 	default:
 		common := slices.DeleteFunc(slices.Clone(r.names), func(name string) bool { return !slices.Contains(names, name) })
 		if len(common) == 0 {
-			r.apart = fmt.Sprintf("its pods run in several: %s in %s, %s in %s", first.Name, quoted(r.names), pod.Name, quoted(names))
+			r.apart = fmt.Sprintf("its pods run in several: %s in %s; %s in %s", first.Name, quoted(r.names), pod.Name, quoted(names))
 		}
 		r.names = common
 	}

@@ -67,7 +67,7 @@ func TestConsumerLimitOfTheServer(t *testing.T) {
 
 		f.pl.consumerLimit = func(*resourceapi.ResourceClaim) int { return limit }
 		_, status = f.pl.checkClaim(pod, full, nil)
-		require.Contains(t, status.Message(), "claim default/c is reserved for 32 pods, which is the limit")
+		require.Contains(t, status.Message(), "claim default/c is reserved for 32 pods (the limit)")
 		require.True(t, f.pl.events.ClaimMatters(full, room))
 		_, status = f.pl.checkClaim(pod, room, nil)
 		require.True(t, status.IsSuccess())

@@ -67,7 +67,7 @@ func TestDeallocationsAreTold(t *testing.T) {
 	elsewhere := with(gpus("c", 1).Allocated("gone", "gpu-0"), onNode("gone"))
 	inCluster(t, plus(gpuNodes(1, "n1"), elsewhere), func(t *testing.T, f *fixture) {
 		require.Equal(t, "Filter", f.schedule(newPod("p", uses("c"))).phase)
-		require.Equal(t, []string{"Normal DevicesReleased Released gpu.example.com/gone/gpu-0 because pod p fits no node where that can be used, and nobody else uses it"}, f.events())
+		require.Equal(t, []string{"Normal DevicesReleased Released gpu.example.com/gone/gpu-0 because pod p fits no node where that can be used and nobody else uses it"}, f.events())
 	})
 }
 

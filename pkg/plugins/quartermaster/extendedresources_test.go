@@ -38,7 +38,7 @@ func TestFilterExtendedResources(t *testing.T) {
 		"implicit name": {objects: gpuNodes(1, "n1"), pod: newPod("p", asks("main", implicitGPU, "1")), want: []string{"n1"}},
 		"too many": {
 			objects: backedNodes(2, "n1"), pod: gpuPod("p", "3"),
-			reasons: map[string]string{"n1": "cannot allocate all claims: extended resource example.com/gpu of container main: 2 devices match, 3 are wanted"},
+			reasons: map[string]string{"n1": "cannot allocate all claims: extended resource example.com/gpu of container main: 2 devices match: 3 asked"},
 		},
 		"no class": {objects: gpuNodes(1, "n1"), pod: gpuPod("p", "1"), skipped: true, want: []string{"n1"}},
 		"none of it wanted": {
@@ -58,7 +58,7 @@ func TestFilterExtendedResources(t *testing.T) {
 		"no class stands for the other one": {
 			objects: append(backedNodes(1, "n1"), offering("n2", gpuResource, "4", nicResource, "1")),
 			pod:     gpuPod("p", "1", asks("net", nicResource, "1")), want: []string{"n2"},
-			reasons: map[string]string{"n1": "the node does not offer example.com/nic, and no device class stands for it"},
+			reasons: map[string]string{"n1": "the node does not offer example.com/nic and no device class stands for it"},
 		},
 		"with a claim": {
 			objects: append(backedNodes(2, "n1"), gpus("c", 1).Obj()),
@@ -68,13 +68,13 @@ func TestFilterExtendedResources(t *testing.T) {
 			objects: append(backedNodes(2, "n1"), gpus("c", 2).Obj(), offering("n2", gpuResource, "1"),
 				builder.NodeSlice("n2", builder.NumberedDevices("gpu", 2)...).Obj()),
 			pod: gpuPod("p", "1", uses("c")), want: []string{"n2"},
-			reasons: map[string]string{"n1": "cannot allocate all claims: claims default/c and the pod's extended resources want 3 devices of class gpu together, 2 match"},
+			reasons: map[string]string{"n1": "cannot allocate all claims: claims default/c and the pod's extended resources want 3 devices of class gpu together; 2 match"},
 		},
 		"more requests than a claim can have": {
 			objects: append(backedNodes(32, "n1"), offering("n2", gpuResource, "64")),
 			pod:     newPod("p", many(33, gpuResource)...), want: []string{"n2"},
-			reasons: map[string]string{"n1": "the extended resources of the pod's containers would take 33 requests for devices, " +
-				"a claim can have 32; use ResourceClaims, or fewer containers that ask for devices"},
+			reasons: map[string]string{"n1": "the extended resources of the pod's containers would take 33 requests for devices; " +
+				"a claim can have 32; use ResourceClaims or fewer containers that ask for devices"},
 		},
 	}
 	for name, test := range tests {

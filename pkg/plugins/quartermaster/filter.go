@@ -10,7 +10,6 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/nodecache"
-	"github.com/quartermaster-dra/quartermaster/internal/nodereason"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/usableclaim"
 	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
@@ -122,7 +121,7 @@ func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, w *pre
 		if ctx.Err() == nil && c.pod.HelpedByAnySlice() {
 			pl.waker.WakeAfterPause(c.pod)
 		}
-		return unschedulable("%s", nodereason.OfError(ctx, node, err))
+		return unschedulable("%s", c.reasons.OfError(ctx, node, err))
 	case !outcome.Fits():
 		reason, full := c.reasons.Of(outcome)
 		c.pod.Causes.NoteBlame(outcome.Blame())

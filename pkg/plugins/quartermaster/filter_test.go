@@ -37,29 +37,29 @@ func TestFilter(t *testing.T) {
 		"too few devices": {
 			objects: plus(append(gpuNodes(1, "n1"), gpuNodes(2, "n2")[1:]...), gpus("c", 2).Obj()),
 			pod:     newPod("p", uses("c")), want: []string{"n2"},
-			reasons: map[string]string{"n1": "cannot allocate all claims: claim default/c, request gpu: 1 device matches, 2 are wanted"},
+			reasons: map[string]string{"n1": "cannot allocate all claims: claim default/c request gpu: 1 device matches: 2 asked"},
 		},
 		"devices held": {
 			objects: plus(gpuNodes(2, "n1"), gpus("c", 1).Obj(), gpus("other", 2).Allocated("n1", "gpu-0", "gpu-1")),
 			pod:     newPod("p", uses("c")),
-			reasons: map[string]string{"n1": "claim default/c, request gpu: all 2 devices that match are held by other claims"},
+			reasons: map[string]string{"n1": "cannot allocate all claims: claim default/c request gpu: 2 devices match: 1 asked; 0 free; 2 held by other claims"},
 		},
 		"claims made from templates": {
 			objects: plus(gpuNodes(2, "n1"), with(gpus("c", 1).Obj(), ownedBy("p"), calledByPod("mine")),
 				with(gpus("d", 2).Obj(), ownedBy("p"), calledByPod("more"))),
 			pod:     newPod("p", template("mine"), made("mine", "c"), template("more"), made("more", "d")),
-			reasons: map[string]string{"n1": "cannot allocate all claims: claims mine of the pod and more of the pod want 3 devices of class gpu together, 2 match"},
+			reasons: map[string]string{"n1": "cannot allocate all claims: claims mine of the pod and more of the pod want 3 devices of class gpu together; 2 match"},
 		},
 		"a pool that contradicts itself": {
 			objects: plus(gpuNodes(1, "n1"), gpus("c", 2).Obj(), builder.Slice("a").InPool("twice", 1, 2).OnNode("n1").Devices(builder.Device("gpu-0")).Obj(),
 				builder.Slice("b").InPool("twice", 1, 2).OnNode("n1").Devices(builder.Device("gpu-0")).Obj()),
 			pod:     newPod("p", uses("c")),
-			reasons: map[string]string{"n1": "invalid resource pools were encountered: claim default/c, request gpu: 1 device matches, 2 are wanted; resource pool gpu.example.com/twice is left out as invalid"},
+			reasons: map[string]string{"n1": "invalid resource pools were encountered: claim default/c request gpu: 1 device matches: 2 asked; resource pool gpu.example.com/twice is left out as invalid (device name gpu-0 is not unique)"},
 		},
 		"several claims": {
 			objects: plus(gpuNodes(2, "n1"), gpus("a", 1).Obj(), gpus("b", 2).Obj()),
 			pod:     newPod("p", uses("a"), uses("b")),
-			reasons: map[string]string{"n1": "claims default/a and default/b want 3 devices of class gpu together, 2 match"},
+			reasons: map[string]string{"n1": "cannot allocate all claims: claims default/a and default/b want 3 devices of class gpu together; 2 match"},
 		},
 		"allocated on one node": {
 			objects: plus(gpuNodes(1, "n1", "n2"), with(gpus("c", 1).Allocated("n2", "gpu-0"), onNode("n2"))),
@@ -75,7 +75,7 @@ func TestFilter(t *testing.T) {
 			pod:     newPod("p", uses("a"), uses("b")),
 			reasons: map[string]string{
 				"n1": "resourceclaim not available on the node: claim default/a is allocated on other nodes",
-				"n2": "claim default/b, request gpu: the only device that matches is held by another claim",
+				"n2": "claim default/b request gpu: 1 device matches: 1 asked; 0 free; 1 held by another claim",
 			},
 		},
 		"needs a kubelet that skips operations": {
@@ -90,7 +90,7 @@ func TestFilter(t *testing.T) {
 				builder.Node("n2"), builder.NodeSlice("n2", builder.Device("gpu-0").Attr("mem", 2)).Obj(),
 			},
 			pod: newPod("p", uses("c")), want: []string{"n2"},
-			reasons: map[string]string{"n1": "cannot allocate all claims: claim default/c, request gpu, selector 0 of device class gpu: CEL runtime error: no such key: mem"},
+			reasons: map[string]string{"n1": "cannot allocate all claims: claim default/c request gpu selector 0 of device class gpu on device gpu-0: CEL runtime error: no such key: mem"},
 		},
 	}
 	for name, test := range tests {

@@ -47,6 +47,6 @@ func (pl *Quartermaster) timedOut(ctx context.Context, c *cycle, node *v1.Node) 
 		pl.waker.Reject(c.pod)
 	}
 	pl.waker.Retry(c.pod)
-	return unschedulable("it is not known whether there are devices, because the search for them was given up after %s (filterTimeout); trying again",
+	return unschedulable("it is not known whether there are devices because the search for them was given up after %s (filterTimeout); trying again",
 		pl.args.FilterTimeout.Duration)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/evict"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/roster"
+	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -34,7 +35,7 @@ func (pl *Quartermaster) preemptForGang(ctx context.Context, pod *v1.Pod) (*fwk.
 		return says(true, "no pods are evicted for the group")
 	}
 	if left := pl.state.gangs.Awaited(group.Name); left > 0 {
-		return says(false, "waiting for %d evicted pods to end, whose place the group gets", left)
+		return says(false, "waiting for %d evicted pods to end; the group gets their place", left)
 	}
 	units, err := pl.preemption.Units(ctx, group.Name, pl.holders.Priority(pod))
 	if err != nil {
@@ -45,7 +46,7 @@ func (pl *Quartermaster) preemptForGang(ctx context.Context, pod *v1.Pod) (*fwk.
 		w.gang.On = append(w.gang.On, member.Spec.NodeName)
 	}
 	if _, fits := w.plan(nil, nil); fits { // Since it was planned, or as soon as claims of pods that have ended are deallocated.
-		return says(false, "no pods are evicted: there is room for the group, or will be as soon as claims of pods that have ended are deallocated")
+		return says(false, "no pods are evicted: there is room for the group or will be as soon as claims of pods that have ended are deallocated")
 	}
 	question := &evict.Question[*gangPlan]{Units: units, Fits: w.fits, Within: w.within, InTheWay: w.inTheWay, Budget: evict.MostPlans}
 	chosen, plan, ok := question.Choose()
@@ -60,7 +61,7 @@ func (pl *Quartermaster) preemptForGang(ctx context.Context, pod *v1.Pod) (*fwk.
 	result, status := says(false, "%d pods are evicted for all %d pods of the group", len(victims), len(plan.seats))
 	if node != "" {
 		result = &fwk.PostFilterResult{NominatingInfo: &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride, NominatedNodeName: node}}
-		status = fwk.NewStatus(fwk.Success, status.Message())
+		status = podstatus.Recoded(fwk.Success, status)
 	}
 	return result, status
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/others"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 	"github.com/quartermaster-dra/quartermaster/internal/leftover"
+	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
@@ -178,7 +179,7 @@ func (pl *Quartermaster) Permit(_ context.Context, cs fwk.CycleState, pod *v1.Po
 // all of its gang. If a gang does not fit, it does not keep what pods of it that did not get to run have left allocated.
 func (pl *Quartermaster) postFilterGang(ctx context.Context, cs fwk.CycleState, pod *v1.Pod) (*fwk.PostFilterResult, *fwk.Status) {
 	if seat := pl.state.gangs.Unfit(cs, pod); seat != nil {
-		return nil, unschedulable("group %s: node %s, which was planned for the pod, does not suit it any more; all pods of the group are planned again", seat.Gang, seat.Node)
+		return nil, unschedulable("group %s: node %s (planned for the pod) does not suit it any more; all pods of the group are planned again", seat.Gang, seat.Node)
 	}
 	if !pl.state.gangs.Misfit(pod) {
 		return nil, pl.removeObsolete(ctx, pod)
@@ -191,7 +192,7 @@ func (pl *Quartermaster) postFilterGang(ctx context.Context, cs fwk.CycleState, 
 	case err != nil:
 		return nil, failed(err)
 	case len(released) > 0:
-		return nil, unschedulable("released, because the group does not fit: claims %s", strings.Join(released, ", "))
+		return nil, unschedulable("released because the group does not fit: claims %s", strings.Join(released, " "))
 	}
 	return pl.preemptForGang(ctx, pod)
 }
@@ -206,7 +207,7 @@ func (pl *Quartermaster) removeObsolete(ctx context.Context, pod *v1.Pod) *fwk.S
 	case err != nil:
 		return failed(err)
 	case removed:
-		return fwk.NewStatus(fwk.Success, "claims that earlier attempts made for extended resources were deleted")
+		return podstatus.New(fwk.Success, "claims that earlier attempts made for extended resources were deleted")
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func (f *fixture) afterDelay() {
 }
 
 const missingText = "claim for gpu in the pod has not been created yet; waiting for it to be made from template default/template-gpu " +
-	"(if this lasts, check that the template exists)"
+	"(if this lasts: no such template or a quota; see event FailedResourceClaimCreation of the pod)"
 
 func TestGateReportsMissingTemplate(t *testing.T) {
 	t.Parallel()

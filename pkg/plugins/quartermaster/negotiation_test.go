@@ -22,7 +22,7 @@ func TestClassicNegotiation(t *testing.T) {
 		first := f.schedule(pod)
 		require.Equal(t, "Reserve", first.phase)
 		require.Equal(t, fwk.Pending, first.status.Code())
-		require.Contains(t, first.text(), "claims default/one, default/two to say which nodes")
+		require.Contains(t, first.text(), "waiting for the drivers of claims default/one and default/two to say which nodes will do")
 		f.settle()
 		require.Equal(t, apiversions.PodSchedulingContextSpec{PotentialNodes: []string{"a", "b", "c"}}, f.contexts.Stored("pod").Spec)
 
@@ -32,8 +32,8 @@ func TestClassicNegotiation(t *testing.T) {
 		require.Equal(t, []string{"default/pod"}, f.woken())
 		second := f.schedule(pod)
 		require.Equal(t, "Reserve", second.phase)
-		require.Equal(t, "claim default/one cannot be allocated for this node, says its driver (unsuitableNodes)", second.reasons["a"])
-		require.Equal(t, "claim default/two cannot be allocated for this node, says its driver (unsuitableNodes)", second.reasons["b"])
+		require.Equal(t, "claim default/one cannot be allocated for this node (so its driver says in unsuitableNodes)", second.reasons["a"])
+		require.Equal(t, "claim default/two cannot be allocated for this node (so its driver says in unsuitableNodes)", second.reasons["b"])
 		f.settle()
 		require.Equal(t, "c", f.contexts.Stored("pod").Spec.SelectedNode)
 

@@ -35,17 +35,17 @@ func TestNodeAllocatable(t *testing.T) {
 			f.pl.features.EnableDRANodeAllocatableResources, f.pl.solver.RefuseOfNode = true, true
 			refused := f.schedule(newPod("sharing", uses("allocated-cpu")))
 			require.Equal(t, "PreFilter", refused.phase)
-			require.Equal(t, "claim default/allocated-cpu: device gpu.example.com/n1/cpu stands for or needs resources of the node (cpu), "+
-				"which this scheduler cannot account for; the pod needs a scheduler with the in-tree plugin, or another device", refused.text())
+			require.Equal(t, "claim default/allocated-cpu: device gpu.example.com/n1/cpu stands for or needs resources of the node (cpu) "+
+				"which this scheduler cannot account for; the pod needs a scheduler with the in-tree plugin or another device", refused.text())
 			require.Empty(t, f.schedule(newPod("other", uses("allocated"))).phase, "another device of the pool")
 
 			f.changeClaim("allocated-cpu", deallocate)
 			f.changeClaim("allocated", deallocate)
 			f.settle()
-			require.Contains(t, f.schedule(newPod("both", uses("two"))).reasons["n1"], "resources of the node, which this scheduler cannot account for (cpu)")
+			require.Contains(t, f.schedule(newPod("both", uses("two"))).reasons["n1"], "resources of the node that this scheduler cannot account for (cpu)")
 			require.Empty(t, f.schedule(newPod("p", uses("one"))).phase)
 			require.Equal(t, []string{"n1/gpu"}, deviceNames(f.claim("one")))
-			require.Contains(t, f.schedule(newPod("late", uses("late"))).reasons["n1"], "resources of the node, which this scheduler cannot account for (cpu)")
+			require.Contains(t, f.schedule(newPod("late", uses("late"))).reasons["n1"], "resources of the node that this scheduler cannot account for (cpu)")
 		})
 	})
 	t.Run("off", func(t *testing.T) {

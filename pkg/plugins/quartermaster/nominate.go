@@ -13,6 +13,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
+	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
@@ -26,20 +27,20 @@ func (pl *Quartermaster) preempt(ctx context.Context, cs fwk.CycleState, c *cycl
 	if awaits := c.awaitsRelease.Load(); c.pod.AwaitsRelease(awaits, time.Now()) < mostForRelease && awaits {
 		pl.awaitRelease(c, pod)
 		pl.waker.WakeAfterPause(c.pod) // Should one of these pods be one of which nothing was known yet.
-		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "no pods are evicted: devices become free as soon as claims of pods that have ended are deallocated")
+		return nil, podstatus.New(fwk.UnschedulableAndUnresolvable, "no pods are evicted: devices become free as soon as claims of pods that have ended are deallocated")
 	}
 	result, victims, status := pl.preemption.Preempt(context.WithValue(ctx, cycleInContext{}, c), cs, pod, statuses)
 	switch {
 	case status.IsSuccess() && len(victims) > 0:
 		if pl.nominate(ctx, c, pod, result.NominatedNodeName, victims) {
-			status.AppendReason("it is to get " + pl.state.nominations.Of(pod.UID).Gets())
+			podstatus.Append(status, "it is to get "+pl.state.nominations.Of(pod.UID).Gets())
 		}
 	case result != nil: // No node will do, and the pod is nominated for none.
 		pl.state.Freed(pl.state.nominations.Drop(pod.UID))
 	}
 	if status.Code() == fwk.Unschedulable {
 		// What DefaultPreemption, whose turn would be next, can find is among what was looked at.
-		return result, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, status.Reasons()...)
+		return result, podstatus.Recoded(fwk.UnschedulableAndUnresolvable, status)
 	}
 	return result, status
 }
@@ -104,7 +105,7 @@ func (d deviceHolders) NotYet(ctx context.Context, preemptor *v1.Pod) string {
 		return ""
 	}
 	if leaving := d.pl.holders.Leaving(nomination); len(leaving) > 0 {
-		return fmt.Sprintf("not eligible: waiting for %d evicted pods to end, whose devices it gets on node %s", len(leaving), nomination.Node)
+		return fmt.Sprintf("not eligible: waiting for %d evicted pods to end; it gets their devices on node %s", len(leaving), nomination.Node)
 	}
 	return ""
 }

@@ -25,7 +25,7 @@ func TestNominatedByOthers(t *testing.T) {
 	inCluster(t, plus(gpuNodes(1, "n1"), gpus("a", 1).Obj(), gpus("b", 1).Obj(), gpus("c", 1).Obj(), theirs), func(t *testing.T, f *fixture) {
 		result := f.schedule(newPod("low", uses("b"), priority(9)))
 		require.Equal(t, "Filter", result.phase)
-		require.Contains(t, result.reasons["n1"], "the only device that matches is held by another claim")
+		require.Contains(t, result.reasons["n1"], "1 device matches: 1 asked; 0 free; 1 held by another claim")
 		result = f.schedule(newPod("same", uses("c"), priority(10)))
 		require.Empty(t, result.phase, "%v", result.status)
 	})

@@ -121,7 +121,7 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 	}
 	registerMetrics()
 	if !features.EnableDynamicResourceAllocation {
-		return nil, fmt.Errorf("plugin %s: it allocates devices, but the feature gate DynamicResourceAllocation is off; "+
+		return nil, fmt.Errorf("plugin %s: it allocates devices but the feature gate DynamicResourceAllocation is off; "+
 			"turn the gate on or take the plugin out of the configuration", Name)
 	}
 	state, err := sharedBy(handle, features)

@@ -13,6 +13,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claimname"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
+	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
 )
 
 // PostFilter runs when no node fits. If that is because a claim is allocated where the
@@ -43,30 +44,29 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 		// That others will not do either is for an attempt on all nodes to find out. Whoever rejects them
 		// has to be among the plugins that rejected the pod, or no event of theirs would wake it.
 		pl.lookEverywhere(ctx, c, pod)
-		return nil, fwk.NewStatus(fwk.Success, "the nodes where the devices are needed the least will not do, but others may; looking again")
+		return nil, podstatus.New(fwk.Success, "the nodes where the devices are needed the least will not do but others may; looking again")
 	case c.narrowedTo != nil && pl.narrowing.JudgeOthers(ctx, cs, pod, c.narrowedTo, statuses):
 		pl.lookEverywhere(ctx, c, pod)
-		return nil, fwk.NewStatus(fwk.Success, "devices became free meanwhile; looking again")
+		return nil, podstatus.New(fwk.Success, "devices became free meanwhile; looking again")
 	}
 	for _, podClaim := range c.claims {
 		if podClaim.Origin != commitrunner.Given || !c.inTheWay(podClaim) || !onlyFor(podClaim, pod.UID) {
 			continue
 		}
 		if pl.takeover.FoundReserved(podClaim.Object, pod.UID, pod) {
-			return unlessBroken(podClaim), fwk.NewStatus(fwk.Success, pl.takeover.Message("claim "+klog.KObj(podClaim.Object).String()))
+			return unlessBroken(podClaim), podstatus.New(fwk.Success, pl.takeover.Message("claim "+klog.KObj(podClaim.Object).String()))
 		}
 		freed, err := pl.free(ctx, podClaim, pod, pod.UID)
 		if err != nil {
 			return nil, failed(err)
 		}
 		if !freed {
-			return nil, fwk.NewStatus(fwk.Success, "the pod has been bound by an earlier attempt")
+			return nil, podstatus.New(fwk.Success, "the pod has been bound by an earlier attempt")
 		}
 		if podClaim.Broken != nil {
-			return unlessBroken(podClaim), fwk.NewStatus(fwk.Success, fmt.Sprintf("%v; the claim was deallocated to look for devices again", podClaim.Broken))
+			return unlessBroken(podClaim), podstatus.Newf(fwk.Success, "%v; the claim was deallocated to look for devices again", podClaim.Broken)
 		}
-		return nil, fwk.NewStatus(fwk.Success,
-			fmt.Sprintf("claim %s was deallocated to find devices elsewhere", claimname.Of(podClaim.Object)))
+		return nil, podstatus.Newf(fwk.Success, "claim %s was deallocated to find devices elsewhere", claimname.Of(podClaim.Object))
 	}
 	if status := c.legacy.Free(); status != nil {
 		return nil, status
@@ -76,10 +76,10 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 		return nil, failed(err)
 	}
 	if removed {
-		return nil, fwk.NewStatus(fwk.Success, "the claim that an earlier attempt made for extended resources was deleted")
+		return nil, podstatus.New(fwk.Success, "the claim that an earlier attempt made for extended resources was deleted")
 	}
 	if pl.takeover.Keeps(pod) {
-		return nil, fwk.NewStatus(fwk.Success, pl.takeover.Message("a claim"))
+		return nil, podstatus.New(fwk.Success, pl.takeover.Message("a claim"))
 	}
 	return pl.preempt(ctx, cs, c, pod, statuses)
 }
@@ -108,14 +108,14 @@ func (pl *Quartermaster) free(ctx context.Context, podClaim *podClaim, pod *v1.P
 			return false, err
 		}
 	}
-	claim, why := podClaim.Object, "because pod "+pod.Name+" fits no node where that can be used, and nobody else uses it"
+	claim, why := podClaim.Object, "because pod "+pod.Name+" fits no node where that can be used and nobody else uses it"
 	if podClaim.Broken != nil {
 		why = "because pod " + pod.Name + " cannot use that: " + podClaim.Broken.Error()
 	}
 	ctx = claimwriter.Because(ctx, claimwriter.Cause{Pod: pod, Why: why})
 	freed, err := pl.writer.Deallocate(ctx, claim, consumer)
 	if err != nil {
-		return false, fmt.Errorf("free the devices of claim %s, which fit no node: %w", klog.KObj(claim), err)
+		return false, fmt.Errorf("free the devices of claim %s (they fit no node): %w", klog.KObj(claim), err)
 	}
 	if freed != nil { // Else it is gone, and so is its allocation.
 		pl.state.Freed(pl.state.Ledger.Observe(freed))

@@ -130,7 +130,7 @@ func TestPostFilterOnStaleState(t *testing.T) {
 				_, status := f.pl.PostFilter(f.ctx, a.state, a.pod, nil)
 				if test.fails {
 					require.Equal(t, fwk.Error, status.Code())
-					require.Contains(t, status.Message(), "free the devices of claim default/c, which fit no node")
+					require.Contains(t, status.Message(), "free the devices of claim default/c (they fit no node)")
 				} else {
 					require.True(t, status.IsSuccess(), "%v", status)
 				}

@@ -127,6 +127,6 @@ func TestPodGroupPostFilterFails(t *testing.T) {
 	inGang(t, newPodGroup(), plus([]runtime.Object{builder.Class("gpu"), builder.Node("n2")}, x, pod), func(t *testing.T, g *gang) {
 		g.fail(fault{on: "update/status", err: forbidden()})
 		g.postFilter = fwk.Error
-		require.Contains(t, g.try(pod)[""], "free the devices of claim default/x, which fit no node")
+		require.Contains(t, g.try(pod)[""], "free the devices of claim default/x (they fit no node): claim default/x: asked to deallocate an allocation of gpu.example.com/n1/gpu-0 but the server refused to store that: resourceclaims.resource.k8s.io \"claim\" is forbidden: not now")
 	})
 }

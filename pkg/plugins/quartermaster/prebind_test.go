@@ -127,7 +127,7 @@ func TestPreBindIsKnownAtOnce(t *testing.T) {
 		result := f.schedule(first)
 		require.Empty(t, result.phase, "%v", result.status)
 		second := f.schedule(newPod("second", uses("b")))
-		require.Equal(t, "cannot allocate all claims: claim default/b, request gpu: the only device that matches is held by another claim", second.reasons["n1"])
+		require.Equal(t, "cannot allocate all claims: claim default/b request gpu: 1 device matches: 1 asked; 0 free; 1 held by another claim", second.reasons["n1"])
 		known, err := f.pl.handle.SharedDRAManager().ResourceClaims().Get("default", "a")
 		require.NoError(t, err)
 		require.Equal(t, f.claim("a"), known)
@@ -168,15 +168,15 @@ func TestPreBindRefused(t *testing.T) {
 	}{
 		"allocated elsewhere": {
 			claim: gpus("c", 1).Obj(), meanwhile: allocate("n1", "gpu-1"),
-			want: claimwriter.ErrAllocatedElsewhere, text: "claim default/c changed while the pod was being scheduled, trying again", devices: []string{"n1/gpu-1"},
+			want: claimwriter.ErrAllocatedElsewhere, text: "claim default/c changed while the pod was being scheduled; trying again", devices: []string{"n1/gpu-1"},
 		},
 		"deallocated": {
 			claim: allocated, meanwhile: deallocate,
-			want: claimwriter.ErrDeallocated, text: "claim default/c changed while the pod was being scheduled, trying again",
+			want: claimwriter.ErrDeallocated, text: "claim default/c changed while the pod was being scheduled; trying again",
 		},
 		"allocated anew": {
 			claim: allocated, meanwhile: allocate("n1", "gpu-1"),
-			want: claimwriter.ErrDeallocated, text: "claim default/c changed while the pod was being scheduled, trying again", devices: []string{"n1/gpu-1"},
+			want: claimwriter.ErrDeallocated, text: "claim default/c changed while the pod was being scheduled; trying again", devices: []string{"n1/gpu-1"},
 		},
 		"full": {
 			claim: allocated, meanwhile: reservedFor(users(resourceapi.ResourceClaimReservedForMaxSize)...),

@@ -41,7 +41,7 @@ func TestPreemption(t *testing.T) {
 		},
 		"holders of the same priority": {
 			objects: plus(two, held(gpus("a", 2).Obj(), "n1", []string{"gpu-0", "gpu-1"}, "a"), low("a", "n1", uses("a"), priority(10))),
-			pod:     high("p", uses("c")), code: fwk.UnschedulableAndUnresolvable, reason: "request gpu: all 2 devices that match are held by other claims",
+			pod:     high("p", uses("c")), code: fwk.UnschedulableAndUnresolvable, reason: "cannot allocate all claims: claim default/c request gpu: 2 devices match: 1 asked; 0 free; 2 held by other claims",
 		},
 		"never": {
 			objects: plus(two, held(gpus("a", 2).Obj(), "n1", []string{"gpu-0", "gpu-1"}, "a"), low("a", "n1", uses("a"))),

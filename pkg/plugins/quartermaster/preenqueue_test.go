@@ -50,7 +50,7 @@ func TestPreEnqueue(t *testing.T) {
 			pod: newPod("p", template("gpu"), made("gpu", "p-gpu")), claims: []runtime.Object{with(gpus("p-gpu", 1).Obj(), ownedBy("p"))},
 		},
 		"template, made but not seen": {
-			pod: newPod("p", template("gpu"), made("gpu", "p-gpu")), want: "claim default/p-gpu (gpu in the pod) does not exist; waiting for another one to be made from template default/template-gpu (if this lasts, delete the pod)",
+			pod: newPod("p", template("gpu"), made("gpu", "p-gpu")), want: "claim default/p-gpu (gpu in the pod) does not exist; waiting for another one to be made from template default/template-gpu (delete the pod if this lasts)",
 		},
 		"template, not needed": {pod: newPod("p", template("gpu"), made("gpu", ""))},
 		"template, other owner": {

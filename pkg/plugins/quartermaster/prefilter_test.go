@@ -98,10 +98,10 @@ func TestPreFilterChecksClaims(t *testing.T) {
 		"unallocated":              {claim: gpus("c", 1).Obj()},
 		"allocated":                {claim: allocated},
 		"one consumer less":        {claim: with(allocated, reservedFor(users(limit-1)...))},
-		"full":                     {claim: with(allocated, reservedFor(users(limit)...)), want: "resourceclaim in use: claim default/c is reserved for 256 pods, which is the limit"},
+		"full":                     {claim: with(allocated, reservedFor(users(limit)...)), want: "resourceclaim in use: claim default/c is reserved for 256 pods (the limit)"},
 		"full, but one is the pod": {claim: with(allocated, reservedFor(users(limit-1)...), reservedFor("p"))},
 		"bad node selector":        {claim: with(allocated, invalidNodeSelector), want: "claim default/c: the node selector of its allocation cannot be parsed"},
-		"class missing":            {claim: builder.Claim("c", builder.Request("r", "absent")).Obj(), want: "claim default/c, request r: device class absent does not exist"},
+		"class missing":            {claim: builder.Claim("c", builder.Request("r", "absent")).Obj(), want: "claim default/c request r: device class absent does not exist"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

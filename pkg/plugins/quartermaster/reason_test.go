@@ -14,11 +14,11 @@ func TestReasonBudget(t *testing.T) {
 	t.Parallel()
 	inCluster(t, plus(gpuNodes(1, "n1"), gpus("a", 2).Obj()), func(t *testing.T, f *fixture) {
 		a := f.mustBegin(newPod("p", uses("a"))).filter()
-		require.Equal(t, "cannot allocate all claims: claim default/a, request gpu: 1 device matches, 2 are wanted", a.reasons["n1"])
+		require.Equal(t, "cannot allocate all claims: claim default/a request gpu: 1 device matches: 2 asked", a.reasons["n1"])
 		c, err := cycleOf(a.state)
 		require.NoError(t, err)
 		c.reasons.Spent.Store(int64(nodereason.Budget) + 1)
 		a.filter()
-		require.Equal(t, "cannot allocate all claims: claim default/a: no devices for this on the node; of nodes like this one, others say why", a.reasons["n1"])
+		require.Equal(t, "cannot allocate all claims: claim default/a: no devices for this on the node; other nodes like this one say why", a.reasons["n1"])
 	})
 }

@@ -113,7 +113,7 @@ func (pl *Quartermaster) plan(ctx context.Context, c *cycle, nodeName string) ([
 	outcome, err := c.task.Solve(pl.searchContext(ctx, c), site)
 	switch {
 	case isFilterTimeout(ctx, err):
-		return nil, failed(fmt.Errorf("look for devices on node %s: given up after %s (filterTimeout), trying again: %w", nodeName, pl.args.FilterTimeout.Duration, err))
+		return nil, failed(fmt.Errorf("look for devices on node %s: given up after %s (filterTimeout); trying again: %w", nodeName, pl.args.FilterTimeout.Duration, err))
 	case err != nil:
 		return nil, failed(fmt.Errorf("look for devices on node %s: %w", nodeName, err))
 	case !outcome.Fits():

@@ -35,7 +35,7 @@ func TestReserveConflict(t *testing.T) {
 		status := second.reserve("n1")
 		require.Equal(t, fwk.Error, status.Code(), "to be tried again soon")
 		require.Equal(t, "the devices on node n1 changed since it was chosen: "+
-			"claim default/b, request gpu: the only device that matches is held by another claim", status.Message())
+			"claim default/b request gpu: 1 device matches: 1 asked; 0 free; 1 held by another claim", status.Message())
 		require.Equal(t, 1, f.pl.state.Ledger.InFlightCount(), "only that of the first")
 
 		require.NoError(t, first.preBind("n1").AsError())

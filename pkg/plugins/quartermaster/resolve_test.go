@@ -94,7 +94,7 @@ func TestClaimsOfV1alpha2(t *testing.T) {
 		require.Equal(t, []string{"default/p"}, f.names())
 		a := f.mustBegin(f.pod("p")).filter()
 		require.Empty(t, a.feasible)
-		require.Contains(t, a.reasons["n1"], "claim default/c, request "+b.Driver+"-0")
+		require.Contains(t, a.reasons["n1"], "claim default/c request "+b.Driver+"-0")
 
 		known.SetClaimParameters(requestOf("attributes.int['index'] == 1"))
 		known.tell(v1alpha2.Change{})

@@ -82,7 +82,7 @@ func TestProfilesShareTheState(t *testing.T) {
 		// The same scheduler, now with the other profile.
 		mine := f.pl
 		f.pl = other
-		require.Equal(t, "cannot allocate all claims: claim default/b, request gpu: the only device that matches is held by another claim",
+		require.Equal(t, "cannot allocate all claims: claim default/b request gpu: 1 device matches: 1 asked; 0 free; 1 held by another claim",
 			f.schedule(newPod("second", uses("b"))).reasons["n1"])
 		f.pl = mine
 		first.unreserve("n1")
@@ -105,13 +105,13 @@ func TestStateFollowsEvents(t *testing.T) {
 		want string // reason on the node, "" if it fits
 	}{
 		{"at the start", func(*fixture) {}, ""},
-		{"allocated to another", func(f *fixture) { f.changeClaim("other", allocate("n1", "gpu-0")) }, "is held by another claim"},
+		{"allocated to another", func(f *fixture) { f.changeClaim("other", allocate("n1", "gpu-0")) }, "held by another claim"},
 		{"deallocated", func(f *fixture) { f.changeClaim("other", deallocate) }, ""},
-		{"allocated again", func(f *fixture) { f.changeClaim("other", allocate("n1", "gpu-0")) }, "is held by another claim"},
+		{"allocated again", func(f *fixture) { f.changeClaim("other", allocate("n1", "gpu-0")) }, "held by another claim"},
 		{"other deleted", func(f *fixture) { f.remove(gpus("other", 1).Obj()) }, ""},
-		{"tainted by driver", func(f *fixture) { f.replace(tainted) }, "the only device that matches has a taint that is not tolerated"},
+		{"tainted by driver", func(f *fixture) { f.replace(tainted) }, "cannot allocate all claims: claim default/c request gpu: 1 device matches: 1 asked; 0 free; 1 has a taint that is not tolerated (broken)"},
 		{"taint gone", func(f *fixture) { f.replace(free) }, ""},
-		{"tainted by rule", func(f *fixture) { f.create(rule) }, "the only device that matches has a taint that is not tolerated"},
+		{"tainted by rule", func(f *fixture) { f.create(rule) }, "cannot allocate all claims: claim default/c request gpu: 1 device matches: 1 asked; 0 free; 1 has a taint that is not tolerated (maintenance)"},
 		{"rule gone", func(f *fixture) { f.remove(rule) }, ""},
 		{"slice gone", func(f *fixture) { f.remove(free) }, "the node has no devices"},
 		{"slice back", func(f *fixture) { f.create(free) }, ""},

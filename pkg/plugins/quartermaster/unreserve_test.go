@@ -95,7 +95,7 @@ func TestUnreserveGoesOn(t *testing.T) {
 				}
 				require.Equal(t, 1, f.pl.state.Ledger.InFlightCount(), "the fate of the write is not known")
 				other := f.schedule(waiting)
-				require.Contains(t, other.reasons["n1"], "is held by another claim")
+				require.Contains(t, other.reasons["n1"], "held by another claim")
 				again := f.schedule(result.pod(f))
 				require.Equal(t, "PreFilter", again.phase)
 				require.Equal(t, fwk.UnschedulableAndUnresolvable, again.status.Code())

@@ -20,8 +20,8 @@ import (
 
 func noBudget() *selector.Budget { return selector.NewBudget(0, 0) }
 
-const takesLong = "claim default/c, request gpu, selector 0 takes long to evaluate on the devices of this node; " +
-	"this goes on in the background, and the pod is tried again when it is done"
+const takesLong = "claim default/c request gpu selector 0 takes long to evaluate on the devices of this node; " +
+	"this goes on in the background and the pod is tried again when it is done"
 
 // choosy is a claim for a device with the given index.
 func choosy(index string) *resourceapi.ResourceClaim {
@@ -133,8 +133,8 @@ func TestPendingDerivedAttributes(t *testing.T) {
 		f.pl.attemptBudget = 0
 		a := f.mustBegin(pod).filter()
 		require.Empty(t, a.feasible)
-		const reason = "claim default/c, request gpu, derived attribute " + name + ": the expression takes long to evaluate on the " +
-			"devices of this node; this goes on in the background, and the pod is tried again when it is done"
+		const reason = "claim default/c request gpu derived attribute " + name + ": the expression takes long to evaluate on the " +
+			"devices of this node; this goes on in the background and the pod is tried again when it is done"
 		require.Equal(t, map[string]string{"n0": reason, "n1": reason}, a.reasons)
 		f.settle()
 		require.Contains(t, f.activator.names(), "default/p", "tried again")

@@ -7,6 +7,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/nodereason"
+	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
@@ -16,12 +17,12 @@ func (pl *Quartermaster) PreFilterExtensions() fwk.PreFilterExtensions { return 
 
 // RemovePod implements fwk.PreFilterExtensions: what if a pod were gone?
 func (pl *Quartermaster) RemovePod(_ context.Context, cs fwk.CycleState, _ *v1.Pod, removed fwk.PodInfo, _ fwk.NodeInfo) *fwk.Status {
-	return fwk.AsStatus(preemption.RemovePod(cs, removed.GetPod()))
+	return podstatus.Failed(preemption.RemovePod(cs, removed.GetPod()))
 }
 
 // AddPod implements fwk.PreFilterExtensions: what if a pod were there (again)?
 func (pl *Quartermaster) AddPod(_ context.Context, cs fwk.CycleState, _ *v1.Pod, added fwk.PodInfo, _ fwk.NodeInfo) *fwk.Status {
-	return fwk.AsStatus(preemption.AddPod(cs, added.GetPod()))
+	return podstatus.Failed(preemption.AddPod(cs, added.GetPod()))
 }
 
 // filterWhatIf is filterUnallocated in the world of a dry run. Nothing of it lasts.
@@ -31,10 +32,10 @@ func (pl *Quartermaster) filterWhatIf(ctx context.Context, c *cycle, w *preempti
 	outcome, err := task.Check(pl.dryRunContext(ctx, c), site)
 	switch {
 	case err != nil:
-		return unschedulable("%s", nodereason.OfError(ctx, node, err))
+		return unschedulable("%s", c.reasons.OfError(ctx, node, err))
 	case !outcome.Fits():
 		defer outcome.Release()
-		return fwk.NewStatus(fwk.Unschedulable, nodereason.Brief(outcome))
+		return podstatus.New(fwk.Unschedulable, nodereason.Brief(outcome))
 	}
 	return nil
 }

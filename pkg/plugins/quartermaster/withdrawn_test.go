@@ -36,7 +36,7 @@ func TestDriverGoneBeforeTheCommit(t *testing.T) {
 					require.NoError(t, status.AsError())
 					return
 				}
-				require.Contains(t, status.Message(), "claim default/c was to get device gpu.example.com/n1/gpu-0, but its driver does not publish that any more")
+				require.Contains(t, status.Message(), "claim default/c was to get device gpu.example.com/n1/gpu-0 but its driver does not publish that any more; looking for other devices")
 				a.unreserve("n1")
 				require.Nil(t, f.claim("c").Status.Allocation)
 			})
@@ -63,7 +63,7 @@ func TestDeviceWithdrawnInUse(t *testing.T) {
 		f.replace(devices(2, whole))
 		f.settle()
 		reason := f.mustBegin(waiting).filter().reasons["n1"]
-		require.Contains(t, reason, "draws on counters of which too little is left (memory)")
+		require.Contains(t, reason, "cannot allocate all claims: claim default/c request gpu: 1 device matches: 1 asked; 0 free; 1 draws on counters of which too little is left (memory: 2 asked and 1 of 2 left)")
 
 		f = f.restart()
 		reason = f.mustBegin(waiting).filter().reasons["n1"]

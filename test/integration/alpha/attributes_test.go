@@ -109,7 +109,7 @@ func testDerivedWithoutGate(t *testing.T) {
 	s.Devices(0, numaDevices()...)
 	s.Create(builder.Claim("pair", s.deriving("gpu", "numa")).
 		Match("derived/numa").Obj(), s.Pod("pair", builder.Uses("pair")))
-	s.Waiting("pair", "claim "+s.Name+"/pair", "has derived attributes, but the feature DRADerivedAttributes is off")
+	s.Waiting("pair", "claim "+s.Name+"/pair", "has derived attributes but the feature DRADerivedAttributes is off")
 }
 
 // linked makes a device that has links to several switches.

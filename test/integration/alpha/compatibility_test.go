@@ -80,7 +80,7 @@ func testIncompatibleWithUsers(t *testing.T) {
 	s.ClaimAndPod("first", s.inGroup("mig"))
 	s.Running("first")
 	s.ClaimAndPod("other", s.inGroup("vgpu"))
-	s.Waiting("other", "claim "+s.Name+"/other", "is not compatible with devices in use")
+	s.Waiting("other", "claim "+s.Name+"/other", "not compatible with devices in use")
 	s.ClaimAndPod("second", s.inGroup("mig"))
 	s.Running("second")
 	s.DeletePod("first")
@@ -122,7 +122,7 @@ func testGroupsWithoutCapacity(t *testing.T) {
 	s.ClaimAndPod("first", s.inGroup("mig"))
 	s.Running("first")
 	s.ClaimAndPod("other", s.inGroup("vgpu"))
-	s.Waiting("other", "is not compatible with devices in use")
+	s.Waiting("other", "not compatible with devices in use")
 	s.ClaimAndPod("second", s.inGroup("mig"))
 	s.Running("second")
 }

@@ -65,7 +65,7 @@ func usualDevices(s *space) {
 func exclusivelyAllocated(s *space) {
 	s.Devices(0, builder.Device("nic").Shared().Capacity("bandwidth", "10"))
 	s.ClaimAndPod("share", s.Want(1).Capacity("bandwidth", "1"))
-	s.Waiting("share", "claim "+s.Name+"/share, request gpu: asks for capacity, but the feature DRAConsumableCapacity is off")
+	s.Waiting("share", "claim "+s.Name+"/share request gpu: asks for capacity but the feature DRAConsumableCapacity is off")
 	s.ClaimAndPod("first", s.Want(1))
 	s.Running("first")
 	require.Nil(s.T, s.Results("first")[0].ShareID)
@@ -145,7 +145,7 @@ func TestLockedGates(t *testing.T) {
 		s.Devices(0, harness.Numbered(1)...)
 		s.Create(builder.Claim("choice", builder.FirstAvailable("gpu", s.Want(1).Named("only"))).Obj(),
 			s.Pod("choice", builder.Uses("choice")))
-		s.Waiting("choice", "claim "+s.Name+"/choice, request gpu: has alternatives (firstAvailable), but the feature DRAPrioritizedList is off")
+		s.Waiting("choice", "claim "+s.Name+"/choice request gpu: has alternatives (firstAvailable) but the feature DRAPrioritizedList is off")
 		s.ClaimAndPod("plain", s.Want(1))
 		s.Running("plain")
 	})

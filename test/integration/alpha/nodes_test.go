@@ -131,7 +131,7 @@ func testNodeAllocatable(t *testing.T) {
 	s := newSpace(t, "ofnode", 1)
 	s.devicesOfNode(cpu("cpu-0"), builder.Device("gpu-0"))
 	s.ClaimAndPod("two", s.Want(2))
-	s.Waiting("two", "claim "+s.Name+"/two", "resources of the node, which this scheduler cannot account for (cpu)")
+	s.Waiting("two", "claim "+s.Name+"/two", "resources of the node that this scheduler cannot account for (cpu)")
 	s.ClaimAndPod("one", s.Want(1))
 	s.Running("one")
 	require.Equal(t, []string{s.Node(0) + "/gpu-0"}, s.DeviceNames("one"))

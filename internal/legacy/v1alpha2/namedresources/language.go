@@ -90,7 +90,7 @@ func compile(expression string) (selector.Program, error) {
 		return nil, errors.New(issues.String())
 	}
 	if ast.OutputType() != cel.BoolType {
-		return nil, fmt.Errorf("must evaluate to bool, is %s", ast.OutputType())
+		return nil, fmt.Errorf("must evaluate to bool and is %s", ast.OutputType())
 	}
 	program, err := env.Program(ast,
 		cel.CostLimit(celconfig.PerCallLimit),

@@ -108,7 +108,7 @@ func TestExpressionsThatDoNotCompile(t *testing.T) {
 		`attributes.`:                           "Syntax error",
 		`attributes.float["x"] > 1.0`:           "undeclared reference",
 		`device.driver == "gpu.example.com"`:    "undeclared reference", // That is v1.
-		`attributes.int["index"]`:               "must evaluate to bool, is int",
+		`attributes.int["index"]`:               "must evaluate to bool and is int",
 		`attributes.int["index"] == "3"`:        "no matching overload",
 		`semver("v1", true) == semver("1.0.0")`: "no matching overload", // Later than 1.30.
 	} {

@@ -49,7 +49,7 @@ func (r Rules) Consume(requested *resourceapi.CapacityRequirements, capacities m
 	}
 	for name, quantity := range asked {
 		if !amount.Countable(quantity) {
-			return Consumption{}, fmt.Errorf("capacity %s, %s asked for: %w", name, quantity.String(), errUncountable)
+			return Consumption{}, fmt.Errorf("capacity %s (%s asked for): %w", name, quantity.String(), errUncountable)
 		}
 		if _, found := capacities[name]; !found {
 			return Consumption{Refused: true}, nil
@@ -64,11 +64,11 @@ func (r Rules) Consume(requested *resourceapi.CapacityRequirements, capacities m
 		if quantity, found := asked[name]; found {
 			var err error
 			if takes, err = r.roundUp(quantity, capacity.RequestPolicy); err != nil {
-				return Consumption{}, fmt.Errorf("capacity %s, %s asked for: %w", name, quantity.String(), err)
+				return Consumption{}, fmt.Errorf("capacity %s (%s asked for): %w", name, quantity.String(), err)
 			}
 		}
 		if takes.Sign() < 0 {
-			return Consumption{}, fmt.Errorf("capacity %s, %s: %w", name, takes.String(), errCapacityNegative)
+			return Consumption{}, fmt.Errorf("capacity %s; %s: %w", name, takes.String(), errCapacityNegative)
 		}
 		result.Amounts[name] = takes
 		if !r.allowed(takes, capacity.RequestPolicy) {

@@ -29,7 +29,7 @@ func (q inquiry) combined() finding {
 			if found := q.drainedCounters(q.Asked().Claims()[:i+1]); sure && found.text != "" {
 				return found
 			}
-			return finding{text: fmt.Sprintf("claim %s: there are devices for it alone, but not together with those for %s",
+			return finding{text: fmt.Sprintf("claim %s: there are devices for it alone but not together with those for %s",
 				claimname.Of(c.API), claimNames(q.Asked().Claims()[:i]))}
 		case no:
 			if found := q.combinedIn(c); found.text != "" {
@@ -58,7 +58,7 @@ func (q inquiry) combinedIn(c *task.Claim) finding {
 	switch {
 	case together == yes && len(c.Constraints) > 0:
 		return finding{
-			text: fmt.Sprintf("claim %s: there are enough free devices, but none that together satisfy %s",
+			text: fmt.Sprintf("claim %s: there are enough free devices but none that together satisfy %s",
 				claimname.Of(c.API), describe(c.Constraints)),
 			detail: func() string { return "without constraints they could be had together" },
 		}
@@ -66,7 +66,7 @@ func (q inquiry) combinedIn(c *task.Claim) finding {
 		if found := q.drainedCounters([]*task.Claim{c}); found.text != "" {
 			return found
 		}
-		return finding{text: fmt.Sprintf("claim %s: there are devices for each of its requests alone, but not for all of them together",
+		return finding{text: fmt.Sprintf("claim %s: there are devices for each of its requests alone but not for all of them together",
 			claimname.Of(c.API))}
 	}
 	return finding{}
@@ -89,7 +89,7 @@ func (q inquiry) drainedCounters(claims []*task.Claim) finding {
 		of = "them"
 	}
 	return finding{
-		text: fmt.Sprintf("%s: there are devices for each of %s alone, but the counters that they share do not suffice for all (%s)",
+		text: fmt.Sprintf("%s: there are devices for each of %s alone but the counters that they share do not suffice for all (%s)",
 			claimNames(claims), of, words.Join(counterNames(counters))),
 		detail: func() string { return have.detail(counters) },
 	}
@@ -100,15 +100,15 @@ func (q inquiry) drainedCounters(claims []*task.Claim) finding {
 // have in common.
 func (q inquiry) limited(c *task.Claim, index int) finding {
 	counters, compatibility := q.sharedCounters(&c.Slots[index])
-	text := "enough devices match and are free, but too little is left of the counters that they share"
+	text := "enough devices match and are free but too little is left of the counters that they share"
 	if len(counters) > 0 && len(counters) <= words.NamedAtMost {
-		text += " (" + strings.Join(counters, ", ") + ")"
+		text += " (" + strings.Join(counters, "; ") + ")"
 	}
 	if compatibility {
-		text += ", or their compatibility groups do not go together"
+		text += " or their compatibility groups do not go together"
 	}
 	return finding{
-		text: fmt.Sprintf("claim %s, request %s: %s", claimname.Of(c.API), c.Slots[index].Name, text),
+		text: fmt.Sprintf("claim %s request %s: %s", claimname.Of(c.API), c.Slots[index].Name, text),
 		detail: func() string {
 			only := *c
 			only.Slots = c.Slots[index : index+1]

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -17,8 +18,13 @@ import (
 
 // shortfall is an amount of something with a name of which too little is left.
 type shortfall struct {
-	name         string
-	needed, left resource.Quantity
+	name                string
+	needed, left, there resource.Quantity
+}
+
+// lack says it in numbers.
+func (s *shortfall) lack() lack {
+	return lack{fmt.Sprintf("%s asked and %s of %s left", s.needed.String(), s.left.String(), s.there.String()), s.by()}
 }
 
 // counter is the name without that of the counter set, which often is another one
@@ -76,12 +82,17 @@ func (in *inspection) shortCounters(device int) []shortfall {
 func (in *inspection) shortfall(set, number int, needed amount.Amount) shortfall {
 	counters := in.pool.Counters
 	return shortfall{counters.Sets[set] + "/" + counters.Names[number],
-		needed.Quantity(counters.Formats[number]), in.left(number)}
+		needed.Quantity(counters.Formats[number]), in.left(number), in.there(number)}
 }
 
 // left is what is left of a counter.
 func (in *inspection) left(number int) resource.Quantity {
 	return in.usage.Remaining(in.pool).Amounts[number].Quantity(in.pool.Counters.Formats[number])
+}
+
+// there is what a counter has if nothing is in use.
+func (in *inspection) there(number int) resource.Quantity {
+	return in.pool.Counters.Published[number].Quantity(in.pool.Counters.Formats[number])
 }
 
 // drawing names the devices in use, on whatever node, that draw on a counter, given

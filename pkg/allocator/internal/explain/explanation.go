@@ -34,7 +34,7 @@ func Explanation(facts Facts) *report.Explanation {
 func (q inquiry) together(found, alone finding) string {
 	var parts []string
 	if alone.text == "" {
-		parts = append(parts, "counted one by one, each request has enough available devices")
+		parts = append(parts, "each request alone has enough available devices")
 	}
 	if found.detail != nil {
 		if detail := found.detail(); detail != "" {

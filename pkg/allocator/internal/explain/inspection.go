@@ -162,7 +162,7 @@ func (in *inspection) shortCapacities(device *inventory.Device) []shortfall {
 		}
 		left := amount.Difference(published.Value, taken[name])
 		if takes := needed.Amounts[name]; amount.Compare(takes, left) > 0 {
-			list = append(list, shortfall{string(name), takes, left})
+			list = append(list, shortfall{string(name), takes, left, published.Value})
 		}
 	}
 	slices.SortFunc(list, func(a, b shortfall) int { return cmp.Compare(a.name, b.name) })
@@ -170,7 +170,10 @@ func (in *inspection) shortCapacities(device *inventory.Device) []shortfall {
 }
 
 // unfit is a capacity that a device never has in the amount asked for.
-type unfit struct{ name, text string }
+type unfit struct {
+	name string
+	lack
+}
 
 // unfitCapacities are those asked for that a device never has, by name.
 func (in *inspection) unfitCapacities(device *inventory.Device) []unfit {
@@ -179,22 +182,22 @@ func (in *inspection) unfitCapacities(device *inventory.Device) []unfit {
 	}
 	var list []unfit
 	for name, asked := range in.request.Capacity.Requests {
-		if text := in.unfit(device, name, asked); text != "" {
-			list = append(list, unfit{string(name), text})
+		if found := in.unfit(device, name, asked); found.text != "" {
+			list = append(list, unfit{string(name), found})
 		}
 	}
 	slices.SortFunc(list, func(a, b unfit) int { return cmp.Compare(a.name, b.name) })
 	return list
 }
 
-// unfit says why a device never has a capacity in the amount asked for, "" if it has.
-func (in *inspection) unfit(device *inventory.Device, name resourceapi.QualifiedName, asked resource.Quantity) string {
+// unfit says why a device never has a capacity in the amount asked for, nothing if it has.
+func (in *inspection) unfit(device *inventory.Device, name resourceapi.QualifiedName, asked resource.Quantity) lack {
 	published, found := device.Capacity[name]
 	if !found {
-		return fmt.Sprintf("%s, which is not published", name)
+		return lack{text: "not published"}
 	}
 	if !capacity.Countable(&published) {
-		return fmt.Sprintf("%s, of which an amount is published that nobody can calculate with", name)
+		return lack{text: "published with an amount that nobody can calculate with"}
 	}
 	needed, err := in.q.Asked().Settings().Capacities().Consume(
 		&resourceapi.CapacityRequirements{Requests: map[resourceapi.QualifiedName]resource.Quantity{name: asked}},
@@ -202,16 +205,16 @@ func (in *inspection) unfit(device *inventory.Device, name resourceapi.Qualified
 	takes := needed.Amounts[name]
 	switch {
 	case err != nil:
-		return err.Error()
+		return lack{text: err.Error()}
 	case needed.Refused:
 		if most := mostAllowed(published.RequestPolicy); most != nil && amount.Compare(takes, *most) > 0 {
-			return fmt.Sprintf("%s %s, the request policy allows at most %s", asked.String(), name, most.String())
+			return lack{fmt.Sprintf("%s asked and the request policy allows at most %s", asked.String(), most.String()), amount.Difference(takes, *most)}
 		}
-		return fmt.Sprintf("%s %s, which the request policy does not allow", asked.String(), name)
+		return lack{text: asked.String() + " asked and the request policy does not allow that"}
 	case amount.Compare(takes, published.Value) > 0:
-		return fmt.Sprintf("%s %s, there is %s", asked.String(), name, published.Value.String())
+		return lack{fmt.Sprintf("%s asked and %s there", asked.String(), published.Value.String()), amount.Difference(takes, published.Value)}
 	}
-	return ""
+	return lack{}
 }
 
 // mostAllowed is the greatest amount that a policy allows, nil if it sets no limit. The

@@ -26,6 +26,8 @@ func Reason(facts Facts) (string, report.Blame) {
 // release what they have.
 func blame(why finding, poolTrouble string) report.Blame {
 	switch {
+	case why.fails:
+		return report.BlameSelectors
 	case why.combined:
 		return report.BlameCombination
 	case !why.lasting:
@@ -43,6 +45,8 @@ type finding struct {
 	lasting bool
 	// combined is set if there are enough devices for each request, but not in combination.
 	combined bool
+	// fails is set if it is a selector that fails.
+	fails bool
 	// detail has the numbers of the moment, for an Explanation. It may be nil.
 	detail func() string
 }
@@ -78,9 +82,9 @@ func (q inquiry) firstShortage() finding {
 			if found.text == "" {
 				continue
 			}
-			text := fmt.Sprintf("claim %s, request %s: %s", claimname.Of(c.API), c.Slots[i].Name, found.text)
+			text := fmt.Sprintf("claim %s request %s: %s", claimname.Of(c.API), c.Slots[i].Name, found.text)
 			if found.lasting {
-				return finding{text: text, lasting: true}
+				return finding{text: text, lasting: true, fails: found.fails}
 			}
 			if first.text == "" {
 				first.text = text
@@ -99,13 +103,12 @@ func (q inquiry) gaveUp() string {
 	if common {
 		used = "because the searches on all nodes together have used up their steps"
 	}
-	return fmt.Sprintf("%s: gave up looking for devices %s; there may be a solution, "+
-		"and fewer requests or constraints in a claim make it easier to find", q.names(), used)
+	return fmt.Sprintf("%s: gave up looking for devices %s; there may be a solution (fewer requests or constraints in a claim make it easier to find)", q.names(), used)
 }
 
 // Brief names the claims, and not what is to blame.
 func Brief(facts Facts) string {
-	return inquiry{facts}.names() + ": no devices for this on the node; of nodes like this one, others say why"
+	return inquiry{facts}.names() + ": no devices for this on the node; other nodes like this one say why"
 }
 
 // names lists the claims of the task.
@@ -120,14 +123,6 @@ func claimNames(claims []*task.Claim) string {
 		return "claim " + names[0]
 	}
 	return "claims " + words.Join(names)
-}
-
-// areWanted is the predicate for a number of devices.
-func areWanted(n int) string {
-	if n == 1 {
-		return "1 is wanted"
-	}
-	return fmt.Sprintf("%d are wanted", n)
 }
 
 // poolTrouble mentions pools that were left out of the search, "" if there are none.
@@ -164,7 +159,7 @@ func (q inquiry) leftOut(isMeant func(*inventory.NodePool) bool, itsReason, thei
 	case first.State == inventory.Invalid:
 		text += " (" + first.Reason + ")"
 	case len(first.Off) > 0:
-		text += " (" + strings.Join(first.Off, ", ") + ")"
+		text += " (" + strings.Join(first.Off, "; ") + ")"
 	}
 	return text
 }

@@ -107,7 +107,7 @@ func (b *obstacleBuilder) add(in *inspection, device int, cause report.Cause) {
 		}
 	case report.TooSmall:
 		for _, unfit := range in.unfitCapacities(published) {
-			b.details.add(unfit.text, nil)
+			b.details.add(unfit.name+": "+unfit.text, nil)
 		}
 	case report.AttributeMissing:
 		b.details.add(in.missingAttribute(device), nil)

@@ -130,7 +130,7 @@ func (in *inspection) addDrained(counters map[string]*drained, device int, left 
 			}
 			any = true
 			name := formats.Names[number]
-			short := shortfall{name, needed.Quantity(formats.Formats[number]), left[number].Quantity(formats.Formats[number])}
+			short := shortfall{name, needed.Quantity(formats.Formats[number]), left[number].Quantity(formats.Formats[number]), in.there(number)}
 			switch known := counters[name]; {
 			case known == nil:
 				counters[name] = &drained{short, 1}
@@ -205,12 +205,12 @@ func (have *satisfied) detail(list []drained) string {
 	}
 	for i := range list {
 		if list[i].devices == list[0].devices && len(parts) < words.NamedAtMost {
-			parts = append(parts, fmt.Sprintf("%s (%s needed, at most %s left)", list[i].name, list[i].needed.String(), list[i].left.String()))
+			parts = append(parts, fmt.Sprintf("%s (%s asked and at most %s left)", list[i].name, list[i].needed.String(), list[i].left.String()))
 		}
 	}
 	text := fmt.Sprintf("request %s is short of %s", have.next.Name, words.Join(parts))
 	if len(with) > 0 {
-		text = "with " + strings.Join(with, " and ") + " allocated, " + text
+		text = "with " + strings.Join(with, " and ") + " allocated " + text
 	}
 	return text
 }

@@ -13,10 +13,10 @@ import (
 // for enough.
 type shortage struct {
 	text string
-	// general is the text without what is particular to an alternative.
-	general string
 	// lasting is set if there would be too few even if other claims had none.
 	lasting bool
+	// fails is set if selectors fail on so many devices that there might be enough otherwise.
+	fails bool
 }
 
 // slotShortage says why a request cannot be satisfied even if it is alone.
@@ -24,57 +24,53 @@ func (q inquiry) slotShortage(slot *task.Slot) shortage {
 	if len(slot.Alternatives) == 1 && slot.Alternatives[0].Parent == "" {
 		return q.shortage(slot.Alternatives[0])
 	}
-	lasting := true
-	var generals []string
-	byGeneral := make(map[string][]string) // names of alternatives
-	only := make(map[string]string)
+	all := shortage{lasting: true}
+	var texts []string
+	names := make(map[string][]string) // of alternatives, by text
 	for _, r := range slot.Alternatives {
 		found := q.shortage(r)
 		if found.text == "" {
 			return shortage{}
 		}
-		if byGeneral[found.general] == nil {
-			generals = append(generals, found.general)
+		if names[found.text] == nil {
+			texts = append(texts, found.text)
 		}
-		byGeneral[found.general] = append(byGeneral[found.general], r.Name)
-		only[found.general] = found.text
-		lasting = lasting && found.lasting
+		names[found.text] = append(names[found.text], r.Name)
+		all.lasting, all.fails = all.lasting && found.lasting, all.fails || found.fails
 	}
-	for i, general := range generals {
-		if names := byGeneral[general]; len(names) == 1 {
-			generals[i] = names[0] + ": " + only[general]
-		} else {
-			generals[i] = words.Join(names) + ": " + general
-		}
+	all.text = "no alternative fits"
+	for _, text := range texts {
+		all.text += fmt.Sprintf(" [%s: %s]", words.Join(names[text]), text)
 	}
-	text := "no alternative fits (" + strings.Join(generals, "; ") + ")"
-	return shortage{text, text, lasting}
+	return all
 }
 
-// shortage says why there are too few devices for a request.
+// shortage says why there are too few devices for a request: how many it asks for, how many match, and what becomes of these.
 func (q inquiry) shortage(r *task.Request) shortage {
 	t, wanted := q.tally(r), q.Wanted(r)
-	lasting := func(text string) shortage { return shortage{text, text, true} }
+	found := shortage{lasting: t.match-t.lasting() < wanted}
 	switch {
 	case t.published == 0:
-		return lasting("the node has no devices that can be used")
+		return shortage{text: "the node has no devices that can be used", lasting: true}
 	case wanted > r.Claim.Most:
-		return lasting(fmt.Sprintf("%d devices are wanted, but a claim can have at most %d", wanted, r.Claim.Most))
+		return shortage{text: fmt.Sprintf("%d devices asked for but a claim can have at most %d", wanted, r.Claim.Most), lasting: true}
 	case wanted <= 0 && !r.All():
 		return shortage{}
+	case t.match == 0 && t.failure != nil:
 	case t.match == 0:
-		return lasting(t.noMatch(r))
+		return shortage{text: t.noMatch(r), lasting: true}
 	case r.All() && (t.free() < t.match || wanted == 0):
-		return shortage{t.notAll(), t.notAll(), wanted == 0 || t.lasting() > 0}
-	case t.match < wanted:
-		return lasting(fmt.Sprintf("%s, %s", t.matches(), areWanted(wanted)))
-	case t.free() == 0:
-		return shortage{t.none(), "all devices that match " + t.words(several), t.match-t.lasting() < wanted}
-	case t.free() < wanted:
-		text := fmt.Sprintf("%s, but fewer than the %d wanted are free, the rest %s", t.matches(), wanted, t.words(several))
-		return shortage{text, text, t.match-t.lasting() < wanted}
+		return shortage{text: t.numbers("all", true), lasting: wanted == 0 || t.lasting() > 0}
+	case t.free() >= wanted:
+		return shortage{}
+	default:
+		found.text = t.numbers(fmt.Sprint(wanted), t.match >= wanted)
 	}
-	return shortage{}
+	if t.failure != nil && t.match-t.lasting() < wanted {
+		// Whether the others would do is not known.
+		return shortage{text: t.failureText(found.text), lasting: true, fails: true}
+	}
+	return found
 }
 
 // noMatch tells a class without devices from selectors that are too strict.
@@ -83,43 +79,51 @@ func (t *tally) noMatch(r *task.Request) string {
 	case t.elsewhere > 0:
 		return "no device matches on this node: those that match are for other nodes"
 	case t.ofClass > 0:
-		return fmt.Sprintf("no device matches: there are some of class %s, but the selectors of the request rule them out", r.ClassName)
+		return fmt.Sprintf("no device matches: %d of class %s but the selectors of the request rule them out", t.ofClass, r.ClassName)
 	}
 	return "no device matches class " + r.ClassName
 }
 
 func (t *tally) matches() string { return words.Plural(t.match, "device matches", "devices match") }
 
-// none says why no device is free.
-func (t *tally) none() string {
-	if t.match == 1 {
-		return "the only device that matches " + t.words(1)
+// numbers says how many devices match, how many are asked for, and if that is not the answer, how many are free and what
+// keeps the request from the rest.
+func (t *tally) numbers(asked string, rest bool) string {
+	text := fmt.Sprintf("%s: %s asked", t.matches(), asked)
+	if !rest {
+		return text
 	}
-	return fmt.Sprintf("all %d devices that match %s", t.match, t.words(t.match))
+	return fmt.Sprintf("%s; %d free; %s", text, t.free(), t.words())
 }
 
-// notAll says why not all devices can be had.
-func (t *tally) notAll() string {
-	if t.match == 1 {
-		return "all matching devices are wanted, but the only one " + t.words(1)
+// failureText says that a selector fails, and on how many devices.
+func (t *tally) failureText(others string) string {
+	text := strings.TrimPrefix(t.failure.OnDevice(), t.failure.Request+" ")
+	if t.failed > 1 {
+		text += fmt.Sprintf(" (and on %d more)", t.failed-1)
 	}
-	return fmt.Sprintf("all %d matching devices are wanted, but some %s", t.match, t.words(several))
+	if others != "" {
+		text += "; of the others " + others
+	}
+	return text
 }
 
-// several stands for a number of devices other than one.
-const several = 2
-
-// words joins the causes, for a number of devices of which the reader knows.
-func (t *tally) words(devices int) string {
-	return t.wordsIf(func(report.Cause) bool { return true }, devices)
+// words joins the causes, each with the number of its devices.
+func (t *tally) words() string {
+	var parts []string
+	for _, cause := range t.causes() {
+		parts = append(parts, fmt.Sprintf("%d %s", t.counts[cause], report.Predicate(cause, t.counts[cause], t.told(cause))))
+	}
+	return strings.Join(parts, "; ")
 }
 
-// wordsIf joins some of the causes.
-func (t *tally) wordsIf(told func(report.Cause) bool, devices int) string {
+// rest joins some of the causes where a device counts once for each of several requests, so that numbers would say nothing.
+func (t *tally) rest(told func(report.Cause) bool) string {
+	const several = 2
 	var parts []string
 	for _, cause := range t.causes() {
 		if told(cause) {
-			parts = append(parts, report.Predicate(cause, devices, t.names[cause]))
+			parts = append(parts, report.Predicate(cause, several, t.told(cause)))
 		}
 	}
 	return strings.Join(parts, " or ")

@@ -1,10 +1,14 @@
 package explain
 
 import (
+	"maps"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/report"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
 // tally counts the devices of a request by what keeps the request from having them.
@@ -14,8 +18,17 @@ type tally struct {
 	match     int // reachable ones
 	elsewhere int // match, but are for other nodes
 	counts    [report.CauseCount]int
-	// names are, by cause, the different taints, counters and so on.
-	names [report.CauseCount][]string
+	// names are, by cause, the different taints, counters and so on, with the numbers of the device that lacks the least.
+	names [report.CauseCount]map[string]lack
+	// failed are the devices on which a selector fails, and failure says how it does on one of them: the first by name.
+	failed  int
+	failure *selector.Error
+}
+
+// lack says what is asked of a capacity or counter, and what there is. The zero value is nothing: the name says all.
+type lack struct {
+	text string
+	by   resource.Quantity
 }
 
 func (q inquiry) tally(r *task.Request) tally {
@@ -32,6 +45,7 @@ func (t *tally) add(in *inspection, wanted int) {
 	if in.request.Selectors != nil {
 		t.ofClass += in.ofClass().Len()
 	}
+	t.addFailures(in)
 	for device := range in.selection.Matches.All() {
 		cause := in.cause(device)
 		switch {
@@ -43,47 +57,84 @@ func (t *tally) add(in *inspection, wanted int) {
 		}
 		t.match++
 		t.counts[cause]++
-		for _, name := range in.names(device, cause) {
-			if !slices.Contains(t.names[cause], name) {
-				t.names[cause] = append(t.names[cause], name)
-			}
+		for name, lacks := range in.names(device, cause) {
+			t.note(cause, name, lacks)
 		}
 	}
-	for cause := range t.names {
-		slices.Sort(t.names[cause])
+}
+
+// note keeps the least of what is lacking by a name.
+func (t *tally) note(cause report.Cause, name string, lacks lack) {
+	if t.names[cause] == nil {
+		t.names[cause] = make(map[string]lack)
+	}
+	if known, found := t.names[cause][name]; !found || isLess(lacks.by, known.by) {
+		t.names[cause][name] = lacks
+	}
+}
+
+// told lists what a cause is about, by name.
+func (t *tally) told(cause report.Cause) []string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(t.names[cause])) {
+		if text := t.names[cause][name].text; text != "" {
+			name += ": " + text
+		}
+		list = append(list, name)
+	}
+	return list
+}
+
+// addFailures counts the devices that the node reaches and that cannot be judged because a selector fails on them, whoever holds them.
+func (t *tally) addFailures(in *inspection) {
+	for device := range in.selection.Failed.All() {
+		if !in.pool.Reachable.Has(device) {
+			continue
+		}
+		t.failed++
+		if found := in.failure(device); t.failure == nil || found.Device < t.failure.Device {
+			t.failure = found
+		}
 	}
 }
 
 // names are what a cause is about for a device: those names that are likely the same
 // on other nodes.
-func (in *inspection) names(device int, cause report.Cause) []string {
-	var names []string
+func (in *inspection) names(device int, cause report.Cause) map[string]lack {
+	names := make(map[string]lack)
+	add := func(list ...string) {
+		for _, name := range list {
+			names[name] = lack{}
+		}
+	}
 	published := &in.pool.Devices[device]
 	switch cause {
 	case report.Unsupported:
-		return in.features(device)
+		add(in.features(device)...)
 	case report.OfNode:
-		return in.ofNode(device)
+		add(in.ofNode(device)...)
 	case report.TooSmall:
 		for _, unfit := range in.unfitCapacities(published) {
-			names = append(names, unfit.name)
+			names[unfit.name] = unfit.lack
 		}
 	case report.AttributeMissing:
-		return append(names, in.missingAttribute(device))
+		add(in.missingAttribute(device))
 	case report.Tainted:
 		for _, taint := range in.taints(device) {
-			names = append(names, taint.Key)
+			add(taint.Key)
 		}
 	case report.Full:
 		for _, short := range in.shortCapacities(published) {
-			names = append(names, short.name)
+			names[short.name] = short.lack()
 		}
 	case report.CounterShort:
 		for _, short := range in.shortCounters(device) {
-			names = append(names, short.counter())
+			if known, found := names[short.counter()]; !found || isLess(short.by(), known.by) {
+				names[short.counter()] = short.lack()
+			}
 		}
 	case report.CounterUnknown:
-		return in.unknown()
+		add(in.unknown()...)
 	}
 	return names
 }

@@ -113,19 +113,19 @@ func (a *agreement) tooFew() finding {
 	}
 	matching := a.devices(reachable)
 	detail := func() string {
-		return fmt.Sprintf("together they want %d; %s, %d available", a.wanted, matches(matching), usable)
+		return fmt.Sprintf("together they want %d; %s; %d available", a.wanted, matches(matching), usable)
 	}
 	if matching < a.wanted {
-		text := fmt.Sprintf("%s, %s", a.subject(), matches(matching))
+		text := fmt.Sprintf("%s; %s", a.subject(), matches(matching))
 		return finding{text: text, lasting: true, detail: detail}
 	}
-	text := fmt.Sprintf("%s; %s, but ", a.subject(), matches(matching))
+	text := fmt.Sprintf("%s; %s", a.subject(), matches(matching))
 	t := a.tally()
 	if possible := a.devices(report.EndsByItself); possible < a.wanted {
-		text += fmt.Sprintf("at most %d could be had, the rest %s", possible, t.wordsIf(report.Lasts, several))
+		text += fmt.Sprintf("; at most %d could be had; the rest %s", possible, t.rest(report.Lasts))
 		return finding{text: text, lasting: true, detail: detail}
 	}
-	return finding{text: text + "fewer are free, the rest " + t.words(several), detail: detail}
+	return finding{text: fmt.Sprintf("%s; %d free; the rest %s", text, usable, t.rest(report.EndsByItself)), detail: detail}
 }
 
 func matches(n int) string {
@@ -163,7 +163,7 @@ func (a *agreement) who() string {
 	}
 	switch {
 	case len(claims) == 1:
-		return fmt.Sprintf("claim %s, %s", claimname.Of(claims[0].API), a.requests())
+		return fmt.Sprintf("claim %s %s", claimname.Of(claims[0].API), a.requests())
 	case len(claims) == len(a.claims) && len(claims) > words.NamedAtMost:
 		return "the pod's claims"
 	}

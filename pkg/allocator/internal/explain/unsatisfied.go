@@ -21,17 +21,17 @@ func (a *agreement) unsatisfied() finding {
 	var could string
 	switch {
 	case !found.lasting && a.disjoint(&usable):
-		could = "but no value has enough free devices for each of them"
+		could = "no value has enough free devices for each of them"
 	case !found.lasting:
-		could = "but fewer are free"
+		could = fmt.Sprintf("at most %d free", usable.devices)
 	case possible.devices == 0:
-		could = "but none could be had"
+		could = "none could be had"
 	case a.disjoint(&possible):
-		could = "but no value has enough devices for each of them"
+		could = "no value has enough devices for each of them"
 	default:
-		could = fmt.Sprintf("but at most %d could be had", possible.devices)
+		could = fmt.Sprintf("at most %d could be had", possible.devices)
 	}
-	found.text = fmt.Sprintf("claim %s, %s: %s, %s", claimname.Of(a.claims[0].API), a.requests(), a.ask(), could)
+	found.text = fmt.Sprintf("claim %s %s: %s; %s", claimname.Of(a.claims[0].API), a.requests(), a.ask(), could)
 	if n := a.lists(); n > 0 {
 		found.text += "; " + report.HaveLists(n, a.constraint.name.ID)
 	}
@@ -46,15 +46,12 @@ func (a *agreement) disjoint(best *agreeing) bool {
 
 // ask is what the requests ask for.
 func (a *agreement) ask() string {
-	devices, verb := words.Plural(a.wanted, "device", "devices"), "are"
-	if a.wanted == 1 {
-		verb = "is"
-	}
+	devices := words.Plural(a.wanted, "device", "devices")
 	switch {
 	case a.constraint.api.MatchAttribute != nil:
-		return fmt.Sprintf("%s %s wanted that agree on %s (matchAttribute)", devices, verb, a.constraint.name.Full)
+		return fmt.Sprintf("%s asked that agree on %s (matchAttribute)", devices, a.constraint.name.Full)
 	}
-	return fmt.Sprintf("%s %s wanted that all differ in %s (distinctAttribute)", devices, verb, a.constraint.name.Full)
+	return fmt.Sprintf("%s asked that all differ in %s (distinctAttribute)", devices, a.constraint.name.Full)
 }
 
 // shortOf says what is missing at the moment.
@@ -62,11 +59,11 @@ func (a *agreement) shortOf(usable *agreeing) string {
 	name := a.constraint.name.Full
 	switch {
 	case a.constraint.distinct:
-		return fmt.Sprintf("together %d are wanted that differ in %s, and at best %d do", a.wanted, name, usable.devices)
+		return fmt.Sprintf("together %d are wanted that differ in %s and at best %d do", a.wanted, name, usable.devices)
 	case a.disjoint(usable):
 		return fmt.Sprintf("no value of %s has enough of them for each", name)
 	}
-	return fmt.Sprintf("together %d are wanted that agree on %s, and at best %d do", a.wanted, name, usable.devices)
+	return fmt.Sprintf("together %d are wanted that agree on %s and at best %d do", a.wanted, name, usable.devices)
 }
 
 // lists counts the matching devices whose value is a list that is not understood.

@@ -15,6 +15,8 @@ const (
 	// BlamePools: there are no devices, whatever other claims do; but pools of the node are left out, because they are
 	// incomplete or invalid.
 	BlamePools
+	// BlameSelectors: selectors fail on devices that might do otherwise.
+	BlameSelectors
 	// BlameDevices: there are no devices, whatever other claims do.
 	BlameDevices
 )

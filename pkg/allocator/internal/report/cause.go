@@ -51,17 +51,17 @@ var causeWords = [CauseCount]struct{ name, singular, plural string }{
 	Available:   {"available", "is free", "are free"},
 	Unreachable: {"unreachable", "is for other nodes", "are for other nodes"},
 	Unsupported: {"unsupported", "needs a feature that is off", "need a feature that is off"},
-	OfNode: {"of node", "stands for or needs resources of the node, which this scheduler cannot account for",
-		"stand for or need resources of the node, which this scheduler cannot account for"},
+	OfNode: {"of node", "stands for or needs resources of the node that this scheduler cannot account for",
+		"stand for or need resources of the node that this scheduler cannot account for"},
 	TooSmall:         {"too small", "lacks the capacity asked for", "lack the capacity asked for"},
 	AttributeMissing: {"attribute missing", "lacks an attribute that a constraint needs", "lack an attribute that a constraint needs"},
 	Tainted:          {"tainted", "has a taint that is not tolerated", "have taints that are not tolerated"},
-	Held:             {"held", "is held by another claim", "are held by other claims"},
+	Held:             {"held", "held by another claim", "held by other claims"},
 	Full:             {"full", "has too little capacity left", "have too little capacity left"},
 	CounterShort:     {"counter short", "draws on counters of which too little is left", "draw on counters of which too little is left"},
 	CounterUnknown: {"counter unknown", "draws on counters of which nobody knows what devices draw that are in use and not published any more",
 		"draw on counters of which nobody knows what devices draw that are in use and not published any more"},
-	Incompatible: {"incompatible", "is not compatible with devices in use", "are not compatible with devices in use"},
+	Incompatible: {"incompatible", "not compatible with devices in use", "not compatible with devices in use"},
 }
 
 // String names the cause in one or two words.
@@ -86,7 +86,7 @@ func Predicate(c Cause, devices int, names []string) string {
 		text = causeWords[c].singular
 	}
 	if len(names) > 0 && len(names) <= words.NamedAtMost {
-		text += " (" + strings.Join(names, ", ") + ")"
+		text += " (" + strings.Join(names, "; ") + ")"
 	}
 	return text
 }

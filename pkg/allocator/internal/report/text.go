@@ -187,5 +187,5 @@ func HaveLists(devices int, attribute string) string {
 	if devices == 1 {
 		verb = "has"
 	}
-	return fmt.Sprintf("%d %s a list as %s, which needs DRAListTypeAttributes", devices, verb, attribute)
+	return fmt.Sprintf("%d %s a list as %s (that needs DRAListTypeAttributes)", devices, verb, attribute)
 }

@@ -163,7 +163,7 @@ func (s *Search) candidateError(r *task.Request, at location) error {
 }
 
 func (s *Search) capacityError(r *task.Request, pool *inventory.NodePool, device int, err error) error {
-	return newDeviceError(fmt.Sprintf("claim %s, request %s", claimname.Of(r.Claim.API), r.Reference()), pool, device, err)
+	return newDeviceError(fmt.Sprintf("claim %s request %s", claimname.Of(r.Claim.API), r.Reference()), pool, device, err)
 }
 
 // unsupported returns the devices which need a feature that is off, here or on

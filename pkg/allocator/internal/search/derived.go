@@ -38,7 +38,7 @@ func (s *Search) valuesFor(r *task.Request, c *scopedConstraint, at location) (o
 
 // derivationError says what an error of Derive is about.
 func (s *Search) derivationError(r *task.Request, c *scopedConstraint, at location, err error) error {
-	origin := fmt.Sprintf("claim %s, request %s, derived attribute %s", claimname.Of(r.Claim.API), r.Reference(), c.name.Full)
+	origin := fmt.Sprintf("claim %s request %s derived attribute %s", claimname.Of(r.Claim.API), r.Reference(), c.name.Full)
 	switch {
 	case errors.Is(err, selector.ErrPending):
 		// Without the device, which would make the reason another one on each node.

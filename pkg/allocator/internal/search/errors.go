@@ -26,7 +26,12 @@ func newDeviceError(origin string, pool *inventory.NodePool, device int, err err
 }
 
 func (e *DeviceError) Error() string {
-	return fmt.Sprintf("%s, on %s: %v", e.Origin, selector.Place(e.Device, e.Slice), e.Err)
+	return fmt.Sprintf("%s on %s: %v", e.Origin, selector.Place(e.Device, e.Slice), e.Err)
+}
+
+// OnDevice is the text with no more than the name of the device.
+func (e *DeviceError) OnDevice() string {
+	return selector.OnDevice(e.Origin, e.Device, e.Err)
 }
 
 // WithoutDevice is the text without the device, which is the same for all nodes whose

@@ -244,7 +244,7 @@ func (s *Search) allDevices(r *task.Request, slot, index int) (bool, error) {
 	case placed == notAvailable || placed == constraintViolated && !s.Settings().AsUpstream:
 		return false, nil
 	case placed == constraintViolated:
-		return false, fmt.Errorf("claim %s, request %s: asks for all devices, but device %s/%s does not satisfy a "+
+		return false, fmt.Errorf("claim %s request %s: asks for all devices but device %s/%s does not satisfy a "+
 			"constraint of the claim together with the others; no node can change that",
 			claimname.Of(r.Claim.API), r.Reference(), s.view.Pools[at.pool].ID, s.device(at).Name)
 	}

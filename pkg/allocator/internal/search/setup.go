@@ -66,7 +66,7 @@ func (s *Search) setUpClaim(c *task.Claim) error {
 			return s.refused[slot.Alternatives[0].ID]
 		}
 		if least > c.Most-total {
-			return fmt.Errorf("claim %s, request %s: asks for %s, but a claim can have at most %d and "+
+			return fmt.Errorf("claim %s request %s: asks for %s but a claim can have at most %d and "+
 				"its other requests ask for %d; split the claim", claimname.Of(c.API), slot.Name, words.Plural(least, "device", "devices"),
 				c.Most, total)
 		}
@@ -94,7 +94,7 @@ func (s *Search) findCandidates(r *task.Request) error {
 		if pool.State != inventory.Complete {
 			if r.All() {
 				// Without the pool's name, which usually is another one on each node.
-				err := fmt.Errorf("claim %s, request %s: asks for all devices, but a resource pool of driver %s is %s (%s)",
+				err := fmt.Errorf("claim %s request %s: asks for all devices but a resource pool of driver %s is %s (%s)",
 					claimname.Of(r.Claim.API), r.Reference(), pool.ID.Driver, pool.State, pool.Reason)
 				if err := s.refuse(r, err); err != nil {
 					return err

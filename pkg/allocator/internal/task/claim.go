@@ -37,7 +37,7 @@ type Slot struct {
 func (c *Claim) ConstraintErr() error {
 	for i, constraint := range c.Constraints {
 		if constraint.MatchAttribute == nil && constraint.DistinctAttribute == nil {
-			return fmt.Errorf("claim %s, constraint %d: is neither matchAttribute nor distinctAttribute; "+
+			return fmt.Errorf("claim %s constraint %d: is neither matchAttribute nor distinctAttribute; "+
 				"it may use an API that this scheduler does not know", claimname.Of(c.API), i)
 		}
 	}

@@ -79,7 +79,7 @@ func (t *Task) newRequest(c *Claim, s spec, storage []Request) {
 	r.TakesNothing = r.Admin && !t.settings.AsUpstream
 	t.requests = append(t.requests, r)
 	if err := t.resolve(r); err != nil {
-		r.Err = fmt.Errorf("claim %s, request %s: %w", claimname.Of(c.API), r.Reference(), err)
+		r.Err = fmt.Errorf("claim %s request %s: %w", claimname.Of(c.API), r.Reference(), err)
 	}
 	t.setKind(r)
 	t.all, t.admin = t.all || r.All(), t.admin || r.Admin
@@ -110,10 +110,10 @@ func (r *Request) sameKind(other *Request) bool {
 func (t *Task) resolve(r *Request) error {
 	features := t.settings.Features
 	if !features.ConsumableCapacity && r.Capacity != nil {
-		return fmt.Errorf("asks for capacity, but the feature DRAConsumableCapacity is off")
+		return fmt.Errorf("asks for capacity but the feature DRAConsumableCapacity is off")
 	}
 	if !features.DerivedAttributes && len(r.Derived) > 0 {
-		return fmt.Errorf("has derived attributes, but the feature DRADerivedAttributes is off")
+		return fmt.Errorf("has derived attributes but the feature DRADerivedAttributes is off")
 	}
 	for i, s := range r.Selectors {
 		if s.CEL == nil {
@@ -121,7 +121,7 @@ func (t *Task) resolve(r *Request) error {
 		}
 	}
 	if !features.AdminAccess && r.adminAccess != nil {
-		return fmt.Errorf("asks for admin access, but the feature DRAAdminAccess is off")
+		return fmt.Errorf("asks for admin access but the feature DRAAdminAccess is off")
 	}
 	if r.ClassName == "" {
 		return fmt.Errorf("names no device class; it may use an API that this scheduler does not know")

@@ -133,10 +133,10 @@ func (t *Task) newSlot(c *Claim, id int, api *resourceapi.DeviceRequest, storage
 	case api.Exactly != nil:
 		t.newRequest(c, exactSpec(api), storage)
 	case len(api.FirstAvailable) == 0:
-		result.Err = fmt.Errorf("claim %s, request %s: neither exactly nor firstAvailable is set; "+
+		result.Err = fmt.Errorf("claim %s request %s: neither exactly nor firstAvailable is set; "+
 			"the request may use an API that this scheduler does not know", claimname.Of(c.API), api.Name)
 	case !t.settings.Features.PrioritizedList:
-		result.Err = fmt.Errorf("claim %s, request %s: has alternatives (firstAvailable), "+
+		result.Err = fmt.Errorf("claim %s request %s: has alternatives (firstAvailable) "+
 			"but the feature DRAPrioritizedList is off", claimname.Of(c.API), api.Name)
 	default:
 		for i := range api.FirstAvailable {

@@ -25,9 +25,9 @@ func Join(names []string) string {
 	case last == 0:
 		return names[0]
 	case last > NamedAtMost:
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:NamedAtMost], ", "), len(names)-NamedAtMost)
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:NamedAtMost], " and "), len(names)-NamedAtMost)
 	}
-	return strings.Join(names[:last], ", ") + " and " + names[last]
+	return strings.Join(names, " and ")
 }
 
 // Requests joins the names of requests.

@@ -1,0 +1,42 @@
+package podstatus_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
+)
+
+// TestNoCommas: however a status is made, and whatever users have written, its reasons have no commas.
+func TestNoCommas(t *testing.T) {
+	t.Parallel()
+	cause := errors.New(`no such key: 'a,b', in ["x", "y"]`)
+	appended := podstatus.New(fwk.Success, "one, two")
+	podstatus.Append(appended, "three,four")
+	for _, status := range []*fwk.Status{
+		podstatus.New(fwk.Unschedulable, cause.Error()),
+		podstatus.Newf(fwk.Unschedulable, "claim a/b: %v", cause),
+		podstatus.Of(fwk.Unschedulable, cause),
+		podstatus.Failed(cause),
+		appended,
+	} {
+		require.NotEmpty(t, status.Reasons())
+		for _, reason := range status.Reasons() {
+			require.NotContains(t, reason, ",")
+		}
+	}
+	require.Equal(t, `no such key: 'a;b'; in ["x"; "y"]`, podstatus.Of(fwk.Unschedulable, cause).Message())
+	require.ErrorIs(t, podstatus.Failed(cause).AsError(), cause)
+	require.Nil(t, podstatus.Failed(nil))
+}
+
+// TestRecoded: the reasons of others stay as they are.
+func TestRecoded(t *testing.T) {
+	t.Parallel()
+	status := podstatus.Recoded(fwk.UnschedulableAndUnresolvable, fwk.NewStatus(fwk.Unschedulable, "0/2 nodes are available: 1 a, 1 b."))
+	require.Equal(t, []string{"0/2 nodes are available: 1 a, 1 b."}, status.Reasons())
+	require.Equal(t, fwk.UnschedulableAndUnresolvable, status.Code())
+}
