@@ -12,10 +12,11 @@ import (
 
 // program is a compiled expression, or why it is none. It is immutable.
 type program struct {
-	v1    *cel.CompilationResult
-	other Program // nil if the expression is for v1
-	err   error   // a compileError
-	size  int     // bytes
+	v1     *cel.CompilationResult
+	driver *driverTest // of an expression for v1 that selects
+	other  Program     // nil if the expression is for v1
+	err    error       // a compileError
+	size   int         // bytes
 }
 
 // Kinds of programs in the memory: expressions that select are compiled in another way
@@ -75,7 +76,11 @@ func (e *Evaluator) compileSelector(expression string) program {
 			return program{other: other}
 		}
 	}
-	return programOf(boundedcel.Program(e.compiled.GetOrCompile(expression)))
+	selects := programOf(boundedcel.Program(e.compiled.GetOrCompile(expression)))
+	if selects.v1 != nil {
+		selects.driver = driverTestOf(selects.v1)
+	}
+	return selects
 }
 
 func programOf(compiled cel.CompilationResult) program {

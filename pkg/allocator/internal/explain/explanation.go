@@ -61,7 +61,7 @@ func (q inquiry) explainClaim(c *task.Claim) report.Claim {
 func (q inquiry) explainPools() []report.Pool {
 	var list []report.Pool
 	for _, pool := range q.Pools() {
-		if pool.State != inventory.Complete {
+		if pool.State != inventory.Complete && q.mayUse(pool) {
 			list = append(list, report.Pool{ID: pool.ID, State: pool.State, Reason: pool.Reason})
 		}
 	}

@@ -135,12 +135,26 @@ func (q inquiry) poolTrouble() string {
 		q.leftOut(invalid, "as invalid", "as invalid")
 }
 
-// leftOut mentions the pools of a kind. What is wrong with an invalid pool is told
+// mayUse reports whether a request may get devices of the pool, as far as that follows from its driver.
+func (q inquiry) mayUse(pool *inventory.NodePool) bool {
+	for _, c := range q.Asked().Claims() {
+		for _, slot := range c.Slots {
+			for _, r := range slot.Alternatives {
+				if r.Class == nil || q.Asked().Settings().Evaluator.MayMatch(r.Wanted, pool.ID.Driver) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// leftOut mentions the pools of a kind that the claims may use. What is wrong with an invalid pool is told
 // of the first, and likewise which features are off.
 func (q inquiry) leftOut(isMeant func(*inventory.NodePool) bool, itsReason, theirReason string) string {
 	count, first := 0, (*inventory.NodePool)(nil)
 	for _, pool := range q.Pools() {
-		if isMeant(pool) {
+		if isMeant(pool) && q.mayUse(pool) {
 			if count++; first == nil {
 				first = pool
 			}

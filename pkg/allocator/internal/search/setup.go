@@ -92,7 +92,7 @@ func (s *Search) findCandidates(r *task.Request) error {
 	first := s.Kinds()[r.Kind] == r
 	for i, pool := range s.view.Pools {
 		if pool.State != inventory.Complete {
-			if r.All() {
+			if r.All() && s.mayMatchIn(r, pool) {
 				// Without the pool's name, which usually is another one on each node.
 				err := fmt.Errorf("claim %s request %s: asks for all devices but a resource pool of driver %s is %s (%s)",
 					claimname.Of(r.Claim.API), r.Reference(), pool.ID.Driver, pool.State, pool.Reason)
@@ -131,6 +131,11 @@ func (s *Search) refuse(r *task.Request, err error) error {
 		s.refused[r.ID] = err
 	}
 	return nil
+}
+
+// mayMatchIn reports whether a pool whose devices are not all known may have some for the request.
+func (s *Search) mayMatchIn(r *task.Request, pool *inventory.NodePool) bool {
+	return s.Settings().AsUpstream || s.Settings().Evaluator.MayMatch(r.Wanted, pool.ID.Driver)
 }
 
 // addAll collects the devices of a pool for allocation mode All: all that match,

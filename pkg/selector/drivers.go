@@ -1,0 +1,138 @@
+package selector
+
+import (
+	"slices"
+
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"k8s.io/dynamic-resource-allocation/cel"
+)
+
+// truth is what is known of an expression when nothing is known of a device but its driver.
+type truth int
+
+const (
+	isFalse truth = iota - 1
+	unknown
+	isTrue
+)
+
+// driverTest is what an expression asks about device.driver. Whatever else it asks is left out. It is immutable; nil
+// stands for an expression of which nothing is known.
+type driverTest struct {
+	operator string   // one of operators, "" for a test of the name
+	names    []string // the names that pass
+	parts    []*driverTest
+}
+
+// MayMatch reports whether the set may match a device of the driver: whether no expression excludes all of them,
+// such as device.driver == "gpu.example.com" does those of other drivers.
+func (e *Evaluator) MayMatch(s Set, driver string) bool {
+	for i := range s.size() {
+		if e.compile(s.expression(i)).driver.of(driver) == isFalse {
+			return false
+		}
+	}
+	return true
+}
+
+// driverTestOf finds out what an expression asks about the driver.
+func driverTestOf(program *cel.CompilationResult) *driverTest {
+	parsed := parse(program)
+	if parsed == nil {
+		return nil
+	}
+	return driverTestIn(parsed)
+}
+
+func driverTestIn(e ast.Expr) *driverTest {
+	if e.Kind() != ast.CallKind || e.AsCall().IsMemberFunction() {
+		return nil
+	}
+	call := e.AsCall()
+	switch operator, args := call.FunctionName(), call.Args(); operator {
+	case operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot:
+		t := &driverTest{operator: operator}
+		for _, arg := range args {
+			t.parts = append(t.parts, driverTestIn(arg))
+		}
+		if !slices.ContainsFunc(t.parts, func(part *driverTest) bool { return part != nil }) {
+			return nil
+		}
+		return t
+	case operators.Equals, operators.NotEquals:
+		if len(args) != 2 {
+			return nil
+		}
+		name, is := literal(args[1])
+		asked := args[0]
+		if !is {
+			name, is = literal(args[0])
+			asked = args[1]
+		}
+		if !is || !isDriver(asked) {
+			return nil
+		}
+		t := &driverTest{names: []string{name}}
+		if operator == operators.NotEquals {
+			return &driverTest{operator: operators.LogicalNot, parts: []*driverTest{t}}
+		}
+		return t
+	case operators.In:
+		if len(args) != 2 || !isDriver(args[0]) || args[1].Kind() != ast.ListKind {
+			return nil
+		}
+		t := &driverTest{}
+		for _, element := range args[1].AsList().Elements() {
+			name, is := literal(element)
+			if !is {
+				return nil
+			}
+			t.names = append(t.names, name)
+		}
+		return t
+	}
+	return nil
+}
+
+func literal(e ast.Expr) (text string, is bool) {
+	if e.Kind() != ast.LiteralKind {
+		return "", false
+	}
+	text, is = e.AsLiteral().Value().(string)
+	return text, is
+}
+
+func isDriver(e ast.Expr) bool {
+	device, name, is := member(e)
+	return is && name == "driver" && device.Kind() == ast.IdentKind && isDevice(device.AsIdent())
+}
+
+// of is what is known for devices of a driver. An operand that fails does not matter to "and" and "or" if another one
+// decides, as in CEL.
+func (t *driverTest) of(driver string) truth {
+	switch {
+	case t == nil:
+		return unknown
+	case t.operator == "":
+		if slices.Contains(t.names, driver) {
+			return isTrue
+		}
+		return isFalse
+	case t.operator == operators.LogicalNot:
+		return -t.parts[0].of(driver)
+	}
+	decides, otherwise := isFalse, isTrue
+	if t.operator == operators.LogicalOr {
+		decides, otherwise = isTrue, isFalse
+	}
+	for _, part := range t.parts {
+		switch part.of(driver) {
+		case decides:
+			return decides
+		case unknown:
+			otherwise = unknown
+		}
+	}
+	return otherwise
+}
