@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/objectfile"
@@ -26,13 +27,18 @@ type fitting struct {
 // fitOutput is what -o json prints of fit.
 type fitOutput struct {
 	metav1.TypeMeta `json:",inline"`
-	Verdict         whatif.Verdict      `json:"verdict"`
-	Asked           int                 `json:"asked"`
-	Plans           []planOutput        `json:"plans,omitempty"`
-	Unplaced        string              `json:"unplaced,omitempty"`
-	Explanation     *whatif.Explanation `json:"explanation,omitempty"`
-	Doubts          []string            `json:"doubts,omitempty"`
-	Unchecked       []string            `json:"unchecked,omitempty"`
+	Verdict         whatif.Verdict   `json:"verdict"`
+	Asked           int              `json:"asked"`
+	Plans           []planOutput     `json:"plans,omitempty"`
+	Unplaced        []unplacedOutput `json:"unplaced,omitempty"`
+	Doubts          []string         `json:"doubts,omitempty"`
+	Unchecked       []string         `json:"unchecked,omitempty"`
+}
+
+// unplacedOutput is why pods that ask for the same have no place.
+type unplacedOutput struct {
+	Pods        []string            `json:"pods"`
+	Explanation *whatif.Explanation `json:"explanation,omitempty"`
 }
 
 // planOutput is where a pod would go.
@@ -48,7 +54,7 @@ func newFit(o *options) *cobra.Command {
 		Use:   "fit -f FILE",
 		Short: "Would it fit, where, and how many of it",
 		Long: `Whether pods would fit, where they would go, and how many of them there is room for. They are tried one after
-the other, as a scheduler does it. Nothing is created.
+the other, as a scheduler does it: in the order of the file, those of higher spec.priority first. Nothing is created.
 
 The file has pods or what makes pods (Deployments, ReplicaSets, StatefulSets, Jobs, CronJobs, a DaemonSet with one
 on each node that it may run on), as many as they say, and may have claims, templates and classes that they use.
@@ -152,13 +158,20 @@ func fitOutputOf(ctx context.Context, answer *whatif.Answer, asked int) (*fitOut
 		}
 		out.Plans = append(out.Plans, p)
 	}
-	if answer.Unplaced == nil {
-		return out, nil
+	var first *v1.Pod
+	for _, pod := range answer.Unplaced {
+		if first != nil && whatif.Alike(first, pod) {
+			last := &out.Unplaced[len(out.Unplaced)-1]
+			last.Pods = append(last.Pods, whatif.Key(pod))
+			continue
+		}
+		explanation, err := answer.After.Explain(ctx, pod)
+		if err != nil {
+			return nil, err
+		}
+		out.Unplaced, first = append(out.Unplaced, unplacedOutput{[]string{whatif.Key(pod)}, explanation}), pod
 	}
-	out.Unplaced = whatif.Key(answer.Unplaced)
-	var err error
-	out.Explanation, err = answer.After.Explain(ctx, answer.Unplaced)
-	return out, err
+	return out, nil
 }
 
 // plansAtMost is how many plans are printed one by one, unless all are asked for with -o wide.
@@ -171,7 +184,7 @@ func (o *options) printFit(out *fitOutput) {
 	switch {
 	case out.Verdict == whatif.Fits && out.Asked == 1:
 		o.say("It fits.")
-	case out.Unplaced == "":
+	case len(out.Unplaced) == 0:
 		o.say("All %d pods fit.", out.Asked)
 	default:
 		o.say("%d of %s fit.", len(out.Plans), plural(out.Asked, "pod"))
@@ -182,18 +195,42 @@ func (o *options) printFit(out *fitOutput) {
 		}
 	}
 	o.printPlans(out)
-	if out.Explanation == nil {
-		return
+	for i := range out.Unplaced {
+		if i == unplacedAtMost && !o.wide() {
+			o.say("")
+			o.say("And %s of other sorts do not; -o wide says why.", plural(podsIn(out.Unplaced[i:]), "pod"))
+			return
+		}
+		o.printUnplaced(&out.Unplaced[i])
 	}
+}
+
+// unplacedAtMost is for how many sorts of pods it is said why they have no place, unless all are asked for with -o wide.
+const unplacedAtMost = 5
+
+func podsIn(unplaced []unplacedOutput) int {
+	pods := 0
+	for i := range unplaced {
+		pods += len(unplaced[i].Pods)
+	}
+	return pods
+}
+
+// printUnplaced says why some pods have no place.
+func (o *options) printUnplaced(u *unplacedOutput) {
 	o.say("")
-	o.say("Pod %s does not.", out.Unplaced)
-	if out.Explanation.Problem != "" {
-		o.wrapped("  ", "No node will do: "+out.Explanation.Problem)
+	if len(u.Pods) == 1 {
+		o.say("Pod %s does not.", u.Pods[0])
+	} else {
+		o.wrapped("", fmt.Sprintf("%d pods do not: %s", len(u.Pods), few(u.Pods)))
+	}
+	if u.Explanation.Problem != "" {
+		o.wrapped("  ", "No node will do: "+u.Explanation.Problem)
 		return
 	}
-	o.printGroups(out.Explanation)
-	for i := range out.Explanation.Nearest {
-		near := &out.Explanation.Nearest[i]
+	o.printGroups(u.Explanation)
+	for i := range u.Explanation.Nearest {
+		near := &u.Explanation.Nearest[i]
 		o.wrapped("  ", fmt.Sprintf("Nearest: %s lacks %s", near.Node, strings.Join(near.Lacking, "; ")))
 	}
 }
