@@ -50,7 +50,7 @@ explained that use it; without any, where it could be allocated.`,
   # The same as data, from a dump
   kubectl devices explain pod/default/train-0 -o yaml --from cluster.dump`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: o.completeHolders,
+		ValidArgsFunction: o.argument(o.claimNames, o.podNames),
 		RunE: func(command *cobra.Command, args []string) error {
 			facts, err := o.facts(command.Context())
 			if err != nil {
