@@ -37,7 +37,9 @@ type fitOutput struct {
 
 // unplacedOutput is why pods that ask for the same have no place.
 type unplacedOutput struct {
-	Pods        []string            `json:"pods"`
+	Pods []string `json:"pods"`
+	// Problem is set instead of an explanation if nodes are not what is lacking.
+	Problem     string              `json:"problem,omitempty"`
 	Explanation *whatif.Explanation `json:"explanation,omitempty"`
 }
 
@@ -56,8 +58,10 @@ func newFit(o *options) *cobra.Command {
 		Long: `Whether pods would fit, where they would go, and how many of them there is room for. They are tried one after
 the other, as a scheduler does it: in the order of the file, those of higher spec.priority first. Nothing is created.
 
-The file has pods or what makes pods (Deployments, ReplicaSets, StatefulSets, Jobs, CronJobs, a DaemonSet with one
-on each node that it may run on), as many as they say, and may have claims, templates and classes that they use.
+The file has pods or what makes pods (Deployments, ReplicaSets, StatefulSets, Jobs, CronJobs, JobSets,
+LeaderWorkerSets, a DaemonSet with one on each node that it may run on), as many as they say, and may have claims,
+templates and classes that they use, and PodGroups: their claims count once, and a gang has to start whole. It has
+to be one that an API server would take. Other kinds that make pods are refused.
 Of a file with nothing but claims and templates, a pod that wants nothing else is asked for with each. Devices, CPU, memory and other resources of nodes, taints,
 node selectors and node affinity are looked at; what else a pod asks for is said on standard error.
 
@@ -90,6 +94,10 @@ func (o *options) fit(ctx context.Context, f *fitting) error {
 	if err != nil {
 		return err
 	}
+	doubts, err := o.checkAdmin(ctx, asked)
+	if err != nil {
+		return err
+	}
 	pods, s, err := o.asked(asked, f.replicas, s)
 	if err != nil {
 		return err
@@ -97,20 +105,25 @@ func (o *options) fit(ctx context.Context, f *fitting) error {
 	if len(pods) == 0 {
 		return fmt.Errorf("%s has no pods, and nothing that makes pods", f.file)
 	}
-	answer, err := s.Fit(ctx, pods...)
+	answer, waiting, err := fitGangs(ctx, asked, s, pods)
 	if err != nil {
 		return err
 	}
+	answer.Doubt(doubts...)
 	out, err := fitOutputOf(ctx, answer, len(pods))
 	if err != nil {
 		return err
 	}
+	if len(waiting) > 0 && out.Verdict == whatif.Fits {
+		out.Verdict = whatif.DoesNotFit
+	}
+	out.Unplaced = append(out.Unplaced, waiting...)
 	if done, err := o.structured(out); err != nil {
 		return err
 	} else if !done {
 		o.printFit(out)
 	}
-	switch answer.Verdict {
+	switch out.Verdict {
 	case whatif.DoesNotFit:
 		return statusError{ExitNo}
 	case whatif.CannotTell:
@@ -169,7 +182,7 @@ func fitOutputOf(ctx context.Context, answer *whatif.Answer, asked int) (*fitOut
 		if err != nil {
 			return nil, err
 		}
-		out.Unplaced, first = append(out.Unplaced, unplacedOutput{[]string{whatif.Key(pod)}, explanation}), pod
+		out.Unplaced, first = append(out.Unplaced, unplacedOutput{Pods: []string{whatif.Key(pod)}, Explanation: explanation}), pod
 	}
 	return out, nil
 }
@@ -182,7 +195,7 @@ func (o *options) printFit(out *fitOutput) {
 		fmt.Fprintf(o.ErrOut, "note: not looked at: %s\n", what)
 	}
 	switch {
-	case out.Verdict == whatif.Fits && out.Asked == 1:
+	case len(out.Unplaced) == 0 && out.Asked == 1:
 		o.say("It fits.")
 	case len(out.Unplaced) == 0:
 		o.say("All %d pods fit.", out.Asked)
@@ -223,6 +236,10 @@ func (o *options) printUnplaced(u *unplacedOutput) {
 		o.say("Pod %s does not.", u.Pods[0])
 	} else {
 		o.wrapped("", fmt.Sprintf("%d pods do not: %s", len(u.Pods), few(u.Pods)))
+	}
+	if u.Problem != "" {
+		o.wrapped("  ", u.Problem)
+		return
 	}
 	if u.Explanation.Problem != "" {
 		o.wrapped("  ", "No node will do: "+u.Explanation.Problem)

@@ -105,11 +105,17 @@ func Alike(a, b *v1.Pod) bool {
 		equality.Semantic.DeepEqual(a.Spec, b.Spec)
 }
 
+// Doubt makes an answer uncertain for reasons that the snapshot does not know of.
+func (a *Answer) Doubt(why ...string) {
+	if len(why) > 0 {
+		a.Verdict, a.Doubts = CannotTell, append(a.Doubts, why...)
+	}
+}
+
 // doubt makes an answer uncertain that may be another one with what could not be read.
 func (a *Answer) doubt(missing []Missing) {
 	for _, m := range missing {
-		a.Verdict = CannotTell
-		a.Doubts = append(a.Doubts, fmt.Sprintf("%s could not be read: %s", m.Resource, m.Why))
+		a.Doubt(fmt.Sprintf("%s could not be read: %s", m.Resource, m.Why))
 	}
 }
 
