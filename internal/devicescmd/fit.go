@@ -38,9 +38,32 @@ type fitOutput struct {
 // unplacedOutput is why pods that ask for the same have no place.
 type unplacedOutput struct {
 	Pods []string `json:"pods"`
-	// Problem is set instead of an explanation if nodes are not what is lacking.
-	Problem     string              `json:"problem,omitempty"`
-	Explanation *whatif.Explanation `json:"explanation,omitempty"`
+	// Problem is why no node will do.
+	Problem string `json:"problem,omitempty"`
+	// Groups are nodes by what is in the way there, and Nearest those that lack the least.
+	Groups  []groupOutput `json:"groups,omitempty"`
+	Nearest []whatif.Near `json:"nearest,omitempty"`
+
+	explanation *whatif.Explanation
+}
+
+// groupOutput is what is in the way on some nodes.
+type groupOutput struct {
+	Kind   whatif.Kind `json:"kind"`
+	Reason string      `json:"reason"`
+	Nodes  []string    `json:"nodes"`
+}
+
+// unplacedOutputOf puts what is known of a pod without a place into words.
+func unplacedOutputOf(pod *v1.Pod, e *whatif.Explanation) unplacedOutput {
+	u := unplacedOutput{Pods: []string{whatif.Key(pod)}, Nearest: e.Nearest, explanation: e}
+	if e.Problem != "" {
+		u.Problem = "No node will do: " + e.Problem
+	}
+	for i := range e.Groups {
+		u.Groups = append(u.Groups, groupOutput{e.Groups[i].Kind, e.Groups[i].Reason, e.Groups[i].Nodes})
+	}
+	return u
 }
 
 // planOutput is where a pod would go.
@@ -182,7 +205,7 @@ func fitOutputOf(ctx context.Context, answer *whatif.Answer, asked int) (*fitOut
 		if err != nil {
 			return nil, err
 		}
-		out.Unplaced, first = append(out.Unplaced, unplacedOutput{Pods: []string{whatif.Key(pod)}, Explanation: explanation}), pod
+		out.Unplaced, first = append(out.Unplaced, unplacedOutputOf(pod, explanation)), pod
 	}
 	return out, nil
 }
@@ -241,13 +264,9 @@ func (o *options) printUnplaced(u *unplacedOutput) {
 		o.wrapped("  ", u.Problem)
 		return
 	}
-	if u.Explanation.Problem != "" {
-		o.wrapped("  ", "No node will do: "+u.Explanation.Problem)
-		return
-	}
-	o.printGroups(u.Explanation)
-	for i := range u.Explanation.Nearest {
-		near := &u.Explanation.Nearest[i]
+	o.printGroups(u.explanation)
+	for i := range u.Nearest {
+		near := &u.Nearest[i]
 		o.wrapped("  ", fmt.Sprintf("Nearest: %s lacks %s", near.Node, strings.Join(near.Lacking, "; ")))
 	}
 }

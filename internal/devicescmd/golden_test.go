@@ -35,6 +35,7 @@ func TestGolden(t *testing.T) {
 		"list-node":         {zoo(), "list --node node-1 --attributes model,memory"},
 		"list-class":        {zoo(), "list --class halves --free"},
 		"list-selector":     {zoo(), "list --selector device.attributes[device.driver].model==\"A100\" -n research"},
+		"list-json":         {scarce(), "list -o json"},
 		"list-yaml":         {zoo(), "list -o yaml --node node-2 --class halves"},
 		"holders":           {zoo(), "holders"},
 		"holders-wide":      {zoo(), "holders -o wide"},

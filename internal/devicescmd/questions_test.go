@@ -152,6 +152,7 @@ func TestQuestions(t *testing.T) {
 		"fit-with":         {"fit -f " + pairs + " --replicas 1 --with " + bought, 0},
 		"fit-without":      {"fit -f " + pairs + " --replicas 1 --without pod/low-a", 0},
 		"fit-without-node": {"fit -f " + pairs + " --without node/node-1 --without claim/default/low-c", ExitNo},
+		"fit-json":         {"fit -f " + pairs + " -o json", ExitNo},
 		"fit-yaml":         {"fit -f " + pairs + " --replicas 1 --without pod/low-a -o yaml", 0},
 		"fit-claim":        {"fit -f " + claim + " --replicas 3 --with " + bought + " --with-copies 2", ExitNo},
 		"fit-existing":     {"fit -f " + existing, 0},

@@ -1,11 +1,13 @@
 package objectfile
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/operation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	podutil "k8s.io/kubernetes/pkg/api/pod"
 	"k8s.io/kubernetes/pkg/apis/core"
@@ -28,8 +30,12 @@ func refused(errs field.ErrorList) error {
 	return fmt.Errorf("an API server would refuse it: %s", strings.Join(texts, "; "))
 }
 
-// validated sets the defaults of an object, makes it one of the types that a server validates, and validates it.
-func validated[T, I any](object *T, defaults func(*T), convert func(*T, *I) error, validate func(*I) field.ErrorList) error {
+// declared is the part of a server's validation that is generated from marks on the types of a version.
+type declared[T any] func(ctx context.Context, op operation.Operation, path *field.Path, object, old *T) field.ErrorList
+
+// validated sets the defaults of an object, makes it one of the types that a server validates, and validates it. Both parts
+// of a server's validation may find the same.
+func validated[T, I any](object *T, defaults func(*T), generated declared[T], convert func(*T, *I) error, validate func(*I) field.ErrorList) error {
 	internal := new(I)
 	if defaults != nil {
 		defaults(object)
@@ -37,29 +43,41 @@ func validated[T, I any](object *T, defaults func(*T), convert func(*T, *I) erro
 	if err := convert(object, internal); err != nil {
 		return fmt.Errorf("validate it: %w", err)
 	}
-	return refused(validate(internal))
+	errs := validate(internal)
+	if generated != nil {
+		found := make(map[string]bool)
+		for _, err := range errs {
+			found[err.Field] = true
+		}
+		for _, err := range generated(context.Background(), operation.Operation{Type: operation.Create}, nil, object, nil) {
+			if !found[err.Field] {
+				errs = append(errs, err)
+			}
+		}
+	}
+	return refused(errs)
 }
 
 func validateClaim(claim *resourceapi.ResourceClaim) error {
-	return validated(claim.DeepCopy(), resourcev1.SetObjectDefaults_ResourceClaim, func(in *resourceapi.ResourceClaim, out *resource.ResourceClaim) error {
+	return validated(claim.DeepCopy(), resourcev1.SetObjectDefaults_ResourceClaim, resourcev1.Validate_ResourceClaim, func(in *resourceapi.ResourceClaim, out *resource.ResourceClaim) error {
 		return resourcev1.Convert_v1_ResourceClaim_To_resource_ResourceClaim(in, out, nil)
 	}, resourcevalidation.ValidateResourceClaim)
 }
 
 func validateTemplate(template *resourceapi.ResourceClaimTemplate) error {
-	return validated(template.DeepCopy(), resourcev1.SetObjectDefaults_ResourceClaimTemplate, func(in *resourceapi.ResourceClaimTemplate, out *resource.ResourceClaimTemplate) error {
+	return validated(template.DeepCopy(), resourcev1.SetObjectDefaults_ResourceClaimTemplate, resourcev1.Validate_ResourceClaimTemplate, func(in *resourceapi.ResourceClaimTemplate, out *resource.ResourceClaimTemplate) error {
 		return resourcev1.Convert_v1_ResourceClaimTemplate_To_resource_ResourceClaimTemplate(in, out, nil)
 	}, resourcevalidation.ValidateResourceClaimTemplate)
 }
 
 func validateClass(class *resourceapi.DeviceClass) error {
-	return validated(class.DeepCopy(), nil, func(in *resourceapi.DeviceClass, out *resource.DeviceClass) error {
+	return validated(class.DeepCopy(), nil, resourcev1.Validate_DeviceClass, func(in *resourceapi.DeviceClass, out *resource.DeviceClass) error {
 		return resourcev1.Convert_v1_DeviceClass_To_resource_DeviceClass(in, out, nil)
 	}, resourcevalidation.ValidateDeviceClass)
 }
 
 func validatePod(pod *v1.Pod) error {
-	return validated(pod.DeepCopy(), corev1.SetObjectDefaults_Pod, func(in *v1.Pod, out *core.Pod) error {
+	return validated(pod.DeepCopy(), corev1.SetObjectDefaults_Pod, nil, func(in *v1.Pod, out *core.Pod) error {
 		return corev1.Convert_v1_Pod_To_core_Pod(in, out, nil)
 	}, func(pod *core.Pod) field.ErrorList {
 		options := podutil.GetValidationOptionsFromPodSpecAndMeta(&pod.Spec, nil, &pod.ObjectMeta, nil)
@@ -75,7 +93,7 @@ func validatePodTemplate(template *v1.PodTemplateSpec, path string) error {
 		corev1.SetObjectDefaults_Pod(pod)
 		template.Spec = pod.Spec
 	}
-	return validated(template.DeepCopy(), defaults, func(in *v1.PodTemplateSpec, out *core.PodTemplateSpec) error {
+	return validated(template.DeepCopy(), defaults, nil, func(in *v1.PodTemplateSpec, out *core.PodTemplateSpec) error {
 		return corev1.Convert_v1_PodTemplateSpec_To_core_PodTemplateSpec(in, out, nil)
 	}, func(template *core.PodTemplateSpec) field.ErrorList {
 		return corevalidation.ValidatePodTemplateSpec(template, field.NewPath(path), podutil.GetValidationOptionsFromPodTemplate(template, nil))
