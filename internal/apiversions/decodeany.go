@@ -3,6 +3,7 @@ package apiversions
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	strictjson "sigs.k8s.io/json"
 
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/v1alpha3"
 )
 
@@ -78,6 +80,9 @@ func converting[T, O any](data []byte) (*T, error) {
 // strictly reads an object; with fields that it does not know, there is an object and an ErrUnknownFields.
 func strictly[T any](data []byte) (*T, error) {
 	one := new(T)
+	if err := amount.CheckJSON(data, reflect.TypeFor[T](), amount.IsEndless); err != nil {
+		return nil, fmt.Errorf("read it: %w", err)
+	}
 	unknown, err := strictjson.UnmarshalStrict(data, one)
 	if err != nil {
 		return nil, fmt.Errorf("read it: %w", err)

@@ -17,9 +17,10 @@ import (
 
 // fitting are the flags of fit.
 type fitting struct {
-	file, with string
-	without    []string
-	replicas   int
+	files    []string
+	with     string
+	without  []string
+	replicas int
 	// copies is how often there is what --with has.
 	copies int
 }
@@ -97,7 +98,7 @@ Exit status: 0 if all fit, 1 if not, 2 if that cannot be told: because of missin
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return o.fit(command.Context(), f) },
 	}
-	command.Flags().StringVarP(&f.file, "filename", "f", "", "File with the pods, in YAML or JSON; - is standard input")
+	command.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "File with the pods, in YAML or JSON; - is standard input; may be repeated")
 	command.Flags().IntVar(&f.replicas, "replicas", 0, "So many of each pod, whatever the file says")
 	command.Flags().StringArrayVar(&f.without, "without", nil, "As if a claim, a pod or a node were gone: claim/NAME, pod/NAME, node/NAME; may be repeated")
 	command.Flags().StringVar(&f.with, "with", "", "As if the objects of a file were there: nodes and ResourceSlices that you think of buying")
@@ -106,12 +107,16 @@ Exit status: 0 if all fit, 1 if not, 2 if that cannot be told: because of missin
 }
 
 func (o *options) fit(ctx context.Context, f *fitting) error {
-	if f.file == "" {
+	if len(f.files) == 0 {
 		return errors.New("say which pods are meant: give their file with -f, or - for standard input")
 	}
-	asked, err := o.readManifest(f.file)
-	if err != nil {
-		return err
+	asked := &objectfile.File{}
+	for _, name := range f.files {
+		more, err := o.readManifest(name)
+		if err != nil {
+			return err
+		}
+		asked.Add(more)
 	}
 	s, err := o.world(ctx, f)
 	if err != nil {
@@ -126,7 +131,7 @@ func (o *options) fit(ctx context.Context, f *fitting) error {
 		return err
 	}
 	if len(pods) == 0 {
-		return fmt.Errorf("%s has no pods, and nothing that makes pods", f.file)
+		return fmt.Errorf("%s has no pods, and nothing that makes pods", strings.Join(f.files, ", "))
 	}
 	answer, waiting, err := fitGangs(ctx, asked, s, pods)
 	if err != nil {

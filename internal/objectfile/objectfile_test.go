@@ -116,12 +116,13 @@ spec: {nodeName: host, containers: [{name: c, image: i}]}
 		"{apiversion: v1, kind: Pod}":            "capitals count); its fields are apiversion, kind",
 		"kind: Pod\nkind: Pod":                   "already set in map",
 		"{apiVersion: v1, kind: Node, spce: {}}": `unknown field "spce"`,
-		"{apiVersion: v1, kind: Pod, metadata: {name: n}}":                                                                       "in YAML, y, n, yes, no, on and off are booleans",
-		"{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c}]}}":                                      "an API server would refuse it: spec.containers[0].image: Required value",
-		"{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: -1}}":                                     "it asks for -1 pods",
-		"{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: r}, spec: {groups: [{template: {spec: {containers: []}}}]}}": "RayCluster r (ray.io/v1): it makes pods of spec.groups[0].template, and how many is not known",
-		"{apiVersion: resource.k8s.io/v1, kind: ResourceClaim, metadata: {name: c}, spec: {spec: {}}}":                           `unknown field "spec.spec"`,
-		"{apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: C}}":                                               "an API server would refuse it: metadata.name: Invalid value",
+		"{apiVersion: v1, kind: Pod, metadata: {name: n}}":                                                                                                                                               "in YAML, y, n, yes, no, on and off are booleans",
+		"{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c}]}}":                                                                                                              "an API server would refuse it: spec.containers[0].image: Required value",
+		"{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: -1}}":                                                                                                             "it asks for -1 pods",
+		"{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: r}, spec: {groups: [{template: {spec: {containers: []}}}]}}":                                                                         "RayCluster r (ray.io/v1): it makes pods of spec.groups[0].template, and how many is not known",
+		"{apiVersion: resource.k8s.io/v1, kind: ResourceClaim, metadata: {name: c}, spec: {spec: {}}}":                                                                                                   `unknown field "spec.spec"`,
+		`{apiVersion: resource.k8s.io/v1, kind: ResourceClaim, metadata: {name: c}, spec: {devices: {requests: [{name: r, exactly: {deviceClassName: d, capacity: {requests: {m: "1e-999999999"}}}}]}}}`: "ResourceClaim c (resource.k8s.io/v1): read it",
+		"{apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: C}}":                                                                                                                       "an API server would refuse it: metadata.name: Invalid value",
 		"- a":                                    "it is no object of the API",
 		"{apiVersion: v1, kind: Pod, spec: [1]}": "read document 1: Pod  (v1): read it",
 		"{apiVersion: v1, kind: List, items: [{kind: Pod}]}":                                             "item 1 of the list",
@@ -179,6 +180,8 @@ func TestSets(t *testing.T) {
 		require.Equal(t, want, counts, text)
 	}
 	for text, want := range map[string]string{
+		`{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: x}, spec: {replicatedJobs: [{name: a, template: {spec: {template: {spec: {
+			containers: [{name: c, image: i, resources: {requests: {cpu: "1e-999999999"}}}]}}}}}]}}`: "read it",
 		`{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: x}, spec: {replicatedJobs: [{name: a, template: {spec: {paralelism: 4}}}]}}`: `spec.replicatedJobs[0].template: unknown field "spec.paralelism"`,
 		`{apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, metadata: {name: x}, spec: {leaderWorkerTemplate: {size: 3}}}`:                    "spec.leaderWorkerTemplate.workerTemplate is missing",
 	} {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -12,6 +13,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	strictjson "sigs.k8s.io/json"
+
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
 )
 
 // Other is an object of a kind that is not known here, and makes no pods of its own as far as can be seen.
@@ -171,7 +174,11 @@ func inPart[T any](data []byte, path string) (*T, error) {
 }
 
 // strictly reads what a server reads: names of fields in their case, each once, and none that there is not.
+// Quantities with endless digits are refused before anybody works them out.
 func strictly(data []byte, into any) error {
+	if err := amount.CheckJSON(data, reflect.TypeOf(into).Elem(), amount.IsEndless); err != nil {
+		return fmt.Errorf("read it: %w", err)
+	}
 	unknown, err := strictjson.UnmarshalStrict(data, into)
 	if err != nil {
 		return mistyped(err)

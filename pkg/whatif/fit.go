@@ -9,10 +9,10 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -102,7 +102,7 @@ func Alike(a, b *v1.Pod) bool {
 		}
 	}
 	return a.Namespace == b.Namespace && len(a.Status.ResourceClaimStatuses)+len(b.Status.ResourceClaimStatuses) == 0 &&
-		equality.Semantic.DeepEqual(a.Spec, b.Spec)
+		amount.DeepEqual(a.Spec, b.Spec)
 }
 
 // Doubt makes an answer uncertain for reasons that the snapshot does not know of.
