@@ -1,16 +1,18 @@
 package apiversions
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
+	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
 	resourcev1beta1 "k8s.io/api/resource/v1beta1"
 	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	strictjson "sigs.k8s.io/json"
 
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/v1alpha3"
 )
 
@@ -78,15 +80,19 @@ func converting[T, O any](data []byte) (*T, error) {
 // strictly reads an object; with fields that it does not know, there is an object and an ErrUnknownFields.
 func strictly[T any](data []byte) (*T, error) {
 	one := new(T)
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
-	strict := decoder.Decode(one)
-	if strict == nil {
-		return one, nil
-	}
-	one = new(T)
-	if err := json.Unmarshal(data, one); err != nil {
+	if err := amount.CheckJSON(data, reflect.TypeFor[T](), amount.IsEndless); err != nil {
 		return nil, fmt.Errorf("read it: %w", err)
 	}
-	return one, fmt.Errorf("%w: %w", ErrUnknownFields, strict)
+	unknown, err := strictjson.UnmarshalStrict(data, one)
+	if err != nil {
+		return nil, fmt.Errorf("read it: %w", err)
+	}
+	if len(unknown) == 0 {
+		return one, nil
+	}
+	var texts []string
+	for _, err := range unknown {
+		texts = append(texts, err.Error())
+	}
+	return one, fmt.Errorf("%w: %s; capitals count", ErrUnknownFields, strings.Join(texts, "; "))
 }

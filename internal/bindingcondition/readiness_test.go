@@ -62,8 +62,8 @@ func TestReadiness(t *testing.T) {
 		"of the share":              {results: []resourceapi.DeviceRequestAllocationResult{shared}, devices: []resourceapi.AllocatedDeviceStatus{ofShare("other"), ofShare("share")}, ready: true, waitable: true},
 		"of another share":          {results: []resourceapi.DeviceRequestAllocationResult{shared}, devices: []resourceapi.AllocatedDeviceStatus{ofShare("other")}, pending: "device d/p/s lacks a, b", waitable: true},
 		"of no share":               {results: []resourceapi.DeviceRequestAllocationResult{shared}, devices: []resourceapi.AllocatedDeviceStatus{reports("s", condition("a", isTrue), condition("b", isTrue))}, pending: "device d/p/s lacks a, b", waitable: true},
-		"failure of a later device": {results: []resourceapi.DeviceRequestAllocationResult{gated("g"), gated("h")}, devices: []resourceapi.AllocatedDeviceStatus{reports("h", condition("x", isTrue))}, pending: "device d/p/g lacks a, b; device d/p/h lacks a, b", failure: "device d/p/h that x is true", waitable: true},
-		"one device ready":          {results: []resourceapi.DeviceRequestAllocationResult{gated("g"), gated("h")}, devices: []resourceapi.AllocatedDeviceStatus{reports("g", condition("a", isTrue), condition("b", isTrue))}, pending: "device d/p/h lacks a, b", waitable: true},
+		"failure of a later device": {results: []resourceapi.DeviceRequestAllocationResult{gated("g"), gated("h")}, devices: []resourceapi.AllocatedDeviceStatus{reports("h", condition("x", isTrue))}, pending: "device d/p/g lacks a, b; device d/p/h lacks a and b", failure: "device d/p/h that x is true", waitable: true},
+		"one device ready":          {results: []resourceapi.DeviceRequestAllocationResult{gated("g"), gated("h")}, devices: []resourceapi.AllocatedDeviceStatus{reports("g", condition("a", isTrue), condition("b", isTrue))}, pending: "device d/p/h lacks a and b", waitable: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

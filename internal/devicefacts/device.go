@@ -27,7 +27,8 @@ const (
 	Shared State = "Shared"
 	// Tainted devices have a taint with the effect NoSchedule or NoExecute (KEP-5055).
 	Tainted State = "Tainted"
-	// Unavailable devices cannot be had: their pool is not complete, or others have used up a counter (KEP-4815).
+	// Unavailable devices cannot be had: their node is cordoned, their pool is not complete, or others have used up a
+	// counter (KEP-4815).
 	Unavailable State = "Unavailable"
 	// Free devices can be had.
 	Free State = "Free"
@@ -45,6 +46,8 @@ type Device struct {
 	Shareable bool `json:"shareable,omitempty"`
 
 	State State `json:"state"`
+	// Cordoned is set if the device is for one node, and pods may not be scheduled there (spec.unschedulable).
+	Cordoned bool `json:"cordoned,omitempty"`
 	// Why says what makes a device unavailable.
 	Why    string                    `json:"why,omitempty"`
 	Taints []resourceapi.DeviceTaint `json:"taints,omitempty"`
@@ -66,10 +69,24 @@ func (d *Device) HasRoom() bool {
 	switch {
 	case d.State == Free:
 		return true
-	case d.State != Shared || slices.ContainsFunc(d.Taints, preventsUse):
+	case d.State != Shared || d.Cordoned || d.Tainted():
 		return false
 	}
 	return !slices.ContainsFunc(d.Rooms, func(r Room) bool { return r.Kind == CapacityRoom && r.left.Float() <= 0 })
+}
+
+// Tainted reports whether a taint keeps claims without a toleration from the device. Taints with the effect None do not.
+func (d *Device) Tainted() bool { return slices.ContainsFunc(d.Taints, preventsUse) }
+
+// Scarcest is the room of which the largest part is used, nil if there is none.
+func (d *Device) Scarcest() *Room {
+	var scarcest *Room
+	for i := range d.Rooms {
+		if room := &d.Rooms[i]; scarcest == nil || room.Used() > scarcest.Used() {
+			scarcest = room
+		}
+	}
+	return scarcest
 }
 
 // Holder is a claim that has a device, or a share of it.
@@ -194,11 +211,12 @@ func (f *Facts) device(pool *inventory.NodePool, position int) Device {
 	}
 	d.Holders = f.holders(d.DeviceID, use)
 	d.Rooms = append(capacities(published, use), counters(pool, usage, position)...)
-	d.State, d.Why = stateOf(pool, usage, position, use)
+	d.Cordoned = f.isCordoned(d.Node)
+	d.State, d.Why = f.stateOf(pool, usage, position, use)
 	return d
 }
 
-func stateOf(pool *inventory.NodePool, usage *ledger.PoolUsage, position int, use ledger.DeviceUsage) (State, string) {
+func (f *Facts) stateOf(pool *inventory.NodePool, usage *ledger.PoolUsage, position int, use ledger.DeviceUsage) (State, string) {
 	switch {
 	case len(use.Holders) > 0:
 		return Allocated, ""
@@ -206,12 +224,23 @@ func stateOf(pool *inventory.NodePool, usage *ledger.PoolUsage, position int, us
 		return Shared, ""
 	case slices.ContainsFunc(pool.Devices[position].Taints, preventsUse):
 		return Tainted, ""
+	case f.isCordoned(placeOf(&pool.Devices[position]).Node):
+		return Unavailable, "the node is cordoned (spec.unschedulable)"
 	case pool.State != inventory.Complete:
 		return Unavailable, fmt.Sprintf("the pool is %s: %s", pool.State, pool.Reason)
 	case bitset.Has(usage.Exhausted(pool), position):
 		return Unavailable, "too little is left of " + exhausted(pool, usage.Remaining(pool), position)
 	}
 	return Free, ""
+}
+
+// isCordoned reports whether pods may not be scheduled on a node.
+func (f *Facts) isCordoned(node string) bool {
+	if node == "" {
+		return false
+	}
+	n := f.snapshot.Node(node)
+	return n != nil && n.Spec.Unschedulable
 }
 
 // exhausted names the first counter that is in the way.

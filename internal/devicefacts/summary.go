@@ -168,7 +168,7 @@ func (s *summing) add(pool *inventory.NodePool, node string) {
 	for i := range pool.Devices {
 		device := &pool.Devices[i]
 		use := usage.Device(device.Name)
-		states[i], _ = stateOf(pool, usage, i, use)
+		states[i], _ = s.facts.stateOf(pool, usage, i, use)
 		p.add(states[i])
 		place := placeOf(device)
 		p.Shared = p.Shared || place.IsShared()

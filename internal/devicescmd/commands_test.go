@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
@@ -229,6 +232,9 @@ func TestCompletion(t *testing.T) {
 		"holders tr":                 "train train-gpu",
 		"holders nic.example.com/":   "nic.example.com/fabric/nic-0 nic.example.com/fabric/nic-1",
 		"holders -n research half-g": "half-gpu",
+		"explain nic.example.com/":   "",
+		"explain half":               "",
+		"explain tra":                "train train-gpu",
 		"-n re":                      "research",
 		"-o j":                       "json",
 	} {
@@ -240,6 +246,56 @@ func TestCompletion(t *testing.T) {
 		require.NoError(t, root.ExecuteContext(t.Context()), args)
 		require.ElementsMatch(t, strings.Fields(want), completions(out.String()), args)
 	}
+}
+
+// TestCompletionOfMany: those count that begin with what was typed, however many others there are.
+func TestCompletionOfMany(t *testing.T) {
+	var o whatif.Objects
+	for i := range 3 * completionsAtMost {
+		o.Nodes = append(o.Nodes, b.Node(fmt.Sprintf("a-%04d", i)))
+		o.Slices = append(o.Slices, b.NodeSlice(fmt.Sprintf("a-%04d", i), b.Device("gpu")).Obj())
+	}
+	o.Nodes, o.Slices = append(o.Nodes, b.Node("z")), append(o.Slices, b.NodeSlice("z", b.Device("gpu")).Obj())
+	client := server(o, "", "")
+	paged(client)
+	for args, want := range map[string][]string{
+		"list --node z":              {"z"},
+		"holders gpu.example.com/z/": {"gpu.example.com/z/gpu"},
+	} {
+		o, out, _ := testOptions(t)
+		o.connect = connectTo(client)
+		root := newRoot(o)
+		root.SetOut(out)
+		root.SetErr(new(bytes.Buffer))
+		root.SetArgs(append([]string{"__complete"}, strings.Fields(args)...))
+		require.NoError(t, root.ExecuteContext(t.Context()), args)
+		require.Equal(t, want, completions(out.String()), args)
+	}
+}
+
+// paged makes a server answer lists of nodes and slices in pages, as API servers do.
+func paged(client *fake.Clientset) {
+	client.PrependReactor("list", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		limit, from := action.(clienttesting.ListActionImpl).ListOptions.Limit, action.(clienttesting.ListActionImpl).ListOptions.Continue
+		all, err := client.Tracker().List(action.GetResource(), action.(clienttesting.ListActionImpl).Kind, "")
+		if err != nil || limit == 0 {
+			return false, nil, nil
+		}
+		items, err := meta.ExtractList(all)
+		if err != nil {
+			return true, nil, err
+		}
+		start, _ := strconv.Atoi(from)
+		end := min(len(items), start+int(limit))
+		if err := meta.SetList(all, items[start:end]); err != nil {
+			return true, nil, err
+		}
+		if end < len(items) {
+			list, _ := meta.ListAccessor(all)
+			list.SetContinue(strconv.Itoa(end))
+		}
+		return true, all, nil
+	})
 }
 
 // completions are the lines that do not belong to the protocol.

@@ -2,13 +2,18 @@ package devicescmd
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/pager"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
@@ -16,12 +21,12 @@ import (
 const (
 	// completionPatience is how long somebody waits who has pressed Tab.
 	completionPatience = 3 * time.Second
-	// completionsAtMost is how many objects are asked for.
+	// completionsAtMost is how many names of a kind are offered, and how many objects are asked for at a time.
 	completionsAtMost = 500
 )
 
-// names returns what can stand somewhere. Errors are kept from those who press Tab.
-type names func(context.Context) []string
+// names returns what can stand somewhere and begins with a prefix. Errors are kept from those who press Tab.
+type names func(ctx context.Context, prefix string) []string
 
 // completes has a flag completed.
 func (o *options) completes(command *cobra.Command, flag string, names names) {
@@ -35,9 +40,9 @@ func (o *options) completes(command *cobra.Command, flag string, names names) {
 // completeFlags completes what all commands have.
 func (o *options) completeFlags(root *cobra.Command) {
 	o.completes(root, "namespace", o.namespaceNames)
-	o.completes(root, "output", func(context.Context) []string { return outputs[1:] })
+	o.completes(root, "output", func(context.Context, string) []string { return outputs[1:] })
 	for flag, names := range map[string]func() []string{"context": o.contextNames, "cluster": o.clusterNames, "user": o.userNames} {
-		o.completes(root, flag, func(context.Context) []string { return names() })
+		o.completes(root, flag, func(context.Context, string) []string { return names() })
 	}
 	_ = root.MarkPersistentFlagFilename("from")
 	_ = root.MarkPersistentFlagFilename("kubeconfig")
@@ -50,7 +55,7 @@ func (o *options) complete(ctx context.Context, before, typed string, names name
 	ctx, cancel := context.WithTimeout(ctx, completionPatience)
 	defer cancel()
 	var found []string
-	for _, name := range names(ctx) {
+	for _, name := range names(ctx, strings.TrimPrefix(typed, before)) {
 		if strings.HasPrefix(before+name, typed) {
 			found = append(found, before+name)
 		}
@@ -58,14 +63,19 @@ func (o *options) complete(ctx context.Context, before, typed string, names name
 	return found, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeHolders completes claims, pods and devices, the first two of the current namespace.
-func (o *options) completeHolders(command *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+// argument completes the only argument of a command.
+func (o *options) argument(all ...names) cobra.CompletionFunc {
+	return func(command *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return o.complete(command.Context(), "", typed, func(ctx context.Context, prefix string) (found []string) {
+			for _, names := range all {
+				found = append(found, names(ctx, prefix)...)
+			}
+			return found
+		})
 	}
-	return o.complete(command.Context(), "", typed, func(ctx context.Context) []string {
-		return append(append(o.claimNames(ctx), o.podNames(ctx)...), o.deviceNames(ctx)...)
-	})
 }
 
 func namesOf[T any, P interface {
@@ -81,18 +91,24 @@ func namesOf[T any, P interface {
 	return all
 }
 
-func namesIn[T any, P interface {
-	*T
-	metav1.Object
-}](items []T, err error) []string {
-	if err != nil {
-		return nil
+// namesIn asks for one page after the other, until there are enough names with the prefix.
+func namesIn(ctx context.Context, prefix string, list func(context.Context, metav1.ListOptions) (runtime.Object, error)) (found []string) {
+	_ = pager.New(list).EachListItem(ctx, metav1.ListOptions{Limit: completionsAtMost}, func(item runtime.Object) error {
+		if object, err := meta.Accessor(item); err == nil && strings.HasPrefix(object.GetName(), prefix) {
+			found = append(found, object.GetName())
+		}
+		return enough(len(found))
+	})
+	return found
+}
+
+var errEnough = errors.New("enough was found")
+
+func enough(found int) error {
+	if found >= completionsAtMost {
+		return errEnough
 	}
-	all := make([]string, len(items))
-	for i := range items {
-		all[i] = P(&items[i]).GetName()
-	}
-	return all
+	return nil
 }
 
 // dumped are the objects of --from, or else a source with which to ask a cluster; neither if that fails.
@@ -110,22 +126,20 @@ func (o *options) dumped(ctx context.Context) (*whatif.Objects, *whatif.Source) 
 	return nil, source
 }
 
-var someObjects = metav1.ListOptions{Limit: completionsAtMost}
-
-func (o *options) nodeNames(ctx context.Context) []string {
+func (o *options) nodeNames(ctx context.Context, prefix string) []string {
 	objects, source := o.dumped(ctx)
 	switch {
 	case objects != nil:
 		return namesOf(objects.Nodes, nil)
 	case source != nil:
-		if list, err := source.Client().CoreV1().Nodes().List(ctx, someObjects); err == nil {
-			return namesIn(list.Items, nil)
-		}
+		return namesIn(ctx, prefix, func(ctx context.Context, page metav1.ListOptions) (runtime.Object, error) {
+			return source.Client().CoreV1().Nodes().List(ctx, page)
+		})
 	}
 	return nil
 }
 
-func (o *options) namespaceNames(ctx context.Context) []string {
+func (o *options) namespaceNames(ctx context.Context, prefix string) []string {
 	objects, source := o.dumped(ctx)
 	switch {
 	case objects != nil:
@@ -135,69 +149,71 @@ func (o *options) namespaceNames(ctx context.Context) []string {
 		}
 		return slices.Sorted(maps.Keys(all))
 	case source != nil:
-		if list, err := source.Client().CoreV1().Namespaces().List(ctx, someObjects); err == nil {
-			return namesIn(list.Items, nil)
-		}
+		return namesIn(ctx, prefix, func(ctx context.Context, page metav1.ListOptions) (runtime.Object, error) {
+			return source.Client().CoreV1().Namespaces().List(ctx, page)
+		})
 	}
 	return nil
 }
 
-func (o *options) classNames(ctx context.Context) []string {
+func (o *options) classNames(ctx context.Context, prefix string) []string {
 	objects, source := o.dumped(ctx)
 	switch {
 	case objects != nil:
 		return namesOf(objects.Classes, nil)
 	case source != nil:
-		if list, err := source.Client().ResourceV1().DeviceClasses().List(ctx, someObjects); err == nil {
-			return namesIn(list.Items, nil)
-		}
+		return namesIn(ctx, prefix, func(ctx context.Context, page metav1.ListOptions) (runtime.Object, error) {
+			return source.Client().ResourceV1().DeviceClasses().List(ctx, page)
+		})
 	}
 	return nil
 }
 
-func (o *options) claimNames(ctx context.Context) []string {
+func (o *options) claimNames(ctx context.Context, prefix string) []string {
 	objects, source := o.dumped(ctx)
 	switch {
 	case objects != nil:
 		return namesOf(objects.Claims, o.isHere)
 	case source != nil:
-		if list, err := source.Client().ResourceV1().ResourceClaims(o.namespace()).List(ctx, someObjects); err == nil {
-			return namesIn(list.Items, nil)
-		}
+		return namesIn(ctx, prefix, func(ctx context.Context, page metav1.ListOptions) (runtime.Object, error) {
+			return source.Client().ResourceV1().ResourceClaims(o.namespace()).List(ctx, page)
+		})
 	}
 	return nil
 }
 
-func (o *options) podNames(ctx context.Context) []string {
+func (o *options) podNames(ctx context.Context, prefix string) []string {
 	objects, source := o.dumped(ctx)
 	switch {
 	case objects != nil:
 		return namesOf(objects.Pods, o.isHere)
 	case source != nil:
-		if list, err := source.Client().CoreV1().Pods(o.namespace()).List(ctx, someObjects); err == nil {
-			return namesIn(list.Items, nil)
-		}
+		return namesIn(ctx, prefix, func(ctx context.Context, page metav1.ListOptions) (runtime.Object, error) {
+			return source.Client().CoreV1().Pods(o.namespace()).List(ctx, page)
+		})
 	}
 	return nil
 }
 
 func (o *options) isHere(object metav1.Object) bool { return object.GetNamespace() == o.namespace() }
 
-// deviceNames are those in some slices: in full, as holders takes them.
-func (o *options) deviceNames(ctx context.Context) []string {
-	var names []string
-	for _, slice := range o.someSlices(ctx) {
+// deviceNames are those of devices in full, as holders takes them.
+func (o *options) deviceNames(ctx context.Context, prefix string) (found []string) {
+	o.eachSlice(ctx, func(slice *resourceapi.ResourceSlice) error {
 		for i := range slice.Spec.Devices {
-			names = append(names, slice.Spec.Driver+"/"+slice.Spec.Pool.Name+"/"+slice.Spec.Devices[i].Name)
+			if name := slice.Spec.Driver + "/" + slice.Spec.Pool.Name + "/" + slice.Spec.Devices[i].Name; strings.HasPrefix(name, prefix) {
+				found = append(found, name)
+			}
 		}
-	}
-	return names
+		return enough(len(found))
+	})
+	return found[:min(len(found), completionsAtMost)]
 }
 
 // attributeNames are the names of attributes and capacities, without domains.
-func (o *options) attributeNames(ctx context.Context) []string {
+func (o *options) attributeNames(ctx context.Context, prefix string) []string {
 	all := make(map[string]bool)
-	for _, slice := range o.someSlices(ctx) {
+	o.eachSlice(ctx, func(slice *resourceapi.ResourceSlice) error {
 		for i := range slice.Spec.Devices {
 			for name := range slice.Spec.Devices[i].Attributes {
 				all[unqualified(string(name))] = true
@@ -206,6 +222,8 @@ func (o *options) attributeNames(ctx context.Context) []string {
 				all[unqualified(string(name))] = true
 			}
 		}
-	}
+		return nil
+	})
+	maps.DeleteFunc(all, func(name string, _ bool) bool { return !strings.HasPrefix(name, prefix) })
 	return slices.Sorted(maps.Keys(all))
 }

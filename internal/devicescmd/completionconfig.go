@@ -6,7 +6,10 @@ import (
 	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/tools/pager"
 )
 
 func (o *options) kubeconfig() clientcmdapi.Config {
@@ -21,24 +24,28 @@ func (o *options) contextNames() []string { return slices.Sorted(maps.Keys(o.kub
 func (o *options) clusterNames() []string { return slices.Sorted(maps.Keys(o.kubeconfig().Clusters)) }
 func (o *options) userNames() []string    { return slices.Sorted(maps.Keys(o.kubeconfig().AuthInfos)) }
 
-// slicesForCompletion is how many slices are asked for: each may have 128 devices.
+// slicesForCompletion is how many slices are asked for at a time: each may have 128 devices.
 const slicesForCompletion = 50
 
-func (o *options) someSlices(ctx context.Context) []*resourceapi.ResourceSlice {
+// eachSlice calls a function for slices until it returns an error.
+func (o *options) eachSlice(ctx context.Context, use func(*resourceapi.ResourceSlice) error) {
 	objects, source := o.dumped(ctx)
 	switch {
 	case objects != nil:
-		return objects.Slices
-	case source != nil:
-		some := someObjects
-		some.Limit = slicesForCompletion
-		if list, err := source.Client().ResourceV1().ResourceSlices().List(ctx, some); err == nil {
-			all := make([]*resourceapi.ResourceSlice, len(list.Items))
-			for i := range list.Items {
-				all[i] = &list.Items[i]
+		for _, slice := range objects.Slices {
+			if use(slice) != nil {
+				return
 			}
-			return all
 		}
+	case source != nil:
+		pages := pager.New(func(ctx context.Context, page metav1.ListOptions) (runtime.Object, error) {
+			return source.Client().ResourceV1().ResourceSlices().List(ctx, page)
+		})
+		_ = pages.EachListItem(ctx, metav1.ListOptions{Limit: slicesForCompletion}, func(item runtime.Object) error {
+			if slice, is := item.(*resourceapi.ResourceSlice); is {
+				return use(slice)
+			}
+			return nil
+		})
 	}
-	return nil
 }

@@ -30,7 +30,7 @@ explained that use it; without any, where it could be allocated.`,
   # The same as data, from a dump
   kubectl devices explain pod/default/train-0 -o yaml --from cluster.dump`,
 		Args:              onePod,
-		ValidArgsFunction: o.completeHolders,
+		ValidArgsFunction: o.argument(o.claimNames, o.podNames),
 		RunE: func(command *cobra.Command, args []string) error {
 			snapshot, err := o.snapshot(command.Context())
 			if err != nil {

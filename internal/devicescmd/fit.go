@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/objectfile"
@@ -16,9 +17,10 @@ import (
 
 // fitting are the flags of fit.
 type fitting struct {
-	file, with string
-	without    []string
-	replicas   int
+	files    []string
+	with     string
+	without  []string
+	replicas int
 	// copies is how often there is what --with has.
 	copies int
 }
@@ -26,13 +28,36 @@ type fitting struct {
 // fitOutput is what -o json prints of fit.
 type fitOutput struct {
 	metav1.TypeMeta `json:",inline"`
-	Verdict         whatif.Verdict      `json:"verdict"`
-	Asked           int                 `json:"asked"`
-	Plans           []planOutput        `json:"plans,omitempty"`
-	Unplaced        string              `json:"unplaced,omitempty"`
-	Explanation     *whatif.Explanation `json:"explanation,omitempty"`
-	Doubts          []string            `json:"doubts,omitempty"`
-	Unchecked       []string            `json:"unchecked,omitempty"`
+	Verdict         whatif.Verdict   `json:"verdict"`
+	Asked           int              `json:"asked"`
+	Plans           []planOutput     `json:"plans,omitempty"`
+	Unplaced        []unplacedOutput `json:"unplaced,omitempty"`
+	Doubts          []string         `json:"doubts,omitempty"`
+	Unchecked       []string         `json:"unchecked,omitempty"`
+}
+
+// unplacedOutput is why pods that ask for the same have no place.
+type unplacedOutput struct {
+	Pods []string `json:"pods"`
+	// Problem is why no node will do.
+	Problem string `json:"problem,omitempty"`
+	// Groups are nodes by what is in the way there, and Nearest those that lack the least.
+	Groups  []groupOutput `json:"groups,omitempty"`
+	Nearest []whatif.Near `json:"nearest,omitempty"`
+
+	explanation *whatif.Explanation
+}
+
+// unplacedOutputOf puts what is known of a pod without a place into words.
+func unplacedOutputOf(pod *v1.Pod, e *whatif.Explanation) unplacedOutput {
+	u := unplacedOutput{Pods: []string{whatif.Key(pod)}, Nearest: e.Nearest, explanation: e}
+	if e.Problem != "" {
+		u.Problem = "No node will do: " + e.Problem
+	}
+	for i := range e.Groups {
+		u.Groups = append(u.Groups, groupOutput{Kind: e.Groups[i].Kind, Reason: e.Groups[i].Reason, Nodes: e.Groups[i].Nodes})
+	}
+	return u
 }
 
 // planOutput is where a pod would go.
@@ -48,10 +73,12 @@ func newFit(o *options) *cobra.Command {
 		Use:   "fit -f FILE",
 		Short: "Would it fit, where, and how many of it",
 		Long: `Whether pods would fit, where they would go, and how many of them there is room for. They are tried one after
-the other, as a scheduler does it. Nothing is created.
+the other, as a scheduler does it: in the order of the file, those of higher spec.priority first. Nothing is created.
 
-The file has pods or what makes pods (Deployments, ReplicaSets, StatefulSets, Jobs, CronJobs, a DaemonSet with one
-on each node that it may run on), as many as they say, and may have claims, templates and classes that they use.
+The file has pods or what makes pods (Deployments, ReplicaSets, StatefulSets, Jobs, CronJobs, JobSets,
+LeaderWorkerSets, a DaemonSet with one on each node that it may run on), as many as they say, and may have claims,
+templates and classes that they use, and PodGroups: their claims count once, and a gang has to start whole. It has
+to be one that an API server would take. Other kinds that make pods are refused.
 Of a file with nothing but claims and templates, a pod that wants nothing else is asked for with each. Devices, CPU, memory and other resources of nodes, taints,
 node selectors and node affinity are looked at; what else a pod asks for is said on standard error.
 
@@ -64,7 +91,7 @@ Exit status: 0 if all fit, 1 if not, 2 if that cannot be told: because of missin
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return o.fit(command.Context(), f) },
 	}
-	command.Flags().StringVarP(&f.file, "filename", "f", "", "File with the pods, in YAML or JSON; - is standard input")
+	command.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "File with the pods, in YAML or JSON; - is standard input; may be repeated")
 	command.Flags().IntVar(&f.replicas, "replicas", 0, "So many of each pod, whatever the file says")
 	command.Flags().StringArrayVar(&f.without, "without", nil, "As if a claim, a pod or a node were gone: claim/NAME, pod/NAME, node/NAME; may be repeated")
 	command.Flags().StringVar(&f.with, "with", "", "As if the objects of a file were there: nodes and ResourceSlices that you think of buying")
@@ -73,14 +100,22 @@ Exit status: 0 if all fit, 1 if not, 2 if that cannot be told: because of missin
 }
 
 func (o *options) fit(ctx context.Context, f *fitting) error {
-	if f.file == "" {
+	if len(f.files) == 0 {
 		return errors.New("say which pods are meant: give their file with -f, or - for standard input")
 	}
-	asked, err := o.readManifest(f.file)
+	asked := &objectfile.File{}
+	for _, name := range f.files {
+		more, err := o.readManifest(name)
+		if err != nil {
+			return err
+		}
+		asked.Add(more)
+	}
+	s, err := o.world(ctx, f)
 	if err != nil {
 		return err
 	}
-	s, err := o.world(ctx, f)
+	doubts, err := o.checkAdmin(ctx, asked)
 	if err != nil {
 		return err
 	}
@@ -89,22 +124,27 @@ func (o *options) fit(ctx context.Context, f *fitting) error {
 		return err
 	}
 	if len(pods) == 0 {
-		return fmt.Errorf("%s has no pods, and nothing that makes pods", f.file)
+		return fmt.Errorf("%s has no pods, and nothing that makes pods", strings.Join(f.files, ", "))
 	}
-	answer, err := s.Fit(ctx, pods...)
+	answer, waiting, err := fitGangs(ctx, asked, s, pods)
 	if err != nil {
 		return err
 	}
+	answer.Doubt(doubts...)
 	out, err := fitOutputOf(ctx, answer, len(pods))
 	if err != nil {
 		return err
 	}
+	if len(waiting) > 0 && out.Verdict == whatif.Fits {
+		out.Verdict = whatif.DoesNotFit
+	}
+	out.Unplaced = append(out.Unplaced, waiting...)
 	if done, err := o.structured(out); err != nil {
 		return err
 	} else if !done {
 		o.printFit(out)
 	}
-	switch answer.Verdict {
+	switch out.Verdict {
 	case whatif.DoesNotFit:
 		return statusError{ExitNo}
 	case whatif.CannotTell:
@@ -152,13 +192,20 @@ func fitOutputOf(ctx context.Context, answer *whatif.Answer, asked int) (*fitOut
 		}
 		out.Plans = append(out.Plans, p)
 	}
-	if answer.Unplaced == nil {
-		return out, nil
+	var first *v1.Pod
+	for _, pod := range answer.Unplaced {
+		if first != nil && whatif.Alike(first, pod) {
+			last := &out.Unplaced[len(out.Unplaced)-1]
+			last.Pods = append(last.Pods, whatif.Key(pod))
+			continue
+		}
+		explanation, err := answer.After.Explain(ctx, pod)
+		if err != nil {
+			return nil, err
+		}
+		out.Unplaced, first = append(out.Unplaced, unplacedOutputOf(pod, explanation)), pod
 	}
-	out.Unplaced = whatif.Key(answer.Unplaced)
-	var err error
-	out.Explanation, err = answer.After.Explain(ctx, answer.Unplaced)
-	return out, err
+	return out, nil
 }
 
 // plansAtMost is how many plans are printed one by one, unless all are asked for with -o wide.
@@ -169,9 +216,9 @@ func (o *options) printFit(out *fitOutput) {
 		fmt.Fprintf(o.ErrOut, "note: not looked at: %s\n", what)
 	}
 	switch {
-	case out.Verdict == whatif.Fits && out.Asked == 1:
+	case len(out.Unplaced) == 0 && out.Asked == 1:
 		o.say("It fits.")
-	case out.Unplaced == "":
+	case len(out.Unplaced) == 0:
 		o.say("All %d pods fit.", out.Asked)
 	default:
 		o.say("%d of %s fit.", len(out.Plans), plural(out.Asked, "pod"))
@@ -182,18 +229,42 @@ func (o *options) printFit(out *fitOutput) {
 		}
 	}
 	o.printPlans(out)
-	if out.Explanation == nil {
-		return
+	for i := range out.Unplaced {
+		if i == unplacedAtMost && !o.wide() {
+			o.say("")
+			o.say("And %s of other sorts do not; -o wide says why.", plural(podsIn(out.Unplaced[i:]), "pod"))
+			return
+		}
+		o.printUnplaced(&out.Unplaced[i])
 	}
+}
+
+// unplacedAtMost is for how many sorts of pods it is said why they have no place, unless all are asked for with -o wide.
+const unplacedAtMost = 5
+
+func podsIn(unplaced []unplacedOutput) int {
+	pods := 0
+	for i := range unplaced {
+		pods += len(unplaced[i].Pods)
+	}
+	return pods
+}
+
+// printUnplaced says why some pods have no place.
+func (o *options) printUnplaced(u *unplacedOutput) {
 	o.say("")
-	o.say("Pod %s does not.", out.Unplaced)
-	if out.Explanation.Problem != "" {
-		o.wrapped("  ", "No node will do: "+out.Explanation.Problem)
+	if len(u.Pods) == 1 {
+		o.say("Pod %s does not.", u.Pods[0])
+	} else {
+		o.wrapped("", fmt.Sprintf("%d pods do not: %s", len(u.Pods), few(u.Pods)))
+	}
+	if u.Problem != "" {
+		o.wrapped("  ", u.Problem)
 		return
 	}
-	o.printGroups(out.Explanation)
-	for i := range out.Explanation.Nearest {
-		near := &out.Explanation.Nearest[i]
+	o.printGroups(u.explanation)
+	for i := range u.Nearest {
+		near := &u.Nearest[i]
 		o.wrapped("  ", fmt.Sprintf("Nearest: %s lacks %s", near.Node, strings.Join(near.Lacking, "; ")))
 	}
 }

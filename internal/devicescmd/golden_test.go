@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
@@ -27,9 +29,13 @@ func TestGolden(t *testing.T) {
 		"overview-json":     {zoo(), "-o json --node node-2"},
 		"list":              {zoo(), "list"},
 		"list-wide":         {zoo(), "list -o wide"},
+		"list-scarce":       {scarce(), "list"},
+		"holders-scarce":    {scarce(), "holders"},
+		"waste-scarce":      {scarce(), "waste"},
 		"list-node":         {zoo(), "list --node node-1 --attributes model,memory"},
 		"list-class":        {zoo(), "list --class halves --free"},
 		"list-selector":     {zoo(), "list --selector device.attributes[device.driver].model==\"A100\" -n research"},
+		"list-json":         {scarce(), "list -o json"},
 		"list-yaml":         {zoo(), "list -o yaml --node node-2 --class halves"},
 		"holders":           {zoo(), "holders"},
 		"holders-wide":      {zoo(), "holders -o wide"},
@@ -60,6 +66,36 @@ func TestGolden(t *testing.T) {
 			}
 		})
 	}
+}
+
+// scarce has a shared GPU with one share left, a taint without effect, a cordoned node, a claim with two shares of one
+// device, and claims that differ in capacity or selector.
+func scarce() whatif.Objects {
+	var o whatif.Objects
+	o.Classes = []*resourceapi.DeviceClass{b.DriverClass(b.Driver)}
+	cordoned := b.Node("node-2")
+	cordoned.Spec.Unschedulable = true
+	o.Nodes = append(o.Nodes, b.Node("node-1"), cordoned)
+	for _, node := range o.Nodes {
+		node.Status.Allocatable = b.Resources("cpu", "8", "pods", "20")
+	}
+	gpu := func(name string) *b.DeviceBuilder {
+		return b.Device(name).Shared().Capacity("memory", "80Gi").Capacity("shares", "4")
+	}
+	o.Slices = append(o.Slices, b.NodeSlice("node-1", gpu("gpu-0"), gpu("gpu-1").Taint("seen", resourceapi.DeviceTaintEffectNone)).Obj(),
+		b.NodeSlice("node-2", gpu("gpu-0"), b.Device("gpu-1")).Obj())
+	request := func() *b.RequestBuilder { return b.Request("gpu", b.Driver) }
+	thrice := shared(b.Claim("thrice", request().Count(3)).Allocated("node-1", "gpu-0", "gpu-0", "gpu-0"), "memory", "1Gi", "shares", "1")
+	for i := range thrice.Status.Allocation.Devices.Results {
+		thrice.Status.Allocation.Devices.Results[i].ShareID = ptr.To(types.UID(fmt.Sprint("share-", i)))
+	}
+	holding(&o, "thrice", "node-1", thrice, time.Hour)
+	holding(&o, "drained", "node-2", b.Claim("drained", request()).Allocated("node-2", "gpu-1"), time.Hour)
+	for _, amount := range []string{"10Gi", "20Gi"} {
+		o.Claims = append(o.Claims, b.Claim("asks-"+strings.ToLower(amount), request().Capacity("memory", amount)).Obj())
+	}
+	o.Claims = append(o.Claims, b.Claim("asks-h100", request().Where(`device.attributes["gpu.example.com"].model == "H100"`)).Obj())
+	return o
 }
 
 // many has so many nodes with 8 GPUs each, of which more and more are in use, and some special ones.

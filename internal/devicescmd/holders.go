@@ -46,7 +46,7 @@ Without argument: what should not be, and how much each namespace holds (with -o
 claims that are allocated and that no pod uses, devices held twice, counters and capacities of which more is
 used than there is, devices held that are not published any more, and pools that are not complete.`,
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: o.completeHolders,
+		ValidArgsFunction: o.argument(o.claimNames, o.podNames, o.deviceNames),
 		RunE: func(command *cobra.Command, args []string) error {
 			facts, err := o.facts(command.Context())
 			if err != nil {

@@ -123,7 +123,7 @@ func joinedBy(separator string, texts ...string) string {
 
 func (o *options) printHoldersOf(holders []devicefacts.Holder, indent int) error {
 	table := screen.Table{Indent: indent, Columns: []screen.Column{
-		{Name: "CLAIM", Shrinks: true}, {Name: "HOW"}, {Name: "CONSUMES", Shrinks: true}, {Name: "AGE"}, {Name: "RESERVED FOR", Shrinks: true},
+		{Name: "CLAIM", Shrinks: true}, {Name: "HOW"}, {Name: "CONSUMES", Shrinks: true}, {Name: "AGE"}, {Name: "RESERVED FOR", Shrinks: true, Prose: true},
 	}}
 	for i := range holders {
 		h := &holders[i]
@@ -186,28 +186,42 @@ func inNamespace(namespace string) string {
 	return " in namespace " + namespace
 }
 
-// printNamespaces sums up by namespace.
+// printNamespaces sums up by namespace. Devices are those that its claims have for themselves, each once, apart from those
+// of which they have shares, and those that they only have admin access to.
 func (o *options) printNamespaces(held []devicefacts.Claim) error {
-	type sum struct{ claims, devices, unused int }
+	type sum struct {
+		claims, unused         int
+		devices, shared, admin map[devicefacts.DeviceID]bool
+	}
 	sums := make(map[string]*sum)
 	for i := range held {
 		s := sums[held[i].Namespace]
 		if s == nil {
-			s = new(sum)
+			s = &sum{devices: make(map[devicefacts.DeviceID]bool), shared: make(map[devicefacts.DeviceID]bool), admin: make(map[devicefacts.DeviceID]bool)}
 			sums[held[i].Namespace] = s
 		}
 		s.claims++
-		s.devices += len(held[i].Devices)
+		for j := range held[i].Devices {
+			switch d := &held[i].Devices[j]; {
+			case d.AdminAccess:
+				s.admin[d.DeviceID] = true
+			case d.ShareID != nil:
+				s.shared[d.DeviceID] = true
+			default:
+				s.devices[d.DeviceID] = true
+			}
+		}
 		if held[i].Unused {
 			s.unused++
 		}
 	}
 	names := slices.SortedFunc(maps.Keys(sums), func(a, b string) int {
-		return cmp.Or(cmp.Compare(sums[b].devices, sums[a].devices), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(len(sums[b].devices), len(sums[a].devices)), cmp.Compare(len(sums[b].shared), len(sums[a].shared)), cmp.Compare(a, b))
 	})
 	o.heading("What claims hold, by namespace:")
 	table := screen.Table{Indent: 2, Columns: []screen.Column{
-		{Name: "NAMESPACE", Shrinks: true}, {Name: "CLAIMS", Right: true}, {Name: "DEVICES", Right: true}, {Name: "UNUSED", Right: true},
+		{Name: "NAMESPACE", Shrinks: true}, {Name: "CLAIMS", Right: true}, {Name: "DEVICES", Right: true}, {Name: "SHARED", Right: true},
+		{Name: "ADMIN", Right: true}, {Name: "UNUSED", Right: true},
 	}}
 	more := 0
 	for i, name := range names {
@@ -216,7 +230,8 @@ func (o *options) printNamespaces(held []devicefacts.Claim) error {
 			break
 		}
 		s := sums[name]
-		table.Row(screen.Cell{Text: name}, screen.Cell{Text: fmt.Sprint(s.claims)}, screen.Cell{Text: fmt.Sprint(s.devices)}, count(s.unused, screen.Warn))
+		table.Row(screen.Cell{Text: name}, screen.Cell{Text: fmt.Sprint(s.claims)}, screen.Cell{Text: fmt.Sprint(len(s.devices))},
+			count(len(s.shared), screen.Plain), count(len(s.admin), screen.Plain), count(s.unused, screen.Warn))
 	}
 	if err := table.Write(o.Out, o.screen); err != nil {
 		return err

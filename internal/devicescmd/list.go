@@ -42,7 +42,8 @@ func newList(o *options) *cobra.Command {
 		Long: `One line for each device: its state, who holds it (claim and pod), and how much is left of what can be shared.
 
 States: Allocated (a claim has it for itself), Shared (claims have shares of it), Tainted (nothing without a
-toleration gets it), Unavailable (its pool is incomplete or invalid, or others have used up its counters), Free.`,
+toleration gets it), Unavailable (its node is cordoned, its pool is incomplete or invalid, or others have used up
+its counters), Free. LEFT is the capacity or counter of which least is left.`,
 		Example: `  # Free devices of a class on a node
   kubectl devices list --class gpu.example.com --node node-1 --free
 
@@ -227,21 +228,25 @@ var stateStyles = map[devicefacts.State]screen.Style{
 	devicefacts.Tainted: screen.Warn, devicefacts.Unavailable: screen.Bad,
 }
 
-// stateInWords is the state, and that a device which somebody holds is tainted as well.
+// stateInWords is the state, and whether the device is tainted and its node is cordoned as well.
 func stateInWords(d *devicefacts.Device) string {
-	if len(d.Taints) > 0 && d.State != devicefacts.Tainted {
-		return string(d.State) + ",tainted"
+	text := string(d.State)
+	if d.State != devicefacts.Tainted && d.Tainted() {
+		text += ",tainted"
 	}
-	return string(d.State)
+	if d.Cordoned {
+		text += ",cordoned"
+	}
+	return text
 }
 
-// roomOf says what is left for shares of a device, or of the counters that it draws from.
+// roomOf says what is left for shares of a device, or of the counters that it draws from: of the scarcest one, or of all.
 func (o *options) roomOf(d *devicefacts.Device) string {
+	if scarcest := d.Scarcest(); scarcest != nil && !o.wide() {
+		return unqualified(scarcest.Name) + " " + scarcest.Left.String()
+	}
 	var texts []string
 	for i := range d.Rooms {
-		if !o.wide() {
-			return unqualified(d.Rooms[i].Name) + " " + d.Rooms[i].Left.String()
-		}
 		texts = append(texts, roomInWords(&d.Rooms[i]))
 	}
 	return strings.Join(texts, ", ")
@@ -266,7 +271,9 @@ func (o *options) claims(holders []devicefacts.Holder) []string {
 		if holders[i].AdminAccess {
 			name += "(admin)"
 		}
-		names = append(names, name)
+		if !slices.Contains(names, name) { // It may have several shares.
+			names = append(names, name)
+		}
 	}
 	return names
 }

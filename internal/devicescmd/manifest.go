@@ -69,7 +69,16 @@ func (o *options) asked(m *objectfile.File, replicas int, world *whatif.Snapshot
 		}
 	}
 	world, err := world.Without(gone)
-	return pods, world, err
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := checkReferences(m, pods, world); err != nil {
+		return nil, nil, err
+	}
+	shared := slices.DeleteFunc(m.ShareClaims(pods, world.Template), func(claim *resourceapi.ResourceClaim) bool {
+		return world.Claim(claim.Namespace, claim.Name) != nil
+	})
+	return pods, world.With(whatif.Objects{Claims: shared}), nil
 }
 
 // removal reads what is to be done without: claim/…, pod/… and node/….

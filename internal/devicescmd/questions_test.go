@@ -75,7 +75,7 @@ spec:
       containers: [{name: main, image: i, ports: [{containerPort: 1, hostPort: 1}]}]
 `
 	three = `
-apiVersion: resource.k8s.io/v1beta2
+apiVersion: resource.k8s.io/v1
 kind: ResourceClaimTemplate
 metadata: {name: three}
 spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.example.com, count: 3}}]}}}
@@ -127,7 +127,7 @@ metadata: {name: low-d}
 spec:
   nodeSelector: {kubernetes.io/hostname: node-2}
   resourceClaims: [{name: gpu, resourceClaimName: low-d}]
-  containers: [{name: main, imgae: typo}]
+  containers: [{name: main, image: i}]
 ---
 apiVersion: v1
 kind: Service
@@ -152,6 +152,7 @@ func TestQuestions(t *testing.T) {
 		"fit-with":         {"fit -f " + pairs + " --replicas 1 --with " + bought, 0},
 		"fit-without":      {"fit -f " + pairs + " --replicas 1 --without pod/low-a", 0},
 		"fit-without-node": {"fit -f " + pairs + " --without node/node-1 --without claim/default/low-c", ExitNo},
+		"fit-json":         {"fit -f " + pairs + " -o json", ExitNo},
 		"fit-yaml":         {"fit -f " + pairs + " --replicas 1 --without pod/low-a -o yaml", 0},
 		"fit-claim":        {"fit -f " + claim + " --replicas 3 --with " + bought + " --with-copies 2", ExitNo},
 		"fit-existing":     {"fit -f " + existing, 0},
@@ -164,6 +165,27 @@ func TestQuestions(t *testing.T) {
 			status, said := StatusOf(err)
 			require.Equal(t, test.status, status, said)
 			golden(t, name, text)
+		})
+	}
+}
+
+// TestFiles asks for files as users of drivers publish them: many have mistakes that an API server would refuse.
+func TestFiles(t *testing.T) {
+	for name, status := range map[string]int{
+		"shares": ExitNo, "cpus": ExitNo, "podgroups": ExitNo, "lws": ExitNo, "jobset": ExitNo, "v1beta1": 0,
+		"lowercase": ExitCannotTell, "lowercase-template": ExitCannotTell, "other-namespace": ExitCannotTell, "v1alpha2": ExitCannotTell,
+		"double-spec": ExitCannotTell, "match-list": ExitCannotTell, "monitor-no-operator": ExitCannotTell, "monitor-labelled": 0, "monitor-unlabelled": ExitCannotTell,
+		"computedomain": ExitCannotTell, "wrong-request": ExitCannotTell, "wrong-request-of-container": ExitCannotTell, "unknown-kind": ExitCannotTell,
+	} {
+		t.Run(name, func(t *testing.T) {
+			work, cluster := filepath.Join("testdata", "files", name+".yaml"), filepath.Join("testdata", "files", "intel-cluster.yaml")
+			if _, err := os.Stat(work); err != nil {
+				work, cluster = filepath.Join("testdata", "files", name+"-work.yaml"), filepath.Join("testdata", "files", name+"-cluster.yaml")
+			}
+			text, err := run(t, whatif.Objects{}, "fit", "-f", work, "--with", cluster)
+			got, said := StatusOf(err)
+			golden(t, "file-"+name, text+said)
+			require.Equal(t, status, got, said)
 		})
 	}
 }

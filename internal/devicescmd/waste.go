@@ -114,7 +114,7 @@ func countFree(ctx context.Context, s *whatif.Snapshot, classes []waste.Shape) e
 
 func (o *options) printShapes(title string, shapes []waste.Shape, seen bool) error {
 	table := screen.Table{Indent: 2, Columns: []screen.Column{
-		{Name: title, Shrinks: true}, {Name: "SEEN", Right: true}, {Name: "FREE", Right: true}, {Name: "FIT", Right: true}, {Name: "NODES", Right: true}, {Name: "ASKS FOR", Shrinks: true},
+		{Name: title, Shrinks: true}, {Name: "SEEN", Right: true}, {Name: "FREE", Right: true}, {Name: "FIT", Right: true}, {Name: "NODES", Right: true}, {Name: "ASKS FOR", Shrinks: !o.wide(), Prose: true},
 	}}
 	for i := range shapes {
 		shape := &shapes[i]
@@ -126,7 +126,7 @@ func (o *options) printShapes(title string, shapes []waste.Shape, seen bool) err
 			row[2].Text = fmt.Sprint(*shape.Free)
 		}
 		if seen {
-			row[1].Text, row[5].Text = fmt.Sprint(shape.Seen), shape.Asks()
+			row[1].Text, row[5].Text = fmt.Sprint(shape.Seen), shape.AsksFor
 		}
 		table.Row(row...)
 	}

@@ -15,6 +15,7 @@ func (f *File) Add(other *File) {
 	o.Templates, o.Classes = append(o.Templates, more.Templates...), append(o.Classes, more.Classes...)
 	o.TaintRules, o.Pods = append(o.TaintRules, more.TaintRules...), append(o.Pods, more.Pods...)
 	f.Workloads = append(f.Workloads, other.Workloads...)
+	f.Groups, f.Namespaces, f.Others = append(f.Groups, other.Groups...), append(f.Namespaces, other.Namespaces...), append(f.Others, other.Others...)
 	f.Warnings = append(f.Warnings, other.Warnings...)
 }
 

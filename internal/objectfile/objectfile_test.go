@@ -25,9 +25,9 @@ func read(t *testing.T, text string) *File {
 // All kinds that make pods, and how many.
 func TestWorkloads(t *testing.T) {
 	t.Parallel()
-	const template = `template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c}]}}`
+	const template = `template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}`
 	for text, want := range map[string]int{
-		`{apiVersion: v1, kind: Pod, metadata: {name: x}, spec: {nodeName: somewhere, containers: [{name: c}]}}`:                      1,
+		`{apiVersion: v1, kind: Pod, metadata: {name: x}, spec: {nodeName: somewhere, containers: [{name: c, image: i}]}}`:            1,
 		`{apiVersion: v1, kind: ReplicationController, metadata: {name: x}, spec: {replicas: 4, ` + template + `}}`:                   4,
 		`{apiVersion: apps/v1, kind: Deployment, metadata: {name: x}, spec: {replicas: 3, ` + template + `}}`:                         3,
 		`{apiVersion: apps/v1, kind: Deployment, metadata: {name: x}, spec: {` + template + `}}`:                                      1,
@@ -58,7 +58,7 @@ func TestWorkloads(t *testing.T) {
 // A DaemonSet has a pod on each node that it may run on, and that cannot go elsewhere.
 func TestDaemonSet(t *testing.T) {
 	t.Parallel()
-	f := read(t, `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: x}, spec: {template: {spec: {nodeSelector: {gpu: "yes"}, containers: [{name: c}]}}}}`)
+	f := read(t, `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: x}, spec: {template: {spec: {nodeSelector: {gpu: "yes"}, containers: [{name: c, image: i}]}}}}`)
 	cordoned, tainted := b.Node("cordoned", "gpu", "yes"), b.Node("tainted", "gpu", "yes")
 	cordoned.Spec.Unschedulable, cordoned.Spec.Taints = true, []v1.Taint{{Key: v1.TaintNodeUnschedulable, Effect: v1.TaintEffectNoSchedule}}
 	tainted.Spec.Taints = []v1.Taint{{Key: "mine", Effect: v1.TaintEffectNoSchedule}}
@@ -90,14 +90,14 @@ spec: {devices: {requests: [{name: r, deviceClassName: gpu, count: 2}]}}
 apiVersion: v1
 kind: List
 items:
-- {apiVersion: v1, kind: Node, metadata: {name: host}, status: {capacity: {cpu: "4"}}, spce: {}}
+- {apiVersion: v1, kind: Node, metadata: {name: host}, status: {capacity: {cpu: "4"}}}
 - {apiVersion: v1, kind: Secret, metadata: {name: s}}
 - {apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: gpu}}
 ---
 apiVersion: v1
 kind: Pod
 metadata: {name: p}
-spec: {nodeName: host, containers: [{name: c}]}
+spec: {nodeName: host, containers: [{name: c, image: i}]}
 `)
 	require.Equal(t, int64(2), f.Objects.Claims[0].Spec.Devices.Requests[0].Exactly.Count)
 	require.Equal(t, "own", f.Objects.Claims[0].Namespace)
@@ -107,14 +107,24 @@ spec: {nodeName: host, containers: [{name: c}]}
 	require.Len(t, f.Objects.Classes, 1)
 	require.Len(t, f.Objects.Pods, 1, "pods on nodes can be part of the world, too")
 	require.Len(t, f.Warnings, 2)
-	assert.Contains(t, f.Warnings[0], `Node host: it has fields that are not known: json: unknown field "spce"`)
+	assert.Contains(t, f.Warnings[0], "ResourceClaim c is of resource.k8s.io/v1beta1, which servers only have if it is turned on")
 	assert.Contains(t, f.Warnings[1], "Secret s (v1) is not looked at")
 
 	for text, want := range map[string]string{
 		"{":                                      "neither YAML nor JSON",
 		"kind: Pod":                              "it has no kind or no apiVersion",
+		"{apiversion: v1, kind: Pod}":            "capitals count); its fields are apiversion, kind",
+		"kind: Pod\nkind: Pod":                   "already set in map",
+		"{apiVersion: v1, kind: Node, spce: {}}": `unknown field "spce"`,
+		"{apiVersion: v1, kind: Pod, metadata: {name: n}}":                                                                                                                                               "in YAML, y, n, yes, no, on and off are booleans",
+		"{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c}]}}":                                                                                                              "an API server would refuse it: spec.containers[0].image: Required value",
+		"{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: -1}}":                                                                                                             "it asks for -1 pods",
+		"{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: r}, spec: {groups: [{template: {spec: {containers: []}}}]}}":                                                                         "RayCluster r (ray.io/v1): it makes pods of spec.groups[0].template, and how many is not known",
+		"{apiVersion: resource.k8s.io/v1, kind: ResourceClaim, metadata: {name: c}, spec: {spec: {}}}":                                                                                                   `unknown field "spec.spec"`,
+		`{apiVersion: resource.k8s.io/v1, kind: ResourceClaim, metadata: {name: c}, spec: {devices: {requests: [{name: r, exactly: {deviceClassName: d, capacity: {requests: {m: "1e-999999999"}}}}]}}}`: "ResourceClaim c (resource.k8s.io/v1): read it",
+		"{apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: C}}":                                                                                                                       "an API server would refuse it: metadata.name: Invalid value",
 		"- a":                                    "it is no object of the API",
-		"{apiVersion: v1, kind: Pod, spec: [1]}": "read object 1: Pod  (v1): read it",
+		"{apiVersion: v1, kind: Pod, spec: [1]}": "read document 1: Pod  (v1): read it",
 		"{apiVersion: v1, kind: List, items: [{kind: Pod}]}":                                             "item 1 of the list",
 		"{apiVersion: resource.k8s.io/v1alpha2, kind: ResourceClaim, metadata: {name: c}}":               "write it as v1",
 		"{apiVersion: resource.k8s.io/v1, kind: ResourceClaim, metadata: {name: c}, spec: {devices: 1}}": "ResourceClaim c",
@@ -126,9 +136,9 @@ spec: {nodeName: host, containers: [{name: c}]}
 
 func TestImagined(t *testing.T) {
 	t.Parallel()
-	const text = `{apiVersion: resource.k8s.io/v1, kind: ResourceClaim, metadata: {name: c}, spec: {}}
+	const text = `{apiVersion: resource.k8s.io/v1, kind: ResourceClaim, metadata: {name: c}, spec: {devices: {requests: []}}}
 ---
-{apiVersion: resource.k8s.io/v1, kind: ResourceClaimTemplate, metadata: {name: t}, spec: {}}`
+{apiVersion: resource.k8s.io/v1, kind: ResourceClaimTemplate, metadata: {name: t}, spec: {spec: {devices: {requests: []}}}}`
 	f := read(t, text)
 	workloads := f.Imagined(false)
 	require.Len(t, workloads, 2)
@@ -142,6 +152,42 @@ func TestImagined(t *testing.T) {
 	require.Len(t, workloads, 2)
 	require.Equal(t, "like-c", *workloads[1].Pods(2, nil)[1].Spec.ResourceClaims[0].ResourceClaimTemplateName)
 	require.Equal(t, "like-c", f.Objects.Templates[1].Name)
+}
+
+// Sets of sets of pods: each makes as many as its parts say together.
+func TestSets(t *testing.T) {
+	t.Parallel()
+	const template = `template: {spec: {containers: [{name: c, image: i}]}}`
+	for text, want := range map[string][]int{
+		`{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: x}, spec: {replicatedJobs: [
+			{name: a, replicas: 2, template: {spec: {parallelism: 4, completions: 3, ` + template + `}}}, {name: b, template: {spec: {` + template + `}}}]}}`: {6, 1},
+		`{apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, metadata: {name: x}, spec: {replicas: 2, leaderWorkerTemplate: {size: 4,
+			leaderTemplate: {spec: {containers: [{name: c, image: i}]}}, workerTemplate: {spec: {containers: [{name: c, image: i}]}}}}}`: {2, 6},
+		`{apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, metadata: {name: x}, spec: {leaderWorkerTemplate: {size: 3,
+			workerTemplate: {spec: {containers: [{name: c, image: i}]}}}}}`: {3},
+	} {
+		f := read(t, text)
+		var counts []int
+		names := make(map[string]bool)
+		for i := range f.Workloads {
+			pods := f.Workloads[i].Pods(0, nil)
+			counts = append(counts, len(pods))
+			for _, pod := range pods {
+				require.False(t, names[pod.Name], "each has a name of its own")
+				names[pod.Name] = true
+			}
+		}
+		require.Equal(t, want, counts, text)
+	}
+	for text, want := range map[string]string{
+		`{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: x}, spec: {replicatedJobs: [{name: a, template: {spec: {template: {spec: {
+			containers: [{name: c, image: i, resources: {requests: {cpu: "1e-999999999"}}}]}}}}}]}}`: "read it",
+		`{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: x}, spec: {replicatedJobs: [{name: a, template: {spec: {paralelism: 4}}}]}}`: `spec.replicatedJobs[0].template: unknown field "spec.paralelism"`,
+		`{apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, metadata: {name: x}, spec: {leaderWorkerTemplate: {size: 3}}}`:                    "spec.leaderWorkerTemplate.workerTemplate is missing",
+	} {
+		_, err := Read(strings.NewReader(text), "team")
+		require.ErrorContains(t, err, want)
+	}
 }
 
 func TestCopies(t *testing.T) {

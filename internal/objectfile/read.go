@@ -7,26 +7,28 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
+	"maps"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	schedulingapi "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	yamlreader "k8s.io/apimachinery/pkg/util/yaml"
+	strictjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
 // Kinds are those that files may have, in words.
-const Kinds = "Pod, Deployment, ReplicaSet, StatefulSet, DaemonSet, Job, CronJob, ReplicationController; " +
-	"ResourceClaim, ResourceClaimTemplate, DeviceClass, ResourceSlice, DeviceTaintRule (resource.k8s.io/v1 down to v1alpha3); Node; " +
+const Kinds = "Pod, Deployment, ReplicaSet, StatefulSet, DaemonSet, Job, CronJob, ReplicationController, JobSet, LeaderWorkerSet; " +
+	"ResourceClaim, ResourceClaimTemplate, DeviceClass, ResourceSlice, DeviceTaintRule (resource.k8s.io/v1 down to v1alpha3); PodGroup; Node; Namespace; " +
 	"and lists of these"
 
 // File is what a file has.
@@ -35,6 +37,11 @@ type File struct {
 	Objects whatif.Objects
 	// Workloads are pods that are on no node, and what makes pods, in the order of the file.
 	Workloads []Workload
+	// Groups are the PodGroups, and Namespaces the namespaces with their labels.
+	Groups     []*schedulingapi.PodGroup
+	Namespaces []*v1.Namespace
+	// Others are objects of kinds that are not known here.
+	Others []Other
 	// Warnings say what was not understood and does not keep from reading the rest.
 	Warnings []string
 
@@ -53,15 +60,15 @@ func Read(r io.Reader, namespace string) (*File, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read the objects: %w", err)
 		}
-		data, err := yaml.YAMLToJSON(text)
+		data, err := yaml.YAMLToJSONStrict(text)
 		if err != nil {
-			return nil, fmt.Errorf("read object %d: it is neither YAML nor JSON: %w", number, err)
+			return nil, fmt.Errorf("read document %d: it is neither YAML nor JSON with each field once: %w", number, err)
 		}
 		if isEmpty(data) {
 			continue
 		}
 		if err := f.add(data); err != nil {
-			return nil, fmt.Errorf("read object %d: %w", number, err)
+			return nil, fmt.Errorf("read document %d: %w", number, err)
 		}
 	}
 }
@@ -83,11 +90,11 @@ type header struct {
 // add adds one object, or those of a list.
 func (f *File) add(data []byte) error {
 	var h header
-	if err := json.Unmarshal(data, &h); err != nil {
-		return fmt.Errorf("it is no object of the API: %w", err)
+	if err := strictjson.UnmarshalCaseSensitivePreserveInts(data, &h); err != nil {
+		return fmt.Errorf("it is no object of the API: %w", mistyped(err))
 	}
 	if h.Kind == "" || h.APIVersion == "" {
-		return errors.New("it has no kind or no apiVersion")
+		return fmt.Errorf("it has no kind or no apiVersion (capitals count); its fields are %s", fieldsOf(data))
 	}
 	if strings.HasSuffix(h.Kind, "List") && h.Items != nil {
 		for i, item := range h.Items {
@@ -98,6 +105,9 @@ func (f *File) add(data []byte) error {
 		return nil
 	}
 	known, err := f.addObject(&h, data)
+	if !known && err == nil {
+		err = f.addOther(&h, data)
+	}
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s %s (%s): %w", h.Kind, h.Metadata.Name, h.APIVersion, err)
@@ -110,93 +120,114 @@ func (f *File) add(data []byte) error {
 func (f *File) addObject(h *header, data []byte) (known bool, err error) {
 	if version, is := strings.CutPrefix(h.APIVersion, resourceapi.GroupName+"/"); is {
 		object, err := apiversions.Decode(apiversions.Version(version), h.Kind, data)
-		if object == nil {
+		if err != nil {
 			return true, err
 		}
-		if err != nil {
-			f.warn(h, err)
+		if version != "v1" {
+			f.Warnings = append(f.Warnings, fmt.Sprintf("%s %s is of %s, which servers only have if it is turned on; write it as resource.k8s.io/v1", h.Kind, h.Metadata.Name, h.APIVersion))
 		}
-		f.addResource(object)
-		return true, nil
+		return true, f.addResource(object)
+	}
+	switch group, _, _ := strings.Cut(h.APIVersion, "/"); group + "/" + h.Kind {
+	case "jobset.x-k8s.io/JobSet":
+		return true, f.addJobSet(h, data)
+	case "leaderworkerset.x-k8s.io/LeaderWorkerSet":
+		return true, f.addLeaderWorkerSet(h, data)
+	case schedulingapi.GroupName + "/PodGroup":
+		return true, addTyped(data, f.addGroup)
 	}
 	switch h.APIVersion + "/" + h.Kind {
 	case "v1/Pod":
-		return true, addTyped(f, h, data, f.addPod)
+		return true, addTyped(data, f.addPod)
 	case "v1/Node":
-		return true, addTyped(f, h, data, f.addNode)
+		return true, addTyped(data, f.addNode)
+	case "v1/Namespace":
+		return true, addTyped(data, func(o *v1.Namespace) error {
+			f.Namespaces = append(f.Namespaces, o)
+			return nil
+		})
 	case "v1/ReplicationController":
-		return true, addTyped(f, h, data, func(o *v1.ReplicationController) {
-			if o.Spec.Template != nil {
-				f.addWorkload(h.Kind, &o.ObjectMeta, o.Spec.Template, number(o.Spec.Replicas, 1))
+		return true, addTyped(data, func(o *v1.ReplicationController) error {
+			if o.Spec.Template == nil {
+				return errors.New("spec.template is missing")
 			}
+			return f.addWorkload(h.Kind, &o.ObjectMeta, o.Spec.Template, number(o.Spec.Replicas, 1), "spec.template")
 		})
 	case "apps/v1/Deployment":
-		return true, addTyped(f, h, data, func(o *appsv1.Deployment) {
-			f.addWorkload(h.Kind, &o.ObjectMeta, &o.Spec.Template, number(o.Spec.Replicas, 1))
+		return true, addTyped(data, func(o *appsv1.Deployment) error {
+			return f.addWorkload(h.Kind, &o.ObjectMeta, &o.Spec.Template, number(o.Spec.Replicas, 1), "spec.template")
 		})
 	case "apps/v1/ReplicaSet":
-		return true, addTyped(f, h, data, func(o *appsv1.ReplicaSet) {
-			f.addWorkload(h.Kind, &o.ObjectMeta, &o.Spec.Template, number(o.Spec.Replicas, 1))
+		return true, addTyped(data, func(o *appsv1.ReplicaSet) error {
+			return f.addWorkload(h.Kind, &o.ObjectMeta, &o.Spec.Template, number(o.Spec.Replicas, 1), "spec.template")
 		})
 	case "apps/v1/StatefulSet":
-		return true, addTyped(f, h, data, func(o *appsv1.StatefulSet) {
-			f.addWorkload(h.Kind, &o.ObjectMeta, &o.Spec.Template, number(o.Spec.Replicas, 1))
+		return true, addTyped(data, func(o *appsv1.StatefulSet) error {
+			return f.addWorkload(h.Kind, &o.ObjectMeta, &o.Spec.Template, number(o.Spec.Replicas, 1), "spec.template")
 		})
 	case "apps/v1/DaemonSet":
-		return true, addTyped(f, h, data, func(o *appsv1.DaemonSet) {
-			f.addWorkload(h.Kind, &o.ObjectMeta, &o.Spec.Template, 0)
+		return true, addTyped(data, func(o *appsv1.DaemonSet) error {
+			return f.addWorkload(h.Kind, &o.ObjectMeta, &o.Spec.Template, 0, "spec.template")
 		})
 	case "batch/v1/Job":
-		return true, addTyped(f, h, data, func(o *batchv1.Job) {
-			f.addWorkload(h.Kind, &o.ObjectMeta, &o.Spec.Template, atOnce(&o.Spec))
+		return true, addTyped(data, func(o *batchv1.Job) error {
+			return f.addWorkload(h.Kind, &o.ObjectMeta, &o.Spec.Template, atOnce(&o.Spec), "spec.template")
 		})
 	case "batch/v1/CronJob":
-		return true, addTyped(f, h, data, func(o *batchv1.CronJob) {
-			f.addWorkload(h.Kind, &o.ObjectMeta, &o.Spec.JobTemplate.Spec.Template, atOnce(&o.Spec.JobTemplate.Spec))
+		return true, addTyped(data, func(o *batchv1.CronJob) error {
+			job := &o.Spec.JobTemplate.Spec
+			return f.addWorkload(h.Kind, &o.ObjectMeta, &job.Template, atOnce(job), "spec.jobTemplate.spec.template")
 		})
 	}
 	return false, nil
 }
 
-// addTyped reads an object and adds it. Fields that are not known are a warning: newer servers have more.
-func addTyped[T any](f *File, h *header, data []byte, add func(*T)) error {
+// fieldsOf names the fields of an object, to show what was found instead of others.
+func fieldsOf(data []byte) string {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil || len(fields) == 0 {
+		return "none"
+	}
+	return strings.Join(slices.Sorted(maps.Keys(fields)), ", ")
+}
+
+// addTyped reads an object and adds it.
+func addTyped[T any](data []byte, add func(*T) error) error {
 	one := new(T)
-	if err := amount.CheckJSON(data, reflect.TypeFor[T](), amount.IsEndless); err != nil {
-		return fmt.Errorf("read it: %w", err)
+	if err := strictly(data, one); err != nil {
+		return err
 	}
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
-	if strict := decoder.Decode(one); strict != nil {
-		one = new(T)
-		if err := json.Unmarshal(data, one); err != nil {
-			return fmt.Errorf("read it: %w", err)
-		}
-		f.warn(h, fmt.Errorf("%w: %w", apiversions.ErrUnknownFields, strict))
-	}
-	add(one)
+	return add(one)
+}
+
+func (f *File) addGroup(group *schedulingapi.PodGroup) error {
+	f.inNamespace(group)
+	f.Groups = append(f.Groups, group)
 	return nil
 }
 
-func (f *File) warn(h *header, err error) {
-	f.Warnings = append(f.Warnings, fmt.Sprintf("%s %s: %v", h.Kind, h.Metadata.Name, err))
-}
-
-func (f *File) addResource(object metav1.Object) {
+// addResource adds an object of resource.k8s.io if an API server would take it. Slices are hardware that somebody thinks
+// of, and need not be whole.
+func (f *File) addResource(object metav1.Object) error {
 	o := &f.Objects
 	switch one := object.(type) {
 	case *resourceapi.ResourceClaim:
 		f.inNamespace(one)
 		o.Claims = append(o.Claims, one)
+		return validateClaim(one)
 	case *resourceapi.ResourceClaimTemplate:
 		f.inNamespace(one)
 		o.Templates = append(o.Templates, one)
+		return validateTemplate(one)
 	case *resourceapi.DeviceClass:
 		o.Classes = append(o.Classes, one)
+		return validateClass(one)
 	case *resourceapi.ResourceSlice:
 		o.Slices = append(o.Slices, one)
 	case *resourceapi.DeviceTaintRule:
 		o.TaintRules = append(o.TaintRules, one)
 	}
+	return nil
 }
 
 func (f *File) inNamespace(object metav1.Object) {
@@ -205,19 +236,20 @@ func (f *File) inNamespace(object metav1.Object) {
 	}
 }
 
-func (f *File) addPod(pod *v1.Pod) {
+func (f *File) addPod(pod *v1.Pod) error {
 	f.inNamespace(pod)
 	if pod.Spec.NodeName != "" {
 		f.Objects.Pods = append(f.Objects.Pods, pod)
 	}
 	f.Workloads = append(f.Workloads, Workload{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, Replicas: 1, pod: pod})
+	return validatePod(pod)
 }
 
 // defaultPods is how many pods a kubelet allows if nobody says otherwise (maxPods in KubeletConfiguration).
 const defaultPods = "110"
 
 // addNode adds a node. What somebody wants to buy has no status that a kubelet has written.
-func (f *File) addNode(node *v1.Node) {
+func (f *File) addNode(node *v1.Node) error {
 	if len(node.Status.Allocatable) == 0 {
 		node.Status.Allocatable = node.Status.Capacity.DeepCopy()
 	}
@@ -234,4 +266,5 @@ func (f *File) addNode(node *v1.Node) {
 		node.Labels[v1.LabelHostname] = node.Name
 	}
 	f.Objects.Nodes = append(f.Objects.Nodes, node)
+	return nil
 }

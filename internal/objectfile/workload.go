@@ -26,11 +26,16 @@ type Workload struct {
 // String is the workload as kubectl names it.
 func (w *Workload) String() string { return fmt.Sprintf("%s %s/%s", w.Kind, w.Namespace, w.Name) }
 
-func (f *File) addWorkload(kind string, meta *metav1.ObjectMeta, template *v1.PodTemplateSpec, replicas int) {
+// addWorkload adds what makes so many pods at the same time, of the template at a path.
+func (f *File) addWorkload(kind string, meta *metav1.ObjectMeta, template *v1.PodTemplateSpec, replicas int, path string) error {
+	if replicas < 0 {
+		return fmt.Errorf("an API server would refuse it: it asks for %d pods", replicas)
+	}
 	f.inNamespace(meta)
 	pod := &v1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
 	pod.Namespace, pod.Name = meta.Namespace, meta.Name
 	f.Workloads = append(f.Workloads, Workload{Kind: kind, Namespace: meta.Namespace, Name: meta.Name, Replicas: replicas, pod: pod})
+	return validatePodTemplate(template, path)
 }
 
 // Pods returns the pods of a workload: as many as it says, or replicas of them if that is not 0. Nodes are those of the

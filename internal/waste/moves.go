@@ -65,7 +65,7 @@ func room(ctx context.Context, s *whatif.Snapshot, pod *v1.Pod, questions int) (
 		advice.Fits, advice.Node = true, answer.Plans[0].Node
 		return advice, nil
 	}
-	m := newMover(s, answer.Unplaced, questions)
+	m := newMover(s, answer.Unplaced[0], questions)
 	err = m.search(ctx, advice)
 	if errors.Is(err, errBound) {
 		m.doubtful, err = true, nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -20,6 +21,8 @@ import (
 type Shape struct {
 	// Name says where the shape is from: a class, or the first claim or template that has it.
 	Name string `json:"name"`
+	// AsksFor says what such claims ask for, in a few words.
+	AsksFor string `json:"asksFor"`
 	// Seen is how many claims have it.
 	Seen int `json:"seen"`
 	// Free is, for classes, how many of their devices are free: nobody has them, and they have no taint and enough of
@@ -42,10 +45,8 @@ func Classes(s *whatif.Snapshot) []Shape {
 	var all []Shape
 	for _, class := range s.Classes() {
 		request := resourceapi.DeviceRequest{Name: "device", Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: class.Name}}
-		all = append(all, Shape{
-			Name: class.Name, namespace: metav1.NamespaceDefault,
-			spec: resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: []resourceapi.DeviceRequest{request}}},
-		})
+		spec := resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: []resourceapi.DeviceRequest{request}}}
+		all = append(all, Shape{Name: class.Name, AsksFor: asksFor(&spec), namespace: metav1.NamespaceDefault, spec: spec})
 	}
 	return all
 }
@@ -60,7 +61,7 @@ func Seen(s *whatif.Snapshot, most int) []Shape {
 		}
 		shape := bySpec[string(key)]
 		if shape == nil {
-			shape = &Shape{Name: whatif.Key(claim), namespace: claim.Namespace, spec: claim.Spec}
+			shape = &Shape{Name: whatif.Key(claim), AsksFor: asksFor(&claim.Spec), namespace: claim.Namespace, spec: claim.Spec}
 			bySpec[string(key)] = shape
 		}
 		shape.Seen++
@@ -129,24 +130,28 @@ func (shape *Shape) one(number int) (*v1.Pod, *resourceapi.ResourceClaim) {
 	return &v1.Pod{ObjectMeta: meta, Spec: v1.PodSpec{ResourceClaims: []v1.PodResourceClaim{reference}, Tolerations: tolerations}}, claim
 }
 
-// Asks says what the shape asks for, in a few words.
-func (shape *Shape) Asks() string {
+// asksFor says what claims ask for in a few words, such as "2 gpu.example.com with memory 40Gi where …".
+func asksFor(spec *resourceapi.ResourceClaimSpec) string {
 	var texts []string
-	for i := range shape.spec.Devices.Requests {
-		request := &shape.spec.Devices.Requests[i]
+	for i := range spec.Devices.Requests {
+		request := &spec.Devices.Requests[i]
 		if exact := request.Exactly; exact != nil {
-			texts = append(texts, asks(exact.AllocationMode, exact.Count, exact.DeviceClassName))
+			text := asks(exact.AllocationMode, exact.Count, exact.DeviceClassName, exact.Capacity, exact.Selectors)
+			if exact.AdminAccess != nil && *exact.AdminAccess {
+				text += " (admin access)"
+			}
+			texts = append(texts, text)
 			continue
 		}
 		var alternatives []string
 		for j := range request.FirstAvailable {
 			sub := &request.FirstAvailable[j]
-			alternatives = append(alternatives, asks(sub.AllocationMode, sub.Count, sub.DeviceClassName))
+			alternatives = append(alternatives, asks(sub.AllocationMode, sub.Count, sub.DeviceClassName, sub.Capacity, sub.Selectors))
 		}
 		texts = append(texts, strings.Join(alternatives, " or "))
 	}
-	for i := range shape.spec.Devices.Constraints {
-		switch c := &shape.spec.Devices.Constraints[i]; {
+	for i := range spec.Devices.Constraints {
+		switch c := &spec.Devices.Constraints[i]; {
 		case c.MatchAttribute != nil:
 			texts = append(texts, "same "+string(*c.MatchAttribute))
 		case c.DistinctAttribute != nil:
@@ -156,9 +161,25 @@ func (shape *Shape) Asks() string {
 	return strings.Join(texts, ", ")
 }
 
-func asks(mode resourceapi.DeviceAllocationMode, count int64, class string) string {
+func asks(mode resourceapi.DeviceAllocationMode, count int64, class string, capacity *resourceapi.CapacityRequirements, selectors []resourceapi.DeviceSelector) string {
+	text := fmt.Sprintf("%d %s", max(count, 1), class)
 	if mode == resourceapi.DeviceAllocationModeAll {
-		return "all " + class
+		text = "all " + class
 	}
-	return fmt.Sprintf("%d %s", max(1, count), class)
+	if capacity != nil {
+		before := " with "
+		for _, name := range slices.Sorted(maps.Keys(capacity.Requests)) {
+			amount := capacity.Requests[name]
+			text += before + string(name) + " " + amount.String()
+			before = " and "
+		}
+	}
+	before := " where "
+	for i := range selectors {
+		if selectors[i].CEL != nil {
+			text += before + strings.Join(strings.Fields(selectors[i].CEL.Expression), " ")
+			before = " and "
+		}
+	}
+	return text
 }

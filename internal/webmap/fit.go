@@ -112,7 +112,7 @@ func placed(ctx context.Context, world *whatif.Snapshot, pod *v1.Pod) (*Placemen
 			}
 		}
 	}
-	if found.Unplaced != nil {
+	if len(found.Unplaced) > 0 {
 		placement.Reasons, err = reasons(ctx, world, pod)
 	}
 	return placement, err

@@ -1,6 +1,7 @@
 package whatif
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
+	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -21,7 +24,7 @@ type Verdict string
 const (
 	// Fits means that there is a plan for all pods.
 	Fits Verdict = "Fits"
-	// DoesNotFit means that there is none for one of them, one after the other as a scheduler goes.
+	// DoesNotFit means that there is none for some of them, one after the other as a scheduler goes.
 	DoesNotFit Verdict = "DoesNotFit"
 	// CannotTell means that there may be one: a search ran out of its budget, or objects are missing.
 	CannotTell Verdict = "CannotTell"
@@ -30,11 +33,10 @@ const (
 // Answer is what came out of Fit.
 type Answer struct {
 	Verdict Verdict
-	// Plans are those of the pods that have a place, in the order of the pods. Pods after the first one without a
-	// place were not tried.
+	// Plans are those of the pods that have a place, in the order in which they were tried.
 	Plans []Plan
-	// Unplaced is the first pod that has no place, nil if all have one. After.Explain says why.
-	Unplaced *v1.Pod
+	// Unplaced are the pods that have no place, in the same order. After.Explain says why.
+	Unplaced []*v1.Pod
 	// Doubts say why it cannot be told, or what may be wrong with a "no".
 	Doubts []string
 	// Unchecked is what some of the pods ask for that was not looked at, such as ports and volumes.
@@ -51,39 +53,69 @@ type Plan struct {
 	Claims []*resourceapi.ResourceClaim
 }
 
-// Fit asks whether there is room for pods, in their order: each has to live with what those before it got. One with
-// spec.nodeName has to go there, as kube-scheduler's plugin NodeName has it. A pod that the snapshot has on a node counts
-// there already, so that asking for it fails: ask without it. Otherwise the error is that of the context.
+// Fit asks whether there is room for pods. All are tried, those of higher spec.priority first and else in their order: each
+// has to live with what those before it got, and one without a place is in nobody's way. One with spec.nodeName has to go
+// there, as kube-scheduler's plugin NodeName has it. A pod that the snapshot has on a node counts there already, so that
+// asking for it fails: ask without it. Otherwise the error is that of the context.
 func (s *Snapshot) Fit(ctx context.Context, pods ...*v1.Pod) (*Answer, error) {
 	answer := &Answer{Verdict: Fits, After: s}
-	for _, pod := range pods {
+	for _, pod := range queued(pods) {
 		pod = stored(pod)
 		if err := answer.After.check(pod); err != nil {
 			return nil, err
 		}
 		answer.Unchecked = appendMissing(answer.Unchecked, unchecked(pod))
+		if last := len(answer.Unplaced) - 1; last >= 0 && Alike(answer.Unplaced[last], pod) {
+			answer.Unplaced = append(answer.Unplaced, pod) // There is less room now than there was for the other one.
+			continue
+		}
 		plan, after, doubts, err := answer.After.place(ctx, pod)
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, err
+		case plan != nil:
+			answer.Plans, answer.After = append(answer.Plans, *plan), after
+			continue
+		case len(doubts) == 0:
+			answer.Verdict = DoesNotFit
+		case answer.Verdict == Fits:
+			answer.Verdict = CannotTell
 		}
-		if plan == nil {
-			answer.Unplaced, answer.Doubts, answer.Verdict = pod, doubts, DoesNotFit
-			if len(doubts) > 0 {
-				answer.Verdict = CannotTell
-			}
-			break
-		}
-		answer.Plans, answer.After = append(answer.Plans, *plan), after
+		answer.Unplaced, answer.Doubts = append(answer.Unplaced, pod), appendMissing(answer.Doubts, doubts)
 	}
 	answer.doubt(s.missing)
 	return answer, nil
 }
 
+// queued is the order in which kube-scheduler tries pods that are created one after the other.
+func queued(pods []*v1.Pod) []*v1.Pod {
+	return slices.SortedStableFunc(slices.Values(pods), func(a, b *v1.Pod) int {
+		return cmp.Compare(ptr.Deref(b.Spec.Priority, 0), ptr.Deref(a.Spec.Priority, 0))
+	})
+}
+
+// Alike reports whether pods ask for the same, each for itself: where one of them has no place, another one has none either.
+func Alike(a, b *v1.Pod) bool {
+	for i := range a.Spec.ResourceClaims {
+		if a.Spec.ResourceClaims[i].ResourceClaimTemplateName == nil {
+			return false // Others may get the claim allocated meanwhile.
+		}
+	}
+	return a.Namespace == b.Namespace && len(a.Status.ResourceClaimStatuses)+len(b.Status.ResourceClaimStatuses) == 0 &&
+		amount.DeepEqual(a.Spec, b.Spec)
+}
+
+// Doubt makes an answer uncertain for reasons that the snapshot does not know of.
+func (a *Answer) Doubt(why ...string) {
+	if len(why) > 0 {
+		a.Verdict, a.Doubts = CannotTell, append(a.Doubts, why...)
+	}
+}
+
 // doubt makes an answer uncertain that may be another one with what could not be read.
 func (a *Answer) doubt(missing []Missing) {
 	for _, m := range missing {
-		a.Verdict = CannotTell
-		a.Doubts = append(a.Doubts, fmt.Sprintf("%s could not be read: %s", m.Resource, m.Why))
+		a.Doubt(fmt.Sprintf("%s could not be read: %s", m.Resource, m.Why))
 	}
 }
 

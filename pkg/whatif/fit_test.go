@@ -73,9 +73,39 @@ func TestFit(t *testing.T) {
 	answer = fit(t, s, user("a", "two"), user("b", "one"), user("c", "one"))
 	assert.Equal(t, whatif.DoesNotFit, answer.Verdict)
 	assert.Len(t, answer.Plans, 2)
-	assert.Equal(t, "c", answer.Unplaced.Name)
+	assert.Equal(t, "c", answer.Unplaced[0].Name)
 
 	assert.Equal(t, whatif.Fits, fit(t, s, user("d", "two")).Verdict, "a question changes nothing")
+}
+
+// A pod without a place keeps nobody from one, whatever the order; priority decides who is first.
+func TestFitTriesAll(t *testing.T) {
+	o := cluster(2, 2)
+	holding(&o, "holder", "node-0000", "gpu-0")
+	s := whatif.New(o, whatif.Options{})
+	names := func(pods []*v1.Pod) (all []string) {
+		for _, pod := range pods {
+			all = append(all, pod.Name)
+		}
+		return all
+	}
+	answer := fit(t, s, user("a", "two"), user("b", "two"), user("c", "two"), user("d", "one"), user("e", "two"))
+	assert.Equal(t, whatif.DoesNotFit, answer.Verdict)
+	assert.Equal(t, []string{"b", "c", "e"}, names(answer.Unplaced))
+	require.Len(t, answer.Plans, 2)
+	assert.Equal(t, []string{"a", "d"}, []string{answer.Plans[0].Pod.Name, answer.Plans[1].Pod.Name})
+
+	urgent := user("urgent", "two")
+	urgent.Spec.Priority = ptr.To(int32(5))
+	answer = fit(t, s, user("a", "two"), urgent)
+	assert.Equal(t, []string{"a"}, names(answer.Unplaced))
+	assert.Equal(t, "urgent", answer.Plans[0].Pod.Name)
+
+	// One without a place is like another one only if both ask for the same.
+	pinned := user("pinned", "two")
+	pinned.Spec.NodeSelector = map[string]string{"no": "node"}
+	answer = fit(t, s, pinned, user("after", "two"))
+	assert.Equal(t, []string{"pinned"}, names(answer.Unplaced))
 }
 
 func TestWithAndWithout(t *testing.T) {

@@ -13,7 +13,7 @@ func (s *Snapshot) FitOn(ctx context.Context, pod *v1.Pod, node string) (*Answer
 	if err != nil {
 		return nil, err
 	}
-	answer := &Answer{Verdict: v.asAnswer(), Unplaced: pod, After: s, Unchecked: unchecked(pod)}
+	answer := &Answer{Verdict: v.asAnswer(), Unplaced: []*v1.Pod{pod}, After: s, Unchecked: unchecked(pod)}
 	switch answer.Verdict {
 	case CannotTell:
 		answer.Doubts = doubts(1)

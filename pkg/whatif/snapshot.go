@@ -94,6 +94,11 @@ func (s *Snapshot) Claim(namespace, name string) *resourceapi.ResourceClaim {
 	return s.claims.get(namespace + "/" + name)
 }
 
+// Template returns a claim template, nil if there is none.
+func (s *Snapshot) Template(namespace, name string) *resourceapi.ResourceClaimTemplate {
+	return s.templates.get(namespace + "/" + name)
+}
+
 // Classes returns the device classes by name.
 func (s *Snapshot) Classes() []*resourceapi.DeviceClass { return slices.Collect(s.classes.all()) }
 

@@ -14,6 +14,8 @@ type Column struct {
 	Right bool
 	// Shrinks is set for columns that are shortened, with "…" in the middle, if a terminal is too narrow.
 	Shrinks bool
+	// Prose is set for columns that are shortened at the end: it is not the end by which their cells are told apart.
+	Prose bool
 	// Last is set for columns that only shrink when the others cannot any more.
 	Last bool
 	// Keep is set for columns that are there also if all of their cells are empty.
@@ -147,6 +149,9 @@ func (t *Table) line(text *strings.Builder, row []Cell, widths []int, s Screen) 
 		}
 		first = false
 		short := Shorten(cell.Text, widths[i])
+		if t.Columns[i].Prose {
+			short = cut(cell.Text, widths[i])
+		}
 		fill := widths[i] - utf8.RuneCountInString(short)
 		if t.Columns[i].Right {
 			pending += fill
@@ -166,6 +171,15 @@ func (t *Table) line(text *strings.Builder, row []Cell, widths []int, s Screen) 
 	}
 	text.WriteString(strings.TrimRight(painted.String(), " "))
 	text.WriteByte('\n')
+}
+
+// cut leaves out the end of a text that is too long.
+func cut(text string, width int) string {
+	runes := []rune(text)
+	if len(runes) <= width || width < 1 {
+		return text
+	}
+	return string(runes[:width-1]) + "…"
 }
 
 // Shorten leaves out the middle of a text that is too long: names often differ at the end.
