@@ -32,6 +32,8 @@ const (
 	Unavailable State = "Unavailable"
 	// Free devices can be had.
 	Free State = "Free"
+	// NotKnown are devices of which it is not known whether anybody has them: claims could not all be read.
+	NotKnown State = "NotKnown"
 )
 
 // Device is a device that is published.
@@ -230,6 +232,8 @@ func (f *Facts) stateOf(pool *inventory.NodePool, usage *ledger.PoolUsage, posit
 		return Unavailable, fmt.Sprintf("the pool is %s: %s", pool.State, pool.Reason)
 	case bitset.Has(usage.Exhausted(pool), position):
 		return Unavailable, "too little is left of " + exhausted(pool, usage.Remaining(pool), position)
+	case f.UsageUnknown():
+		return NotKnown, "whether it is in use is not known: resourceclaims could not all be read"
 	}
 	return Free, ""
 }

@@ -16,6 +16,7 @@ type Counts struct {
 	Shared      int `json:"shared"`
 	Tainted     int `json:"tainted"`
 	Unavailable int `json:"unavailable"`
+	NotKnown    int `json:"notKnown,omitempty"`
 }
 
 func (c *Counts) add(s State) {
@@ -29,6 +30,8 @@ func (c *Counts) add(s State) {
 		c.Shared++
 	case Tainted:
 		c.Tainted++
+	case NotKnown:
+		c.NotKnown++
 	default:
 		c.Unavailable++
 	}
@@ -41,6 +44,7 @@ func (c *Counts) plus(other Counts) {
 	c.Shared += other.Shared
 	c.Tainted += other.Tainted
 	c.Unavailable += other.Unavailable
+	c.NotKnown += other.NotKnown
 }
 
 // Pool is a pool of devices.
@@ -228,6 +232,8 @@ func stateOfPartitions(states []State, drawing []int) State {
 		return Allocated
 	case c.Free > 0:
 		return Free
+	case c.NotKnown > 0:
+		return NotKnown
 	case c.Tainted > 0:
 		return Tainted
 	}

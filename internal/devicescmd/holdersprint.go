@@ -155,6 +155,10 @@ func (o *options) allHolders(facts *devicefacts.Facts) error {
 	if err := o.printProblems(&problems); err != nil {
 		return err
 	}
+	if len(held) == 0 && only == "" && facts.UsageUnknown() {
+		o.say("Who holds devices is not known: resourceclaims could not all be read.")
+		return statusError{ExitCannotTell}
+	}
 	if len(held) == 0 {
 		o.say("No claim is allocated%s.", inNamespace(only))
 		return nil

@@ -90,6 +90,9 @@ func (o *options) list(ctx context.Context, l *listing) error {
 		return err
 	}
 	if len(devices) == 0 {
+		if facts.DevicesUnknown() {
+			return o.devicesUnknown()
+		}
 		fmt.Fprintln(o.ErrOut, "No devices found.")
 		return nil
 	}
@@ -225,7 +228,7 @@ func (o *options) deviceRow(d *devicefacts.Device, attributes []string, node boo
 
 var stateStyles = map[devicefacts.State]screen.Style{
 	devicefacts.Free: screen.Good, devicefacts.Allocated: screen.Used, devicefacts.Shared: screen.Partly,
-	devicefacts.Tainted: screen.Warn, devicefacts.Unavailable: screen.Bad,
+	devicefacts.Tainted: screen.Warn, devicefacts.Unavailable: screen.Bad, devicefacts.NotKnown: screen.Faint,
 }
 
 // stateInWords is the state, and whether the device is tainted and its node is cordoned as well.

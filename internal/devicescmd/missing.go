@@ -119,3 +119,9 @@ func consequence(resource string) string {
 	}
 	return ""
 }
+
+// devicesUnknown says that there may be devices although none was read.
+func (o *options) devicesUnknown() error {
+	o.say("Which devices there are is not known: resourceslices could not be read.")
+	return statusError{ExitCannotTell}
+}

@@ -44,8 +44,7 @@ func (o *options) overview(ctx context.Context, node string) error {
 	}
 	if len(overview.Drivers) == 0 {
 		if facts.DevicesUnknown() {
-			o.say("Which devices there are is not known: resourceslices could not be read.")
-			return statusError{ExitCannotTell}
+			return o.devicesUnknown()
 		}
 		o.say("No devices: no driver has published a ResourceSlice%s.", onNode(node))
 		return o.hintProblems(&problems)
@@ -110,7 +109,7 @@ func (o *options) printDriver(driver *devicefacts.Driver, summaries []devicefact
 		if row.varying {
 			bar = screen.Cell{}
 		}
-		table.Row(screen.Cell{Text: row.label()}, screen.Cell{Text: fmt.Sprintf("%d of %d", c.Free, c.Devices), Style: freeStyle(c)},
+		table.Row(screen.Cell{Text: row.label()}, freeOf(&c),
 			count(c.Allocated, screen.Used), count(c.Shared, screen.Partly), count(c.Tainted, screen.Warn), count(c.Unavailable, screen.Bad),
 			bar, screen.Cell{Text: o.left(row)})
 	}
@@ -121,6 +120,14 @@ func (o *options) printDriver(driver *devicefacts.Driver, summaries []devicefact
 		o.say("  … and %s in other states; -o wide shows each", plural(more, "place"))
 	}
 	return nil
+}
+
+// freeOf says how many devices are free, if that is known.
+func freeOf(c *devicefacts.Counts) screen.Cell {
+	if c.NotKnown > 0 {
+		return screen.Cell{Text: fmt.Sprintf("? of %d", c.Devices), Style: screen.Faint}
+	}
+	return screen.Cell{Text: fmt.Sprintf("%d of %d", c.Free, c.Devices), Style: freeStyle(*c)}
 }
 
 func (o *options) barWidth() int {
@@ -138,11 +145,14 @@ func inWords(d *devicefacts.Driver) string {
 	} else {
 		text += " in " + plural(d.Pools, "pool")
 	}
-	parts := []string{fmt.Sprintf("%d free", d.Free)}
+	var parts []string
+	if d.Free > 0 || d.NotKnown == 0 {
+		parts = append(parts, fmt.Sprintf("%d free", d.Free))
+	}
 	for _, part := range []struct {
 		count int
 		word  string
-	}{{d.Allocated, "allocated"}, {d.Shared, "shared"}, {d.Tainted, "tainted"}, {d.Unavailable, "not available"}} {
+	}{{d.Allocated, "allocated"}, {d.Shared, "shared"}, {d.Tainted, "tainted"}, {d.Unavailable, "not available"}, {d.NotKnown, "not known to be free"}} {
 		if part.count > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", part.count, part.word))
 		}

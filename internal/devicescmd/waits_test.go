@@ -123,6 +123,23 @@ func TestTenant(t *testing.T) {
 	require.Contains(t, out, "Which devices there are is not known")
 	require.Equal(t, 1, strings.Count(errOut, "\n"), errOut)
 
+	for command, answer := range map[string]string{
+		"list": "Which devices there are is not known", "waste": "What fits is not known",
+	} {
+		out, _, err = ask(t, tenant(), command)
+		status, _ = StatusOf(err)
+		require.Equal(t, ExitCannotTell, status, command)
+		require.Contains(t, out, answer)
+	}
+	out, _, err = ask(t, server(o, "resourceclaims resourceclaimtemplates pods", "resourceclaims"), "list")
+	require.NoError(t, err)
+	require.NotContains(t, out, "Free")
+	require.Contains(t, out, "NotKnown")
+	out, _, err = ask(t, server(o, "pods", "resourceclaims"), "holders", "-A")
+	status, _ = StatusOf(err)
+	require.Equal(t, ExitCannotTell, status)
+	require.Contains(t, out, "Who holds devices is not known")
+
 	_, _, err = ask(t, tenant(), "explain", "elsewhere/asks")
 	require.ErrorContains(t, err, "whether a pod or claim elsewhere/asks exists is not known: pods may not be read")
 	_, _, err = ask(t, tenant(), "explain", "nobody")

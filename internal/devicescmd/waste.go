@@ -65,6 +65,10 @@ Exit status with -f: 0 if there is room or would be, 1 if not, 2 if there was to
 }
 
 func (o *options) waste(ctx context.Context, s *whatif.Snapshot) error {
+	if facts := devicefacts.Of(s); facts.DevicesUnknown() || facts.UsageUnknown() {
+		o.say("What fits is not known: resourceslices or resourceclaims could not all be read.")
+		return statusError{ExitCannotTell}
+	}
 	most := shapesAtMost
 	if o.output != "" {
 		most = len(s.Claims())
