@@ -27,6 +27,9 @@ func (s *Space) CheckSettled() {
 	if err := s.Settled(s.Patience); err != nil {
 		s.T.Errorf("%v\n%s", err, s.Describe())
 	}
+	if err := s.checkReasonsOfPods(context.Background()); err != nil {
+		s.T.Error(err)
+	}
 }
 
 // Settled is CheckSettled with a limit of its own, and returns what there is to complain about at its end.

@@ -2,7 +2,6 @@ package integration
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -221,6 +220,6 @@ func (s *story) fits(pod *corev1.Pod) []string {
 	require.NoError(s.T, err)
 	explanation, err := whatif.New(objects, whatif.Options{}).Explain(s.T.Context(), pod)
 	require.NoError(s.T, err)
-	s.T.Log(fmt.Sprintf("explain %s: fits %v, problem %q", pod.Name, explanation.Fits, explanation.Problem))
+	s.T.Logf("explain %s: fits %v, problem %q", pod.Name, explanation.Fits, explanation.Problem)
 	return explanation.Fits
 }
