@@ -202,7 +202,7 @@ func (s *Snapshot) lackingDevices(ctx context.Context, q *question, node *v1.Nod
 	case err != nil && (ctx.Err() != nil || errors.Is(err, allocator.ErrInterrupted)):
 		return nil, fmt.Errorf("looking for devices of node %s: %w", node.Name, err)
 	case err != nil:
-		return &obstacle{kind: Devices, reason: q.inPodsWords(node, withoutDevice(err))}, nil
+		return &obstacle{kind: Devices, reason: q.inPodsWords(node, onDevice(err))}, nil
 	case outcome.Fits():
 		return nil, nil
 	case outcome.GaveUp:
@@ -223,14 +223,15 @@ func (q *question) inPodsWords(node *v1.Node, reason string) string {
 	return variant.InPodsWords(reason)
 }
 
-// withoutDevice is the text of an error that is the same for nodes whose devices have the same problem.
-func withoutDevice(err error) string {
-	var onDevice interface {
+// onDevice is the text of an error with the name of the device, and not of its pool: nodes whose devices have the same
+// problem and the same names say the same.
+func onDevice(err error) string {
+	var failed interface {
 		error
-		WithoutDevice() string
+		OnDevice() string
 	}
-	if errors.As(err, &onDevice) {
-		return onDevice.WithoutDevice()
+	if errors.As(err, &failed) {
+		return failed.OnDevice()
 	}
 	return err.Error()
 }
