@@ -64,7 +64,7 @@ func (c *Cleaner) Write(p []byte) (int, error) {
 		}
 		text = strings.Join(parts, "")
 	}
-	if _, err := io.WriteString(c.w, text); err != nil {
+	if _, err := c.w.Write([]byte(text)); err != nil {
 		return 0, err
 	}
 	return len(p), nil
