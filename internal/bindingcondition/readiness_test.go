@@ -50,20 +50,20 @@ func TestReadiness(t *testing.T) {
 		waitable bool
 	}{
 		"no conditions":             {results: []resourceapi.DeviceRequestAllocationResult{{Driver: "d", Pool: "p", Device: "plain"}}, ready: true},
-		"nothing reported":          {results: []resourceapi.DeviceRequestAllocationResult{gated("g")}, pending: "device d/p/g lacks a, b", waitable: true},
+		"nothing reported":          {results: []resourceapi.DeviceRequestAllocationResult{gated("g")}, pending: "device d/p/g lacks a and b", waitable: true},
 		"one of two":                {results: []resourceapi.DeviceRequestAllocationResult{gated("g")}, devices: []resourceapi.AllocatedDeviceStatus{reports("g", condition("b", isTrue))}, pending: "device d/p/g lacks a", waitable: true},
 		"one is false":              {results: []resourceapi.DeviceRequestAllocationResult{gated("g")}, devices: []resourceapi.AllocatedDeviceStatus{reports("g", condition("a", isFalse), condition("b", isTrue))}, pending: "device d/p/g lacks a", waitable: true},
 		"all":                       {results: []resourceapi.DeviceRequestAllocationResult{gated("g")}, devices: []resourceapi.AllocatedDeviceStatus{reports("g", condition("a", isTrue), condition("b", isTrue), condition("x", isFalse))}, ready: true, waitable: true},
 		"all, but a failure":        {results: []resourceapi.DeviceRequestAllocationResult{gated("g")}, devices: []resourceapi.AllocatedDeviceStatus{reports("g", condition("a", isTrue), condition("b", isTrue), condition("y", isTrue))}, failure: "device d/p/g that y is true: m (R)", waitable: true},
-		"unknown condition":         {results: []resourceapi.DeviceRequestAllocationResult{gated("g")}, devices: []resourceapi.AllocatedDeviceStatus{reports("g", condition("z", isTrue))}, pending: "device d/p/g lacks a, b", waitable: true},
-		"of another device":         {results: []resourceapi.DeviceRequestAllocationResult{gated("g")}, devices: []resourceapi.AllocatedDeviceStatus{reports("h", condition("a", isTrue), condition("b", isTrue))}, pending: "device d/p/g lacks a, b", waitable: true},
-		"of another pool":           {results: []resourceapi.DeviceRequestAllocationResult{gated("g")}, devices: []resourceapi.AllocatedDeviceStatus{otherPool}, pending: "device d/p/g lacks a, b", waitable: true},
-		"of another driver":         {results: []resourceapi.DeviceRequestAllocationResult{gated("g")}, devices: []resourceapi.AllocatedDeviceStatus{otherDriver}, pending: "device d/p/g lacks a, b", waitable: true},
+		"unknown condition":         {results: []resourceapi.DeviceRequestAllocationResult{gated("g")}, devices: []resourceapi.AllocatedDeviceStatus{reports("g", condition("z", isTrue))}, pending: "device d/p/g lacks a and b", waitable: true},
+		"of another device":         {results: []resourceapi.DeviceRequestAllocationResult{gated("g")}, devices: []resourceapi.AllocatedDeviceStatus{reports("h", condition("a", isTrue), condition("b", isTrue))}, pending: "device d/p/g lacks a and b", waitable: true},
+		"of another pool":           {results: []resourceapi.DeviceRequestAllocationResult{gated("g")}, devices: []resourceapi.AllocatedDeviceStatus{otherPool}, pending: "device d/p/g lacks a and b", waitable: true},
+		"of another driver":         {results: []resourceapi.DeviceRequestAllocationResult{gated("g")}, devices: []resourceapi.AllocatedDeviceStatus{otherDriver}, pending: "device d/p/g lacks a and b", waitable: true},
 		"of the share":              {results: []resourceapi.DeviceRequestAllocationResult{shared}, devices: []resourceapi.AllocatedDeviceStatus{ofShare("other"), ofShare("share")}, ready: true, waitable: true},
-		"of another share":          {results: []resourceapi.DeviceRequestAllocationResult{shared}, devices: []resourceapi.AllocatedDeviceStatus{ofShare("other")}, pending: "device d/p/s lacks a, b", waitable: true},
-		"of no share":               {results: []resourceapi.DeviceRequestAllocationResult{shared}, devices: []resourceapi.AllocatedDeviceStatus{reports("s", condition("a", isTrue), condition("b", isTrue))}, pending: "device d/p/s lacks a, b", waitable: true},
-		"failure of a later device": {results: []resourceapi.DeviceRequestAllocationResult{gated("g"), gated("h")}, devices: []resourceapi.AllocatedDeviceStatus{reports("h", condition("x", isTrue))}, pending: "device d/p/g lacks a, b; device d/p/h lacks a, b", failure: "device d/p/h that x is true", waitable: true},
-		"one device ready":          {results: []resourceapi.DeviceRequestAllocationResult{gated("g"), gated("h")}, devices: []resourceapi.AllocatedDeviceStatus{reports("g", condition("a", isTrue), condition("b", isTrue))}, pending: "device d/p/h lacks a, b", waitable: true},
+		"of another share":          {results: []resourceapi.DeviceRequestAllocationResult{shared}, devices: []resourceapi.AllocatedDeviceStatus{ofShare("other")}, pending: "device d/p/s lacks a and b", waitable: true},
+		"of no share":               {results: []resourceapi.DeviceRequestAllocationResult{shared}, devices: []resourceapi.AllocatedDeviceStatus{reports("s", condition("a", isTrue), condition("b", isTrue))}, pending: "device d/p/s lacks a and b", waitable: true},
+		"failure of a later device": {results: []resourceapi.DeviceRequestAllocationResult{gated("g"), gated("h")}, devices: []resourceapi.AllocatedDeviceStatus{reports("h", condition("x", isTrue))}, pending: "device d/p/g lacks a and b; device d/p/h lacks a and b", failure: "device d/p/h that x is true", waitable: true},
+		"one device ready":          {results: []resourceapi.DeviceRequestAllocationResult{gated("g"), gated("h")}, devices: []resourceapi.AllocatedDeviceStatus{reports("g", condition("a", isTrue), condition("b", isTrue))}, pending: "device d/p/h lacks a and b", waitable: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
