@@ -133,7 +133,7 @@ func (c *Causes) First() (cause Cause, waits bool) {
 
 // OfTask is the cause if claims cannot be understood.
 func OfTask(err error) Cause {
-	if missing := new(allocator.ClassMissing); errors.As(err, &missing) {
+	if isClassMissing(err) {
 		return ClassMissing
 	}
 	return RequestInvalid
@@ -144,5 +144,13 @@ func OfSearch(err error) Cause {
 	if errors.Is(err, selector.ErrPending) || errors.Is(err, allocator.ErrInterrupted) {
 		return Undecided
 	}
+	if isClassMissing(err) {
+		return ClassMissing // Of one of several alternatives.
+	}
 	return SelectorFails
+}
+
+func isClassMissing(err error) bool {
+	missing := new(allocator.ClassMissing)
+	return errors.As(err, &missing)
 }

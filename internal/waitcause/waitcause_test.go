@@ -81,4 +81,5 @@ func TestOfErrors(t *testing.T) {
 	require.Equal(t, Undecided, OfSearch(fmt.Errorf("n1: %w", selector.ErrPending)))
 	require.Equal(t, Undecided, OfSearch(fmt.Errorf("%w: %w", allocator.ErrInterrupted, context.Canceled)))
 	require.Equal(t, SelectorFails, OfSearch(&selector.Error{}))
+	require.Equal(t, ClassMissing, OfSearch(fmt.Errorf("claim c: %w", &allocator.ClassMissing{Class: "gpu"})), "of the first alternative")
 }

@@ -50,7 +50,7 @@ func TestBestOfAll(t *testing.T) {
 		site, solver := s.solverAndSite(celCache)
 		site.Objective = chosenBy
 		site.Free, site.Asked = allocator.Resources{MilliCPU: 4000, Memory: 2048}, allocator.Resources{MilliCPU: 1000, Memory: 600}
-		if i%2 == 1 {
+		if i%3 == 1 {
 			site.Failed = func(_ inventory.PoolID, device string) int { return (len(device) + int(device[len(device)-1])) % 3 }
 		}
 		task := solver.Prepare(s.claims)

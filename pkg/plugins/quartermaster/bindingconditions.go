@@ -56,9 +56,12 @@ func (pl *Quartermaster) brokenBinding(pod *v1.Pod, claim *resourceapi.ResourceC
 	return err
 }
 
-// failed returns how often devices have failed to get ready for a pod and its claims, nil if none has.
-func (pl *Quartermaster) failed(pod *v1.Pod, claims []*podClaim) map[bindingcondition.Device]int {
-	uids := []types.UID{pod.UID}
+// failed returns how often devices have failed to get ready for any of these claims and pods, nil if none has.
+func (pl *Quartermaster) failed(claims []*podClaim, pods ...*v1.Pod) map[bindingcondition.Device]int {
+	var uids []types.UID
+	for _, pod := range pods {
+		uids = append(uids, pod.UID)
+	}
 	for _, claim := range claims {
 		uids = append(uids, claim.Object.UID)
 	}

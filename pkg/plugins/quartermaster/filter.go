@@ -121,7 +121,12 @@ func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, w *pre
 		if ctx.Err() == nil && c.pod.HelpedByAnySlice() {
 			pl.waker.WakeAfterPause(c.pod)
 		}
-		return unschedulable("%s", c.reasons.OfError(ctx, node, err))
+		reason := c.reasons.OfError(ctx, node, err)
+		if waitcause.OfSearch(err) == waitcause.Undecided {
+			return unschedulable("%s", reason)
+		}
+		// Other devices, which can be judged, may be held by pods of lower priority.
+		return pl.rejection(ctx, c, task, site, reason, false)
 	case !outcome.Fits():
 		reason, full := c.reasons.Of(outcome)
 		c.pod.Causes.NoteBlame(outcome.Blame())

@@ -10,6 +10,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/bindingcondition"
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 // TestGangWithExtendedResources: the claims that the scheduler makes for extended resources
@@ -42,10 +43,40 @@ func TestGangWithExtendedResourcesWhileNotAllNodesAreKnown(t *testing.T) {
 	inGang(t, newPodGroup(), objects, func(t *testing.T, g *gang) {
 		g.pl.state.NodeCache.AtOnce = 0
 		g.settle()
-		view, err := g.pl.viewOf(g.ctx, pods[0], g.nodeInfos(), nil)
+		view, err := g.pl.viewOf(g.ctx, pods[0], pods, g.nodeInfos(), nil)
 		require.NoError(t, err)
 		require.True(t, view.Has == nil || view.Has.Has("n1"), "%v", view.Has)
 		require.Nil(t, view.Value, "what a node costs where a device plugin has the resource is not known")
+	})
+}
+
+// TestGangAvoidsWhatHasFailedForOneOfItsPods: the gang is planned as the first of several equal pods sees the devices.
+func TestGangAvoidsWhatHasFailedForOneOfItsPods(t *testing.T) {
+	t.Parallel()
+	pods := []*v1.Pod{newPod("p0", member, uses("a")), newPod("p1", member, uses("b"))}
+	objects := plus(fabricNodes("n1", "n2"), gpus("a", 1).Obj(), gpus("b", 1).Obj(), pods[0], pods[1])
+	inGang(t, newPodGroup(), objects, func(t *testing.T, g *gang) {
+		for _, failed := range []string{"n1", "n2"} {
+			claim := gpus("gone", 1).Obj()
+			claim.Status.Allocation = &resourceapi.AllocationResult{Devices: resourceapi.DeviceAllocationResult{Results: []resourceapi.DeviceRequestAllocationResult{{
+				Request: "gpu", Driver: builder.Driver, Pool: failed, Device: "gpu-0", BindingConditions: []string{attached}, BindingFailureConditions: []string{broken},
+			}}}}
+			g.pl.failures.Forget(pods[1].UID)
+			g.pl.failures.Note(pods[1].UID, claim)
+			view, err := g.pl.viewOf(g.ctx, pods[0], pods, g.nodeInfos(), nil)
+			require.NoError(t, err)
+			for _, info := range g.nodeInfos() {
+				want := 0
+				if info.Node().Name == failed {
+					want = 1
+				}
+				site := view.Site(info.Node())
+				require.Len(t, site.Pools, 1)
+				require.Equal(t, want, site.Failed(site.Pools[0].ID, "gpu-0"), "on %s if it has failed on %s", info.Node().Name, failed)
+				value, _ := view.Value(info.Node().Name)
+				require.Equal(t, want, value.Failed, "on %s if it has failed on %s", info.Node().Name, failed)
+			}
+		}
 	})
 }
 

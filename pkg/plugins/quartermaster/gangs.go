@@ -70,7 +70,7 @@ func (pl *Quartermaster) planPods(ctx context.Context, nodes []fwk.NodeInfo, gan
 	planner := &planning.Planner{
 		Solver: pl.solver, Framework: run, Mark: conductor.SetApart, Nodes: nodes, Describe: pl.describer(nodes).Describe,
 		View: func(ctx context.Context, pod *v1.Pod) (*planning.View, error) {
-			return pl.viewOf(ctx, pod, nodes, released)
+			return pl.viewOf(ctx, pod, gang.Pods, nodes, released)
 		},
 		Steps: int(*pl.args.GangStepBudget),
 	}
@@ -89,14 +89,16 @@ func (pl *Quartermaster) describer(nodes []fwk.NodeInfo) *described.Describer {
 	}
 }
 
-// viewOf returns what is known of devices as a pod sees them; see planPods about what is released.
-func (pl *Quartermaster) viewOf(ctx context.Context, pod *v1.Pod, nodes []fwk.NodeInfo, released []ledger.Use) (*planning.View, error) {
+// viewOf returns what is known of devices as a pod sees them that is like others of its gang; see planPods about what is released.
+// What has failed for any of the gang has for each: which of them gets which device is not decided yet.
+func (pl *Quartermaster) viewOf(ctx context.Context, pod *v1.Pod, gang []*v1.Pod, nodes []fwk.NodeInfo, released []ledger.Use) (*planning.View, error) {
 	c := pl.newCycle(pod, len(nodes))
 	c.pod, c.planning = requeue.Apart(pod), true
 	_, status := pl.preFilter(ctx, framework.NewCycleState(), pod, c, pl.extendedResources(pod), nodes)
 	if status.IsRejected() && !status.IsSkip() || status.Code() == fwk.Error {
 		return nil, status.AsError()
 	}
+	c.failed = pl.failed(c.claims, append([]*v1.Pod{pod}, gang...)...)
 	if released != nil {
 		c.usage, c.known = ledger.WhatIf(pl.standing(c).WithoutEnding, released, nil), nil
 	}
@@ -114,9 +116,28 @@ func (pl *Quartermaster) viewOf(ctx context.Context, pod *v1.Pod, nodes []fwk.No
 	}
 	view.Has = pl.mayHaveDevices(c, len(nodes))
 	if !c.scored && !c.known.IsTied() && pl.offering(c).Len() == 0 {
-		view.Value = c.known.Value
+		view.Value = pl.valueBesideFailed(c)
 	}
 	return view, nil
+}
+
+// valueBesideFailed returns what the node cache knows, with nodes after all others that may have devices that have failed for the gang.
+func (pl *Quartermaster) valueBesideFailed(c *cycle) func(string) (allocator.Value, bool) {
+	if c.failed == nil {
+		return c.known.Value
+	}
+	times := make(map[string]int) // by node
+	return func(name string) (allocator.Value, bool) {
+		value, known := c.known.Value(name)
+		if _, found := times[name]; !found {
+			times[name] = 0
+			if node, err := pl.nodes.Get(name); err == nil && c.hasFailedIn(pl.state.Inventory.OnNode(node)) {
+				times[name] = 1
+			}
+		}
+		value.Failed += times[name]
+		return value, known
+	}
 }
 
 // newGangs makes what profiles share about gangs.

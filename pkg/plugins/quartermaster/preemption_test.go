@@ -99,6 +99,12 @@ func TestPreemption(t *testing.T) {
 				low("a", "n1", uses("a"), priority(5), startedAt(1), leaves), low("b", "n1", uses("b"), startedAt(2))),
 			pod: high("p", uses("c")), node: "n1", code: fwk.Unschedulable,
 		},
+		"a selector that fails on another device": {
+			objects: []runtime.Object{builder.Class("gpu"), builder.Node("n1"), builder.NodeSlice("n1", builder.Device("bare"), builder.Device("gpu-1").Attr("numa", 0)).Obj(),
+				held(gpus("a", 1).Obj(), "n1", []string{"gpu-1"}, "a"), low("a", "n1", uses("a")),
+				builder.Claim("picky", builder.Request("gpu", "gpu").Where(`device.attributes["gpu.example.com"].numa == 0`)).Obj()},
+			pod: high("p", uses("picky")), node: "n1", victims: []string{"a"}, code: fwk.Unschedulable, reason: "devices are held by 1 claim of lower-priority pods",
+		},
 		"a claim of its own that is shared": {
 			objects: plus(two, held(gpus("a", 2).Obj(), "n1", []string{"gpu-0", "gpu-1"}, "a"), low("a", "n1", uses("a"))),
 			pod:     high("p", uses("a"), uses("c")), code: fwk.UnschedulableAndUnresolvable,

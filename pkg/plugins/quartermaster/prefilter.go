@@ -138,7 +138,7 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 		return nil, status
 	}
 	pl.wantsShared(c)
-	c.failed = pl.failed(pod, c.claims)
+	c.failed = pl.failed(c.claims, pod)
 	cs.Write(cycleKey, c)
 	if c.dryRun != nil {
 		return nil, nil

@@ -39,6 +39,10 @@ func TestWaitCauses(t *testing.T) {
 	}{
 		"claim_missing": {objects: gpuNodes(1, "n1"), want: "claim_missing"},
 		"class_missing": {objects: plus(gpuNodes(1, "n1"), builder.Claim("c", builder.Request("r", "missing")).Obj()), want: "class_missing"},
+		"class_missing of an alternative": {
+			objects: plus(gpuNodes(1, "n1"), builder.Claim("c", builder.FirstAvailable("r", builder.Request("x", "missing"), builder.Request("y", "gpu").Count(2))).Obj()),
+			want:    "class_missing",
+		},
 		"request_invalid": {objects: plus(gpuNodes(1, "n1"), builder.Claim("c", builder.Request("r", "gpu").Modify(func(r *resourceapi.ExactDeviceRequest) {
 			r.Selectors = []resourceapi.DeviceSelector{{}}
 		})).Obj()), want: "request_invalid"},

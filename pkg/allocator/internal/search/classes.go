@@ -149,7 +149,7 @@ func (s *Search) appendConstraint(b []byte, c *scopedConstraint, at location) []
 	b = c.appendValues(b, own, found, at)
 	for _, r := range c.claim.RequestsWithDerived() {
 		if c.appliesTo(r) {
-			// Errors are no concern: with any of them the search is not pruned.
+			// With an error the device is passed over, as if it had no value; or as upstream has it, the search is not pruned.
 			own, found, _ := s.valuesFor(r, c, at)
 			b = c.appendValues(append(b, '/'), own, found, at)
 		}
