@@ -201,6 +201,11 @@ func TestSelectorErrors(t *testing.T) {
 	t.Run("before the device is reached", func(t *testing.T) {
 		require.Equal(t, []string{"r=p/gpu-0"}, chosen(nodeWith(0, devices...).mustFit(t, ask(1, numa0))[0]))
 	})
+	t.Run("not if an alternative that is left out may ask for less", func(t *testing.T) {
+		_, err := nodeWith(0, gpus(1)...).and(onNode("q", b.Device("same"), b.Device("same"))).solve(t.Context(),
+			b.Claim("c", b.FirstAvailable("r", b.Request("all", "gpu").All(), b.Request("many", "gpu").Count(33))))
+		require.ErrorContains(t, err, "claim default/c request r/all: asks for all devices but a resource pool of driver gpu.example.com is invalid")
+	})
 	t.Run("not if others suffice", func(t *testing.T) {
 		require.Equal(t, []string{"r=p/gpu-0", "r=p/gpu-2"}, chosen(nodeWith(0, devices...).mustFit(t, ask(2, numa0))[0]))
 	})

@@ -47,7 +47,7 @@ func (s *Search) setUpClaim(c *task.Claim) error {
 		if slot.Err != nil {
 			return slot.Err
 		}
-		least := -1
+		least, unsure := -1, slot.LeftOut != nil // unsure: an alternative may turn out to ask for less.
 		for _, r := range slot.Alternatives {
 			if r.Err != nil {
 				return r.Err
@@ -56,6 +56,7 @@ func (s *Search) setUpClaim(c *task.Claim) error {
 				return err
 			}
 			if s.refused[r.ID] != nil {
+				unsure = true
 				continue
 			}
 			if least < 0 || s.count[r.ID] < least {
@@ -64,6 +65,9 @@ func (s *Search) setUpClaim(c *task.Claim) error {
 		}
 		if least < 0 && len(slot.Alternatives) > 0 {
 			return s.refused[slot.Alternatives[0].ID]
+		}
+		if unsure {
+			continue
 		}
 		if least > c.Most-total {
 			return fmt.Errorf("claim %s request %s: asks for %s but a claim can have at most %d and "+
