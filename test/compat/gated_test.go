@@ -93,7 +93,7 @@ func TestConsumableCapacity(t *testing.T) {
 		require.Equal(t, "4G", amount.String())
 	}
 	s.ClaimAndPod("late", share)
-	s.Waiting("late", "claim "+s.Name+"/late request gpu", "too little capacity left (bandwidth)")
+	s.Waiting("late", "claim "+s.Name+"/late request gpu", "too little capacity left (bandwidth:")
 	s.DeletePod("first")
 	s.RunningSoon("late")
 }

@@ -71,7 +71,7 @@ func testCapacityUsedUp(t *testing.T) {
 	s.Create(builder.Claim("one", s.wantShare("3G")).Template())
 	s.CreatePods("three", 8)
 	s.Eventually("have six shares in use", s.runningOf("three", 6))
-	s.Eventually("have the rest wait", s.waitingOf("three", 2, "too little capacity left (bandwidth)"))
+	s.Eventually("have the rest wait", s.waitingOf("three", 2, "too little capacity left (bandwidth:"))
 	perDevice := make(map[string]int)
 	var first string
 	for _, pod := range s.Pods() {
@@ -128,16 +128,16 @@ func testRefusedAmounts(t *testing.T) {
 		ValidRange: &resourceapi.CapacityRequestPolicyRange{Min: ptr.To(resource.MustParse("1G")), Max: ptr.To(resource.MustParse("4G"))},
 	}))
 	s.ClaimAndPod("too-much", s.wantShare("5G"))
-	s.Waiting("too-much", "claim "+s.Name+"/too-much", "request gpu", "lacks the capacity asked for (bandwidth)")
+	s.Waiting("too-much", "claim "+s.Name+"/too-much", "request gpu", "the capacity asked for (bandwidth")
 	s.ClaimAndPod("unknown", s.Want(1).Capacity("memory", "1G"))
-	s.Waiting("unknown", "claim "+s.Name+"/unknown", "lacks the capacity asked for (memory)")
+	s.Waiting("unknown", "claim "+s.Name+"/unknown", "the capacity asked for (memory")
 	for i := range 2 {
 		name := fmt.Sprintf("most-%d", i)
 		s.ClaimAndPod(name, s.wantShare("4G"))
 		s.Running(name)
 	}
 	s.ClaimAndPod("late", s.wantShare("3G"))
-	s.Waiting("late", "claim "+s.Name+"/late", "has too little capacity left (bandwidth)")
+	s.Waiting("late", "claim "+s.Name+"/late", "too little capacity left (bandwidth:")
 	s.ClaimAndPod("fits", s.wantShare("2G"))
 	s.Running("fits")
 }

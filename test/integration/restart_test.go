@@ -45,7 +45,7 @@ func TestKilledWithSharesAndCountersInUse(t *testing.T) {
 	create(atFirst, shares)
 	s.Eventually("use up the NICs", s.runningOf("share", shares))
 	s.Eventually("use up the GPUs", s.runningOf("quarter", quarters))
-	s.Eventually("have the rest wait", s.waitingOf("share", atFirst, "too little capacity left (bandwidth)"))
+	s.Eventually("have the rest wait", s.waitingOf("share", atFirst, "too little capacity left (bandwidth:"))
 	s.Eventually("have the rest wait", s.waitingOf("quarter", atFirst+shares-quarters, "held by other claims"))
 }
 

@@ -111,7 +111,7 @@ func (d *downgrade) before(t *testing.T, cluster *harness.Cluster) {
 		s.ClaimAndPod("share", d.share(s))
 		s.Running("share")
 		s.ClaimAndPod("late-share", d.share(s))
-		s.Waiting("late-share", "too little capacity left (bandwidth)")
+		s.Waiting("late-share", "too little capacity left (bandwidth:")
 	}
 }
 

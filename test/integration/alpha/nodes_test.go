@@ -189,7 +189,7 @@ func testFractions(t *testing.T) {
 	require.Equal(t, "750m", consumed(s, "rounded", "501m"))
 	require.Equal(t, "500m", consumed(s, "exactly", "500m"))
 	s.ClaimAndPod("late", s.Want(1).Capacity("cores", "250m"))
-	s.Waiting("late", "claim "+s.Name+"/late", "has too little capacity left (cores)")
+	s.Waiting("late", "claim "+s.Name+"/late", "too little capacity left (cores:")
 
 	off := newSpaceWithout(t, "fractionsoff", 1, map[string]bool{"DRAFractionalCapacityRange": false})
 	cores(off)
