@@ -136,7 +136,7 @@ func TestLockedGates(t *testing.T) {
 		t.Parallel()
 		require.ErrorContains(t, start(t, "none", "--emulated-version=1.34", "--feature-gates=DynamicResourceAllocation=false,"+
 			"DRAPrioritizedList=false,DRAAdminAccess=false,DRASchedulerFilterTimeout=false"),
-			"plugin Quartermaster: it allocates devices, but the feature gate DynamicResourceAllocation is off")
+			"plugin Quartermaster: it allocates devices but the feature gate DynamicResourceAllocation is off")
 	})
 	t.Run("no alternatives", func(t *testing.T) {
 		t.Parallel()
