@@ -82,7 +82,7 @@ func partitionsRefused(s *space) {
 	s.Create(part("counters").Counters("gpu", "memory", "40Gi").Obj(), part("devices").Devices(
 		builder.Device("part").Consumes("gpu", "memory", "10Gi"), builder.Device("plain")).Obj())
 	s.ClaimAndPod("two", s.Want(2))
-	s.Waiting("two", "claim "+s.Name+"/two", "request gpu", "need a feature that is off (DRAPartitionableDevices)")
+	s.Waiting("two", "claim "+s.Name+"/two", "request gpu", "a feature that is off (DRAPartitionableDevices)")
 	s.ClaimAndPod("one", s.Want(1))
 	s.Running("one")
 	require.Equal(s.T, []string{s.Node(0) + "/plain"}, s.DeviceNames("one"))
