@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// remembered is how long a failure counts. By then, whoever looks after the device has probably done something.
+	// remembered is how long a failure counts. By then somebody has probably repaired the device.
 	remembered = time.Hour
 	// mostFailing bounds for how many pods and claims failures are remembered, those that failed last, and
 	// mostDevices how many devices for each.
@@ -27,14 +27,14 @@ type Device struct {
 }
 
 // Failures remembers which devices did not get ready for whom, so that the next attempts prefer others. That is remembered for
-// a pod and for each of its claims: the one may be made anew, the other used by another pod. It is safe for concurrent use.
+// a pod and for each of its claims: the one may be created again, the other used by another pod. It is safe for concurrent use.
 type Failures struct {
 	clock clock.PassiveClock
 	mutex sync.Mutex
 	of    *lru.Cache // []deviceFailures, by UID of a pod or a claim
 }
 
-// deviceFailures is how often a device has failed.
+// deviceFailures counts the failures of a device.
 type deviceFailures struct {
 	device Device
 	times  int

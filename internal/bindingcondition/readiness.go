@@ -134,7 +134,7 @@ func timedOut(claim *resourceapi.ResourceClaim, devices []readiness, timeout tim
 	return fmt.Errorf("%w: claim %s: %s within %s (bindingTimeout)", ErrTimeout, claimname.Of(claim), describePending(devices), timeout)
 }
 
-// describePending says what is missing: "device a lacks x and y; device b lacks z".
+// describePending lists the missing conditions: "device a lacks x and y; device b lacks z".
 func describePending(devices []readiness) string {
 	var parts []string
 	for _, device := range devices {

@@ -32,7 +32,7 @@ const (
 	Unavailable State = "Unavailable"
 	// Free devices can be had.
 	Free State = "Free"
-	// NotKnown are devices of which it is not known whether anybody has them: claims could not all be read.
+	// NotKnown devices may be in use: claims could not all be read.
 	NotKnown State = "NotKnown"
 )
 
@@ -80,7 +80,7 @@ func (d *Device) HasRoom() bool {
 // Tainted reports whether a taint keeps claims without a toleration from the device. Taints with the effect None do not.
 func (d *Device) Tainted() bool { return slices.ContainsFunc(d.Taints, preventsUse) }
 
-// Scarcest is the room of which the largest part is used, nil if there is none.
+// Scarcest returns the room with the largest used part, nil if there is none.
 func (d *Device) Scarcest() *Room {
 	var scarcest *Room
 	for i := range d.Rooms {

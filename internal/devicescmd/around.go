@@ -10,11 +10,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// around is what is read about one pod that no other command needs.
+// around holds objects about one pod that only explain reads.
 type around struct {
 	events known[[]v1.Event]
 	quotas known[[]v1.ResourceQuota]
-	// gang is how many pods the pod's PodGroup wants at once, 0 if it is none that starts together.
+	// gang is the minCount of the pod's PodGroup, 0 without a gang.
 	gang known[int32]
 }
 

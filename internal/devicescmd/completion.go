@@ -21,7 +21,7 @@ import (
 const (
 	// completionPatience is how long somebody waits who has pressed Tab.
 	completionPatience = 3 * time.Second
-	// completionsAtMost is how many names of a kind are offered, and how many objects are asked for at a time.
+	// completionsAtMost bounds the names of a kind that are offered, and the objects of one request.
 	completionsAtMost = 500
 )
 

@@ -24,7 +24,7 @@ func (o *options) contextNames() []string { return slices.Sorted(maps.Keys(o.kub
 func (o *options) clusterNames() []string { return slices.Sorted(maps.Keys(o.kubeconfig().Clusters)) }
 func (o *options) userNames() []string    { return slices.Sorted(maps.Keys(o.kubeconfig().AuthInfos)) }
 
-// slicesForCompletion is how many slices are asked for at a time: each may have 128 devices.
+// slicesForCompletion bounds the slices of one request: each may have 128 devices.
 const slicesForCompletion = 50
 
 // eachSlice calls a function for slices until it returns an error.

@@ -122,7 +122,7 @@ func (o *options) explainPod(ctx context.Context, facts *devicefacts.Facts, pod 
 	return nil
 }
 
-// noDevices is what there is to say of a pod without devices that are known.
+// noDevices prints the answer for a pod without known devices.
 func noDevices(s *whatif.Snapshot, pod *v1.Pod) string {
 	asks := len(pod.Spec.ResourceClaims) > 0 || pod.Status.ExtendedResourceClaimStatus != nil
 	switch {

@@ -7,20 +7,20 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
-// explainOutput is what -o json prints of explain.
+// explainOutput is the JSON of explain.
 type explainOutput struct {
 	metav1.TypeMeta `json:",inline"`
-	// Said is what the pod's PodScheduled condition says.
+	// Said is the message of the pod's PodScheduled condition.
 	Said string `json:"said,omitempty"`
 	// Node is where the pod is, "" if it waits.
 	Node string `json:"node,omitempty"`
-	// WaitsFor is what it waits for that is no device.
+	// WaitsFor names something other than devices that the pod waits for.
 	WaitsFor []string `json:"waitsFor,omitempty"`
 	// Explanation is why it waits.
 	Explanation *explanationOutput `json:"explanation,omitempty"`
 	// RuledOut are selectors that no device of the nearest node matches, with the values that there are.
 	RuledOut []string `json:"ruledOut,omitempty"`
-	// Victims are who preemption could evict, by node; it does not if NeverPreempts is set.
+	// Victims lists pods that preemption could evict, by node; with NeverPreempts none are.
 	Victims       []victimsOutput `json:"victims,omitempty"`
 	NeverPreempts bool            `json:"neverPreempts,omitempty"`
 	// Why are the devices that are allocated, and why these.
@@ -43,7 +43,7 @@ type explanationOutput struct {
 	Nearest  []whatif.Near    `json:"nearest,omitempty"`
 	Missing  []whatif.Missing `json:"missing,omitempty"`
 	Doubts   []string         `json:"doubts,omitempty"`
-	// Unchecked is what the pod asks for that was not looked at.
+	// Unchecked lists requirements of the pod that were not looked at.
 	Unchecked []string `json:"unchecked,omitempty"`
 }
 
@@ -79,7 +79,7 @@ type requestOutput struct {
 	Shortage  string           `json:"shortage,omitempty"`
 }
 
-// obstacleOutput is what keeps a request from devices that match.
+// obstacleOutput counts matching devices that cannot be had, by cause.
 type obstacleOutput struct {
 	Cause   string         `json:"cause"`
 	Devices int            `json:"devices"`

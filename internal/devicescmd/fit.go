@@ -39,7 +39,7 @@ type fitOutput struct {
 // unplacedOutput is why pods that ask for the same have no place.
 type unplacedOutput struct {
 	Pods []string `json:"pods"`
-	// Problem is why no node will do.
+	// Problem is set if no node fits.
 	Problem string `json:"problem,omitempty"`
 	// Groups are nodes by what is in the way there, and Nearest those that lack the least.
 	Groups  []groupOutput `json:"groups,omitempty"`

@@ -1,6 +1,6 @@
 package devicescmd
 
-// known is what was read, or why it was not: a list that could not be read cannot be taken for an empty one. The zero
+// known holds a list, or the reason why it could not be read: the latter cannot be taken for an empty list. The zero
 // value is not known.
 type known[T any] struct {
 	value T

@@ -34,7 +34,7 @@ func checkReferences(m *objectfile.File, pods []*v1.Pod, world *whatif.Snapshot)
 	return nil
 }
 
-// specOf is what a reference of a pod asks for, nil if there is no such claim and no such template.
+// specOf returns the spec behind a reference of a pod, nil if there is no such claim and no such template.
 func specOf(pod *v1.Pod, reference *v1.PodResourceClaim, world *whatif.Snapshot) *resourceapi.ResourceClaimSpec {
 	if name := reference.ResourceClaimName; name != nil {
 		if claim := world.Claim(pod.Namespace, *name); claim != nil {

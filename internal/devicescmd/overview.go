@@ -122,7 +122,7 @@ func (o *options) printDriver(driver *devicefacts.Driver, summaries []devicefact
 	return nil
 }
 
-// freeOf says how many devices are free, if that is known.
+// freeOf returns the cell with the number of free devices, "?" if that is not known.
 func freeOf(c *devicefacts.Counts) screen.Cell {
 	if c.NotKnown > 0 {
 		return screen.Cell{Text: fmt.Sprintf("? of %d", c.Devices), Style: screen.Faint}

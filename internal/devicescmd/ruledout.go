@@ -15,7 +15,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
-// attributeInExpression finds what expressions ask of devices: device.attributes["domain"].name.
+// attributeInExpression matches attributes in expressions: device.attributes["domain"].name.
 var attributeInExpression = regexp.MustCompile(`device\.(?:attributes|capacity)\["([^"]+)"\](?:\.([A-Za-z_][A-Za-z0-9_]*)|\["([^"]+)"\])`)
 
 // ruledOut says of requests that no device of a node matches what their selectors are, and which values there are.

@@ -134,7 +134,7 @@ func usedUp(a *around) string {
 	return ". " + strings.Join(texts, "; ")
 }
 
-// gang says how many pods of a pod's PodGroup there are, if they start together.
+// gang counts the pods of a pod's PodGroup, if they start together.
 func gang(s *whatif.Snapshot, pod *v1.Pod, a *around) string {
 	group := pod.Spec.SchedulingGroup
 	if group == nil || group.PodGroupName == nil {

@@ -108,7 +108,7 @@ func (n *Names) follow(oldObj, newObj any) {
 	n.changed()
 }
 
-// replace exchanges a class, either of which may be nil.
+// replace exchanges a class; before and after may be nil.
 func (n *Names) replace(known, after *resourceapi.DeviceClass) {
 	if known != nil {
 		delete(n.classes, known.Name)

@@ -93,7 +93,7 @@ func (h survivingHandler) OnDelete(obj any) {
 }
 
 const (
-	// survivals is how often a handler may panic for one event, and survivalPause how long the handler of slices gets to catch up.
+	// survivals bounds the panics of a handler for one event; after each, the handler of slices gets survivalPause to catch up.
 	survivals     = 100
 	survivalPause = 10 * time.Millisecond
 )

@@ -40,7 +40,7 @@ type Reasons struct {
 	told  map[string]bool
 }
 
-// most is how many different reasons an attempt gives. kube-scheduler puts all of them into one message, whatever the number of nodes,
+// most bounds the different reasons of an attempt. kube-scheduler puts all of them into one message, whatever the number of nodes,
 // and the numbers and devices in them may be others on each node.
 const most = 16
 

@@ -82,7 +82,7 @@ func podTemplateIn(content any, path string) string {
 	return ""
 }
 
-// jobSet is what matters of a JobSet (jobset.x-k8s.io).
+// jobSet has the fields of a JobSet that decide how many pods there are (jobset.x-k8s.io).
 type jobSet struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
@@ -116,7 +116,7 @@ func (f *File) addJobSet(h *header, data []byte) error {
 	return nil
 }
 
-// leaderWorkerSet is what matters of a LeaderWorkerSet (leaderworkerset.x-k8s.io).
+// leaderWorkerSet has the fields of a LeaderWorkerSet that decide how many pods there are (leaderworkerset.x-k8s.io).
 type leaderWorkerSet struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {

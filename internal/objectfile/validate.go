@@ -18,7 +18,7 @@ import (
 	resourcevalidation "k8s.io/kubernetes/pkg/apis/resource/validation"
 )
 
-// refused is what an API server would say of an object, nil if it would take it.
+// refused returns the error with which an API server would refuse an object, nil if it would store it.
 func refused(errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/cel"
 )
 
-// truth is what is known of an expression when nothing is known of a device but its driver.
+// truth is the value of an expression as far as it follows from the driver of a device.
 type truth int
 
 const (
@@ -17,8 +17,8 @@ const (
 	isTrue
 )
 
-// driverTest is what an expression asks about device.driver. Whatever else it asks is left out. It is immutable; nil
-// stands for an expression of which nothing is known.
+// driverTest is the part of an expression that tests device.driver. It is immutable; nil
+// stands for an expression without such a part.
 type driverTest struct {
 	operator string   // one of operators, "" for a test of the name
 	names    []string // the names that pass
@@ -108,7 +108,7 @@ func isDriver(e ast.Expr) bool {
 	return is && name == "driver" && device.Kind() == ast.IdentKind && isDevice(device.AsIdent())
 }
 
-// of is what is known for devices of a driver. An operand that fails does not matter to "and" and "or" if another one
+// of evaluates the test for devices of a driver. An operand that fails does not matter to "and" and "or" if another one
 // decides, as in CEL.
 func (t *driverTest) of(driver string) truth {
 	switch {

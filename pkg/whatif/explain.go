@@ -29,7 +29,7 @@ type Explanation struct {
 	Nearest []Near `json:"nearest,omitempty"`
 	// Missing are kinds of objects that could not be read.
 	Missing []Missing `json:"missing,omitempty"`
-	// Doubts are what could not be read although nodes that would do depend on it.
+	// Doubts lists objects that could not be read and may decide about nodes in Fits.
 	Doubts []string `json:"doubts,omitempty"`
 	// Unchecked is what the pod asks for that was not looked at.
 	Unchecked []string `json:"unchecked,omitempty"`

@@ -29,7 +29,7 @@ type Missing struct {
 	Why string `json:"why"`
 	// Forbidden is set if it is about rights.
 	Forbidden bool `json:"forbidden,omitempty"`
-	// Namespace is the one of which the objects are known nevertheless, "" if none are.
+	// Namespace is the only one with known objects, "" if none are known.
 	Namespace string `json:"namespace,omitempty"`
 }
 

@@ -93,7 +93,7 @@ func (r room) lackingOf(asked room) *shortfall {
 	return &shortfall{resource: first, asked: asked.of(first), free: r.of(first)}
 }
 
-// of is how much there is of a resource, in thousandths for CPU.
+// of returns the amount of a resource, in thousandths for CPU.
 func (r room) of(name v1.ResourceName) int64 {
 	switch name {
 	case v1.ResourcePods:

@@ -100,7 +100,7 @@ func (s *Snapshot) notKnown(q *question) *Unread {
 	return nil
 }
 
-// unreadClasses is the error for extended resources of which nobody knows whether devices stand for them.
+// unreadClasses is the error for extended resources while classes cannot be read.
 func (s *Snapshot) unreadClasses(resources []extendedresource.Resource) error {
 	missing := s.unread(resourceClasses, "")
 	if missing == nil || len(resources) == 0 {
@@ -109,7 +109,7 @@ func (s *Snapshot) unreadClasses(resources []extendedresource.Resource) error {
 	return &Unread{What: fmt.Sprintf("whether a device class stands for %s", resources[0].Name), Missing: *missing}
 }
 
-// doubted is what could not be read although the answer may depend on it: what looks free may be taken.
+// doubted lists objects that could not be read and may change the answer: a device that looks free may be taken.
 func (s *Snapshot) doubted() []string {
 	var all []string
 	for i := range s.missing {

@@ -13,7 +13,7 @@ import (
 const mostHolders = 3
 
 // Holders says which other gangs have something that a gang lacks, those with most of it first, "" if none has any. Those of other
-// namespaces are not named: who reads it need not know of them. The function says how much of it a pod has.
+// namespaces are not named: its reader may not know them. The function returns how much of it a pod has.
 func (c *Conductor) Holders(gang string, has func(*v1.Pod) int) string {
 	type holder struct {
 		gang string

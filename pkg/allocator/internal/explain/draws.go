@@ -90,7 +90,7 @@ func (in *inspection) left(number int) resource.Quantity {
 	return in.usage.Remaining(in.pool).Amounts[number].Quantity(in.pool.Counters.Formats[number])
 }
 
-// there is what a counter has if nothing is in use.
+// there returns the value of a counter with nothing in use.
 func (in *inspection) there(number int) resource.Quantity {
 	return in.pool.Counters.Published[number].Quantity(in.pool.Counters.Formats[number])
 }

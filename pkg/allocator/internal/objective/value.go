@@ -16,10 +16,10 @@ import (
 // is in devices, and in which groups that are broken up count for little. Where that is the same, the
 // group that is broken already is taken from first, whatever the strategy.
 type Value struct {
-	// Failed is how often devices of the plan have failed to get ready for the pod before, see
+	// Failed counts failures of the plan's devices to get ready for the pod before, see
 	// search.NodeView.
 	Failed int
-	// NotReady is how many of the plan's results are devices with binding conditions (KEP-5007), which
+	// NotReady counts the plan's results on devices with binding conditions (KEP-5007), which
 	// somebody has to make ready first. Those with admin access count, because the pod waits for them as well.
 	NotReady int
 	// Apart is how many pairs of the pod's devices are not close, 16 bits for each attribute, the

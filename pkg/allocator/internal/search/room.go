@@ -28,9 +28,9 @@ type room struct {
 
 	groups objective.Groups
 	near   objective.Near
-	// notReady is how many of the devices that are placed are not ready, see isReady.
+	// notReady counts placed devices that are not ready, see isReady.
 	notReady int
-	// failed is how often those have failed before, see NodeView.Failed.
+	// failed counts the earlier failures of these, see NodeView.Failed.
 	failed int
 }
 
@@ -180,7 +180,7 @@ func (s *Search) isReady(at location) bool {
 	return !bitset.Has(s.view.Pools[at.pool].Conditional, at.device)
 }
 
-// failures is how often a device has failed to get ready for the pod.
+// failures counts how often a device has failed to get ready for the pod.
 func (s *Search) failures(at location) int {
 	if s.view.Failed == nil {
 		return 0
