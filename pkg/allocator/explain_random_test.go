@@ -17,7 +17,10 @@ import (
 
 // solve runs the solver on the scenario's claims, or on others.
 func (s scenario) solve(t *testing.T, celCache *cel.Cache, claims ...*resourceapi.ResourceClaim) (*allocator.Outcome, error) {
-	solver := allocator.Solver{Features: s.features, Classes: s.classes, Evaluator: selector.NewEvaluator(celCache)}
+	return s.solveBy(t, allocator.Solver{Features: s.features, Classes: s.classes, Evaluator: selector.NewEvaluator(celCache)}, claims...)
+}
+
+func (s scenario) solveBy(t *testing.T, solver allocator.Solver, claims ...*resourceapi.ResourceClaim) (*allocator.Outcome, error) {
 	store := inventory.FromSlices(s.slices, allocator.InventoryOptions(s.features))
 	site := allocator.Site{Node: s.node, Pools: store.OnNode(s.node), Usage: s.usage()}
 	return solver.Prepare(claims).Solve(t.Context(), site)

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
 func TestMain(m *testing.M) {
@@ -127,7 +128,8 @@ func (w worlds) sameAsUpstream(t *testing.T, total int, patience time.Duration) 
 
 // turnsBack reports whether the first choices lead nowhere.
 func (s scenario) turnsBack(t *testing.T, celCache *cel.Cache) bool {
-	outcome, err := s.solve(t, celCache, s.claims...)
+	solver := allocator.Solver{Features: s.features, Classes: s.classes, Evaluator: selector.NewEvaluator(celCache), AsUpstream: true}
+	outcome, err := s.solveBy(t, solver, s.claims...)
 	require.NoError(t, err)
 	return outcome.TurnedBack
 }
