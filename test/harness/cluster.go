@@ -50,6 +50,8 @@ type Cluster struct {
 	Kubeconfig string
 	// Logs is the folder of all logs.
 	Logs string
+	// OlderReleases is set if schedulers of older releases of ours run as well: reasons of pods had commas once.
+	OlderReleases bool
 
 	// release and gates are those of the control plane; "" is our own.
 	release string

@@ -27,6 +27,9 @@ func (s *Space) CheckSettled() {
 	if err := s.Settled(s.Patience); err != nil {
 		s.T.Errorf("%v\n%s", err, s.Describe())
 	}
+	if s.Cluster.OlderReleases {
+		return
+	}
 	if err := s.checkReasonsOfPods(context.Background()); err != nil {
 		s.T.Error(err)
 	}

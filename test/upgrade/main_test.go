@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(harness.Main(m, harness.Options{
 		Name: "upgrade", Binaries: []string{"guard", "kube-scheduler"},
 		ControlPlane: controlplane.Options{WebhookCertificate: true},
-	}, func(c *harness.Cluster) { cluster = c }))
+	}, func(c *harness.Cluster) { cluster, c.OlderReleases = c, true }))
 }
 
 // release is one of the two that meet here.
