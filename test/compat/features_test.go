@@ -63,7 +63,7 @@ func TestTaintRules(t *testing.T) {
 	s.Running("first")
 	require.Equal(t, []string{s.Node(0) + "/gpu-1"}, s.DeviceNames("first"))
 	s.ClaimAndPod("second", s.Want(1))
-	s.Waiting("second", "claim "+s.Name+"/second", "taints that are not tolerated")
+	s.Waiting("second", "claim "+s.Name+"/second", "not tolerated (example.com/sick)")
 	require.NoError(t, rules.Delete(t.Context(), s.Name, metav1.DeleteOptions{}))
 	s.RunningSoon("second")
 }
