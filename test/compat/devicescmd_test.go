@@ -23,7 +23,7 @@ func TestKubectlDevices(t *testing.T) {
 	s.ClaimAndPod("user", s.Want(2, s.Attribute("index")+" > 0"))
 	s.Running("user")
 	s.ClaimAndPod("waiting", s.Want(2))
-	s.Waiting("waiting", "held by other claims")
+	s.Waiting("waiting", "2 held by other claims")
 	ask := func(status int, args ...string) string {
 		t.Helper()
 		var out, errOut bytes.Buffer
