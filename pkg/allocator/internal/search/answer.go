@@ -84,13 +84,14 @@ func run(ctx context.Context, t *task.Task, view NodeView, results resultsOf) (A
 		found, err = search.claim(0)
 	}
 	a := Answer{Steps: search.steps, TurnedBack: search.turnedBack, Found: found}
+	if err == nil && !found {
+		err = search.doubt()
+	}
 	switch {
 	case errors.Is(err, errBudget):
 		search.gaveUp = true
 		a.GaveUp, a.CommonBudget, a.Search = true, search.allowance.IsCommon(), search
 		return a, nil
-	case err == nil && !found && search.doubt() != nil:
-		err = search.doubt()
 	case err == nil && !found:
 		a.InvalidPools, a.Search = hasInvalidPools(view.Pools), search
 		return a, nil
