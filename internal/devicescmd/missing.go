@@ -40,7 +40,7 @@ func (o *options) warnMissing(missing []whatif.Missing) {
 		name, _, _ := strings.Cut(m.Resource, ".")
 		switch {
 		case !m.Forbidden:
-			fmt.Fprintf(o.ErrOut, "warning: %s\n", screen.CleanLine(m.Resource+": "+m.Why+because(consequence(m.Resource))))
+			fmt.Fprintf(o.ErrOut, "warning: %s\n", screen.CleanLine(m.Resource+": "+m.Why+consequence(m.Resource)))
 			continue
 		case m.Namespace == "":
 			nothing = append(nothing, name)
@@ -64,20 +64,13 @@ func (o *options) warnMissing(missing []whatif.Missing) {
 	hint := "ClusterRole " + viewerRole + " has the rights"
 	text := strings.Join(rights, ", and ")
 	if o.output == "wide" {
-		text += because(strings.Join(consequences, "; "))
+		text += strings.Join(consequences, "; ")
 	}
 	fmt.Fprintf(o.ErrOut, "warning: %s: what depends on that is not known (%s)\n", screen.CleanLine(text), hint)
 }
 
 // viewerRole is the ClusterRole with all rights that are of use here, see docs/kubectl-devices.md.
 const viewerRole = "kubectl-devices-viewer"
-
-func because(text string) string {
-	if text == "" {
-		return ""
-	}
-	return "" + text
-}
 
 // unreachable says why nothing at all can be read, for other reasons than rights; "" if anything can.
 func unreachable(missing []whatif.Missing) string {
