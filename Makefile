@@ -1,4 +1,4 @@
-# Needs Go, make, bash, git and awk; the race detector in `make test` needs a C
+# Needs Go, make, bash, git and awk; the race detector in `make test-all` needs a C
 # compiler, `make test-browser` chromium and chromedriver. Recipes of more than a
 # few lines are scripts in hack.
 
@@ -14,10 +14,8 @@ PUSH ?=
 DIST_PLATFORMS ?= linux/amd64,linux/arm64
 KUBECTL_PLATFORMS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64
 
-# Packages whose tests embed the API server. They run one after the other and
-# without the race detector: each starts a control plane, and kube-apiserver with
-# race detection takes many minutes to compile. All others are unit tests.
-INTEGRATION_PACKAGES := ./test/controlplane/... ./internal/playground ./cmd/playground ./test/manifests ./test/catalogue ./test/integration/... ./test/rbac ./test/hostile ./test/harness ./test/restarts ./test/groups ./test/podgroups ./test/gangs ./test/gangplacement ./test/preemption ./test/beside ./test/guard ./test/faults ./test/placement ./test/soak ./test/finalizers ./test/image ./test/kubectldevices ./test/upgrade/... ./test/tutorial ./test/compat/...
+# Packages whose tests need more than what `make demo` builds, or a minute and more: make test-all runs them.
+LATER_PACKAGES := ./test/upgrade/... ./test/compat/... ./test/soak ./test/image ./test/placement
 # What runs a real driver, which it needs in bin.
 DRIVER_PACKAGES := ./test/driver
 # Packages with benchmarks.
@@ -41,13 +39,10 @@ PERF_UNIT_PACKAGES := ./workload ./report ./cluster ./cpuprofile ./timing ./proc
 # Modules of their own whose tests need no API server. $(call test_module,FOLDER,FLAGS): go test in one of them.
 UNIT_MODULES := test/perf test/monitoring tools/image tools/dist tools/vulncheck
 test_module = $(GO) -C $1 test -vet=off -timeout $(UNIT_TIMEOUT) $2 $(if $(filter test/perf,$1),$(PERF_UNIT_PACKAGES),./...)
-# What looks at pages with Debian's chromium. The race detector would make drawing up thousands of nodes slow.
+# What looks at pages with Debian's chromium.
 BROWSER_PACKAGES := ./test/webmap
-# What steps through millions of states, one after the other: nothing in it can race, and the
-# race detector would make it ten times slower.
-SEQUENTIAL_PACKAGES := ./test/protocol
-# Test processes at a time.
-TEST_PARALLEL ?= 2
+# Test processes at a time: those with an API server wait more than they compute.
+TEST_PARALLEL ?= 3
 # How many runs `make beside` makes of each kind, and how long `make soak` takes.
 BESIDE_RUNS ?= 10
 SOAK_DURATION ?= 10m
@@ -107,43 +102,48 @@ help: ## list the targets (the default)
 build: bin/scheduler bin/guard bin/playground bin/kubectl-devices bin/kubectl_complete-devices bin/kwok ## build bin/scheduler, bin/guard, bin/playground, the kubectl plugin bin/kubectl-devices and the node simulator bin/kwok
 
 .PHONY: demo
-demo: build ## schedule pods with every kind of claim on a real API server, and check the result
+demo: demo-begins bin/scheduler bin/playground bin/kwok ## schedule pods with every kind of claim on a real API server, and check the result
 	bin/playground demo
+	@$(if $(wildcard bin/kubectl-devices),true,echo "demo: the rest of ours (bin/kubectl-devices and bin/guard) is built by: make build")
+
+.PHONY: demo-begins
+demo-begins:
+	@$(if $(and $(wildcard bin/scheduler),$(wildcard bin/playground)),true,echo "demo: this builds a scheduler and a whole Kubernetes control plane from source into bin (the first time about 7 minutes on two cores, later seconds), starts them on loopback, and schedules about 170 pods (a minute). Nothing is installed.")
 
 .PHONY: playground
 playground: build ## keep a cluster running on this machine until Ctrl-C (PLAYGROUND_FLAGS="--nodes 20")
 	bin/playground up $(PLAYGROUND_FLAGS)
 
-# Tests of schedulers wait more than they compute: what the last tests need is compiled meanwhile.
-.PHONY: test
-test: export COMPILE_AHEAD := compile-ahead
-test: test-unit test-differential test-integration test-modules test-chart test-driver test-browser ## run all tests
+# Whatever is compiled by `make demo` serves here as well: the settings are the same. No vet: `make verify` runs it.
+GO_TEST = $(GO) test -vet=off -count=1 -ldflags='-s -w'
 
-.PHONY: test-unit
-test-unit: ## run the tests that need no API server, with the race detector
-	@GO='$(GO)' hack/test-unit -p $(TEST_PARALLEL) -timeout $(UNIT_TIMEOUT) -- $(INTEGRATION_PACKAGES) $(DRIVER_PACKAGES) $(SEQUENTIAL_PACKAGES) $(BROWSER_PACKAGES)
-	@$(GO) test -vet=off -timeout $(UNIT_TIMEOUT) $(SEQUENTIAL_PACKAGES)
+.PHONY: test
+test: build bin/kube-scheduler bin/kubectl ## run the tests that tell most, of each package (minutes)
+	@GO='$(GO)' hack/test -short -p $(TEST_PARALLEL) -timeout $(UNIT_TIMEOUT) -- $(LATER_PACKAGES) $(DRIVER_PACKAGES) $(BROWSER_PACKAGES)
+
+# The older release whose control plane has the least to compile: 70 MB of Go that nothing else
+# builds (1.31 and 1.33 a little more, 1.30 and 1.29 one and a half times as much). The others are
+# left to `make test-compat`.
+.PHONY: test-all
+test-all: test-race test-whole test-modules test-chart test-driver test-browser ## run all tests, and those of compatibility with one older release
+	@$(MAKE) --no-print-directory test-compat COMPAT_RELEASES=1.32.2
+
+# In a clone without the previous release, the tests of upgrades are skipped, and say so.
+.PHONY: test-whole
+test-whole: build bin/kube-scheduler bin/kubectl bin/image-builder bin/registry $(if $(PREVIOUS_COMMIT),bin/previous/scheduler bin/previous/guard)
+	@ALLOCATOR_SCENARIOS=$(SCENARIOS) GO='$(GO)' hack/test -p $(TEST_PARALLEL) -timeout $(INTEGRATION_TIMEOUT) -- $(DRIVER_PACKAGES) $(BROWSER_PACKAGES)
+
+.PHONY: test-race
+test-race: ## run the tests of all packages that have goroutines with the race detector
+	@GO='$(GO)' hack/test-race -p $(TEST_PARALLEL) -timeout $(UNIT_TIMEOUT)
 
 .PHONY: test-differential
 test-differential: ## compare the allocator with upstream's on SCENARIOS random scenarios
-	@GO='$(GO)' hack/test-differential $(SCENARIOS)
+	@ALLOCATOR_SCENARIOS=$(SCENARIOS) $(GO_TEST) -timeout 1h -v -run '^TestSameAsUpstream$$' ./pkg/allocator
 
 .PHONY: fuzz
 fuzz: ## look for scenarios in which the allocator and upstream's differ, for FUZZ_TIME
 	@GO='$(GO)' hack/fuzz $(FUZZ_TIME)
-
-# In a clone without the previous release, the tests of upgrades are skipped, and say so.
-.PHONY: test-integration
-test-integration: build bin/kube-scheduler bin/kubectl bin/image-builder bin/registry $(if $(PREVIOUS_COMMIT),bin/previous/scheduler bin/previous/guard) ## run the tests that start an API server
-	@GO='$(GO)' hack/test-integration -timeout $(INTEGRATION_TIMEOUT) -- $(INTEGRATION_PACKAGES)
-
-# Whatever fails here is told where it is needed.
-.PHONY: compile-ahead
-compile-ahead:
-	-@$(foreach module,$(UNIT_MODULES),$(call test_module,$(module),-c -o /dev/null);)
-	-@$(MAKE) --no-print-directory bin/dra-example-kubeletplugin bin/dra-example-controller
-	-@$(call test_module,test/chart,-c -o /dev/null)
-	-@$(GO) test -c -vet=off -o /dev/null $(DRIVER_PACKAGES) $(BROWSER_PACKAGES)
 
 .PHONY: test-modules
 test-modules: ## run the tests of the modules beside the main one that need no API server
@@ -351,12 +351,15 @@ bin/.version: FORCE | bin
 .PHONY: FORCE
 FORCE:
 
-# All in one command, so that one is linked while the others are compiled.
-OURS := scheduler guard playground kubectl-devices
-$(addprefix bin/,$(OURS)) &: $(SOURCES) go.mod go.sum bin/.version | bin
-	@echo "build: $(addprefix bin/,$(OURS)) $(VERSION) (minutes, if nothing is cached)"
-	@$(GO_BUILD) -v -ldflags '$(LDFLAGS)' -o bin/ $(addprefix ./cmd/,$(OURS))
-	@touch $(addprefix bin/,$(OURS))
+# Two in one command, so that one is linked while the other is compiled: first those that make demo needs.
+define ours_rule
+$(addprefix bin/,$(1)) &: $$(SOURCES) go.mod go.sum bin/.version | bin
+	@echo "build: $(addprefix bin/,$(1)) $$(VERSION) (minutes, if nothing is cached)"
+	@$$(GO_BUILD) -v -ldflags '$$(LDFLAGS)' -o bin/ $(addprefix ./cmd/,$(1))
+	@touch $(addprefix bin/,$(1))
+endef
+$(eval $(call ours_rule,scheduler playground))
+$(eval $(call ours_rule,guard kubectl-devices))
 
 # What kubectl runs to complete the arguments of the plugin.
 bin/kubectl_complete-devices: cmd/kubectl-devices/kubectl_complete-devices | bin

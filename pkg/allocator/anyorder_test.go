@@ -18,7 +18,7 @@ import (
 func TestAnyOrderOfRequests(t *testing.T) {
 	t.Parallel()
 	choosy := worlds{fromSeed: choosyFromSeed, tooHard: 2000}
-	choosy.each(t, 14_000_000_000, scenarioCount(t, 3_000), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {
+	choosy.each(t, 14_000_000_000, scenarioCount(3_000), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {
 		if len(devicesIn(s.slices)) > oracleDevices {
 			return leftOut
 		}

@@ -71,7 +71,7 @@ func TestEndedContextAsUpstream(t *testing.T) {
 // TestEndedContextOfRandomScenarios: whenever upstream's error wraps the cause, so does
 // ours. Where upstream finds something wrong with a claim first, ours may be about either.
 func TestEndedContextOfRandomScenarios(t *testing.T) {
-	forScenarios(t, 7_000_000_000, scenarioCount(t, 2_000), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {
+	forScenarios(t, 7_000_000_000, scenarioCount(2_000), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {
 		results, err := s.run(t.Context(), allocator.New, celCache)
 		ctx, cancel := endings["cancelled with a cause"](t.Context())
 		defer cancel()
@@ -90,7 +90,7 @@ func TestEndedContextOfRandomScenarios(t *testing.T) {
 // TestContextThatEndsLate ends the context of a random scenario some looks into the
 // search. The answer is that it was interrupted, or the one of an undisturbed search.
 func TestContextThatEndsLate(t *testing.T) {
-	forScenarios(t, 8_000_000_000, scenarioCount(t, 2_000), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {
+	forScenarios(t, 8_000_000_000, scenarioCount(2_000), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {
 		want, result := s.ask(t, celCache)
 		for looks := range 3 {
 			inner, cancel := context.WithCancelCause(t.Context())

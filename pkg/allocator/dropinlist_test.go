@@ -80,7 +80,7 @@ var askedOften = worlds{fromSeed: fromSeed, tooHard: 400}
 // TestSameAsUpstreamWhateverTheNames gives the slices of random scenarios the same name, or none,
 // or some the same.
 func TestSameAsUpstreamWhateverTheNames(t *testing.T) {
-	askedOften.each(t, 12_000_000_000, scenarioCount(t, 4_000), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {
+	askedOften.each(t, 12_000_000_000, scenarioCount(4_000), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {
 		var result outcome
 		for _, names := range [][]string{{"s"}, {""}, {"s", "r"}} {
 			s.slices = slices.Clone(s.slices)
@@ -100,7 +100,7 @@ func TestSameAsUpstreamWhateverTheNames(t *testing.T) {
 // TestNextSnapshot asks about random scenarios again, with the same slices as before, of which
 // some have changed in ways that a caller may change them.
 func TestNextSnapshot(t *testing.T) {
-	askedOften.each(t, 13_000_000_000, scenarioCount(t, 4_000), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {
+	askedOften.each(t, 13_000_000_000, scenarioCount(4_000), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {
 		diff, result := s.compare(t.Context(), celCache)
 		random := rand.New(rand.NewPCG(uint64(len(s.slices)), 1))
 		for round := 0; round < 4 && diff == ""; round++ {

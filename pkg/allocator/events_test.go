@@ -25,7 +25,7 @@ func TestEventsInAnyOrder(t *testing.T) {
 	const steps = 40
 	var counts tally
 	celCache := newCache()
-	sequences := scenarioCount(t, 6_000) / steps
+	sequences := scenarioCount(6_000) / steps
 	for seed := range int64(sequences) {
 		w := newEventWorld(t, 20_000_000_000+seed, celCache)
 		for step := range steps {

@@ -69,7 +69,7 @@ func (s scenario) usage() ledger.View {
 // checks the answer against what the solver says about parts of the question.
 func TestExplanationsOfRandomScenarios(t *testing.T) {
 	t.Parallel()
-	forScenarios(t, 6_000_000_000, scenarioCount(t, 5_000), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {
+	forScenarios(t, 6_000_000_000, scenarioCount(5_000), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {
 		result, err := s.solve(t, celCache, s.claims...)
 		switch {
 		case err != nil:

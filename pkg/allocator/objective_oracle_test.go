@@ -43,7 +43,7 @@ func TestBestOfAll(t *testing.T) {
 	all := objectives()
 	var worlds, best, alone, firsts int
 	celCache := newCache()
-	for i := range scenarioCount(t, 1_500) {
+	for i := range scenarioCount(1_500) {
 		s := fromSeed(int64(5_000_000_000 + i))
 		s.asAPI = i%2 == 0
 		chosenBy := all[i%len(all)]

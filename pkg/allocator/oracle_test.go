@@ -19,7 +19,7 @@ import (
 // TestSameAsOracle compares with an allocator that is simple enough to be believed:
 // the same devices for the same requests, an error where it has one.
 func TestSameAsOracle(t *testing.T) {
-	forScenarios(t, 1_000_000_000, scenarioCount(t, 6_000), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {
+	forScenarios(t, 1_000_000_000, scenarioCount(6_000), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {
 		got, gotErr := s.run(t.Context(), allocator.New, celCache)
 		if errors.Is(gotErr, allocator.ErrGaveUp) {
 			return gaveUp

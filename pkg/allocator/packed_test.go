@@ -243,7 +243,7 @@ func BenchmarkPacked(bm *testing.B) {
 func TestPackedFitsIfNewFits(t *testing.T) {
 	for name, w := range map[string]worlds{"small": smallWorlds, "large": largeWorlds} {
 		count := map[string]int{"small": 2_000, "large": 200}[name]
-		w.each(t, 6_000_000_000, scenarioCount(t, count), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {
+		w.each(t, 6_000_000_000, scenarioCount(count), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {
 			want, wantErr := s.run(t.Context(), allocator.New, celCache)
 			got, gotErr := s.run(t.Context(), allocator.NewPacked, celCache)
 			if errors.Is(wantErr, allocator.ErrGaveUp) {

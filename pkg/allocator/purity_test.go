@@ -63,7 +63,7 @@ func (s scenario) ask(t *testing.T, celCache *cel.Cache) (answerText, outcome) {
 // TestInputIsNotMutated compares the input before and after, down to what a
 // Quantity remembers of its text.
 func TestInputIsNotMutated(t *testing.T) {
-	forScenarios(t, 3_000_000_000, scenarioCount(t, 3_000), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {
+	forScenarios(t, 3_000_000_000, scenarioCount(3_000), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {
 		before := s.clone()
 		_, result := s.ask(t, celCache)
 		if !reflect.DeepEqual(before, s) {
@@ -76,7 +76,7 @@ func TestInputIsNotMutated(t *testing.T) {
 // TestSameInputSameAnswer gives the allocator equal objects at other addresses and
 // in maps of their own, with the slices in another order.
 func TestSameInputSameAnswer(t *testing.T) {
-	forScenarios(t, 4_000_000_000, scenarioCount(t, 3_000), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {
+	forScenarios(t, 4_000_000_000, scenarioCount(3_000), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {
 		first, result := s.ask(t, celCache)
 		for seed := range int64(2) {
 			c := s.clone()
@@ -93,7 +93,7 @@ func TestSameInputSameAnswer(t *testing.T) {
 // another order: what it remembers must not show.
 func TestSameAllocatorSameAnswer(t *testing.T) {
 	others := []*v1.Node{b.Node("node-1", "zone", "2", "rack", "a"), b.Node("node-2", "zone", "1", "rack", "b")}
-	forScenarios(t, 9_000_000_000, scenarioCount(t, 2_000), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {
+	forScenarios(t, 9_000_000_000, scenarioCount(2_000), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {
 		shared, err := allocator.New(t.Context(), s.features, s.state, s.classes, s.slices, celCache)
 		if err != nil {
 			t.Error(err)

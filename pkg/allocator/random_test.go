@@ -12,18 +12,25 @@ import (
 	"k8s.io/dynamic-resource-allocation/cel"
 )
 
-// scenarioCount is how many random scenarios a test looks at: usual, less with the
-// race detector, or what the environment variable ALLOCATOR_SCENARIOS says.
-func scenarioCount(t *testing.T, usual int) int {
-	if text := os.Getenv("ALLOCATOR_SCENARIOS"); text != "" {
-		n, err := strconv.Atoi(text)
-		require.NoError(t, err, "ALLOCATOR_SCENARIOS")
-		return n
-	}
-	if raceDetector {
+// scenarioCount is how many random scenarios a test looks at: usual, or a quarter with -short or the
+// race detector.
+func scenarioCount(usual int) int {
+	if testing.Short() || raceDetector {
 		return usual / 4
 	}
 	return usual
+}
+
+// differentialCount is how many scenarios are compared with upstream: what the environment variable
+// ALLOCATOR_SCENARIOS says, or 40,000, or a quarter of these as scenarioCount has it.
+func differentialCount(t *testing.T) int {
+	text := os.Getenv("ALLOCATOR_SCENARIOS")
+	if text == "" {
+		return scenarioCount(40_000)
+	}
+	n, err := strconv.Atoi(text)
+	require.NoError(t, err, "ALLOCATOR_SCENARIOS")
+	return n
 }
 
 // outcome is what came out of a scenario.

@@ -101,7 +101,7 @@ func diffOf(want, got any) string {
 // One scenario in ten is a large world. How many of the solutions are not found by the first
 // choices is printed: a search that never turned back would have proven little.
 func TestSameAsUpstream(t *testing.T) {
-	total := scenarioCount(t, 20_000)
+	total := differentialCount(t)
 	t.Run("small", func(t *testing.T) { smallWorlds.sameAsUpstream(t, total-total/10, upstreamPatience) })
 	t.Run("large", func(t *testing.T) { largeWorlds.sameAsUpstream(t, total/10, shortPatience) })
 }

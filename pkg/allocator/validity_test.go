@@ -18,7 +18,7 @@ import (
 // TestAllocationsAreValid checks each allocation against what the claims ask for,
 // without regard to how it was found.
 func TestAllocationsAreValid(t *testing.T) {
-	forScenarios(t, 2_000_000_000, scenarioCount(t, 6_000), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {
+	forScenarios(t, 2_000_000_000, scenarioCount(6_000), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {
 		results, err := s.run(t.Context(), allocator.New, celCache)
 		if results != nil {
 			if violations := s.violations(t, results, celCache); len(violations) > 0 {

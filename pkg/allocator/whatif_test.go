@@ -86,7 +86,7 @@ func (s scenario) solveWith(t *testing.T, celCache *cel.Cache, usage ledger.View
 // never existed, in result and in reason. Removing claims one after the other is the
 // same as removing all at once, and removing all leaves nothing.
 func TestWithoutSomeClaims(t *testing.T) {
-	forScenarios(t, 10_000_000_000, scenarioCount(t, 4_000), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {
+	forScenarios(t, 10_000_000_000, scenarioCount(4_000), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {
 		random := rand.New(rand.NewPCG(uint64(len(devicesIn(s.slices))), uint64(len(s.claims))))
 		holders := s.holders(random)
 		base := ledgerOf(holders)
@@ -112,7 +112,7 @@ func TestWithoutSomeClaims(t *testing.T) {
 // TestUsageIsTheSameFromBothSides: the ledger's view of claims and the allocated state
 // of the same claims, as the drop-in takes it, lead to the same result.
 func TestUsageIsTheSameFromBothSides(t *testing.T) {
-	forScenarios(t, 11_000_000_000, scenarioCount(t, 3_000), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {
+	forScenarios(t, 11_000_000_000, scenarioCount(3_000), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {
 		var holders []*resourceapi.ResourceClaim
 		for _, d := range devicesIn(s.slices) {
 			holder := func(kind string) *resourceapi.DeviceRequestAllocationResult {

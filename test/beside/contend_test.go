@@ -29,6 +29,7 @@ const bindPartsWithin = 90 * time.Second
 // TestOursContendForParts has two of ours contend for counters, capacities and compatibility
 // groups: together they want all of it.
 func TestOursContendForParts(t *testing.T) {
+	harness.Long(t, "two schedulers contend in a burst")
 	b := newPartsBoard(t, "parts-ours-ours")
 	b.startOursForParts("parts-1", asShipped)
 	b.startOursForParts("parts-2", asShipped)
@@ -62,6 +63,7 @@ func TestOursContendWhileDriversPublish(t *testing.T) {
 // TestOursContendForPartsBesideStock is the same beside a non-participating scheduler.
 // What looking cannot prevent is left, and reported. That is much if nobody settles.
 func TestOursContendForPartsBesideStock(t *testing.T) {
+	harness.Long(t, "two schedulers contend in a burst")
 	for name, options := range map[string]harness.SchedulerOptions{"as-shipped": asShipped, "hasty": hasty} {
 		t.Run(name, func(t *testing.T) {
 			b := newPartsBoard(t, "parts-"+name)
@@ -86,6 +88,7 @@ var hasty = harness.SchedulerOptions{PluginArgs: map[string]any{"settleTime": "0
 // TestStockContendsForParts is the control. Like TestStockBesideStock, it asserts nothing
 // about devices.
 func TestStockContendsForParts(t *testing.T) {
+	harness.Long(t, "it shows only that the burst of the others leads to conflicts")
 	b := newPartsBoard(t, "parts-stock-stock")
 	b.startStockForParts("parts-stock-1")
 	b.startStockForParts("parts-stock-2")

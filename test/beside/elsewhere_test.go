@@ -14,12 +14,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
 // TestOursBesideStockElsewhere is TestOursBesideStock with the pods of kube-scheduler in a namespace of
 // their own. For these, pods of ours spare only a small part of their time, so that conflicts are
 // possible. What there is of them is reported.
 func TestOursBesideStockElsewhere(t *testing.T) {
+	harness.Long(t, "two schedulers contend in a burst")
 	b := newBoard(t, "elsewhere")
 	b.startOurs("elsewhere", asShipped)
 	b.startStock()

@@ -40,6 +40,7 @@ const (
 // several runs, it tells how much longer it takes until all pods are bound than two unchanged
 // kube-schedulers need without a guard.
 func TestGuarded(t *testing.T) {
+	harness.Long(t, "several pairs of schedulers contend")
 	limits := []int{500}
 	unguarded := make(map[int]time.Duration)
 	if runs(t) > 1 {
@@ -88,6 +89,7 @@ func playPairing(t *testing.T, title, name string, qps int) (time.Duration, []fi
 // TestGuardInScheduler: a scheduler of ours that is the guard asks itself like everybody else, and
 // waits for nobody.
 func TestGuardInScheduler(t *testing.T) {
+	harness.Long(t, "two schedulers contend in a burst")
 	require.NoError(t, cluster.InstallGuardInScheduler(t.Context(), admissionregistrationv1.Fail))
 	args, err := harness.GuardArgs()
 	require.NoError(t, err)

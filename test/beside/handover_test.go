@@ -39,6 +39,7 @@ var shortLease = []string{
 // burst runs, as its kustomization.yaml says: both wait for the same lease. First those that
 // lead are stopped, there and back, then they are killed.
 func TestHandover(t *testing.T) {
+	harness.Long(t, "the lease is handed over four times")
 	b := newHandover(t)
 	stock := b.startStockForLease()
 	ours := b.startReplicas()

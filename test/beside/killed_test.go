@@ -23,6 +23,7 @@ const (
 // groups. Beside a stock one it never settles, so that there are conflicts, and what it has to
 // report it finds in lists.
 func TestKilledWhileContending(t *testing.T) {
+	harness.Long(t, "a scheduler is killed at several moments of a burst")
 	t.Run("ours", func(t *testing.T) {
 		b, victim, connection := newVictim(t, "killed-ours", asShipped)
 		b.startOursForParts(b.Name+"-other", asShipped)

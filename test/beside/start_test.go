@@ -15,6 +15,7 @@ import (
 // TestOursAndStockStart: when both schedulers begin, all pods wait already, and nothing has
 // been allocated from which one could learn of the other. In each run both are new.
 func TestOursAndStockStart(t *testing.T) {
+	harness.Long(t, "both schedulers start anew in each run")
 	for _, qps := range []int{50, 500} {
 		t.Run(fmt.Sprintf("%d requests a second", qps), func(t *testing.T) {
 			for i := range runs(t) {

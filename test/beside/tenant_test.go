@@ -36,6 +36,7 @@ const (
 // pods of another one do not settle for that but for a small part of their time. Beside them runs a
 // kube-scheduler that does what it is asked for.
 func TestTenantsDoNotHoldUpOthers(t *testing.T) {
+	harness.Long(t, "tenants and others take turns for a minute")
 	b := newBoard(t, "tenants")
 	b.startOurs("tenants", asShipped)
 	b.startOurs("tenants-other", asShipped)

@@ -5,7 +5,7 @@
 // The environment variable QUARTERMASTER_COMPAT_RELEASE names the release, such as
 // 1.32.2; "make test-compat" runs the tests for all of them. Its kube-apiserver and
 // kube-controller-manager come from a module beside this file, and are built into
-// bin/compat. Without the variable the tests run against 1.37, as part of "make test",
+// bin/compat. Without the variable the tests run against 1.37, as part of "make test-all",
 // which shows that they expect the same of all releases.
 //
 // The table in docs/api-versions.md says which test runs with which release. Those that

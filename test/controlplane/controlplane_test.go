@@ -31,6 +31,9 @@ const (
 // TestControlPlane starts one control plane, because that takes a while, and
 // looks at it from several sides.
 func TestControlPlane(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it looks at everything that a control plane has; make test-all runs it")
+	}
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
 	begin := time.Now()

@@ -22,6 +22,9 @@ func TestMain(m *testing.M) {
 
 // TestParts ends etcd and the API server under a client that goes on afterwards.
 func TestParts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("etcd and the API server end and start again several times; make test-all runs it")
+	}
 	c, err := Start(t.Context(), Options{Restartable: true})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, c.Stop()) }()

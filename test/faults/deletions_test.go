@@ -30,11 +30,13 @@ func TestDeletedInMidFlight(t *testing.T) {
 	all := slices.Sorted(maps.Keys(strokes))
 	for _, name := range all {
 		t.Run(name, func(t *testing.T) {
+			harness.Long(t, "each kind of object takes as long as all of them together")
 			t.Parallel()
 			testDeletions(t, proxy.Faults{}, name)
 		})
 	}
 	t.Run("anything", func(t *testing.T) {
+		harness.Long(t, "the next one does the same on a bad connection")
 		t.Parallel()
 		testDeletions(t, proxy.Faults{}, all...)
 	})
@@ -74,6 +76,7 @@ func testDeletions(t *testing.T, faults proxy.Faults, what ...string) {
 // The whole namespace is deleted while its pods are being scheduled. All devices are
 // free again for those who come after them.
 func TestNamespaceDeletedInMidFlight(t *testing.T) {
+	harness.Long(t, "Kubernetes takes its time to delete a namespace")
 	t.Parallel()
 	s := newSpace(t, "namespace", nodes+1)
 	startScheduler(s, connection{qps: slow})

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quartermaster-dra/quartermaster/test/faults/proxy"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
 // rate is the share of writes that meet a fault.
@@ -46,6 +47,9 @@ func TestBadConnection(t *testing.T) {
 		"everything, v1beta1":   {faults: everything(), connection: connection{v1beta1: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "everything, at random" {
+				harness.Long(t, "each kind of fault takes as long as all of them together")
+			}
 			t.Parallel()
 			testBadConnection(t, test.faults, test.connection)
 		})

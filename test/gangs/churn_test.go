@@ -45,6 +45,7 @@ const (
 // TestChurn: gangs of 2 to 64 come and go beside single pods, and the scheduler is killed again and again. No gang that does
 // not get to run holds devices for longer than writing and releasing takes, and in the end all have run.
 func TestChurn(t *testing.T) {
+	harness.Long(t, "gangs come and go for a minute")
 	t.Parallel()
 	s := newSpace(t, "churn", true, churnNodes, churnDevices)
 	s.Patience = churnDuration(t) + 2*time.Minute // Large gangs get their turn when no more small ones come.

@@ -160,6 +160,7 @@ func TestGated(t *testing.T) {
 // TestTwoSchedulers: the gangs of two schedulers wait for the same devices when these start. Each gang runs whole or holds
 // nothing for long, and all run one after the other.
 func TestTwoSchedulers(t *testing.T) {
+	harness.Long(t, "gangs of two schedulers run one after the other")
 	t.Parallel()
 	const gangs, size = 8, 6
 	s := newSpace(t, "schedulers", true, 3, 4)

@@ -25,6 +25,7 @@ const (
 // them. All attempts that find no node are for gangs here, so what these take of the time is not there for others; how many pods of others
 // run meanwhile is logged.
 func TestWaitingGangsLeaveTheTime(t *testing.T) {
+	harness.Long(t, "a hundred gangs wait while others run")
 	t.Parallel()
 	s := newSpace(t, "share", true, shareNodes, shareDevices)
 	scheduler := s.StartScheduler(harness.SchedulerOptions{QPS: 1000})

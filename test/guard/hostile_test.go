@@ -21,6 +21,7 @@ import (
 // claims, while somebody else has allocations reviewed. All of those are answered, and rightly. How
 // long that takes is logged: by the guard itself, and with an API server and its store around it.
 func TestHostileRequests(t *testing.T) {
+	harness.Long(t, "each kind of attack goes on for a while")
 	g, s := installGuards(t, admissionregistrationv1.Fail), newTenant(t, "hostile", 8)
 	process := g.start()
 	g.decider()

@@ -21,6 +21,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
 // obstacle is a webhook of somebody else. What it denies was approved by the guard at the same time,
@@ -137,6 +138,7 @@ func TestApprovedButNotStored(t *testing.T) {
 
 // TestClaimThatNobodyCanWriteTo: nothing rules the write out but time, and then the device comes free.
 func TestClaimThatNobodyCanWriteTo(t *testing.T) {
+	harness.Long(t, "a question stays open until its time is over")
 	g, s := installGuards(t, admissionregistrationv1.Fail), newTenant(t, "not-writable", 2)
 	// It is told that API servers give up early. The one here does not, but nothing is on its way.
 	g.start("--request-timeout=3s")

@@ -32,6 +32,7 @@ const (
 // TestLatency allocates 500 devices a second, each to a claim of its own, without a guard and with one,
 // and logs what the guard, the API server and who writes have waited.
 func TestLatency(t *testing.T) {
+	harness.Long(t, "it measures")
 	l := &load{tenant: newTenant(t, "latency", 1), count: allocationsPerSecond * latencySeconds(t)}
 	for i := range (l.count + devicesOfSlice - 1) / devicesOfSlice {
 		l.Create(builder.Slice(fmt.Sprintf("%s-part-%d", l.Name, i)).OfDriver(l.Driver).OnAllNodes().Devices(harness.Numbered(devicesOfSlice)...).Obj())

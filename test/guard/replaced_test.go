@@ -21,6 +21,7 @@ const allocationsBetween = 3
 // TestReplacedWithFail: guards are killed and paused while two schedulers that know nothing of each
 // other allocate. Without a guard nothing is stored, so no device is ever had twice.
 func TestReplacedWithFail(t *testing.T) {
+	harness.Long(t, "guards are replaced in bursts")
 	g := installGuards(t, admissionregistrationv1.Fail)
 	g.start()
 	g.start()
@@ -40,6 +41,7 @@ func TestReplacedWithFail(t *testing.T) {
 // TestReplacedWithIgnore: without a guard everything is stored. Our schedulers notice that at once and
 // settle their conflicts among themselves; those with others they report.
 func TestReplacedWithIgnore(t *testing.T) {
+	harness.Long(t, "guards are replaced in bursts")
 	g := installGuards(t, admissionregistrationv1.Ignore)
 	g.start()
 	g.start()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
 // fullClaim makes a claim with selectors that is as large as etcd stores it, but for some room, to a byte. API servers do
@@ -58,6 +59,7 @@ func (s *tenant) fullClaim(name string, room int) {
 // TestClaimsWithoutRoom: a tenant fills claims up to what etcd stores. Neither a question about one nor a takeover takes
 // longer than with any other claim, although nothing can be added to them.
 func TestClaimsWithoutRoom(t *testing.T) {
+	harness.Long(t, "claims are filled up to what etcd stores")
 	g, s := installGuards(t, admissionregistrationv1.Fail), newTenant(t, "no-room", 2)
 	process := g.start()
 	g.decider()

@@ -12,11 +12,13 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
 // TestAsksForWhatIsNeverStored: whoever reaches the port, knows the path, and may read claims of one namespace, asks for all devices for
 // one of them, again and again. Others have the devices all the same, but for a part of the time.
 func TestAsksForWhatIsNeverStored(t *testing.T) {
+	harness.Long(t, "others get devices for a part of the time only")
 	g, s := installGuards(t, admissionregistrationv1.Fail), newTenant(t, "asked-for", wantedDevices)
 	process := g.start()
 	g.decider()

@@ -29,6 +29,7 @@ const (
 // TestMemoryOfClaimsThatAreGone has a tenant with a quota of one claim create and delete large ones, each with other expressions; every fourth
 // with a pod that is tried. The scheduler keeps no more of them than its bounds.
 func TestMemoryOfClaimsThatAreGone(t *testing.T) {
+	harness.Long(t, "a tenant makes and deletes hundreds of claims")
 	space := cluster.NewSpace(t, "memory", "", 2)
 	for node := range 2 {
 		space.Devices(node, harness.Numbered(4)...)

@@ -28,6 +28,7 @@ const (
 // with other attributes and a new generation each time. They are on the nodes of the
 // ordinary pods, and other pods wait for devices of that driver.
 func TestDriverThatRewrites(t *testing.T) {
+	harness.Long(t, "a driver rewrites hundreds of slices")
 	s := newStream(t, "rewrite")
 	t.Log(s.run("none", baseline, nil))
 	for _, slices := range []int{1, 50} {

@@ -36,6 +36,7 @@ const (
 // TestOthersPodsWhileObjectsArrive creates many objects of one namespace at once that take long to
 // judge, and meanwhile ordinary pods of another namespace. None of the former fits.
 func TestOthersPodsWhileObjectsArrive(t *testing.T) {
+	harness.Long(t, "tenants make thousands of objects")
 	s := newStreamOn(t, "tenants", tenantNodes, 8)
 	t.Log(s.arrivals("none", nil))
 	for _, attack := range []struct {

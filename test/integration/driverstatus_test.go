@@ -13,12 +13,14 @@ import (
 	applyresource "k8s.io/client-go/applyconfigurations/resource/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
 // Two drivers report about the devices of a claim all the time, one with server-side
 // apply and one with updates, while pods come and go that share the claim. Each report
 // of a driver is the only one of its kind, so that a lost one would be missing.
 func TestDriverStatusIsNeverLost(t *testing.T) {
+	harness.Long(t, "two drivers write hundreds of reports")
 	t.Parallel()
 	const pods, rounds = 6, 3
 	s := newSpace(t, "driver-status", 1)

@@ -57,6 +57,7 @@ func (s *space) allocateLeft(claim *resourceapi.ResourceClaim, node int, device 
 // with extended resources takes. Whatever it finds, each pod gets its devices with one
 // claim, and nothing is left of others.
 func TestResumeExtendedResources(t *testing.T) {
+	harness.Long(t, "a scheduler starts at each of many points of a crash")
 	t.Parallel()
 	const devices = 6
 	s := newOwnSpace(t, "extresume", 2)
@@ -122,6 +123,7 @@ func TestResumeExtendedResources(t *testing.T) {
 
 // The scheduler gets killed again and again while it makes claims for a burst of pods.
 func TestKilledWhileItMakesClaims(t *testing.T) {
+	harness.Long(t, "the scheduler is killed again and again")
 	t.Parallel()
 	const waves, podsPerWave, nodes, boundBeforeKill, requestsPerSec = 4, 20, 4, 4, 40
 	s := newOwnSpace(t, "extkilled", nodes)

@@ -13,6 +13,7 @@ import (
 
 // The scheduler gets killed again and again while it is busy with a burst of pods.
 func TestKilledInTheMiddleOfABurst(t *testing.T) {
+	harness.Long(t, "the scheduler is killed again and again")
 	t.Parallel()
 	const (
 		waves, podsPerWave = 5, 30

@@ -9,12 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
 // In a cluster that is nearly full, PreFilter names the few nodes that have devices.
 // That must cost a pod nothing: not the last device, and not the reasons of the nodes
 // that were left out, whoever rejects the pod on those that were named.
 func TestNearlyFullCluster(t *testing.T) {
+	harness.Long(t, "it fills a cluster")
 	t.Parallel()
 	const nodes = 6
 	s := newSpace(t, "nearly-full", nodes)

@@ -7,10 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
 // Two hundred pods that each want one of a hundred devices.
 func TestMorePodsThanDevices(t *testing.T) {
+	harness.Long(t, "200 pods come at once")
 	t.Parallel()
 	const nodes, devicesPerNode, pods = 10, 10, 200
 	const devices, released = nodes * devicesPerNode, nodes * devicesPerNode / 2

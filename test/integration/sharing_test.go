@@ -8,11 +8,13 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
 // As many pods as a claim can have share it, created all at once: each of them has to be
 // reserved in one and the same object. Some more wait until the first ones have gone.
 func TestClaimSharedByMany(t *testing.T) {
+	harness.Long(t, "256 pods share a claim")
 	t.Parallel()
 	const most, more, nodes = resourceapi.ResourceClaimReservedForMaxSize, 5, 4 // a node runs 110 pods
 	s := newSpace(t, "sharedbymany", nodes)

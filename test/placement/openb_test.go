@@ -41,6 +41,7 @@ func number(t *testing.T, variable string, otherwise int) int {
 // is taken away, and nobody leaves. PLACEMENT_SCALE is which part of the cluster it is (16: every 16th
 // node), PLACEMENT_SEED the order, and with PLACEMENT_SCHEDULER=in-tree an unchanged kube-scheduler does it.
 func TestOpenb(t *testing.T) {
+	harness.Long(t, "it plays a part of a production cluster")
 	scale, seed := number(t, "PLACEMENT_SCALE", 16), number(t, "PLACEMENT_SEED", 42)
 	nodes, tasks := trace.Draw(scale, int64(seed))
 	inTree := os.Getenv("PLACEMENT_SCHEDULER") == "in-tree"

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
 // known is what a listener was told of, by name.
@@ -62,6 +63,7 @@ func awaitNotInstalled(t *testing.T, groups *coscheduling.Groups) {
 
 // The definition comes while the scheduler runs, goes, and comes again.
 func TestDefinitionComesAndGoes(t *testing.T) {
+	harness.Long(t, "the scheduler looks for the definition at intervals")
 	groups := follow(t)
 	heard := listen(groups)
 	awaitNotInstalled(t, groups)

@@ -159,6 +159,7 @@ func TestTwoSchedulers(t *testing.T) {
 
 // TestManyAtOnce has 200 pods of high priority come to 100 nodes with 500 of low priority.
 func TestManyAtOnce(t *testing.T) {
+	harness.Long(t, "200 pods evict 500")
 	t.Parallel()
 	const nodes, each, high = 100, 5, 200
 	s := newSpace(t, "many", nodes)

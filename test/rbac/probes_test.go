@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,6 +22,11 @@ import (
 type probe struct {
 	right    string
 	occasion func(t *testing.T, e *environment, name string) (done func(context.Context) error)
+}
+
+// late reports whether the occasion comes at intervals of the scheduler: ten seconds and more.
+func (p probe) late() bool {
+	return p.right == "create pods/eviction" || strings.HasPrefix(p.right, "get validatingwebhookconfigurations")
 }
 
 // probes are for all rights but those of reflectors. Those of leader election come

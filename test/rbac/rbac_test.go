@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
 func TestEachRightIsNeeded(t *testing.T) {
@@ -27,9 +29,17 @@ func TestEachRightIsNeeded(t *testing.T) {
 	}
 	require.ElementsMatch(t, granted.names(), probed, "each right in the manifests has a probe, and each probe a right")
 
-	t.Run("list and watch", func(t *testing.T) { e.testReflectors(t, granted, reflected) })
+	t.Run("list and watch", func(t *testing.T) {
+		harness.Long(t, "reflectors wait longer each time")
+		e.testReflectors(t, granted, reflected)
+	})
 	for _, p := range probes {
-		t.Run(p.right, func(t *testing.T) { e.testProbe(t, granted, p) })
+		t.Run(p.right, func(t *testing.T) {
+			if p.late() {
+				harness.Long(t, "what needs the right happens at intervals")
+			}
+			e.testProbe(t, granted, p)
+		})
 	}
 }
 

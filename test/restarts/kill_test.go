@@ -22,6 +22,7 @@ const (
 // The scheduler is killed at random points of a burst and started again, until it has
 // got through.
 func TestKilledAtRandomPoints(t *testing.T) {
+	harness.Long(t, "the scheduler is killed until it has got through a burst")
 	random := newRandom(t)
 	const nodes = 10
 	s := cluster.NewSpace(t, "kills", "", nodes)

@@ -22,6 +22,7 @@ const (
 // Of two replicas, the one that leads is killed twice in a burst. The other takes over,
 // and the killed one comes back as the one that waits.
 func TestLeaderKilled(t *testing.T) {
+	harness.Long(t, "leases as they are shipped expire twice")
 	random := newRandom(t)
 	const nodes, pods, killed = 5, 200, 2
 	s := cluster.NewSpace(t, "leader", "", nodes)
@@ -65,6 +66,7 @@ func TestLeaderKilled(t *testing.T) {
 // middle of whatever it did, as the leader that it is not any more. It has to end without having
 // done any harm, and comes back as the one that waits.
 func TestLeaderStopped(t *testing.T) {
+	harness.Long(t, "leases as they are shipped expire twice")
 	random := newRandom(t)
 	const nodes, pods = 5, 100
 	s := cluster.NewSpace(t, "stopped", "", nodes)

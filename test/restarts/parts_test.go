@@ -25,6 +25,7 @@ const (
 
 // The API server or etcd goes away in the middle of a burst and comes back.
 func TestControlPlaneRestarted(t *testing.T) {
+	harness.Long(t, "the API server and etcd restart in bursts")
 	for _, tc := range []struct {
 		name   string
 		part   *controlplane.Part

@@ -21,6 +21,7 @@ import (
 // It is in the last file of this package: the controllers of the control plane, which are those of Kubernetes, notice
 // nothing.
 func TestRestoredFromABackup(t *testing.T) {
+	harness.Long(t, "etcd is restored from copies")
 	s := cluster.NewSpace(t, "restored", "", 1)
 	s.Patience = restartPatience
 	s.Devices(0, harness.Numbered(4)...)
