@@ -20,6 +20,7 @@ import (
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
+	"github.com/quartermaster-dra/quartermaster/internal/leadership"
 )
 
 // informersName is the name under which kube-scheduler's metrics know its informers.
@@ -79,7 +80,7 @@ func run(cmd *cobra.Command, o *options.Options, guard *guardOptions, plugins []
 	if err := guard.validate(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(leadership.NewContext(context.Background(), new(leadership.Lease)))
 	defer cancel()
 	var running runningGuard
 	go func() {

@@ -43,7 +43,7 @@ func setup(ctx context.Context, o *options.Options, plugins []app.Option) (*sche
 		return nil, nil, err
 	}
 	if election := c.LeaderElection; election != nil {
-		election.Lock = leadership.OfProcess.Follow(election.Lock, election.LeaseDuration)
+		election.Lock = leadership.Of(ctx).Follow(election.Lock, election.LeaseDuration)
 	}
 	if err := slim.Informers(c.InformerFactory); err != nil {
 		return nil, nil, err
