@@ -1,0 +1,124 @@
+package simulation
+
+import (
+	"bytes"
+	"io"
+	"time"
+)
+
+// watch is the body of one watch request: events that it was offered become readable after the lag.
+type watch struct {
+	connection *Connection
+	s          *store
+	c          *collection
+	selects    func(*object) bool
+	offered    []timed
+	wake       chan struct{}
+	closed     chan struct{}
+	buffer     bytes.Buffer
+}
+
+type timed struct {
+	at   time.Time
+	line []byte
+}
+
+func newWatch(connection *Connection, c *collection, selects func(*object) bool) *watch {
+	return &watch{connection: connection, s: connection.server.store, c: c, selects: selects, wake: make(chan struct{}, 1), closed: make(chan struct{})}
+}
+
+// offer queues an event. The store's mutex is held.
+func (w *watch) offer(e event) {
+	was, now := e.was != nil && w.selects(e.was), e.kind != "DELETED" && w.selects(e.now)
+	kind := ""
+	switch {
+	case now && was:
+		kind = "MODIFIED"
+	case now:
+		kind = "ADDED"
+	case was:
+		kind = "DELETED"
+	default:
+		return
+	}
+	at := time.Now().Add(w.connection.lag())
+	if n := len(w.offered); n > 0 && w.offered[n-1].at.After(at) {
+		at = w.offered[n-1].at // in order
+	}
+	line := make([]byte, 0, len(e.now.raw)+40)
+	line = append(line, `{"type":"`...)
+	line = append(line, kind...)
+	line = append(line, `","object":`...)
+	line = append(line, e.now.raw...)
+	line = append(line, "}\n"...)
+	w.offered = append(w.offered, timed{at, line})
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// next takes the next line that may be read, or says how long to wait for it: 0 for as long as it takes.
+func (w *watch) next() ([]byte, time.Duration) {
+	w.s.mutex.Lock()
+	defer w.s.mutex.Unlock()
+	if len(w.offered) == 0 {
+		return nil, 0
+	}
+	first := w.offered[0]
+	if wait := time.Until(first.at); wait > 0 {
+		return nil, wait
+	}
+	w.offered = w.offered[1:]
+	return first.line, 0
+}
+
+// Read implements io.Reader.
+func (w *watch) Read(p []byte) (int, error) {
+	for w.buffer.Len() == 0 {
+		if paused := w.connection.whilePaused(); paused != nil {
+			select {
+			case <-paused:
+			case <-w.closed:
+				return 0, io.EOF
+			}
+		}
+		line, wait := w.next()
+		if line != nil {
+			if w.connection.cuts() {
+				w.Close()
+				return 0, io.ErrUnexpectedEOF
+			}
+			w.buffer.Write(line)
+			continue
+		}
+		var timer <-chan time.Time
+		if wait > 0 {
+			timer = time.After(wait)
+		}
+		select {
+		case <-w.closed:
+			return 0, io.EOF
+		case <-w.wake:
+		case <-timer:
+		}
+	}
+	return w.buffer.Read(p)
+}
+
+// Close implements io.Closer.
+func (w *watch) Close() error {
+	w.s.mutex.Lock()
+	defer w.s.mutex.Unlock()
+	w.end()
+	return nil
+}
+
+// end ends the watch. The store's mutex is held.
+func (w *watch) end() {
+	if _, ok := w.c.watches[w]; ok {
+		delete(w.c.watches, w)
+		close(w.closed)
+		w.connection.forget(w)
+	}
+}
