@@ -3,6 +3,7 @@ package simulation
 import (
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 	"testing"
 
@@ -14,5 +15,6 @@ func TestMain(m *testing.M) {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGUSR2)
 	// One of these sleeps by a clock that began outside the bubbles.
 	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1]
+	debug.SetGCPercent(400) // Histories are short, and memory is there.
 	os.Exit(m.Run())
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -129,11 +130,12 @@ func (r *replica) lead(ctx context.Context, client kubernetes.Interface, sched *
 		LeaseMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "quartermaster"}, Client: client.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: fmt.Sprintf("%s-%d", r.name, r.lives)},
 	}
-	ran := make(chan struct{})
+	ran, started := make(chan struct{}), atomic.Bool{}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: leadership.Of(ctx).Follow(lock, leaseDuration), LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(ctx context.Context) {
+				started.Store(true)
 				defer close(ran)
 				r.world.note("%s leads", r.name)
 				sched.Run(ctx)
@@ -145,7 +147,8 @@ func (r *replica) lead(ctx context.Context, client kubernetes.Interface, sched *
 		return err
 	}
 	elector.Run(ctx)
-	if elector.IsLeader() {
+	time.Sleep(time.Millisecond) // The callback runs in a goroutine of its own.
+	if started.Load() {
 		<-ran
 	}
 	return nil

@@ -13,8 +13,8 @@ import (
 // quiet is how long nothing happens at the end: longer than any back-off, pause and bad weather.
 const quiet = 5 * time.Minute
 
-// spin is how many requests there may be in the last minute of the quiet.
-const spin = 300
+// spin is how many requests there may be in the last minute of the quiet, besides those that come at intervals.
+const spin = 30
 
 // Run lives a history through, and returns its world after the end. It is to be called in a bubble.
 func (h *History) Run(profiles []config.KubeSchedulerProfile, prepare func(*World)) *World {

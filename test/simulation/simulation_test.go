@@ -36,8 +36,8 @@ func TestHistories(t *testing.T) {
 			w = h.Run(configured, func(w *World) {
 				if *trace {
 					w.server.Trace = func(r *http.Request, err error) {
-						if err != nil || r.Method != "GET" {
-							w.note("    %s %s %s: %v", r.Header.Get("User-Agent"), r.Method, r.URL.Path, err)
+						if err != nil || r.Method != "GET" || r.URL.Query().Get("fieldSelector") != "" {
+							w.note("    %s %s %s %s: %v", r.Header.Get("User-Agent"), r.Method, r.URL.Path, r.URL.Query().Get("fieldSelector"), err)
 						}
 					}
 				}
