@@ -38,7 +38,7 @@ func ownFrames(stack string) string {
 }
 
 // Live lives a history through in a bubble, in which time passes as fast as all are idle. A goroutine that is left is a failure.
-func Live(t *testing.T, h *History, profiles []config.KubeSchedulerProfile, prepare func(*World)) (w *World) {
+func Live(t *testing.T, h *History, configured config.KubeSchedulerConfiguration, prepare func(*World)) (w *World) {
 	defer running.Store(nil)
 	defer func() {
 		if left := recover(); left != nil {
@@ -49,7 +49,7 @@ func Live(t *testing.T, h *History, profiles []config.KubeSchedulerProfile, prep
 		}
 	}()
 	synctest.Test(t, func(*testing.T) {
-		w = h.Run(profiles, func(begun *World) {
+		w = h.Run(configured, func(begun *World) {
 			running.Store(begun)
 			if prepare != nil {
 				prepare(begun)

@@ -3,26 +3,23 @@ package simulation
 import (
 	"context"
 	"fmt"
-	"os"
 	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	schedulerconfig "k8s.io/kubernetes/cmd/kube-scheduler/app/config"
 	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
-	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
-	"github.com/quartermaster-dra/quartermaster/internal/informer"
-	"github.com/quartermaster-dra/quartermaster/internal/leadership"
-	"github.com/quartermaster-dra/quartermaster/internal/slim"
-	"github.com/quartermaster-dra/quartermaster/pkg/plugins/gangplacement"
-	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
+	"github.com/quartermaster-dra/quartermaster/internal/wiring"
+	"github.com/quartermaster-dra/quartermaster/manifests"
 )
 
 // Times of the election, as kube-scheduler has them by default.
@@ -46,31 +43,33 @@ type replica struct {
 }
 
 func configOf(c *Connection, agent string) *rest.Config {
-	return &rest.Config{Host: "http://simulation", Transport: c, QPS: -1, UserAgent: agent, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
+	return &rest.Config{Host: "http://simulation", Transport: c, QPS: -1, UserAgent: agent, ContentConfig: rest.ContentConfig{
+		ContentType: runtime.ContentTypeJSON, AcceptContentTypes: runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON,
+	}}
 }
 
-// profiles are those of the configuration that users are given.
-func profiles(path string) ([]config.KubeSchedulerProfile, error) {
-	raw, err := os.ReadFile(path)
+// configuration is what users are given.
+func configuration() (config.KubeSchedulerConfiguration, error) {
+	raw, err := manifests.SchedulerConfig(manifests.Secondary)
 	if err != nil {
-		return nil, err
+		return config.KubeSchedulerConfiguration{}, err
 	}
 	object, _, err := scheme.Codecs.UniversalDecoder().Decode(raw, nil, nil)
 	if err != nil {
-		return nil, err
+		return config.KubeSchedulerConfiguration{}, err
 	}
 	configured, ok := object.(*config.KubeSchedulerConfiguration)
 	if !ok {
-		return nil, fmt.Errorf("%s has a %T", path, object)
+		return config.KubeSchedulerConfiguration{}, fmt.Errorf("the scheduler's configuration is a %T", object)
 	}
-	return configured.Profiles, nil
+	return *configured, nil
 }
 
 // start starts the process. It returns when that runs.
 func (r *replica) start() {
 	r.lives++
 	w := r.world
-	ctx, cancel := context.WithCancel(leadership.NewContext(w.ctx, new(leadership.Lease)))
+	ctx, cancel := context.WithCancel(wiring.Context(w.ctx))
 	r.connection = w.server.Connect(w.seed+uint64(r.lives), w.weather)
 	r.cancel, r.ended = cancel, make(chan struct{})
 	go func() {
@@ -90,19 +89,23 @@ func (r *replica) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	factory := informer.SurvivingRules(scheduler.NewInformerFactory(client, 0, nil))
-	if err := slim.Informers(factory); err != nil {
-		return err
+	election := &leaderelection.LeaderElectionConfig{
+		Lock: &resourcelock.LeaseLock{
+			LeaseMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "quartermaster"}, Client: client.CoordinationV1(),
+			LockConfig: resourcelock.ResourceLockConfig{Identity: fmt.Sprintf("%s-%d", r.name, r.lives)},
+		},
+		LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod,
 	}
 	broadcaster := events.NewEventBroadcasterAdapterWithContext(ctx, client)
 	making := &quietContext{Context: ctx}
-	sched, err := scheduler.New(making, client, factory, nil, func(name string) events.EventRecorderLogger { return broadcaster.NewRecorder(name) },
-		scheduler.WithKubeConfig(c), scheduler.WithProfiles(r.world.profiles...),
-		scheduler.WithPodMaxInUnschedulablePodsDuration(r.world.flush),
-		scheduler.WithFrameworkOutOfTreeRegistry(frameworkruntime.Registry{quartermaster.Name: quartermaster.New, gangplacement.Name: gangplacement.New}))
+	completed, sched, err := wiring.New(making, &schedulerconfig.Config{
+		ComponentConfig: r.world.configured, Client: client, KubeConfig: c, InformerFactory: scheduler.NewInformerFactory(client, 0, nil),
+		EventBroadcaster: broadcaster, LeaderElection: election, PodMaxInUnschedulablePodsDuration: r.world.flush,
+	}, wiring.Plugins(), func(config.KubeSchedulerProfile) {})
 	if err != nil {
 		return err
 	}
+	factory := completed.InformerFactory
 	making.made.Store(true)
 	defer factory.Shutdown()
 	defer broadcaster.Shutdown()
@@ -110,7 +113,7 @@ func (r *replica) run(ctx context.Context) error {
 	history := make(chan struct{})
 	go func() {
 		defer close(history)
-		if err := informer.NewHistory(client.ResourceV1()).Run(ctx); err != nil && ctx.Err() == nil {
+		if err := wiring.WatchHistory(ctx, client); err != nil && ctx.Err() == nil {
 			r.world.fail("%s: %v", r.name, err)
 		}
 	}()
@@ -121,30 +124,24 @@ func (r *replica) run(ctx context.Context) error {
 	if err := sched.WaitForHandlersSync(ctx); err != nil {
 		return err
 	}
-	return r.lead(ctx, client, sched)
+	return r.lead(ctx, election, sched)
 }
 
 // lead runs the scheduler while the replica has the lease. The process ends when it has lost that.
-func (r *replica) lead(ctx context.Context, client kubernetes.Interface, sched *scheduler.Scheduler) error {
+func (r *replica) lead(ctx context.Context, election *leaderelection.LeaderElectionConfig, sched *scheduler.Scheduler) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	lock := &resourcelock.LeaseLock{
-		LeaseMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "quartermaster"}, Client: client.CoordinationV1(),
-		LockConfig: resourcelock.ResourceLockConfig{Identity: fmt.Sprintf("%s-%d", r.name, r.lives)},
-	}
 	ran, started := make(chan struct{}), atomic.Bool{}
-	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: leadership.Of(ctx).Follow(lock, leaseDuration), LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod,
-		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(ctx context.Context) {
-				started.Store(true)
-				defer close(ran)
-				r.world.note("%s leads", r.name)
-				sched.Run(ctx)
-			},
-			OnStoppedLeading: func() { cancel() },
+	election.Callbacks = leaderelection.LeaderCallbacks{
+		OnStartedLeading: func(ctx context.Context) {
+			started.Store(true)
+			defer close(ran)
+			r.world.note("%s leads", r.name)
+			sched.Run(ctx)
 		},
-	})
+		OnStoppedLeading: func() { cancel() },
+	}
+	elector, err := leaderelection.NewLeaderElector(*election)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Resource is one that the simulated API server has.
@@ -65,4 +66,8 @@ func groupVersion(group, version string) string {
 		return version
 	}
 	return group + "/" + version
+}
+
+func (r Resource) kind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
 }

@@ -22,8 +22,8 @@ const (
 )
 
 // Run lives a history through, and returns its world after the end. It is to be called in a bubble.
-func (h *History) Run(profiles []config.KubeSchedulerProfile, prepare func(*World)) *World {
-	w := NewWorld(h.seed, profiles)
+func (h *History) Run(configured config.KubeSchedulerConfiguration, prepare func(*World)) *World {
+	w := NewWorld(h.seed, configured)
 	defer w.End()
 	if prepare != nil {
 		prepare(w)

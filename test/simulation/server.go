@@ -82,20 +82,20 @@ func (s *Server) serve(c *Connection, r *http.Request, body []byte) *http.Respon
 	if req.verb == "watch" {
 		return s.watch(c, r, req)
 	}
-	answer, err := s.do(req)
+	result, err := s.do(req)
 	if s.Trace != nil {
 		s.Trace(r, err)
 	}
 	if err != nil {
 		return failure(err)
 	}
-	return success(answer)
+	return s.response(r, req.collection, result)
 }
 
 func (s *Server) discover(parts []string) *http.Response {
 	switch {
 	case len(parts) == 1 && parts[0] == "api":
-		return success(encode(metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions", APIVersion: "v1"}, Versions: []string{"v1"}}))
+		return success(encode(metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions", APIVersion: "v1"}, Versions: []string{"v1"}}), false)
 	case len(parts) == 1 && parts[0] == "apis":
 		list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
 		seen := map[string]bool{"": true}
@@ -106,12 +106,12 @@ func (s *Server) discover(parts []string) *http.Response {
 				list.Groups = append(list.Groups, metav1.APIGroup{Name: r.Group, Versions: []metav1.GroupVersionForDiscovery{gv}, PreferredVersion: gv})
 			}
 		}
-		return success(encode(list))
+		return success(encode(list), false)
 	case len(parts) == 2 && parts[0] == "api" && parts[1] == "v1":
-		return success(encode(apiResourceList("", "v1")))
+		return success(encode(apiResourceList("", "v1")), false)
 	case len(parts) == 3 && parts[0] == "apis":
 		if list := apiResourceList(parts[1], parts[2]); list != nil {
-			return success(encode(list))
+			return success(encode(list), false)
 		}
 		return failure(apierrors.NewNotFound(schema.GroupResource{}, strings.Join(parts, "/")))
 	}
@@ -171,19 +171,19 @@ func first(query map[string][]string, name string) string {
 	return ""
 }
 
-func (s *Server) do(req *request) ([]byte, error) {
+func (s *Server) do(req *request) (answer, error) {
 	switch req.verb {
 	case "get":
 		o, err := s.find(req)
 		if err != nil {
-			return nil, err
+			return answer{}, err
 		}
-		return o.raw, nil
+		return answer{object: o}, nil
 	case "list":
 		return s.list(req)
 	case "create":
 		if req.collection.resource.Name == "events" {
-			return req.body, nil // Nobody reads them.
+			return answer{raw: req.body}, nil // Nobody reads them.
 		}
 		return s.create(req)
 	case "update", "patch":
@@ -191,7 +191,7 @@ func (s *Server) do(req *request) ([]byte, error) {
 	case "delete":
 		return s.delete(req)
 	}
-	return nil, apierrors.NewMethodNotSupported(req.groupResource(), req.verb)
+	return answer{}, apierrors.NewMethodNotSupported(req.groupResource(), req.verb)
 }
 
 func (r *request) groupResource() schema.GroupResource {
@@ -252,33 +252,29 @@ func lookup(fields map[string]any, path []string) string {
 	return ""
 }
 
-func (s *Server) list(req *request) ([]byte, error) {
+func (s *Server) list(req *request) (answer, error) {
 	test, err := selects(req)
 	if err != nil {
-		return nil, err
+		return answer{}, err
 	}
-	var b bytes.Buffer
-	r := req.collection.resource
-	fmt.Fprintf(&b, `{"kind":"%sList","apiVersion":%q,"metadata":{"resourceVersion":"%d"},"items":[`, r.Kind, groupVersion(r.Group, r.Version), s.store.version)
-	n, limit := 0, -1
+	limit := -1
 	if first(req.query, "limit") == "1" {
 		limit = 1 // Somebody wants to know the version of the list.
 	}
+	list := []*object{}
 	for _, o := range req.collection.sorted() {
-		if n == limit {
+		if len(list) == limit {
 			break
 		}
-		if !test(o) {
-			continue
+		if test(o) {
+			list = append(list, o)
 		}
-		if n++; n > 1 {
-			b.WriteByte(',')
-		}
-		b.Write(o.raw)
 	}
-	b.WriteString("]}")
-	return b.Bytes(), nil
+	return answer{list: list}, nil
 }
+
+// versionNow is that of the store.
+func (s *Server) versionNow() string { return strconv.FormatInt(s.store.version, 10) }
 
 // watch begins one. With sendInitialEvents it brings everything first, and then a bookmark.
 func (s *Server) watch(c *Connection, r *http.Request, req *request) *http.Response {
@@ -291,7 +287,7 @@ func (s *Server) watch(c *Connection, r *http.Request, req *request) *http.Respo
 	if !initial && since < req.collection.trimmed {
 		return failure(apierrors.NewResourceExpired("too old resource version"))
 	}
-	w := newWatch(c, req.collection, test)
+	w := newWatch(c, req.collection, test, wantsBinary(r))
 	if initial {
 		for _, o := range req.collection.sorted() {
 			w.offer(event{s.store.version, "ADDED", nil, o})
@@ -307,16 +303,16 @@ func (s *Server) watch(c *Connection, r *http.Request, req *request) *http.Respo
 	req.collection.watches[w] = struct{}{}
 	c.follow(w)
 	context.AfterFunc(r.Context(), func() { w.Close() })
-	return &http.Response{StatusCode: http.StatusOK, Status: "200 OK", Header: http.Header{"Content-Type": {"application/json"}}, Body: w, ProtoMajor: 1, ProtoMinor: 1}
+	return &http.Response{StatusCode: http.StatusOK, Status: "200 OK", Header: http.Header{"Content-Type": {w.contentType()}}, Body: w, ProtoMajor: 1, ProtoMinor: 1}
 }
 
-func (s *Server) create(req *request) ([]byte, error) {
+func (s *Server) create(req *request) (answer, error) {
 	if req.subresource == "binding" {
 		return s.bind(req)
 	}
 	content, err := decode(req.body)
 	if err != nil {
-		return nil, err
+		return answer{}, err
 	}
 	metadata := content["metadata"].(map[string]any)
 	r := req.collection.resource
@@ -333,31 +329,31 @@ func (s *Server) create(req *request) ([]byte, error) {
 	}
 	key := types.NamespacedName{Namespace: req.key.Namespace, Name: metadata["name"].(string)}
 	if req.collection.objects[key] != nil {
-		return nil, apierrors.NewAlreadyExists(req.groupResource(), key.Name)
+		return answer{}, apierrors.NewAlreadyExists(req.groupResource(), key.Name)
 	}
-	return s.store.put(req.collection, key, nil, content).raw, nil
+	return answer{object: s.store.put(req.collection, key, nil, content)}, nil
 }
 
-func (s *Server) bind(req *request) ([]byte, error) {
+func (s *Server) bind(req *request) (answer, error) {
 	o, err := s.find(req)
 	if err != nil {
-		return nil, err
+		return answer{}, err
 	}
 	content, err := decode(req.body)
 	if err != nil {
-		return nil, err
+		return answer{}, err
 	}
 	node := lookup(content, []string{"target", "name"})
 	if lookup(o.fields, []string{"spec", "nodeName"}) != "" || o.metadata()["deletionTimestamp"] != nil {
-		return nil, apierrors.NewConflict(req.groupResource(), req.key.Name, fmt.Errorf("pod is already assigned to a node or being deleted"))
+		return answer{}, apierrors.NewConflict(req.groupResource(), req.key.Name, fmt.Errorf("pod is already assigned to a node or being deleted"))
 	}
 	if uid := lookup(content, []string{"metadata", "uid"}); uid != "" && uid != o.text("uid") {
-		return nil, apierrors.NewConflict(req.groupResource(), req.key.Name, fmt.Errorf("uid differs"))
+		return answer{}, apierrors.NewConflict(req.groupResource(), req.key.Name, fmt.Errorf("uid differs"))
 	}
 	next := copied(o)
 	next["spec"].(map[string]any)["nodeName"] = node
 	s.store.put(req.collection, req.key, o, next)
-	return encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Success", Code: 201}), nil
+	return answer{raw: encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Success", Code: 201})}, nil
 }
 
 // copied returns a copy of the fields to be changed: deep, by way of the JSON.
@@ -380,21 +376,21 @@ func decode(raw []byte) (map[string]any, error) {
 	return content, nil
 }
 
-func (s *Server) change(req *request) ([]byte, error) {
+func (s *Server) change(req *request) (answer, error) {
 	o, err := s.find(req)
 	if err != nil {
-		return nil, err
+		return answer{}, err
 	}
 	wanted, err := s.wanted(req, o)
 	if err != nil {
-		return nil, err
+		return answer{}, err
 	}
 	metadata := wanted["metadata"].(map[string]any)
 	if v, _ := metadata["resourceVersion"].(string); v != "" && v != o.text("resourceVersion") {
-		return nil, apierrors.NewConflict(req.groupResource(), req.key.Name, fmt.Errorf("the object has been modified; please apply your changes to the latest version and try again"))
+		return answer{}, apierrors.NewConflict(req.groupResource(), req.key.Name, fmt.Errorf("the object has been modified; please apply your changes to the latest version and try again"))
 	}
 	if uid, _ := metadata["uid"].(string); uid != "" && uid != o.text("uid") {
-		return nil, apierrors.NewConflict(req.groupResource(), req.key.Name, fmt.Errorf("Precondition failed: UID in precondition: %s, UID in object meta: %s", uid, o.text("uid")))
+		return answer{}, apierrors.NewConflict(req.groupResource(), req.key.Name, fmt.Errorf("Precondition failed: UID in precondition: %s, UID in object meta: %s", uid, o.text("uid")))
 	}
 	next := maps.Clone(o.fields)
 	if req.subresource == "status" {
@@ -419,16 +415,16 @@ func (s *Server) change(req *request) ([]byte, error) {
 		record(o, next, managerOf(req, req.agent), req.subresource, time.Now())
 	}
 	if err := validate(req.collection, o, next, req.subresource); err != nil {
-		return nil, err
+		return answer{}, err
 	}
 	if reflect.DeepEqual(next, o.fields) {
-		return o.raw, nil
+		return answer{object: o}, nil
 	}
 	now := s.store.put(req.collection, req.key, o, next)
 	if now.metadata()["deletionTimestamp"] != nil && len(now.finalizers()) == 0 && req.collection.resource.Name != "pods" {
 		s.store.remove(req.collection, req.key, now)
 	}
-	return now.raw, nil
+	return answer{object: now}, nil
 }
 
 // wanted is the object as the request wants it.
@@ -457,20 +453,20 @@ func (s *Server) wanted(req *request, o *object) (map[string]any, error) {
 	return decode(raw)
 }
 
-func (s *Server) delete(req *request) ([]byte, error) {
+func (s *Server) delete(req *request) (answer, error) {
 	o, err := s.find(req)
 	if err != nil {
-		return nil, err
+		return answer{}, err
 	}
 	var options metav1.DeleteOptions
 	if len(req.body) > 0 {
 		if err := json.Unmarshal(req.body, &options); err != nil {
-			return nil, apierrors.NewBadRequest(err.Error())
+			return answer{}, apierrors.NewBadRequest(err.Error())
 		}
 	}
 	if p := options.Preconditions; p != nil {
 		if p.UID != nil && string(*p.UID) != o.text("uid") || p.ResourceVersion != nil && *p.ResourceVersion != o.text("resourceVersion") {
-			return nil, apierrors.NewConflict(req.groupResource(), req.key.Name, fmt.Errorf("precondition failed"))
+			return answer{}, apierrors.NewConflict(req.groupResource(), req.key.Name, fmt.Errorf("precondition failed"))
 		}
 	}
 	graceful := req.collection.resource.Name == "pods" && lookup(o.fields, []string{"spec", "nodeName"}) != "" &&
@@ -483,14 +479,9 @@ func (s *Server) delete(req *request) ([]byte, error) {
 			metadata["deletionGracePeriodSeconds"] = float64(30)
 			o = s.store.put(req.collection, req.key, o, next)
 		}
-		return o.raw, nil
+		return answer{object: o}, nil
 	}
-	return s.store.remove(req.collection, req.key, o).raw, nil
-}
-
-func success(body []byte) *http.Response {
-	return &http.Response{StatusCode: http.StatusOK, Status: "200 OK", Header: http.Header{"Content-Type": {"application/json"}},
-		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), ProtoMajor: 1, ProtoMinor: 1}
+	return answer{object: s.store.remove(req.collection, req.key, o)}, nil
 }
 
 func failure(err error) *http.Response {

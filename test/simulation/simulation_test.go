@@ -23,6 +23,7 @@ var (
 	duration  = flag.Duration("duration", 10*time.Second, "for how long histories are begun, unless their number is given")
 	length    = flag.Int("steps", 200, "how many steps a history has")
 	shrink    = flag.Duration("shrink", 30*time.Second, "how long a history that fails is made smaller")
+	stop      = flag.Bool("stop", false, "live through no further history after one that fails")
 	again     = flag.Int("again", 0, "how often a history that fails is lived through once more, to see how often it fails")
 )
 
@@ -32,7 +33,7 @@ const longStory = 120
 // TestHistories lives through random histories. Each has its seed, and new ones are taken each time: what fails is printed
 // with the command that has it again.
 func TestHistories(t *testing.T) {
-	configured, err := profiles("../../manifests/secondary/scheduler-config.yaml")
+	configured, err := configuration()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,6 +43,9 @@ func TestHistories(t *testing.T) {
 	}
 	start, requests, lived := time.Now(), 0, 0
 	for lived < *histories || *histories == 0 && (lived == 0 || time.Since(start) < *duration) {
+		if *stop && t.Failed() {
+			break
+		}
 		h := NewHistory(first+uint64(lived), *length)
 		began := time.Now()
 		w := Live(t, h, configured, traced)
@@ -62,7 +66,7 @@ func TestHistories(t *testing.T) {
 }
 
 // report makes a failed history small, and tells it.
-func report(t *testing.T, h *History, failed *World, configured []config.KubeSchedulerProfile) {
+func report(t *testing.T, h *History, failed *World, configured config.KubeSchedulerConfiguration) {
 	t.Helper()
 	live := func(h *History) *World { return Live(t, h, configured, nil) }
 	if *again > 0 {

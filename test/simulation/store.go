@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -18,6 +19,9 @@ import (
 type object struct {
 	fields map[string]any
 	raw    []byte
+	// decoded and encoded are made when somebody wants them.
+	decoded runtime.Object
+	encoded []byte
 }
 
 func (o *object) metadata() map[string]any {

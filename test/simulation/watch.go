@@ -7,6 +7,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // watch is the body of one watch request: events that it was offered become readable after the lag.
@@ -15,6 +17,7 @@ type watch struct {
 	s          *store
 	c          *collection
 	selects    func(*object) bool
+	binary     bool
 	offered    []timed
 	wake       chan struct{}
 	closed     chan struct{}
@@ -26,8 +29,8 @@ type timed struct {
 	line []byte
 }
 
-func newWatch(connection *Connection, c *collection, selects func(*object) bool) *watch {
-	return &watch{connection: connection, s: connection.server.store, c: c, selects: selects, wake: make(chan struct{}, 1), closed: make(chan struct{})}
+func newWatch(connection *Connection, c *collection, selects func(*object) bool, binarily bool) *watch {
+	return &watch{connection: connection, s: connection.server.store, c: c, selects: selects, binary: binarily && scheme.Scheme.Recognizes(c.resource.kind()), wake: make(chan struct{}, 1), closed: make(chan struct{})}
 }
 
 // offer queues an event. The store's mutex is held.
@@ -44,20 +47,23 @@ func (w *watch) offer(e event) {
 	default:
 		return
 	}
-	line := make([]byte, 0, len(e.now.raw)+40)
-	line = append(line, `{"type":"`...)
-	line = append(line, kind...)
-	line = append(line, `","object":`...)
-	line = append(line, e.now.raw...)
-	line = append(line, "}\n"...)
-	w.queue(line)
+	w.queue(eventLine(kind, e.now, w.c.resource, w.binary))
 }
 
 // bookmark says that everything was offered that was there at the beginning. The store's mutex is held.
 func (w *watch) bookmark(version int64) {
 	r := w.c.resource
-	w.queue(fmt.Appendf(nil, `{"type":"BOOKMARK","object":{"kind":%q,"apiVersion":%q,"metadata":{"resourceVersion":"%d","annotations":{%q:"true"}}}}`+"\n",
-		r.Kind, groupVersion(r.Group, r.Version), version, metav1.InitialEventsAnnotationKey))
+	b := &object{raw: fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,"metadata":{"resourceVersion":"%d","annotations":{%q:"true"}}}`,
+		r.Kind, groupVersion(r.Group, r.Version), version, metav1.InitialEventsAnnotationKey)}
+	w.queue(eventLine("BOOKMARK", b, r, w.binary))
+}
+
+// contentType is how the client learns which encoding it gets.
+func (w *watch) contentType() string {
+	if w.binary {
+		return runtime.ContentTypeProtobuf + ";stream=watch"
+	}
+	return runtime.ContentTypeJSON
 }
 
 // queue has a line become readable after the lag, and after those before it.

@@ -22,13 +22,13 @@ type World struct {
 	seed   uint64
 	server *Server
 	// client is that of the one who tells what is to happen; nothing ever goes wrong for it.
-	client   kubernetes.Interface
-	profiles []config.KubeSchedulerProfile
-	weather  Weather
-	flush    time.Duration
-	replicas []*replica
-	group    sync.WaitGroup
-	began    time.Time
+	client     kubernetes.Interface
+	configured config.KubeSchedulerConfiguration
+	weather    Weather
+	flush      time.Duration
+	replicas   []*replica
+	group      sync.WaitGroup
+	began      time.Time
 	// pods has a value while the kubelets have to look at their pods.
 	pods chan struct{}
 
@@ -38,9 +38,9 @@ type World struct {
 }
 
 // NewWorld returns a world in which everything runs but the schedulers.
-func NewWorld(seed uint64, profiles []config.KubeSchedulerProfile) *World {
+func NewWorld(seed uint64, configured config.KubeSchedulerConfiguration) *World {
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &World{ctx: ctx, cancel: cancel, seed: seed, server: NewServer(), profiles: profiles, weather: Calm, flush: time.Hour, began: time.Now(), pods: make(chan struct{}, 1)}
+	w := &World{ctx: ctx, cancel: cancel, seed: seed, server: NewServer(), configured: configured, weather: Calm, flush: time.Hour, began: time.Now(), pods: make(chan struct{}, 1)}
 	w.client = kubernetes.NewForConfigOrDie(configOf(w.server.Connect(seed, Weather{}), "world"))
 	w.server.store.changed = w.check
 	w.group.Go(w.kubelet)
