@@ -124,6 +124,10 @@ test-unit: ## run the tests that need no API server, with the race detector
 	@GO='$(GO)' hack/test-unit -p $(TEST_PARALLEL) -timeout $(UNIT_TIMEOUT) -- $(INTEGRATION_PACKAGES) $(DRIVER_PACKAGES) $(SEQUENTIAL_PACKAGES) $(BROWSER_PACKAGES)
 	@$(GO) test -vet=off -timeout $(UNIT_TIMEOUT) $(SEQUENTIAL_PACKAGES)
 
+.PHONY: simulation-faults
+simulation-faults: ## put earlier faults back, and see that random histories in virtual time find each
+	@GO='$(GO)' hack/simulation-faults
+
 .PHONY: test-differential
 test-differential: ## compare the allocator with upstream's on SCENARIOS random scenarios
 	@GO='$(GO)' hack/test-differential $(SCENARIOS)
