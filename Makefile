@@ -137,6 +137,10 @@ test-whole: build bin/kube-scheduler bin/kubectl bin/image-builder bin/registry 
 test-race: ## run the tests of all packages that have goroutines with the race detector
 	@GO='$(GO)' hack/test-race -p $(TEST_PARALLEL) -timeout $(UNIT_TIMEOUT)
 
+.PHONY: simulation-faults
+simulation-faults: ## put earlier faults back, and see that random histories in virtual time find each
+	@GO='$(GO)' hack/simulation-faults
+
 .PHONY: test-differential
 test-differential: ## compare the allocator with upstream's on SCENARIOS random scenarios
 	@ALLOCATOR_SCENARIOS=$(SCENARIOS) $(GO_TEST) -timeout 1h -v -run '^TestSameAsUpstream$$' ./pkg/allocator

@@ -19,7 +19,7 @@ import (
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 
-	"github.com/quartermaster-dra/quartermaster/internal/informer"
+	"github.com/quartermaster-dra/quartermaster/internal/wiring"
 )
 
 // informersName is the name under which kube-scheduler's metrics know its informers.
@@ -79,7 +79,7 @@ func run(cmd *cobra.Command, o *options.Options, guard *guardOptions, plugins []
 	if err := guard.validate(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(wiring.Context(context.Background()))
 	defer cancel()
 	var running runningGuard
 	go func() {
@@ -101,8 +101,8 @@ func run(cmd *cobra.Command, o *options.Options, guard *guardOptions, plugins []
 	}
 	collectLess(func() { waitFilled(ctx, completed) })
 	restored := make(chan error, 1)
-	go func() { // Informers, and all that is made of them, would not notice.
-		if err := informer.NewHistory(completed.Client.ResourceV1()).Run(ctx); err != nil {
+	go func() {
+		if err := wiring.WatchHistory(ctx, completed.Client); err != nil {
 			restored <- err
 		}
 	}()

@@ -68,7 +68,7 @@ func (g *runningGuard) start(ctx context.Context, o *guardOptions, c *schedulerc
 	if err != nil {
 		return nil, err
 	}
-	config.Candidate = leadership.OfProcess.Leads
+	config.Candidate = leadership.Of(ctx).Leads
 	ctx, cancel := context.WithCancel(ctx)
 	ended, result := make(chan struct{}), make(chan error, 1)
 	g.mutex.Lock()

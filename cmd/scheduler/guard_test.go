@@ -28,7 +28,7 @@ func TestGuardHasWhatTheSchedulerKnows(t *testing.T) {
 		client := fake.NewClientset(held, slice)
 		// The state has not heard of anything, and the informers that it looks things up in have them.
 		late, heard := informers.NewSharedInformerFactory(client, 0), informers.NewSharedInformerFactory(client, 0)
-		state, err := clusterstate.New(late, client, structured.Features{}, false)
+		state, err := clusterstate.New(late, client, structured.Features{}, false, new(leadership.Lease))
 		require.NoError(t, err)
 		state.Lease = new(leadership.Lease)
 		require.NoError(t, late.Resource().V1().ResourceClaims().Informer().GetStore().Add(held))

@@ -11,17 +11,12 @@ import (
 	_ "k8s.io/component-base/logs/json/register"          // for --logging-format=json
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // client and workqueue metrics
 	_ "k8s.io/component-base/metrics/prometheus/version"
-	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 
 	"github.com/quartermaster-dra/quartermaster/internal/guard/marks"
-	"github.com/quartermaster-dra/quartermaster/pkg/plugins/gangplacement"
-	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
+	"github.com/quartermaster-dra/quartermaster/internal/wiring"
 )
 
 func main() {
 	marks.Install()
-	os.Exit(cli.Run(newCommand(
-		app.WithPlugin(quartermaster.Name, quartermaster.New),
-		app.WithPlugin(gangplacement.Name, gangplacement.New),
-	)))
+	os.Exit(cli.Run(newCommand(wiring.Plugins()...)))
 }

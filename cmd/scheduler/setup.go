@@ -8,7 +8,6 @@ import (
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 	schedulerconfig "k8s.io/kubernetes/cmd/kube-scheduler/app/config"
@@ -16,12 +15,9 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
-	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
-	"github.com/quartermaster-dra/quartermaster/internal/informer"
-	"github.com/quartermaster-dra/quartermaster/internal/leadership"
-	"github.com/quartermaster-dra/quartermaster/internal/slim"
+	"github.com/quartermaster-dra/quartermaster/internal/wiring"
 )
 
 // setup makes a scheduler as app.Setup does, with a client set that works with the
@@ -42,32 +38,15 @@ func setup(ctx context.Context, o *options.Options, plugins []app.Option) (*sche
 	if err := connect(ctx, o, c); err != nil {
 		return nil, nil, err
 	}
-	if election := c.LeaderElection; election != nil {
-		election.Lock = leadership.OfProcess.Follow(election.Lock, election.LeaseDuration)
-	}
-	if err := slim.Informers(c.InformerFactory); err != nil {
-		return nil, nil, err
-	}
-	c.InformerFactory = informer.SurvivingRules(c.InformerFactory)
-	completed := c.Complete()
-	registry := make(runtime.Registry)
-	for _, register := range plugins {
-		if err := register(registry); err != nil {
-			return nil, nil, err
-		}
-	}
 	var profiles []config.KubeSchedulerProfile // with their defaults filled in
-	profileBuilt := func(p config.KubeSchedulerProfile) { profiles = append(profiles, p) }
-	recorder := func(name string) events.EventRecorderLogger { return completed.EventBroadcaster.NewRecorder(name) }
-	sched, err := scheduler.New(ctx, completed.Client, completed.InformerFactory, completed.DynInformerFactory, recorder,
-		schedulerOptions(&completed, registry, profileBuilt)...)
+	completed, sched, err := wiring.New(ctx, c, plugins, func(p config.KubeSchedulerProfile) { profiles = append(profiles, p) })
 	if err != nil {
 		return nil, nil, err
 	}
 	if err := options.LogOrWriteConfig(klog.FromContext(ctx), o.WriteConfigTo, &completed.ComponentConfig, profiles); err != nil {
 		return nil, nil, err
 	}
-	return &completed, sched, nil
+	return completed, sched, nil
 }
 
 // connect exchanges the client set, and the informers that use it, if need be.
@@ -93,22 +72,4 @@ func connect(ctx context.Context, o *options.Options, c *schedulerconfig.Config)
 	}
 	c.InformerFactory = scheduler.NewInformerFactory(client, 0, o.InformerName)
 	return nil
-}
-
-// schedulerOptions hands the configuration to the scheduler.
-func schedulerOptions(c *schedulerconfig.CompletedConfig, registry runtime.Registry, profileBuilt func(config.KubeSchedulerProfile)) []scheduler.Option {
-	configured := &c.ComponentConfig
-	return []scheduler.Option{
-		scheduler.WithBuildFrameworkCapturer(profileBuilt),
-		scheduler.WithComponentConfigVersion(configured.APIVersion),
-		scheduler.WithExtenders(configured.Extenders...),
-		scheduler.WithFrameworkOutOfTreeRegistry(registry),
-		scheduler.WithKubeConfig(c.KubeConfig),
-		scheduler.WithParallelism(configured.Parallelism),
-		scheduler.WithPercentageOfNodesToScore(configured.PercentageOfNodesToScore),
-		scheduler.WithPodInitialBackoffSeconds(configured.PodInitialBackoffSeconds),
-		scheduler.WithPodMaxBackoffSeconds(configured.PodMaxBackoffSeconds),
-		scheduler.WithPodMaxInUnschedulablePodsDuration(c.PodMaxInUnschedulablePodsDuration),
-		scheduler.WithProfiles(configured.Profiles...),
-	}
 }

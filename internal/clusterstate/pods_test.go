@@ -18,6 +18,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/structured"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/internal/leadership"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -47,7 +48,7 @@ func amongPods(t *testing.T, objects []runtime.Object, test func(t *testing.T, c
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset(objects...)
 		factory := informers.NewSharedInformerFactory(client, 0)
-		s, err := New(factory, client, structured.Features{}, false)
+		s, err := New(factory, client, structured.Features{}, false, new(leadership.Lease))
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(context.Background())
 		defer factory.Shutdown()

@@ -67,13 +67,13 @@ type State struct {
 
 // New makes a State that follows the factory's informers. Without withRules it knows of no
 // DeviceTaintRules, which an API server without them could not serve. The client is for what
-// State.Order watches.
-func New(factory informers.SharedInformerFactory, client kubernetes.Interface, supported structured.Features, withRules bool) (*State, error) {
+// State.Order watches, the lease is that of the scheduler.
+func New(factory informers.SharedInformerFactory, client kubernetes.Interface, supported structured.Features, withRules bool, lease *leadership.Lease) (*State, error) {
 	s := &State{
 		Inventory: inventory.NewStore(allocator.InventoryOptions(supported)),
 		Ledger:    ledger.New(),
 		Memory:    newMemory(),
-		Lease:     &leadership.OfProcess,
+		Lease:     lease,
 	}
 	s.Ledger.Follow(s.Inventory)
 	s.Order = claimlog.New(client, s.Pool, clock.RealClock{})

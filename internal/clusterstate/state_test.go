@@ -29,7 +29,7 @@ func inCluster(t *testing.T, objects []runtime.Object, test func(t *testing.T, s
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset(objects...)
 		factory := informers.NewSharedInformerFactory(client, 0)
-		s, err := New(factory, client, structured.Features{}, false)
+		s, err := New(factory, client, structured.Features{}, false, new(leadership.Lease))
 		require.NoError(t, err)
 		s.Lease = new(leadership.Lease) // Tests run at once, in one process.
 		ctx, cancel := context.WithCancel(context.Background())

@@ -57,7 +57,7 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 		_, err = w.client.ResourceV1().ResourceSlices().Create(ctx, builder.NodeSlice("n", builder.Devices("gpu-0")...).Obj(), metav1.CreateOptions{})
 		require.NoError(t, err)
 		factory := informers.NewSharedInformerFactory(w.client, 0)
-		state, err := clusterstate.New(factory, w.client, structured.Features{}, false)
+		state, err := clusterstate.New(factory, w.client, structured.Features{}, false, new(leadership.Lease))
 		require.NoError(t, err)
 		state.Lease = new(leadership.Lease)
 		w.needed = func() (bool, error) { return false, nil }

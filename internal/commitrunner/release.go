@@ -63,7 +63,9 @@ func (r *release) later(ctx context.Context, atOnce bool) {
 	r.pending.begin(r.pod.UID)
 	go func() {
 		// Outlives the cycle, whose context ends now.
-		ctx := context.WithoutCancel(ctx)
+		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		defer cancel()
+		defer context.AfterFunc(r.Stopping, cancel)()
 		_ = wait.PollUntilContextCancel(ctx, UndoInterval, atOnce, func(ctx context.Context) (bool, error) {
 			return r.tryOrTell(ctx), nil
 		})

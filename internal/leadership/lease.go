@@ -38,8 +38,20 @@ type Lease struct {
 	lost bool
 }
 
-// OfProcess is the lease of the scheduler in this process.
-var OfProcess Lease
+type contextKey struct{}
+
+// NewContext returns a context from which Of returns the lease: the one of a scheduler, for its plugins.
+func NewContext(ctx context.Context, lease *Lease) context.Context {
+	return context.WithValue(ctx, contextKey{}, lease)
+}
+
+// Of returns the lease of the scheduler whose context this is, or that of a process without election.
+func Of(ctx context.Context) *Lease {
+	if lease, ok := ctx.Value(contextKey{}).(*Lease); ok {
+		return lease
+	}
+	return new(Lease)
+}
 
 // Follow returns a lock to be used in place of the given one. duration is that of the lease, of which
 // others see the whole seconds.

@@ -28,6 +28,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
+	"github.com/quartermaster-dra/quartermaster/internal/leadership"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
 )
@@ -130,7 +131,7 @@ func (w *world) begin() *world {
 	w.t.Cleanup(cancel)
 	client := fake.NewClientset()
 	factory := informers.NewSharedInformerFactory(client, 0)
-	devices, err := clusterstate.New(factory, client, allocator.Supported, false)
+	devices, err := clusterstate.New(factory, client, allocator.Supported, false, new(leadership.Lease))
 	require.NoError(w.t, err)
 	devices.Memory.Bound(1 << 20)
 	for _, slice := range w.slices {

@@ -127,7 +127,7 @@ func newFixture(t *testing.T, s *server, profile string) *fixture {
 	)
 	require.NoError(t, err)
 	features := feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate)
-	state, err := sharedBy(handle, features)
+	state, err := sharedBy(context.Background(), handle, features)
 	require.NoError(t, err)
 	state.Lease = new(leadership.Lease) // Tests run at once, in one process.
 	// A look for a guard would wait for tests that hold up the server, and time would stand still.

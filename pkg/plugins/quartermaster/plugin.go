@@ -124,7 +124,7 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 		return nil, fmt.Errorf("plugin %s: it allocates devices but the feature gate DynamicResourceAllocation is off; "+
 			"turn the gate on or take the plugin out of the configuration", Name)
 	}
-	state, err := sharedBy(handle, features)
+	state, err := sharedBy(ctx, handle, features)
 	if err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", Name, err)
 	}

@@ -1,6 +1,7 @@
 package quartermaster
 
 import (
+	"context"
 	"sync"
 
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
@@ -22,6 +23,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/conductor"
 	"github.com/quartermaster-dra/quartermaster/internal/gate"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/presence"
+	"github.com/quartermaster-dra/quartermaster/internal/leadership"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 )
@@ -100,7 +102,7 @@ func forget(factory informers.SharedInformerFactory) {
 }
 
 // sharedBy returns what the profiles with that handle's informers share.
-func sharedBy(handle fwk.Handle, gates feature.Features) (*shared, error) {
+func sharedBy(ctx context.Context, handle fwk.Handle, gates feature.Features) (*shared, error) {
 	factory := handle.SharedInformerFactory()
 	states.Lock()
 	defer states.Unlock()
@@ -109,7 +111,7 @@ func sharedBy(handle fwk.Handle, gates feature.Features) (*shared, error) {
 	}
 	// The gate of the rules is not among the scheduler's plugin features.
 	withRules := gates.EnableDRADeviceTaints && utilfeature.DefaultFeatureGate.Enabled(features.DRADeviceTaintRules)
-	known, err := clusterstate.New(factory, handle.ClientSet(), arguments.AllocatorFeatures(gates), withRules)
+	known, err := clusterstate.New(factory, handle.ClientSet(), arguments.AllocatorFeatures(gates), withRules, leadership.Of(ctx))
 	if err != nil {
 		return nil, err
 	}

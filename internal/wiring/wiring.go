@@ -1,0 +1,81 @@
+// Package wiring has what is exchanged of kube-scheduler to make ours: in one place, so that a scheduler that is run in
+// another way than cmd/scheduler runs it, as test/simulation does, cannot differ in that.
+package wiring
+
+import (
+	"context"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app"
+	schedulerconfig "k8s.io/kubernetes/cmd/kube-scheduler/app/config"
+	"k8s.io/kubernetes/pkg/scheduler"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
+	"github.com/quartermaster-dra/quartermaster/internal/leadership"
+	"github.com/quartermaster-dra/quartermaster/internal/slim"
+	"github.com/quartermaster-dra/quartermaster/pkg/plugins/gangplacement"
+	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
+)
+
+// Plugins are those that are compiled in.
+func Plugins() []app.Option {
+	return []app.Option{app.WithPlugin(quartermaster.Name, quartermaster.New), app.WithPlugin(gangplacement.Name, gangplacement.New)}
+}
+
+// Context returns the context of a process with a lease that its plugins know.
+func Context(ctx context.Context) context.Context {
+	return leadership.NewContext(ctx, new(leadership.Lease))
+}
+
+// New makes a scheduler of a configuration with clients and informers. ctx comes from Context. profileBuilt is called with
+// each profile after its defaults were filled in.
+func New(ctx context.Context, c *schedulerconfig.Config, plugins []app.Option, profileBuilt func(config.KubeSchedulerProfile)) (*schedulerconfig.CompletedConfig, *scheduler.Scheduler, error) {
+	if election := c.LeaderElection; election != nil {
+		election.Lock = leadership.Of(ctx).Follow(election.Lock, election.LeaseDuration)
+	}
+	if err := slim.Informers(c.InformerFactory); err != nil {
+		return nil, nil, err
+	}
+	c.InformerFactory = informer.SurvivingRules(c.InformerFactory)
+	completed := c.Complete()
+	registry := make(runtime.Registry)
+	for _, register := range plugins {
+		if err := register(registry); err != nil {
+			return nil, nil, err
+		}
+	}
+	recorder := func(name string) events.EventRecorderLogger { return completed.EventBroadcaster.NewRecorder(name) }
+	sched, err := scheduler.New(ctx, completed.Client, completed.InformerFactory, completed.DynInformerFactory, recorder,
+		options(&completed, registry, profileBuilt)...)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &completed, sched, nil
+}
+
+// WatchHistory returns with an error when the process has to start over, because the server's store went back in time:
+// informers, and all that is made of them, would not notice. It returns nil when ctx is done.
+func WatchHistory(ctx context.Context, client kubernetes.Interface) error {
+	return informer.NewHistory(client.ResourceV1()).Run(ctx)
+}
+
+// options hands the configuration to the scheduler.
+func options(c *schedulerconfig.CompletedConfig, registry runtime.Registry, profileBuilt func(config.KubeSchedulerProfile)) []scheduler.Option {
+	configured := &c.ComponentConfig
+	return []scheduler.Option{
+		scheduler.WithBuildFrameworkCapturer(profileBuilt),
+		scheduler.WithComponentConfigVersion(configured.APIVersion),
+		scheduler.WithExtenders(configured.Extenders...),
+		scheduler.WithFrameworkOutOfTreeRegistry(registry),
+		scheduler.WithKubeConfig(c.KubeConfig),
+		scheduler.WithParallelism(configured.Parallelism),
+		scheduler.WithPercentageOfNodesToScore(configured.PercentageOfNodesToScore),
+		scheduler.WithPodInitialBackoffSeconds(configured.PodInitialBackoffSeconds),
+		scheduler.WithPodMaxBackoffSeconds(configured.PodMaxBackoffSeconds),
+		scheduler.WithPodMaxInUnschedulablePodsDuration(c.PodMaxInUnschedulablePodsDuration),
+		scheduler.WithProfiles(configured.Profiles...),
+	}
+}

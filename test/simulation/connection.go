@@ -1,0 +1,251 @@
+package simulation
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// errBroken is how a connection fails that is cut.
+var errBroken = errors.New("connection reset by peer")
+
+// Weather is what goes wrong between the API server and those who talk to it.
+type Weather struct {
+	// Latency is how long a request takes at most, Lag by how much a watch is behind at most.
+	Latency, Lag time.Duration
+	// Refused is the share of requests that are answered by 429, 500 or 503 and have no effect; Lost that of writes that are
+	// stored although their answer does not arrive; Cut that of watches that end each time something is to be read.
+	Refused, Lost, Cut float64
+}
+
+// Calm is weather in which nothing goes wrong.
+var Calm = Weather{Latency: 2 * time.Millisecond, Lag: 5 * time.Millisecond}
+
+// atOnce is for controllers that send requests while they hold a mutex: in a bubble, time stands still while
+// somebody waits for a mutex.
+var atOnce = Weather{Lag: 5 * time.Millisecond}
+
+// Connection is the way of one process to the API server.
+type Connection struct {
+	server *Server
+
+	mutex   sync.Mutex
+	random  *rand.Rand
+	weather Weather
+	// paused is not nil while the process does not run: requests wait for it to be closed.
+	paused chan struct{}
+	dead   bool
+	// writes counts down to the death of the process: before the write if after is false.
+	writes int
+	after  bool
+	die    func()
+	// watches are those that are open.
+	watches map[*watch]struct{}
+}
+
+// Connect returns a way to the server.
+func (s *Server) Connect(seed uint64, w Weather) *Connection {
+	return &Connection{server: s, random: rand.New(rand.NewPCG(seed, 1)), weather: w, writes: -1, watches: map[*watch]struct{}{}}
+}
+
+// Set changes the weather.
+func (c *Connection) Set(w Weather) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.weather = w
+}
+
+// DieAtWrite has the process end at its n-th write from now on: before that is sent, or before the answer arrives.
+func (c *Connection) DieAtWrite(n int, after bool, die func()) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.writes, c.after, c.die = n, after, die
+}
+
+// Close ends everything.
+func (c *Connection) Close() {
+	c.mutex.Lock()
+	c.dead = true
+	open := c.watches
+	c.watches = map[*watch]struct{}{}
+	if c.paused != nil {
+		close(c.paused)
+		c.paused = nil
+	}
+	c.mutex.Unlock()
+	for w := range open {
+		w.Close()
+	}
+}
+
+// Pause stops all requests and what watches bring until Resume.
+func (c *Connection) Pause() {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.paused == nil {
+		c.paused = make(chan struct{})
+	}
+}
+
+// Resume ends a pause.
+func (c *Connection) Resume() {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.paused != nil {
+		close(c.paused)
+		c.paused = nil
+	}
+}
+
+func (c *Connection) follow(w *watch) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.watches[w] = struct{}{}
+}
+
+func (c *Connection) forget(w *watch) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	delete(c.watches, w)
+}
+
+// fate is what happens to one request.
+type fate struct {
+	before, behind      time.Duration
+	paused              chan struct{}
+	dead, refused, lost bool
+	die                 func()
+	dieAfter            bool
+}
+
+func (c *Connection) fateOf(write bool) fate {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	f := fate{dead: c.dead, paused: c.paused}
+	f.before, f.behind = c.upTo(c.weather.Latency)/2, c.upTo(c.weather.Latency)/2
+	f.refused = c.random.Float64() < c.weather.Refused
+	if write {
+		f.lost = c.random.Float64() < c.weather.Lost
+		if c.writes > 0 {
+			if c.writes--; c.writes == 0 {
+				f.die, f.dieAfter = c.die, c.after
+			}
+		}
+	}
+	return f
+}
+
+// upTo returns a random duration. The mutex is held.
+func (c *Connection) upTo(most time.Duration) time.Duration {
+	if most <= 0 {
+		return 0
+	}
+	return time.Duration(c.random.Int64N(int64(most)))
+}
+
+// lag is by how much an event is late.
+func (c *Connection) lag() time.Duration {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.upTo(c.weather.Lag)
+}
+
+func (c *Connection) cuts() bool {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.random.Float64() < c.weather.Cut
+}
+
+func (c *Connection) whilePaused() chan struct{} {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.paused
+}
+
+// isDisturbed reports whether the process is paused, or the weather is bad.
+func (c *Connection) isDisturbed() bool {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.paused != nil || c.weather != Calm
+}
+
+// RoundTrip implements http.RoundTripper.
+func (c *Connection) RoundTrip(r *http.Request) (*http.Response, error) {
+	var body []byte
+	if r.Body != nil {
+		var err error
+		if body, err = io.ReadAll(r.Body); err != nil {
+			return nil, err
+		}
+		r.Body.Close()
+	}
+	write := r.Method != http.MethodGet
+	f := c.fateOf(write)
+	if f.paused != nil {
+		select {
+		case <-f.paused:
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+		f.dead = f.dead || c.isDead()
+	}
+	if f.dead {
+		return nil, errBroken
+	}
+	if err := pause(r.Context(), f.before); err != nil {
+		return nil, err
+	}
+	if f.die != nil && !f.dieAfter {
+		c.Close()
+		f.die()
+		return nil, errBroken
+	}
+	if f.refused {
+		return c.refusal(r), nil
+	}
+	response := c.server.serve(c, r, body)
+	if f.die != nil {
+		response.Body.Close()
+		c.Close()
+		f.die()
+		return nil, errBroken
+	}
+	if f.lost {
+		response.Body.Close()
+		return nil, errBroken
+	}
+	if err := pause(r.Context(), f.behind); err != nil {
+		response.Body.Close()
+		return nil, err
+	}
+	response.Request = r
+	return response, nil
+}
+
+func (c *Connection) isDead() bool {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.dead
+}
+
+func (c *Connection) refusal(r *http.Request) *http.Response {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	switch c.random.IntN(3) {
+	case 0:
+		response := failure(apierrors.NewTooManyRequests("the server is busy", 1))
+		response.Header.Set("Retry-After", "1")
+		return response
+	case 1:
+		return failure(apierrors.NewInternalError(fmt.Errorf("etcdserver: request timed out")))
+	default:
+		return failure(apierrors.NewGenericServerResponse(http.StatusServiceUnavailable, r.Method, schema.GroupResource{}, "", "the server is shutting down", 1, true))
+	}
+}

@@ -1,0 +1,18 @@
+// Package simulation lives through random histories of a cluster in virtual time: schedulers as package wiring makes them, the
+// claim controller, taint eviction and kubelets, against an API server in memory, in a bubble of testing/synctest. A
+// history follows from its seed. A quarter of an hour passes in some tenths of a second, so that leases, back-offs and
+// flushes are lived through and not left out.
+//
+// While a history goes on, no device may be held twice, and no pod be bound without its claims. At the end, nothing may be
+// left over and nobody may wait who would fit (package checker); every tenth history then waits for five more minutes, in
+// which little may be asked of the server. A panic, and a goroutine that is left after the end, are failures as well.
+//
+// A history that fails is made smaller as long as it fails in the same way, and is told: its steps, and what the schedulers
+// and controllers did between them. The steps of a seed are always the same. What happens between them is not quite: goroutines
+// that are ready at the same virtual time run in any order, so a failing seed fails mostly, not always. -again says how often.
+//
+//	go test ./test/simulation                               # new seeds for ten seconds
+//	go test ./test/simulation -duration 10m
+//	go test ./test/simulation -seed 225 -histories 1 -v     # a seed that failed
+//	make simulation-faults                                  # does it see the faults that faults/*.patch put back?
+package simulation

@@ -1,0 +1,146 @@
+package simulation
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// binary is how Kubernetes' own clients want objects: five times as fast to read as JSON.
+var binary = func() runtime.SerializerInfo {
+	info, found := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
+	if !found {
+		panic("no serializer for " + runtime.ContentTypeProtobuf)
+	}
+	return info
+}()
+
+// wantsBinary reports whether who asks understands it.
+func wantsBinary(r *http.Request) bool {
+	return strings.HasPrefix(r.Header.Get("Accept"), runtime.ContentTypeProtobuf)
+}
+
+// typed returns an object as its Go type, decoded once; nil if it has none. The store's mutex is held.
+func (o *object) typed(r Resource) runtime.Object {
+	if o.decoded == nil {
+		into, err := scheme.Scheme.New(r.kind())
+		if err != nil {
+			return nil
+		}
+		if err := json.Unmarshal(o.raw, into); err != nil {
+			panic(err)
+		}
+		o.decoded = into
+	}
+	return o.decoded
+}
+
+// bytes returns an object as it goes over the wire, encoded once however many there are who get it.
+func (o *object) bytes(r Resource, binarily bool) (raw []byte, isBinary bool) {
+	if !binarily {
+		return o.raw, false
+	}
+	if o.encoded == nil {
+		decoded := o.typed(r)
+		if decoded == nil {
+			return o.raw, false
+		}
+		o.encoded = encodeBinary(decoded)
+	}
+	return o.encoded, true
+}
+
+func encodeBinary(o runtime.Object) []byte {
+	raw, err := runtime.Encode(binary.Serializer, o)
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
+
+// answer is what a request gets: an object, or several.
+type answer struct {
+	object *object
+	list   []*object
+	// raw is JSON that is neither.
+	raw []byte
+}
+
+// response makes one of an answer. The store's mutex is held.
+func (s *Server) response(r *http.Request, c *collection, a answer) *http.Response {
+	switch {
+	case a.raw != nil:
+		return success(a.raw, false)
+	case a.object != nil:
+		return success(a.object.bytes(c.resource, wantsBinary(r)))
+	default:
+		return success(s.listed(c, a.list, wantsBinary(r)))
+	}
+}
+
+// listed encodes a list.
+func (s *Server) listed(c *collection, list []*object, binarily bool) (raw []byte, isBinary bool) {
+	kind := schema.GroupVersionKind{Group: c.resource.Group, Version: c.resource.Version, Kind: c.resource.Kind + "List"}
+	if into, err := scheme.Scheme.New(kind); binarily && err == nil {
+		items := make([]runtime.Object, len(list))
+		for i, o := range list {
+			items[i] = o.typed(c.resource)
+		}
+		if err := meta.SetList(into, items); err != nil {
+			panic(err)
+		}
+		into.GetObjectKind().SetGroupVersionKind(kind)
+		into.(metav1.ListInterface).SetResourceVersion(s.versionNow())
+		return encodeBinary(into), true
+	}
+	var b bytes.Buffer
+	b.WriteString(`{"kind":"` + kind.Kind + `","apiVersion":"` + kind.GroupVersion().String() + `","metadata":{"resourceVersion":"` + s.versionNow() + `"},"items":[`)
+	for i, o := range list {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(o.raw)
+	}
+	b.WriteString("]}")
+	return b.Bytes(), false
+}
+
+// eventLine is an event of a watch as it goes over the wire.
+func eventLine(kind string, o *object, r Resource, binarily bool) []byte {
+	raw, isBinary := o.bytes(r, binarily)
+	if isBinary {
+		return framed(kind, raw)
+	}
+	line := make([]byte, 0, len(raw)+40)
+	line = append(line, `{"type":"`...)
+	line = append(line, kind...)
+	line = append(line, `","object":`...)
+	line = append(line, raw...)
+	return append(line, "}\n"...)
+}
+
+func framed(kind string, raw []byte) []byte {
+	var b bytes.Buffer
+	event := &metav1.WatchEvent{Type: kind, Object: runtime.RawExtension{Raw: raw}}
+	if err := binary.StreamSerializer.Encode(event, binary.StreamSerializer.Framer.NewFrameWriter(&b)); err != nil {
+		panic(err)
+	}
+	return b.Bytes()
+}
+
+func success(body []byte, isBinary bool) *http.Response {
+	contentType := runtime.ContentTypeJSON
+	if isBinary {
+		contentType = runtime.ContentTypeProtobuf
+	}
+	return &http.Response{StatusCode: http.StatusOK, Status: "200 OK", Header: http.Header{"Content-Type": {contentType}},
+		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), ProtoMajor: 1, ProtoMinor: 1}
+}

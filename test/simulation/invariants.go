@@ -1,0 +1,159 @@
+package simulation
+
+import (
+	"encoding/json"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+)
+
+// check is called with each change that is stored. The store's mutex is held.
+func (w *World) check(c *collection, e event) {
+	switch c.resource.Name {
+	case "resourceclaims":
+		w.noteConsumers(e)
+		if e.kind != "DELETED" && isAllocated(e.now.fields) && (e.was == nil || !isAllocated(e.was.fields)) {
+			w.checkAllocation(c, e.now)
+		}
+		if e.kind == "MODIFIED" && isAllocated(e.was.fields) && !isAllocated(e.now.fields) {
+			w.note("claim %s is deallocated", e.now.text("name"))
+		}
+	case "nodes":
+		w.wakeKubelet()
+	case "pods":
+		w.wakeKubelet()
+		w.tellPod(e)
+		if e.kind == "MODIFIED" && lookup(e.was.fields, []string{"spec", "nodeName"}) == "" && lookup(e.now.fields, []string{"spec", "nodeName"}) != "" {
+			w.checkBinding(e.now)
+		}
+	}
+}
+
+// noteConsumers tells who uses a claim when that changes.
+func (w *World) noteConsumers(e event) {
+	before, after := "", consumersOf(e.now)
+	if e.was != nil {
+		before = consumersOf(e.was)
+	}
+	if before != after {
+		w.note("claim %s is reserved for [%s]", e.now.text("name"), after)
+	}
+}
+
+func consumersOf(o *object) string {
+	status, _ := o.fields["status"].(map[string]any)
+	consumers, _ := status["reservedFor"].([]any)
+	text := ""
+	for _, consumer := range consumers {
+		text += " " + consumer.(map[string]any)["name"].(string)
+	}
+	return text
+}
+
+// tellPod tells what becomes of a pod.
+func (w *World) tellPod(e event) {
+	name := e.now.text("name")
+	if e.kind == "DELETED" {
+		w.note("pod %s is gone", name)
+		return
+	}
+	told := func(o *object) (reason, nominated string, ending bool) {
+		if o == nil {
+			return "", "", false
+		}
+		status, _ := o.fields["status"].(map[string]any)
+		conditions, _ := status["conditions"].([]any)
+		for _, c := range conditions {
+			if condition, ok := c.(map[string]any); ok && condition["type"] == string(v1.PodScheduled) && condition["status"] == "False" {
+				reason, _ = condition["message"].(string)
+			}
+		}
+		nominated, _ = status["nominatedNodeName"].(string)
+		return reason, nominated, o.text("deletionTimestamp") != ""
+	}
+	before, wasNominated, wasEnding := told(e.was)
+	reason, nominated, ending := told(e.now)
+	if reason != before && reason != "" {
+		w.note("pod %s cannot be scheduled: %s", name, reason)
+	}
+	if nominated != wasNominated {
+		w.note("pod %s is nominated for node %q", name, nominated)
+	}
+	if ending && !wasEnding {
+		w.note("pod %s is being deleted", name)
+	}
+}
+
+type deviceID struct{ driver, pool, device string }
+
+// checkAllocation: a device that is not shared has one holder.
+func (w *World) checkAllocation(c *collection, now *object) {
+	holders := map[deviceID]string{}
+	for _, o := range c.sorted() {
+		if !isAllocated(o.fields) || o == now {
+			continue
+		}
+		for _, r := range resultsOf(o) {
+			if !isAdmin(r) && r.ShareID == nil {
+				holders[deviceID{r.Driver, r.Pool, r.Device}] = o.text("name")
+			}
+		}
+	}
+	for _, r := range resultsOf(now) {
+		id := deviceID{r.Driver, r.Pool, r.Device}
+		if holder, held := holders[id]; held && !isAdmin(r) && r.ShareID == nil {
+			w.fail("device %v is allocated to claims %s and %s", id, holder, now.text("name"))
+		}
+	}
+	w.note("claim %s gets %s", now.text("name"), devicesOf(now))
+}
+
+func devicesOf(o *object) string {
+	text := ""
+	for _, r := range resultsOf(o) {
+		text += " " + r.Pool + "/" + r.Device
+	}
+	return text
+}
+
+func isAdmin(r resourceapi.DeviceRequestAllocationResult) bool {
+	return r.AdminAccess != nil && *r.AdminAccess
+}
+
+func resultsOf(o *object) []resourceapi.DeviceRequestAllocationResult {
+	var claim resourceapi.ResourceClaim
+	if err := json.Unmarshal(o.raw, &claim); err != nil {
+		panic(err)
+	}
+	return claim.Status.Allocation.Devices.Results
+}
+
+// checkBinding: each claim of a pod is allocated and reserved for it when it is bound.
+func (w *World) checkBinding(now *object) {
+	var pod v1.Pod
+	if err := json.Unmarshal(now.raw, &pod); err != nil {
+		panic(err)
+	}
+	w.note("pod %s is bound to %s", pod.Name, pod.Spec.NodeName)
+	claims := w.server.store.collections["resource.k8s.io/v1/resourceclaims"]
+	for name := range resourceclaim.PodClaims(&pod) {
+		o := claims.objects[types.NamespacedName{Namespace: pod.Namespace, Name: name}]
+		if o == nil {
+			w.fail("pod %s is bound without its claim %s", pod.Name, name)
+			continue
+		}
+		var claim resourceapi.ResourceClaim
+		if err := json.Unmarshal(o.raw, &claim); err != nil {
+			panic(err)
+		}
+		reserved := false
+		for _, consumer := range claim.Status.ReservedFor {
+			reserved = reserved || consumer.UID == pod.UID
+		}
+		if claim.Status.Allocation == nil || !reserved {
+			w.fail("pod %s is bound while its claim %s is allocated: %t, reserved for it: %t", pod.Name, name, claim.Status.Allocation != nil, reserved)
+		}
+	}
+}

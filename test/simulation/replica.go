@@ -1,0 +1,173 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	schedulerconfig "k8s.io/kubernetes/cmd/kube-scheduler/app/config"
+	"k8s.io/kubernetes/pkg/scheduler"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
+
+	"github.com/quartermaster-dra/quartermaster/internal/wiring"
+	"github.com/quartermaster-dra/quartermaster/manifests"
+)
+
+// Times of the election, as kube-scheduler has them by default.
+const (
+	leaseDuration = 15 * time.Second
+	renewDeadline = 10 * time.Second
+	retryPeriod   = 2 * time.Second
+	// restart is how long it takes until a process that has ended runs again.
+	restart = 3 * time.Second
+)
+
+// replica is one process of our scheduler: it stands for election, and is started again when it ends.
+type replica struct {
+	world *World
+	name  string
+	// lives counts how often it was started.
+	lives      int
+	connection *Connection
+	cancel     context.CancelFunc
+	ended      chan struct{}
+}
+
+func configOf(c *Connection, agent string) *rest.Config {
+	return &rest.Config{Host: "http://simulation", Transport: c, QPS: -1, UserAgent: agent, ContentConfig: rest.ContentConfig{
+		ContentType: runtime.ContentTypeJSON, AcceptContentTypes: runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON,
+	}}
+}
+
+// configuration is what users are given.
+func configuration() (config.KubeSchedulerConfiguration, error) {
+	raw, err := manifests.SchedulerConfig(manifests.Secondary)
+	if err != nil {
+		return config.KubeSchedulerConfiguration{}, err
+	}
+	object, _, err := scheme.Codecs.UniversalDecoder().Decode(raw, nil, nil)
+	if err != nil {
+		return config.KubeSchedulerConfiguration{}, err
+	}
+	configured, ok := object.(*config.KubeSchedulerConfiguration)
+	if !ok {
+		return config.KubeSchedulerConfiguration{}, fmt.Errorf("the scheduler's configuration is a %T", object)
+	}
+	return *configured, nil
+}
+
+// start starts the process. It returns when that runs.
+func (r *replica) start() {
+	r.lives++
+	w := r.world
+	ctx, cancel := context.WithCancel(wiring.Context(w.ctx))
+	r.connection = w.server.Connect(w.seed+uint64(r.lives), w.weather)
+	r.cancel, r.ended = cancel, make(chan struct{})
+	go func() {
+		defer close(r.ended)
+		defer r.connection.Close()
+		defer cancel()
+		if err := r.run(ctx); err != nil && ctx.Err() == nil {
+			w.note("%s ended: %v", r.name, err)
+		}
+	}()
+}
+
+// run is the process.
+func (r *replica) run(ctx context.Context) error {
+	c := configOf(r.connection, "scheduler/"+r.name)
+	client, err := kubernetes.NewForConfig(c)
+	if err != nil {
+		return err
+	}
+	election := &leaderelection.LeaderElectionConfig{
+		Lock: &resourcelock.LeaseLock{
+			LeaseMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "quartermaster"}, Client: client.CoordinationV1(),
+			LockConfig: resourcelock.ResourceLockConfig{Identity: fmt.Sprintf("%s-%d", r.name, r.lives)},
+		},
+		LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod,
+	}
+	broadcaster := events.NewEventBroadcasterAdapterWithContext(ctx, client)
+	making := &quietContext{Context: ctx}
+	completed, sched, err := wiring.New(making, &schedulerconfig.Config{
+		ComponentConfig: r.world.configured, Client: client, KubeConfig: c, InformerFactory: scheduler.NewInformerFactory(client, 0, nil),
+		EventBroadcaster: broadcaster, LeaderElection: election, PodMaxInUnschedulablePodsDuration: r.world.flush,
+	}, wiring.Plugins(), func(config.KubeSchedulerProfile) {})
+	if err != nil {
+		return err
+	}
+	factory := completed.InformerFactory
+	making.made.Store(true)
+	defer factory.Shutdown()
+	defer broadcaster.Shutdown()
+	broadcaster.StartRecordingToSink(ctx.Done())
+	history := make(chan struct{})
+	go func() {
+		defer close(history)
+		if err := wiring.WatchHistory(ctx, client); err != nil && ctx.Err() == nil {
+			r.world.fail("%s: %v", r.name, err)
+		}
+	}()
+	defer func() { <-history }()
+	defer r.cancel() // before what waits for its goroutines
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	if err := sched.WaitForHandlersSync(ctx); err != nil {
+		return err
+	}
+	return r.lead(ctx, election, sched)
+}
+
+// lead runs the scheduler while the replica has the lease. The process ends when it has lost that.
+func (r *replica) lead(ctx context.Context, election *leaderelection.LeaderElectionConfig, sched *scheduler.Scheduler) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ran, started := make(chan struct{}), atomic.Bool{}
+	election.Callbacks = leaderelection.LeaderCallbacks{
+		OnStartedLeading: func(ctx context.Context) {
+			started.Store(true)
+			defer close(ran)
+			r.world.note("%s leads", r.name)
+			sched.Run(ctx)
+		},
+		OnStoppedLeading: func() { cancel() },
+	}
+	elector, err := leaderelection.NewLeaderElector(*election)
+	if err != nil {
+		return err
+	}
+	elector.Run(ctx)
+	time.Sleep(time.Millisecond) // The callback runs in a goroutine of its own.
+	if started.Load() {
+		<-ran
+	}
+	return nil
+}
+
+// kill ends the process at once, and waits for its goroutines.
+func (r *replica) kill() {
+	r.connection.Close()
+	r.cancel()
+	<-r.ended
+}
+
+// keepRunning starts the process again whenever it has ended, until the world ends.
+func (r *replica) keepRunning() {
+	for r.world.ctx.Err() == nil {
+		<-r.ended
+		if pause(r.world.ctx, restart) != nil {
+			return
+		}
+		r.world.note("%s starts again", r.name)
+		r.start()
+	}
+}

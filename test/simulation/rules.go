@@ -1,0 +1,121 @@
+package simulation
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	internal "k8s.io/kubernetes/pkg/apis/resource"
+	conversion "k8s.io/kubernetes/pkg/apis/resource/v1"
+	"k8s.io/kubernetes/pkg/apis/resource/validation"
+)
+
+// validate has kube-apiserver's own validation decide about a change of a claim. Other objects are taken as they are.
+func validate(c *collection, was *object, next map[string]any, subresource string) error {
+	if c.resource.Name != "resourceclaims" {
+		return nil
+	}
+	before, after := &internal.ResourceClaim{}, &internal.ResourceClaim{}
+	if err := intoInternal(was.raw, before); err != nil {
+		return err
+	}
+	if err := intoInternal(encode(next), after); err != nil {
+		return err
+	}
+	after.ResourceVersion = before.ResourceVersion
+	var problems field.ErrorList
+	if subresource == "status" {
+		problems = validation.ValidateResourceClaimStatusUpdate(after, before)
+	} else {
+		problems = validation.ValidateResourceClaimUpdate(after, before)
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(schema.GroupKind{Group: c.resource.Group, Kind: c.resource.Kind}, before.Name, problems)
+}
+
+func intoInternal(raw []byte, into *internal.ResourceClaim) error {
+	var external resourceapi.ResourceClaim
+	if err := json.Unmarshal(raw, &external); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	return conversion.Convert_v1_ResourceClaim_To_resource_ResourceClaim(&external, into, nil)
+}
+
+// protection is the finalizer of claims that are in use.
+const protection = resourceapi.Finalizer
+
+// record writes down who owns what of a claim, as far as anybody reads it: the allocation's results, and the finalizer.
+func record(was *object, next map[string]any, manager, subresource string, now time.Time) {
+	metadata := next["metadata"].(map[string]any)
+	var entries []any
+	if was != nil {
+		entries, _ = was.metadata()["managedFields"].([]any)
+	}
+	entries = slices.Clone(entries)
+	entry := func(subresource, fields string) map[string]any {
+		e := map[string]any{"manager": manager, "operation": "Update", "apiVersion": "resource.k8s.io/v1", "time": now.UTC().Format(time.RFC3339), "fieldsType": "FieldsV1"}
+		if subresource != "" {
+			e["subresource"] = subresource
+		}
+		var owned map[string]any
+		if err := json.Unmarshal([]byte(fields), &owned); err != nil {
+			panic(err)
+		}
+		e["fieldsV1"] = owned
+		return e
+	}
+	drop := func(subresource string) {
+		entries = slices.DeleteFunc(entries, func(e any) bool {
+			s, _ := e.(map[string]any)["subresource"].(string)
+			return s == subresource
+		})
+	}
+	switch subresource {
+	case "status":
+		before, after := was != nil && isAllocated(was.fields), isAllocated(next)
+		if before != after {
+			drop("status")
+		}
+		if after && !before {
+			entries = append(entries, entry("status", `{"f:status":{"f:allocation":{".":{},"f:devices":{".":{},"f:results":{}}}}}`))
+		}
+	default:
+		before, after := was != nil && slices.Contains(was.finalizers(), any(protection)), false
+		if list, ok := metadata["finalizers"].([]any); ok {
+			after = slices.Contains(list, any(protection))
+		}
+		if before != after {
+			drop("")
+		}
+		if after && !before {
+			entries = append(entries, entry("", fmt.Sprintf(`{"f:metadata":{"f:finalizers":{".":{},"v:\"%s\"":{}}}}`, protection)))
+		}
+	}
+	if len(entries) == 0 {
+		delete(metadata, "managedFields")
+		return
+	}
+	metadata["managedFields"] = entries
+}
+
+func isAllocated(fields map[string]any) bool {
+	status, _ := fields["status"].(map[string]any)
+	return status["allocation"] != nil
+}
+
+// managerOf is the field manager of a request: what it says, or the first word of the user agent.
+func managerOf(req *request, agent string) string {
+	if m := first(req.query, "fieldManager"); m != "" {
+		return m
+	}
+	name, _, _ := strings.Cut(agent, "/")
+	return name
+}

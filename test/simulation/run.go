@@ -1,0 +1,101 @@
+package simulation
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+
+	"github.com/quartermaster-dra/quartermaster/test/checker"
+)
+
+const (
+	// patience is for how long at most nothing happens at the end: longer than any back-off, pause and bad weather.
+	patience = 5 * time.Minute
+	// look is how often it is looked in that time whether everything is as it has to be.
+	look = 5 * time.Second
+	// long is of how many histories one has the whole quiet, in which spins are seen.
+	long = 10
+	// spin is how many requests there may be in the last minute of a whole quiet, besides those that come at intervals.
+	spin = 30
+)
+
+// Run lives a history through, and returns its world after the end. It is to be called in a bubble.
+func (h *History) Run(configured config.KubeSchedulerConfiguration, prepare func(*World)) *World {
+	w := NewWorld(h.seed, configured)
+	defer w.End()
+	if prepare != nil {
+		prepare(w)
+	}
+	if err := w.Controllers(); err != nil {
+		w.fail("controllers: %v", err)
+		return w
+	}
+	w.Replicas(h.replicas)
+	for _, s := range h.steps {
+		_ = pause(w.ctx, s.after)
+		w.note("> %s", s.text)
+		s.do(w)
+	}
+	if h.seed%long == 0 {
+		w.endure()
+	} else {
+		w.settle()
+	}
+	return w
+}
+
+// endure waits for the whole quiet, and checks that only little is asked of the server at its end.
+func (w *World) endure() {
+	_ = pause(w.ctx, patience-time.Minute)
+	before := w.server.count()
+	_ = pause(w.ctx, time.Minute)
+	if n := w.server.count() - before; n > spin {
+		w.fail("%d requests in a minute in which nothing happens", n)
+	}
+	for _, v := range w.violations() {
+		w.fail("%s", v)
+	}
+}
+
+// settle waits until everything is as it has to be and nothing is due any more, or until patience ends.
+func (w *World) settle() {
+	var last []string
+	for range patience / look {
+		_ = pause(w.ctx, look)
+		if w.isDisturbed() {
+			continue
+		}
+		if last = w.violations(); len(last) == 0 {
+			return
+		}
+	}
+	for _, v := range last {
+		w.fail("%s", v)
+	}
+}
+
+// isDisturbed reports whether something goes on that a step began.
+func (w *World) isDisturbed() bool {
+	for _, r := range w.replicas {
+		if r.connection.isDisturbed() {
+			return true
+		}
+	}
+	return false
+}
+
+// violations is what is not as it must be once nothing happens any more.
+func (w *World) violations() []string {
+	served := func(*v1.Pod) bool { return true }
+	found, err := checker.Check(w.ctx, w.client, checker.Options{Settled: true, Served: served})
+	if err != nil {
+		return []string{"checker: " + err.Error()}
+	}
+	var all []string
+	for _, v := range found {
+		all = append(all, v.String())
+	}
+	return all
+}

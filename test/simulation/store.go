@@ -1,0 +1,149 @@
+package simulation
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// object is one version of an object: what it holds, and its JSON. Neither is changed after it was stored.
+type object struct {
+	fields map[string]any
+	raw    []byte
+	// decoded and encoded are made when somebody wants them.
+	decoded runtime.Object
+	encoded []byte
+}
+
+func (o *object) metadata() map[string]any {
+	m, _ := o.fields["metadata"].(map[string]any)
+	return m
+}
+
+func (o *object) text(name string) string {
+	s, _ := o.metadata()[name].(string)
+	return s
+}
+
+func (o *object) finalizers() []any {
+	f, _ := o.metadata()["finalizers"].([]any)
+	return f
+}
+
+// event is one change of a collection.
+type event struct {
+	version int64
+	kind    string // ADDED, MODIFIED or DELETED
+	was     *object
+	now     *object // of a deletion the last version, with the resource version of the deletion
+}
+
+// collection has the objects of one resource, and its history.
+type collection struct {
+	resource Resource
+	objects  map[types.NamespacedName]*object
+	history  []event
+	// trimmed is the version of the last event that is not in the history any more.
+	trimmed int64
+	watches map[*watch]struct{}
+	// order has the keys in their order, if it is known.
+	order []types.NamespacedName
+}
+
+// store is what etcd has: all collections, and one counter of versions.
+type store struct {
+	mutex       sync.Mutex
+	version     int64
+	uids        int64
+	collections map[string]*collection
+	// changed is told everything that is stored, with the mutex held.
+	changed func(*collection, event)
+}
+
+func newStore(resources []Resource) *store {
+	s := &store{version: 1, collections: map[string]*collection{}}
+	for _, r := range resources {
+		s.collections[r.Group+"/"+r.Version+"/"+r.Name] = &collection{
+			resource: r, objects: map[types.NamespacedName]*object{}, watches: map[*watch]struct{}{},
+		}
+	}
+	return s
+}
+
+// put stores a version of an object, was the one before it (nil if there is none), and tells those who watch.
+func (s *store) put(c *collection, key types.NamespacedName, was *object, fields map[string]any) *object {
+	s.version++
+	fields["metadata"].(map[string]any)["resourceVersion"] = strconv.FormatInt(s.version, 10)
+	now := &object{fields: fields, raw: encode(fields)}
+	kind := "MODIFIED"
+	if was == nil {
+		kind, c.order = "ADDED", nil
+	}
+	c.objects[key] = now
+	s.tell(c, event{s.version, kind, was, now})
+	return now
+}
+
+func (s *store) remove(c *collection, key types.NamespacedName, was *object) *object {
+	s.version++
+	fields := maps.Clone(was.fields)
+	metadata := maps.Clone(was.metadata())
+	metadata["resourceVersion"] = strconv.FormatInt(s.version, 10)
+	fields["metadata"] = metadata
+	last := &object{fields: fields, raw: encode(fields)}
+	delete(c.objects, key)
+	c.order = nil
+	s.tell(c, event{s.version, "DELETED", was, last})
+	return last
+}
+
+func (s *store) tell(c *collection, e event) {
+	c.history = append(c.history, e)
+	if s.changed != nil {
+		s.changed(c, e)
+	}
+	for w := range c.watches {
+		w.offer(e)
+	}
+}
+
+func (s *store) stamp(fields map[string]any, now time.Time) {
+	metadata := fields["metadata"].(map[string]any)
+	s.uids++
+	metadata["uid"] = fmt.Sprintf("00000000-0000-0000-0000-%012d", s.uids)
+	metadata["creationTimestamp"] = now.UTC().Format(time.RFC3339)
+	if prefix, ok := metadata["generateName"].(string); ok && metadata["name"] == nil {
+		metadata["name"] = fmt.Sprintf("%s%05d", prefix, s.uids)
+	}
+}
+
+// sorted returns the objects in the order in which lists have them.
+func (c *collection) sorted() []*object {
+	if len(c.order) != len(c.objects) {
+		c.order = slices.SortedFunc(maps.Keys(c.objects), func(a, b types.NamespacedName) int {
+			return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+		})
+	}
+	all := make([]*object, len(c.order))
+	for i, key := range c.order {
+		all[i] = c.objects[key]
+	}
+	return all
+}
+
+func encode(v any) []byte {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}

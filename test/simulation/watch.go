@@ -1,0 +1,145 @@
+package simulation
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// watch is the body of one watch request: events that it was offered become readable after the lag.
+type watch struct {
+	connection *Connection
+	s          *store
+	c          *collection
+	selects    func(*object) bool
+	binary     bool
+	offered    []timed
+	wake       chan struct{}
+	closed     chan struct{}
+	buffer     bytes.Buffer
+}
+
+type timed struct {
+	at   time.Time
+	line []byte
+}
+
+func newWatch(connection *Connection, c *collection, selects func(*object) bool, binarily bool) *watch {
+	return &watch{connection: connection, s: connection.server.store, c: c, selects: selects, binary: binarily && scheme.Scheme.Recognizes(c.resource.kind()), wake: make(chan struct{}, 1), closed: make(chan struct{})}
+}
+
+// offer queues an event. The store's mutex is held.
+func (w *watch) offer(e event) {
+	was, now := e.was != nil && w.selects(e.was), e.kind != "DELETED" && w.selects(e.now)
+	kind := ""
+	switch {
+	case now && was:
+		kind = "MODIFIED"
+	case now:
+		kind = "ADDED"
+	case was:
+		kind = "DELETED"
+	default:
+		return
+	}
+	w.queue(eventLine(kind, e.now, w.c.resource, w.binary))
+}
+
+// bookmark says that everything was offered that was there at the beginning. The store's mutex is held.
+func (w *watch) bookmark(version int64) {
+	r := w.c.resource
+	b := &object{raw: fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,"metadata":{"resourceVersion":"%d","annotations":{%q:"true"}}}`,
+		r.Kind, groupVersion(r.Group, r.Version), version, metav1.InitialEventsAnnotationKey)}
+	w.queue(eventLine("BOOKMARK", b, r, w.binary))
+}
+
+// contentType is how the client learns which encoding it gets.
+func (w *watch) contentType() string {
+	if w.binary {
+		return runtime.ContentTypeProtobuf + ";stream=watch"
+	}
+	return runtime.ContentTypeJSON
+}
+
+// queue has a line become readable after the lag, and after those before it.
+func (w *watch) queue(line []byte) {
+	at := time.Now().Add(w.connection.lag())
+	if n := len(w.offered); n > 0 && w.offered[n-1].at.After(at) {
+		at = w.offered[n-1].at
+	}
+	w.offered = append(w.offered, timed{at, line})
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// next takes the next line that may be read, or says how long to wait for it: 0 for as long as it takes.
+func (w *watch) next() ([]byte, time.Duration) {
+	w.s.mutex.Lock()
+	defer w.s.mutex.Unlock()
+	if len(w.offered) == 0 {
+		return nil, 0
+	}
+	first := w.offered[0]
+	if wait := time.Until(first.at); wait > 0 {
+		return nil, wait
+	}
+	w.offered = w.offered[1:]
+	return first.line, 0
+}
+
+// Read implements io.Reader.
+func (w *watch) Read(p []byte) (int, error) {
+	for w.buffer.Len() == 0 {
+		if paused := w.connection.whilePaused(); paused != nil {
+			select {
+			case <-paused:
+			case <-w.closed:
+				return 0, io.EOF
+			}
+		}
+		line, wait := w.next()
+		if line != nil {
+			if w.connection.cuts() {
+				w.Close()
+				return 0, io.ErrUnexpectedEOF
+			}
+			w.buffer.Write(line)
+			continue
+		}
+		var timer <-chan time.Time
+		if wait > 0 {
+			timer = time.After(wait)
+		}
+		select {
+		case <-w.closed:
+			return 0, io.EOF
+		case <-w.wake:
+		case <-timer:
+		}
+	}
+	return w.buffer.Read(p)
+}
+
+// Close implements io.Closer.
+func (w *watch) Close() error {
+	w.s.mutex.Lock()
+	defer w.s.mutex.Unlock()
+	w.end()
+	return nil
+}
+
+// end ends the watch. The store's mutex is held.
+func (w *watch) end() {
+	if _, ok := w.c.watches[w]; ok {
+		delete(w.c.watches, w)
+		close(w.closed)
+		w.connection.forget(w)
+	}
+}

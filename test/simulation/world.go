@@ -1,0 +1,111 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/controller/devicetainteviction"
+	"k8s.io/kubernetes/pkg/controller/resourceclaim"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+)
+
+// World is a cluster: an API server in memory, controllers, nodes, and replicas of our scheduler.
+type World struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	seed   uint64
+	server *Server
+	// client is that of the one who tells what is to happen; nothing ever goes wrong for it.
+	client     kubernetes.Interface
+	configured config.KubeSchedulerConfiguration
+	weather    Weather
+	flush      time.Duration
+	replicas   []*replica
+	group      sync.WaitGroup
+	began      time.Time
+	// pods has a value while the kubelets have to look at their pods.
+	pods chan struct{}
+
+	mutex    sync.Mutex
+	told     []string
+	failures []string
+}
+
+// NewWorld returns a world in which everything runs but the schedulers.
+func NewWorld(seed uint64, configured config.KubeSchedulerConfiguration) *World {
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &World{ctx: ctx, cancel: cancel, seed: seed, server: NewServer(), configured: configured, weather: Calm, flush: time.Hour, began: time.Now(), pods: make(chan struct{}, 1)}
+	w.client = kubernetes.NewForConfigOrDie(configOf(w.server.Connect(seed, Weather{}), "world"))
+	w.server.store.changed = w.check
+	w.group.Go(w.kubelet)
+	return w
+}
+
+// Replicas starts schedulers.
+func (w *World) Replicas(n int) {
+	for i := range n {
+		r := &replica{world: w, name: fmt.Sprintf("scheduler-%d", i)}
+		w.replicas = append(w.replicas, r)
+		r.start()
+		w.group.Go(r.keepRunning)
+	}
+}
+
+// Controllers starts those of kube-controller-manager that matter.
+func (w *World) Controllers() error {
+	client := kubernetes.NewForConfigOrDie(configOf(w.server.Connect(w.seed+100, atOnce), "kube-controller-manager"))
+	factory := informers.NewSharedInformerFactory(client, 0)
+	pods, api := factory.Core().V1().Pods(), factory.Resource().V1()
+	claims, err := resourceclaim.NewController(klog.Background(), client, pods, nil, api.ResourceClaims(), api.ResourceClaimTemplates())
+	if err != nil {
+		return err
+	}
+	taints := devicetainteviction.New(client, pods, api.ResourceClaims(), api.ResourceSlices(), api.DeviceTaintRules(), api.DeviceClasses(), "device-taint-eviction")
+	factory.Start(w.ctx.Done())
+	w.group.Go(func() { claims.Run(w.ctx, 2) })
+	w.group.Go(func() { _ = taints.Run(w.ctx, 2) })
+	w.group.Go(func() { <-w.ctx.Done(); factory.Shutdown() })
+	return nil
+}
+
+// afterwards is how long what has a bound of its own may go on after the end.
+const afterwards = 2 * time.Minute
+
+// End ends everything, and returns when no goroutine is left.
+func (w *World) End() {
+	w.cancel()
+	for _, r := range w.replicas {
+		r.connection.Close()
+		<-r.ended
+	}
+	w.group.Wait()
+	time.Sleep(afterwards) // for what a real process takes with it
+}
+
+// note adds a line to the transcript.
+func (w *World) note(format string, args ...any) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.told = append(w.told, fmt.Sprintf("%9.3fs  ", time.Since(w.began).Seconds())+fmt.Sprintf(format, args...))
+}
+
+// fail notes something that must not be.
+func (w *World) fail(format string, args ...any) {
+	w.note("!! "+format, args...)
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.failures = append(w.failures, fmt.Sprintf(format, args...))
+}
+
+// Transcript is what happened.
+func (w *World) Transcript() string {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return strings.Join(w.told, "\n")
+}
