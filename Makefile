@@ -51,6 +51,8 @@ GUARD_REPLACEMENTS ?= 20
 GUARD_ATTACK ?= 10s
 UNIT_TIMEOUT ?= 10m
 INTEGRATION_TIMEOUT ?= 20m
+# How long `make simulation` goes on.
+SIMULATION ?= 10m
 # The Kubernetes releases of test-compat. Each has a module in test/compat, named after
 # the minor release.
 COMPAT_RELEASES ?= 1.29.3 1.30.4 1.31.4 1.32.2 1.33.13 1.34.4 1.35.4 1.36.3
@@ -136,6 +138,10 @@ test-whole: build bin/kube-scheduler bin/kubectl bin/image-builder bin/registry 
 .PHONY: test-race
 test-race: ## run the tests of all packages that have goroutines with the race detector
 	@GO='$(GO)' hack/test-race -p $(TEST_PARALLEL) -timeout $(UNIT_TIMEOUT)
+
+.PHONY: simulation
+simulation: ## live through new random histories in virtual time for SIMULATION (10m)
+	@$(GO_TEST) -timeout 0 -v ./test/simulation -seed 0 -duration $(SIMULATION)
 
 .PHONY: simulation-faults
 simulation-faults: ## put earlier faults back, and see that random histories in virtual time find each

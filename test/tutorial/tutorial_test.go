@@ -9,10 +9,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
 // TestTutorial does what docs/tutorial.md asks the reader to do.
 func TestTutorial(t *testing.T) {
+	harness.Long(t, "it builds an image and has a registry serve it")
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	require.NoError(t, err)
 	text, err := os.ReadFile(filepath.Join(root, "docs", "tutorial.md"))
