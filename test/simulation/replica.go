@@ -153,13 +153,6 @@ func (r *replica) lead(ctx context.Context, election *leaderelection.LeaderElect
 	return nil
 }
 
-// kill ends the process at once, and waits for its goroutines.
-func (r *replica) kill() {
-	r.connection.Close()
-	r.cancel()
-	<-r.ended
-}
-
 // keepRunning starts the process again whenever it has ended, until the world ends.
 func (r *replica) keepRunning() {
 	for r.world.ctx.Err() == nil {

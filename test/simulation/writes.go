@@ -97,10 +97,10 @@ func (s *Server) change(req *request) (answer, error) {
 	}
 	metadata := wanted["metadata"].(map[string]any)
 	if v, _ := metadata["resourceVersion"].(string); v != "" && v != o.text("resourceVersion") {
-		return answer{}, apierrors.NewConflict(req.groupResource(), req.key.Name, fmt.Errorf("the object has been modified; please apply your changes to the latest version and try again"))
+		return answer{}, apierrors.NewConflict(req.groupResource(), req.key.Name, fmt.Errorf("version %s is asked for, and the object has %s", v, o.text("resourceVersion")))
 	}
 	if uid, _ := metadata["uid"].(string); uid != "" && uid != o.text("uid") {
-		return answer{}, apierrors.NewConflict(req.groupResource(), req.key.Name, fmt.Errorf("Precondition failed: UID in precondition: %s, UID in object meta: %s", uid, o.text("uid")))
+		return answer{}, apierrors.NewConflict(req.groupResource(), req.key.Name, fmt.Errorf("UID %s is asked for, and the object has %s", uid, o.text("uid")))
 	}
 	next := maps.Clone(o.fields)
 	if req.subresource == "status" {
