@@ -12,10 +12,18 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
+// worldCount is how many random worlds a test looks at: usual, or a quarter with -short.
+func worldCount(usual uint64) uint64 {
+	if testing.Short() {
+		return usual / 4
+	}
+	return usual
+}
+
 // A world that was derived from another one, in whatever steps, is the same as one that is made of the objects which
 // it should have: the same answers to all questions.
 func TestDerived(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range worldCount(300) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			r := &randomWorld{Rand: rand.New(rand.NewPCG(seed, 20))}

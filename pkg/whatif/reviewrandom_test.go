@@ -17,7 +17,7 @@ import (
 // TestDerived with what drivers and users can do besides: partitions, shares, admin access, pools of several slices and
 // generations, taints and rules, nodes, classes, claims and pods that are replaced.
 func TestDerivedRich(t *testing.T) {
-	for seed := range uint64(400) {
+	for seed := range worldCount(400) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			r := &richWorld{randomWorld{Rand: rand.New(rand.NewPCG(seed, 21))}}
