@@ -133,7 +133,7 @@ test-all: test-race test-whole test-modules test-chart test-driver test-browser 
 # In a clone without the previous release, the tests of upgrades are skipped, and say so.
 .PHONY: test-whole
 test-whole: build bin/kube-scheduler bin/kubectl bin/image-builder bin/registry $(if $(PREVIOUS_COMMIT),bin/previous/scheduler bin/previous/guard)
-	@ALLOCATOR_SCENARIOS=$(SCENARIOS) GO='$(GO)' hack/test -p $(TEST_PARALLEL) -timeout $(INTEGRATION_TIMEOUT) -- $(DRIVER_PACKAGES) $(BROWSER_PACKAGES)
+	@ALLOCATOR_SCENARIOS=$(SCENARIOS) GO='$(GO)' hack/test -p 2 -timeout $(INTEGRATION_TIMEOUT) -- $(DRIVER_PACKAGES) $(BROWSER_PACKAGES)
 
 .PHONY: test-race
 test-race: ## run the tests of all packages that have goroutines with the race detector
