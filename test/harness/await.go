@@ -19,7 +19,7 @@ const (
 	// Patience is how long anything may take that has to happen, unless the space
 	// says otherwise: long on a busy machine, but less than the five minutes after which
 	// a pod is tried again that no event has woken.
-	Patience = 4 * time.Minute
+	Patience = 3 * time.Minute
 	// TakeoverPatience is Patience where one leader follows another: what the first one had
 	// reserved for pods is left alone for as long as takeoverPause says, a minute as shipped,
 	// and a pod that lost a device to another may have to wait for that.
