@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -51,8 +52,8 @@ func (w *World) endure() {
 	_ = pause(w.ctx, patience-time.Minute)
 	before := w.server.count()
 	_ = pause(w.ctx, time.Minute)
-	if n := w.server.count() - before; n > spin {
-		w.fail("%d requests in a minute in which nothing happens", n)
+	if n, kinds := w.server.since(before); n > spin {
+		w.fail("%d requests in a minute in which nothing happens: %s", n, strings.Join(kinds, "; "))
 	}
 	for _, v := range w.violations() {
 		w.fail("%s", v)

@@ -1,0 +1,195 @@
+package simulation
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"time"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+func (s *Server) create(req *request) (answer, error) {
+	if req.subresource == "binding" {
+		return s.bind(req)
+	}
+	content, err := decode(req.body)
+	if err != nil {
+		return answer{}, err
+	}
+	metadata := content["metadata"].(map[string]any)
+	r := req.collection.resource
+	content["kind"], content["apiVersion"] = r.Kind, groupVersion(r.Group, r.Version)
+	if r.Namespaced {
+		metadata["namespace"] = req.key.Namespace
+	}
+	s.store.stamp(content, time.Now())
+	if r.Status && r.Name != "nodes" && r.Name != "pods" {
+		delete(content, "status")
+	}
+	if r.Name == "resourceclaims" {
+		record(nil, content, managerOf(req, req.agent), "", time.Now())
+	}
+	key := types.NamespacedName{Namespace: req.key.Namespace, Name: metadata["name"].(string)}
+	if req.collection.objects[key] != nil {
+		return answer{}, apierrors.NewAlreadyExists(req.groupResource(), key.Name)
+	}
+	return answer{object: s.store.put(req.collection, key, nil, content)}, nil
+}
+
+func (s *Server) bind(req *request) (answer, error) {
+	o, err := s.find(req)
+	if err != nil {
+		return answer{}, err
+	}
+	content, err := decode(req.body)
+	if err != nil {
+		return answer{}, err
+	}
+	node := lookup(content, []string{"target", "name"})
+	if lookup(o.fields, []string{"spec", "nodeName"}) != "" || o.metadata()["deletionTimestamp"] != nil {
+		return answer{}, apierrors.NewConflict(req.groupResource(), req.key.Name, fmt.Errorf("pod is already assigned to a node or being deleted"))
+	}
+	if uid := lookup(content, []string{"metadata", "uid"}); uid != "" && uid != o.text("uid") {
+		return answer{}, apierrors.NewConflict(req.groupResource(), req.key.Name, fmt.Errorf("uid differs"))
+	}
+	next := copied(o)
+	next["spec"].(map[string]any)["nodeName"] = node
+	s.store.put(req.collection, req.key, o, next)
+	return answer{raw: encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Success", Code: 201})}, nil
+}
+
+// copied returns a copy of the fields to be changed: deep, by way of the JSON.
+func copied(o *object) map[string]any {
+	content, err := decode(o.raw)
+	if err != nil {
+		panic(err)
+	}
+	return content
+}
+
+func decode(raw []byte) (map[string]any, error) {
+	content := map[string]any{}
+	if err := json.Unmarshal(raw, &content); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	if _, ok := content["metadata"].(map[string]any); !ok {
+		content["metadata"] = map[string]any{}
+	}
+	return content, nil
+}
+
+func (s *Server) change(req *request) (answer, error) {
+	o, err := s.find(req)
+	if err != nil {
+		return answer{}, err
+	}
+	wanted, err := s.wanted(req, o)
+	if err != nil {
+		return answer{}, err
+	}
+	metadata := wanted["metadata"].(map[string]any)
+	if v, _ := metadata["resourceVersion"].(string); v != "" && v != o.text("resourceVersion") {
+		return answer{}, apierrors.NewConflict(req.groupResource(), req.key.Name, fmt.Errorf("the object has been modified; please apply your changes to the latest version and try again"))
+	}
+	if uid, _ := metadata["uid"].(string); uid != "" && uid != o.text("uid") {
+		return answer{}, apierrors.NewConflict(req.groupResource(), req.key.Name, fmt.Errorf("Precondition failed: UID in precondition: %s, UID in object meta: %s", uid, o.text("uid")))
+	}
+	next := maps.Clone(o.fields)
+	if req.subresource == "status" {
+		next["metadata"] = maps.Clone(o.metadata())
+		next["status"] = wanted["status"]
+	} else {
+		for name, value := range wanted {
+			if name != "status" || !req.collection.resource.Status {
+				next[name] = value
+			}
+		}
+		for _, name := range []string{"uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "name", "namespace"} {
+			if v, ok := o.metadata()[name]; ok {
+				metadata[name] = v
+			} else {
+				delete(metadata, name)
+			}
+		}
+		next["metadata"] = metadata
+	}
+	if req.collection.resource.Name == "resourceclaims" {
+		record(o, next, managerOf(req, req.agent), req.subresource, time.Now())
+	}
+	if err := validate(req.collection, o, next, req.subresource); err != nil {
+		return answer{}, err
+	}
+	if reflect.DeepEqual(next, o.fields) {
+		return answer{object: o}, nil
+	}
+	now := s.store.put(req.collection, req.key, o, next)
+	if now.metadata()["deletionTimestamp"] != nil && len(now.finalizers()) == 0 && req.collection.resource.Name != "pods" {
+		s.store.remove(req.collection, req.key, now)
+	}
+	return answer{object: now}, nil
+}
+
+// wanted is the object as the request wants it.
+func (s *Server) wanted(req *request, o *object) (map[string]any, error) {
+	if req.verb == "update" {
+		return decode(req.body)
+	}
+	var raw []byte
+	var err error
+	switch types.PatchType(req.contentType) {
+	case types.MergePatchType:
+		raw, err = jsonpatch.MergePatch(o.raw, req.body)
+	case types.StrategicMergePatchType, types.ApplyYAMLPatchType:
+		r := req.collection.resource
+		typed, failed := scheme.Scheme.New(schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind})
+		if failed != nil {
+			return nil, apierrors.NewBadRequest(failed.Error())
+		}
+		raw, err = strategicpatch.StrategicMergePatch(o.raw, req.body, typed)
+	default:
+		return nil, apierrors.NewBadRequest("patch type " + req.contentType + " is not simulated")
+	}
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	return decode(raw)
+}
+
+func (s *Server) delete(req *request) (answer, error) {
+	o, err := s.find(req)
+	if err != nil {
+		return answer{}, err
+	}
+	var options metav1.DeleteOptions
+	if len(req.body) > 0 {
+		if err := json.Unmarshal(req.body, &options); err != nil {
+			return answer{}, apierrors.NewBadRequest(err.Error())
+		}
+	}
+	if p := options.Preconditions; p != nil {
+		if p.UID != nil && string(*p.UID) != o.text("uid") || p.ResourceVersion != nil && *p.ResourceVersion != o.text("resourceVersion") {
+			return answer{}, apierrors.NewConflict(req.groupResource(), req.key.Name, fmt.Errorf("precondition failed"))
+		}
+	}
+	graceful := req.collection.resource.Name == "pods" && lookup(o.fields, []string{"spec", "nodeName"}) != "" &&
+		(options.GracePeriodSeconds == nil || *options.GracePeriodSeconds > 0)
+	if graceful || len(o.finalizers()) > 0 {
+		if o.metadata()["deletionTimestamp"] == nil {
+			next := copied(o)
+			metadata := next["metadata"].(map[string]any)
+			metadata["deletionTimestamp"] = time.Now().UTC().Format(time.RFC3339)
+			metadata["deletionGracePeriodSeconds"] = float64(30)
+			o = s.store.put(req.collection, req.key, o, next)
+		}
+		return answer{object: o}, nil
+	}
+	return answer{object: s.store.remove(req.collection, req.key, o)}, nil
+}
