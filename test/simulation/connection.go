@@ -173,7 +173,7 @@ func (c *Connection) whilePaused() chan struct{} {
 func (c *Connection) isDisturbed() bool {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	return c.paused != nil || c.weather != Calm
+	return c.paused != nil || c.weather != Calm && c.weather != (Weather{})
 }
 
 // RoundTrip implements http.RoundTripper.
