@@ -44,7 +44,9 @@ const standstill = 5 * time.Minute
 // Live lives a history through in a bubble, in which time passes as fast as all are idle. A goroutine that is left is a failure.
 func Live(t *testing.T, h *History, configured config.KubeSchedulerConfiguration, prepare func(*World)) (w *World) {
 	defer running.Store(nil)
-	stuck := time.AfterFunc(standstill, func() { panic(h.command() + ": virtual time stands still: somebody waits for a mutex whose holder sleeps") })
+	stuck := time.AfterFunc(standstill, func() {
+		panic(h.command() + ": virtual time stands still: somebody waits for a mutex whose holder sleeps")
+	})
 	defer stuck.Stop()
 	defer func() {
 		if left := recover(); left != nil {
