@@ -120,7 +120,8 @@ func (g *Reporter) Run(ctx context.Context) {
 	}
 }
 
-// report sets the pod's PodScheduled condition if a claim is still missing. If none is, the
+// report sets the pod's PodScheduled condition if a claim is still missing, and ends the pod's nomination: nobody knows when
+// it will use what is kept for it, and the scheduler does not try it before. If none is missing, the
 // pod is tried, unless that was done since it was kept out.
 func (g *Reporter) report(ctx context.Context, key types.NamespacedName, begun int) error {
 	pod, err := g.pods.Pods(key.Namespace).Get(key.Name)
@@ -139,6 +140,10 @@ func (g *Reporter) report(ctx context.Context, key types.NamespacedName, begun i
 		return nil
 	}
 	status := pod.Status.DeepCopy()
+	nominated := status.NominatedNodeName != "" && !errors.As(missing, new(Turn))
+	if nominated {
+		status.NominatedNodeName = "" // Others may have the room that the scheduler keeps for the pod there.
+	}
 	changed := podutil.UpdatePodCondition(status, &v1.PodCondition{
 		Type:               v1.PodScheduled,
 		ObservedGeneration: podutil.CalculatePodConditionObservedGeneration(&pod.Status, pod.Generation, v1.PodScheduled),
@@ -146,11 +151,14 @@ func (g *Reporter) report(ctx context.Context, key types.NamespacedName, begun i
 		Reason:             v1.PodReasonUnschedulable,
 		Message:            missing.Error(),
 	})
-	if !changed {
+	if !changed && !nominated {
 		return nil
 	}
 	if err := util.PatchPodStatus(ctx, g.handle.ClientSet(), pod.Name, pod.Namespace, &pod.Status, status); err != nil {
 		return err
+	}
+	if !changed {
+		return nil
 	}
 	g.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "FailedScheduling", "Scheduling", "%s", missing.Error())
 	return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
@@ -72,6 +73,39 @@ func kept(t *testing.T, refused int64, test func(t *testing.T, s *scheduler, g *
 			}
 		})
 	})
+}
+
+// TestNominationEnds: a pod whose claim is gone keeps no room on a node, but one that only waits for its turn does.
+func TestNominationEnds(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		missing error
+		want    string
+	}{
+		"its claim is gone":     {errMissing, ""},
+		"its turn will come":    {Turn{Since: time.Now().Add(-time.Hour)}, "n1"},
+		"it was told that once": {errMissing, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			kept(t, 0, func(t *testing.T, s *scheduler, g *Reporter, now func(*v1.Pod)) {
+				g.check = func(*v1.Pod) error { return test.missing }
+				nominated := builder.Pod("p")
+				nominated.Status.NominatedNodeName = "n1"
+				if name == "it was told that once" {
+					nominated.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: v1.PodReasonUnschedulable, Message: errMissing.Error()}}
+				}
+				_, err := s.client.CoreV1().Pods(nominated.Namespace).UpdateStatus(t.Context(), nominated, metav1.UpdateOptions{})
+				require.NoError(t, err)
+				now(nominated)
+				time.Sleep(Delay)
+				synctest.Wait()
+				pod, err := s.client.CoreV1().Pods(nominated.Namespace).Get(t.Context(), "p", metav1.GetOptions{})
+				require.NoError(t, err)
+				require.Equal(t, test.want, pod.Status.NominatedNodeName)
+			})
+		})
+	}
 }
 
 func TestKeepsQuiet(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -173,7 +174,7 @@ func (c *Connection) whilePaused() chan struct{} {
 func (c *Connection) isDisturbed() bool {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	return c.paused != nil || c.weather != Calm
+	return c.paused != nil || c.weather != Calm && c.weather != (Weather{})
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -185,6 +186,9 @@ func (c *Connection) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		r.Body.Close()
+	}
+	if strings.HasSuffix(r.URL.Path, "/events") || strings.Contains(r.URL.Path, "/events/") {
+		return c.tellEvent(r, body)
 	}
 	write := r.Method != http.MethodGet
 	f := c.fateOf(write)
@@ -225,6 +229,17 @@ func (c *Connection) RoundTrip(r *http.Request) (*http.Response, error) {
 		response.Body.Close()
 		return nil, err
 	}
+	response.Request = r
+	return response, nil
+}
+
+// tellEvent stores an Event. No weather is for Events: client-go's broadcaster holds a mutex while it sends some of them, and in a
+// bubble, time stands still while somebody waits for a mutex.
+func (c *Connection) tellEvent(r *http.Request, body []byte) (*http.Response, error) {
+	if c.isDead() {
+		return nil, errBroken
+	}
+	response := c.server.serve(c, r, body)
 	response.Request = r
 	return response, nil
 }

@@ -20,14 +20,14 @@ func (w *World) kubelet() {
 		case <-w.ctx.Done():
 			return
 		case <-w.pods:
+			if pause(w.ctx, podStart) != nil {
+				return
+			}
 		case <-next:
 		}
 		next = nil
-		if pause(w.ctx, podStart) != nil {
-			return
-		}
-		if w.runPods() {
-			next = time.After(podTerm)
+		if due := w.runPods(); due > 0 {
+			next = time.After(due)
 		}
 	}
 }
@@ -40,8 +40,8 @@ func (w *World) wakeKubelet() {
 	}
 }
 
-// runPods has those run that are bound, and those end that are deleted. It reports whether some are ending.
-func (w *World) runPods() (ending bool) {
+// runPods has those run that are bound, and those end that are deleted. It returns after which time the next one is to end, 0 if none.
+func (w *World) runPods() (due time.Duration) {
 	s := w.server.store
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -58,7 +58,9 @@ func (w *World) runPods() (ending bool) {
 		case !deleted.IsZero() && time.Since(deleted) >= podTerm:
 			s.remove(pods, key, pod)
 		case !deleted.IsZero():
-			ending = true
+			if left := podTerm - time.Since(deleted); due == 0 || left < due {
+				due = left
+			}
 		case phase == "" || phase == "Pending":
 			next := copied(pod)
 			status, ok := next["status"].(map[string]any)
@@ -70,5 +72,5 @@ func (w *World) runPods() (ending bool) {
 			s.put(pods, key, pod, next)
 		}
 	}
-	return ending
+	return due
 }

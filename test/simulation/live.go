@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
@@ -37,9 +38,16 @@ func ownFrames(stack string) string {
 	return strings.Join(lines[min(2, len(lines)):min(14, len(lines))], "\n")
 }
 
+// standstill is after how much real time, of which a history takes less than a second, somebody has to look at the goroutines.
+const standstill = 5 * time.Minute
+
 // Live lives a history through in a bubble, in which time passes as fast as all are idle. A goroutine that is left is a failure.
 func Live(t *testing.T, h *History, configured config.KubeSchedulerConfiguration, prepare func(*World)) (w *World) {
 	defer running.Store(nil)
+	stuck := time.AfterFunc(standstill, func() {
+		panic(h.command() + ": virtual time stands still: somebody waits for a mutex whose holder sleeps")
+	})
+	defer stuck.Stop()
 	defer func() {
 		if left := recover(); left != nil {
 			if w = running.Load(); w == nil {

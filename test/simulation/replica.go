@@ -100,7 +100,7 @@ func (r *replica) run(ctx context.Context) error {
 	making := &quietContext{Context: ctx}
 	completed, sched, err := wiring.New(making, &schedulerconfig.Config{
 		ComponentConfig: r.world.configured, Client: client, KubeConfig: c, InformerFactory: scheduler.NewInformerFactory(client, 0, nil),
-		EventBroadcaster: broadcaster, LeaderElection: election, PodMaxInUnschedulablePodsDuration: r.world.flush,
+		EventBroadcaster: countingBroadcaster{broadcaster, &r.world.attempts}, LeaderElection: election, PodMaxInUnschedulablePodsDuration: r.world.flush,
 	}, wiring.Plugins(), func(config.KubeSchedulerProfile) {})
 	if err != nil {
 		return err

@@ -18,7 +18,8 @@ const (
 	look = 5 * time.Second
 	// long is of how many histories one has the whole quiet, in which spins are seen.
 	long = 10
-	// spin is how many requests there may be in the last minute of a whole quiet, besides those that come at intervals.
+	// spin is how many attempts there may be in the last minute of a whole quiet, and how many requests besides those that come at
+	// intervals and those about Events, of which client-go ends series minutes later.
 	spin = 30
 )
 
@@ -50,8 +51,11 @@ func (h *History) Run(configured config.KubeSchedulerConfiguration, prepare func
 // endure waits for the whole quiet, and checks that only little is asked of the server at its end.
 func (w *World) endure() {
 	_ = pause(w.ctx, patience-time.Minute)
-	before := w.server.count()
+	before, attempts := w.server.count(), w.attempts.Load()
 	_ = pause(w.ctx, time.Minute)
+	if n := w.attempts.Load() - attempts; n > spin {
+		w.fail("%d attempts to schedule pods in a minute in which nothing happens", n)
+	}
 	if n, kinds := w.server.since(before); n > spin {
 		w.fail("%d requests in a minute in which nothing happens: %s", n, strings.Join(kinds, "; "))
 	}

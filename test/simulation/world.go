@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/informers"
@@ -31,6 +32,9 @@ type World struct {
 	began      time.Time
 	// pods has a value while the kubelets have to look at their pods.
 	pods chan struct{}
+
+	// attempts counts how often a pod could not be scheduled.
+	attempts atomic.Int64
 
 	mutex    sync.Mutex
 	told     []string
