@@ -11,7 +11,7 @@ import (
 // little for the end of a dead one's lease.
 func ShortLease(config map[string]any) {
 	election := config["leaderElection"].(map[string]any)
-	election["leaseDuration"], election["renewDeadline"], election["retryPeriod"] = "3s", "2s", "500ms"
+	election["leaseDuration"], election["renewDeadline"], election["retryPeriod"] = "8s", "6s", "500ms"
 }
 
 // EventuallyLeads waits until a replica leads. If another one is given, it must not.
