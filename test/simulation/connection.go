@@ -170,6 +170,13 @@ func (c *Connection) whilePaused() chan struct{} {
 	return c.paused
 }
 
+// isDisturbed reports whether the process is paused, or the weather is bad.
+func (c *Connection) isDisturbed() bool {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.paused != nil || c.weather != Calm
+}
+
 // RoundTrip implements http.RoundTripper.
 func (c *Connection) RoundTrip(r *http.Request) (*http.Response, error) {
 	var body []byte

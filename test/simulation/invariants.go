@@ -17,7 +17,10 @@ func (w *World) check(c *collection, e event) {
 		if e.kind != "DELETED" && isAllocated(e.now.fields) && (e.was == nil || !isAllocated(e.was.fields)) {
 			w.checkAllocation(c, e.now)
 		}
+	case "nodes":
+		w.wakeKubelet()
 	case "pods":
+		w.wakeKubelet()
 		if e.kind == "MODIFIED" && lookup(e.was.fields, []string{"spec", "nodeName"}) == "" && lookup(e.now.fields, []string{"spec", "nodeName"}) != "" {
 			w.checkBinding(e.now)
 		}

@@ -95,13 +95,15 @@ func (r *replica) run(ctx context.Context) error {
 		return err
 	}
 	broadcaster := events.NewEventBroadcasterAdapterWithContext(ctx, client)
-	sched, err := scheduler.New(ctx, client, factory, nil, func(name string) events.EventRecorderLogger { return broadcaster.NewRecorder(name) },
+	making := &quietContext{Context: ctx}
+	sched, err := scheduler.New(making, client, factory, nil, func(name string) events.EventRecorderLogger { return broadcaster.NewRecorder(name) },
 		scheduler.WithKubeConfig(c), scheduler.WithProfiles(r.world.profiles...),
 		scheduler.WithPodMaxInUnschedulablePodsDuration(r.world.flush),
 		scheduler.WithFrameworkOutOfTreeRegistry(frameworkruntime.Registry{quartermaster.Name: quartermaster.New, gangplacement.Name: gangplacement.New}))
 	if err != nil {
 		return err
 	}
+	making.made.Store(true)
 	defer factory.Shutdown()
 	defer broadcaster.Shutdown()
 	broadcaster.StartRecordingToSink(ctx.Done())

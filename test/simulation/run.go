@@ -10,11 +10,16 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/checker"
 )
 
-// quiet is how long nothing happens at the end: longer than any back-off, pause and bad weather.
-const quiet = 5 * time.Minute
-
-// spin is how many requests there may be in the last minute of the quiet, besides those that come at intervals.
-const spin = 30
+const (
+	// patience is for how long at most nothing happens at the end: longer than any back-off, pause and bad weather.
+	patience = 5 * time.Minute
+	// look is how often it is looked in that time whether everything is as it has to be.
+	look = 5 * time.Second
+	// long is of how many histories one has the whole quiet, in which spins are seen.
+	long = 10
+	// spin is how many requests there may be in the last minute of a whole quiet, besides those that come at intervals.
+	spin = 30
+)
 
 // Run lives a history through, and returns its world after the end. It is to be called in a bubble.
 func (h *History) Run(profiles []config.KubeSchedulerProfile, prepare func(*World)) *World {
@@ -33,24 +38,64 @@ func (h *History) Run(profiles []config.KubeSchedulerProfile, prepare func(*Worl
 		w.note("> %s", s.text)
 		s.do(w)
 	}
-	_ = pause(w.ctx, quiet-time.Minute)
+	if h.seed%long == 0 {
+		w.endure()
+	} else {
+		w.settle()
+	}
+	return w
+}
+
+// endure waits for the whole quiet, and checks that only little is asked of the server at its end.
+func (w *World) endure() {
+	_ = pause(w.ctx, patience-time.Minute)
 	before := w.server.count()
 	_ = pause(w.ctx, time.Minute)
 	if n := w.server.count() - before; n > spin {
 		w.fail("%d requests in a minute in which nothing happens", n)
 	}
-	w.settled()
-	return w
-}
-
-// settled checks what must hold once nothing happens any more.
-func (w *World) settled() {
-	served := func(*v1.Pod) bool { return true }
-	violations, err := checker.Check(w.ctx, w.client, checker.Options{Settled: true, Served: served})
-	if err != nil {
-		w.fail("checker: %v", err)
-	}
-	for _, v := range violations {
+	for _, v := range w.violations() {
 		w.fail("%s", v)
 	}
+}
+
+// settle waits until everything is as it has to be and nothing is due any more, or until patience ends.
+func (w *World) settle() {
+	var last []string
+	for range patience / look {
+		_ = pause(w.ctx, look)
+		if w.isDisturbed() {
+			continue
+		}
+		if last = w.violations(); len(last) == 0 {
+			return
+		}
+	}
+	for _, v := range last {
+		w.fail("%s", v)
+	}
+}
+
+// isDisturbed reports whether something goes on that a step began.
+func (w *World) isDisturbed() bool {
+	for _, r := range w.replicas {
+		if r.connection.isDisturbed() {
+			return true
+		}
+	}
+	return false
+}
+
+// violations is what is not as it must be once nothing happens any more.
+func (w *World) violations() []string {
+	served := func(*v1.Pod) bool { return true }
+	found, err := checker.Check(w.ctx, w.client, checker.Options{Settled: true, Served: served})
+	if err != nil {
+		return []string{"checker: " + err.Error()}
+	}
+	var all []string
+	for _, v := range found {
+		all = append(all, v.String())
+	}
+	return all
 }

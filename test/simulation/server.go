@@ -260,15 +260,18 @@ func (s *Server) list(req *request) ([]byte, error) {
 	var b bytes.Buffer
 	r := req.collection.resource
 	fmt.Fprintf(&b, `{"kind":"%sList","apiVersion":%q,"metadata":{"resourceVersion":"%d"},"items":[`, r.Kind, groupVersion(r.Group, r.Version), s.store.version)
-	n := 0
+	n, limit := 0, -1
+	if first(req.query, "limit") == "1" {
+		limit = 1 // Somebody wants to know the version of the list.
+	}
 	for _, o := range req.collection.sorted() {
+		if n == limit {
+			break
+		}
 		if !test(o) {
 			continue
 		}
 		if n++; n > 1 {
-			if first(req.query, "limit") == "1" {
-				break // Somebody wants to know the version of the list.
-			}
 			b.WriteByte(',')
 		}
 		b.Write(o.raw)
@@ -277,22 +280,28 @@ func (s *Server) list(req *request) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// watch begins one. With sendInitialEvents it brings everything first, and then a bookmark.
 func (s *Server) watch(c *Connection, r *http.Request, req *request) *http.Response {
-	if first(req.query, "sendInitialEvents") == "true" {
-		return failure(apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil))
-	}
 	test, err := selects(req)
 	if err != nil {
 		return failure(err)
 	}
 	since, _ := strconv.ParseInt(first(req.query, "resourceVersion"), 10, 64)
-	if since < req.collection.trimmed {
+	initial := first(req.query, "sendInitialEvents") == "true"
+	if !initial && since < req.collection.trimmed {
 		return failure(apierrors.NewResourceExpired("too old resource version"))
 	}
 	w := newWatch(c, req.collection, test)
-	for _, e := range req.collection.history {
-		if e.version > since {
-			w.offer(e)
+	if initial {
+		for _, o := range req.collection.sorted() {
+			w.offer(event{s.store.version, "ADDED", nil, o})
+		}
+		w.bookmark(s.store.version)
+	} else {
+		for _, e := range req.collection.history {
+			if e.version > since {
+				w.offer(e)
+			}
 		}
 	}
 	req.collection.watches[w] = struct{}{}

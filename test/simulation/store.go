@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -50,6 +51,8 @@ type collection struct {
 	// trimmed is the version of the last event that is not in the history any more.
 	trimmed int64
 	watches map[*watch]struct{}
+	// order has the keys in their order, if it is known.
+	order []types.NamespacedName
 }
 
 // store is what etcd has: all collections, and one counter of versions.
@@ -79,7 +82,7 @@ func (s *store) put(c *collection, key types.NamespacedName, was *object, fields
 	now := &object{fields: fields, raw: encode(fields)}
 	kind := "MODIFIED"
 	if was == nil {
-		kind = "ADDED"
+		kind, c.order = "ADDED", nil
 	}
 	c.objects[key] = now
 	s.tell(c, event{s.version, kind, was, now})
@@ -94,6 +97,7 @@ func (s *store) remove(c *collection, key types.NamespacedName, was *object) *ob
 	fields["metadata"] = metadata
 	last := &object{fields: fields, raw: encode(fields)}
 	delete(c.objects, key)
+	c.order = nil
 	s.tell(c, event{s.version, "DELETED", was, last})
 	return last
 }
@@ -118,12 +122,15 @@ func (s *store) stamp(fields map[string]any, now time.Time) {
 	}
 }
 
+// sorted returns the objects in the order in which lists have them.
 func (c *collection) sorted() []*object {
-	keys := slices.SortedFunc(maps.Keys(c.objects), func(a, b types.NamespacedName) int {
-		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
-	})
-	all := make([]*object, len(keys))
-	for i, key := range keys {
+	if len(c.order) != len(c.objects) {
+		c.order = slices.SortedFunc(maps.Keys(c.objects), func(a, b types.NamespacedName) int {
+			return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+		})
+	}
+	all := make([]*object, len(c.order))
+	for i, key := range c.order {
 		all[i] = c.objects[key]
 	}
 	return all

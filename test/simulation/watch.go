@@ -2,8 +2,11 @@ package simulation
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // watch is the body of one watch request: events that it was offered become readable after the lag.
@@ -41,16 +44,28 @@ func (w *watch) offer(e event) {
 	default:
 		return
 	}
-	at := time.Now().Add(w.connection.lag())
-	if n := len(w.offered); n > 0 && w.offered[n-1].at.After(at) {
-		at = w.offered[n-1].at // in order
-	}
 	line := make([]byte, 0, len(e.now.raw)+40)
 	line = append(line, `{"type":"`...)
 	line = append(line, kind...)
 	line = append(line, `","object":`...)
 	line = append(line, e.now.raw...)
 	line = append(line, "}\n"...)
+	w.queue(line)
+}
+
+// bookmark says that everything was offered that was there at the beginning. The store's mutex is held.
+func (w *watch) bookmark(version int64) {
+	r := w.c.resource
+	w.queue(fmt.Appendf(nil, `{"type":"BOOKMARK","object":{"kind":%q,"apiVersion":%q,"metadata":{"resourceVersion":"%d","annotations":{%q:"true"}}}}`+"\n",
+		r.Kind, groupVersion(r.Group, r.Version), version, metav1.InitialEventsAnnotationKey))
+}
+
+// queue has a line become readable after the lag, and after those before it.
+func (w *watch) queue(line []byte) {
+	at := time.Now().Add(w.connection.lag())
+	if n := len(w.offered); n > 0 && w.offered[n-1].at.After(at) {
+		at = w.offered[n-1].at
+	}
 	w.offered = append(w.offered, timed{at, line})
 	select {
 	case w.wake <- struct{}{}:

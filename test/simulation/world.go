@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
@@ -30,6 +29,8 @@ type World struct {
 	replicas []*replica
 	group    sync.WaitGroup
 	began    time.Time
+	// pods has a value while the kubelets have to look at their pods.
+	pods chan struct{}
 
 	mutex    sync.Mutex
 	told     []string
@@ -39,7 +40,7 @@ type World struct {
 // NewWorld returns a world in which everything runs but the schedulers.
 func NewWorld(seed uint64, profiles []config.KubeSchedulerProfile) *World {
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &World{ctx: ctx, cancel: cancel, seed: seed, server: NewServer(), profiles: profiles, weather: Calm, flush: time.Hour, began: time.Now()}
+	w := &World{ctx: ctx, cancel: cancel, seed: seed, server: NewServer(), profiles: profiles, weather: Calm, flush: time.Hour, began: time.Now(), pods: make(chan struct{}, 1)}
 	w.client = kubernetes.NewForConfigOrDie(configOf(w.server.Connect(seed, Weather{}), "world"))
 	w.server.store.changed = w.check
 	w.group.Go(w.kubelet)
@@ -73,6 +74,9 @@ func (w *World) Controllers() error {
 	return nil
 }
 
+// afterwards is how long what has a bound of its own may go on after the end.
+const afterwards = 2 * time.Minute
+
 // End ends everything, and returns when no goroutine is left.
 func (w *World) End() {
 	w.cancel()
@@ -81,6 +85,7 @@ func (w *World) End() {
 		<-r.ended
 	}
 	w.group.Wait()
+	time.Sleep(afterwards) // for what a real process takes with it
 }
 
 // note adds a line to the transcript.
@@ -103,43 +108,4 @@ func (w *World) Transcript() string {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	return strings.Join(w.told, "\n")
-}
-
-// podTerm is how long a pod takes to end.
-const podTerm = 2 * time.Second
-
-// kubelet has pods of all nodes run and end, and does what the garbage collection of pods does for nodes that are gone.
-func (w *World) kubelet() {
-	for pause(w.ctx, 500*time.Millisecond) == nil {
-		w.runPods()
-	}
-}
-
-func (w *World) runPods() {
-	s := w.server.store
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	pods, nodes := s.collections["/v1/pods"], s.collections["/v1/nodes"]
-	for _, pod := range pods.sorted() {
-		key := types.NamespacedName{Namespace: pod.text("namespace"), Name: pod.text("name")}
-		node := lookup(pod.fields, []string{"spec", "nodeName"})
-		deleted, _ := time.Parse(time.RFC3339, pod.text("deletionTimestamp"))
-		phase := lookup(pod.fields, []string{"status", "phase"})
-		switch {
-		case node == "":
-		case nodes.objects[types.NamespacedName{Name: node}] == nil:
-			s.remove(pods, key, pod)
-		case !deleted.IsZero() && time.Since(deleted) >= podTerm:
-			s.remove(pods, key, pod)
-		case phase == "" || phase == "Pending":
-			next := copied(pod)
-			status, ok := next["status"].(map[string]any)
-			if !ok {
-				status = map[string]any{}
-				next["status"] = status
-			}
-			status["phase"] = "Running"
-			s.put(pods, key, pod, next)
-		}
-	}
 }
