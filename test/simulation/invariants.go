@@ -112,7 +112,8 @@ func (w *World) checkBinding(now *object) {
 		}
 		reserved := false
 		for _, consumer := range claim.Status.ReservedFor {
-			reserved = reserved || consumer.UID == pod.UID
+			group := pod.Spec.SchedulingGroup
+			reserved = reserved || consumer.UID == pod.UID || group != nil && consumer.Resource == "podgroups" && consumer.Name == *group.PodGroupName
 		}
 		if claim.Status.Allocation == nil || !reserved {
 			w.fail("pod %s is bound while its claim %s is allocated: %t, reserved for it: %t", pod.Name, name, claim.Status.Allocation != nil, reserved)

@@ -23,7 +23,11 @@ const (
 
 // Run lives a history through, and returns its world after the end. It is to be called in a bubble.
 func (h *History) Run(profiles []config.KubeSchedulerProfile, prepare func(*World)) *World {
+	profiles, err := h.configured(profiles)
 	w := NewWorld(h.seed, profiles)
+	if err != nil {
+		w.fail("feature gates: %v", err)
+	}
 	defer w.End()
 	if prepare != nil {
 		prepare(w)

@@ -21,7 +21,7 @@ var (
 )
 
 func TestHistories(t *testing.T) {
-	configured, err := profiles("../../manifests/secondary/scheduler-config.yaml")
+	configured, err := profiles(configurationFile)
 	if err != nil {
 		t.Fatal(err)
 	}

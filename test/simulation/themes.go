@@ -37,6 +37,8 @@ func init() {
 			g.add(time.Duration(20+g.random.IntN(100))*time.Second, func(*World) {}, "nothing")
 		}},
 		{"extended resources", 0.4, 4, setupExtended, changeExtended},
+		{podGroups, 0.3, 8, nil, changeGang(podGroups)},
+		{labeledGroups, 0.3, 8, nil, changeGang(labeledGroups)},
 	}
 }
 

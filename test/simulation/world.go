@@ -7,11 +7,14 @@ import (
 	"sync"
 	"time"
 
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
+	schedulinginformers "k8s.io/client-go/informers/scheduling/v1beta1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/devicetainteviction"
 	"k8s.io/kubernetes/pkg/controller/resourceclaim"
+	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 )
 
@@ -44,6 +47,7 @@ func NewWorld(seed uint64, profiles []config.KubeSchedulerProfile) *World {
 	w.client = kubernetes.NewForConfigOrDie(configOf(w.server.Connect(seed, Weather{}), "world"))
 	w.server.store.changed = w.check
 	w.group.Go(w.kubelet)
+	w.group.Go(w.garbageCollector)
 	return w
 }
 
@@ -62,7 +66,11 @@ func (w *World) Controllers() error {
 	client := kubernetes.NewForConfigOrDie(configOf(w.server.Connect(w.seed+100, atOnce), "kube-controller-manager"))
 	factory := informers.NewSharedInformerFactory(client, 0)
 	pods, api := factory.Core().V1().Pods(), factory.Resource().V1()
-	claims, err := resourceclaim.NewController(klog.Background(), client, pods, nil, api.ResourceClaims(), api.ResourceClaimTemplates())
+	var groups schedulinginformers.PodGroupInformer
+	if utilfeature.DefaultFeatureGate.Enabled(features.GenericWorkload) {
+		groups = factory.Scheduling().V1beta1().PodGroups()
+	}
+	claims, err := resourceclaim.NewController(klog.Background(), client, pods, groups, api.ResourceClaims(), api.ResourceClaimTemplates())
 	if err != nil {
 		return err
 	}
