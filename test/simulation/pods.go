@@ -24,6 +24,16 @@ func (p *podPlan) with(edit func(*v1.Pod), format string, args ...any) {
 
 func (p *podPlan) String() string { return p.name + ": " + strings.Join(p.texts, ", ") }
 
+// served reports whether a scheduler of ours is to place the pod.
+func (p *podPlan) served() bool {
+	for _, text := range p.texts {
+		if text == "for the foreign scheduler" {
+			return false
+		}
+	}
+	return true
+}
+
 // create makes the pod. It can be called again: after a deletion there is another one of that name.
 func (p *podPlan) create(w *World) {
 	pod := builder.Pod(p.name, builder.Container("c"), func(pod *v1.Pod) {
@@ -41,7 +51,13 @@ func (g *generator) pod() {
 	p := g.newPod()
 	claimed := func() {}
 	switch {
-	case g.has("extended resources") && g.one(3):
+	case g.has(foreign) && g.one(4):
+		p.with(func(pod *v1.Pod) { pod.Spec.SchedulerName = foreign }, "for the foreign scheduler")
+	case g.has(others) && g.one(3):
+		p.with(func(pod *v1.Pod) { pod.Spec.SchedulerName = others }, "for the second scheduler")
+	}
+	switch {
+	case g.has("extended resources") && g.one(3) && p.served():
 		g.asks(p)
 	case g.one(5): // a claim that others may have as well
 		g.uses(p, g.anyClaim())

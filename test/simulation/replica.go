@@ -38,6 +38,9 @@ const (
 type replica struct {
 	world *World
 	name  string
+	// scheduler is the name of its profiles and of its lease.
+	scheduler string
+	profiles  []config.KubeSchedulerProfile
 	// lives counts how often it was started.
 	lives      int
 	connection *Connection
@@ -97,7 +100,7 @@ func (r *replica) run(ctx context.Context) error {
 	broadcaster := events.NewEventBroadcasterAdapterWithContext(ctx, client)
 	making := &quietContext{Context: ctx}
 	sched, err := scheduler.New(making, client, factory, nil, func(name string) events.EventRecorderLogger { return broadcaster.NewRecorder(name) },
-		scheduler.WithKubeConfig(c), scheduler.WithProfiles(r.world.profiles...),
+		scheduler.WithKubeConfig(c), scheduler.WithProfiles(r.profiles...),
 		scheduler.WithPodMaxInUnschedulablePodsDuration(r.world.flush),
 		scheduler.WithFrameworkOutOfTreeRegistry(frameworkruntime.Registry{quartermaster.Name: quartermaster.New, gangplacement.Name: gangplacement.New}))
 	if err != nil {
@@ -129,7 +132,7 @@ func (r *replica) lead(ctx context.Context, client kubernetes.Interface, sched *
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	lock := &resourcelock.LeaseLock{
-		LeaseMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "quartermaster"}, Client: client.CoordinationV1(),
+		LeaseMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: r.scheduler}, Client: client.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: fmt.Sprintf("%s-%d", r.name, r.lives)},
 	}
 	ran, started := make(chan struct{}), atomic.Bool{}

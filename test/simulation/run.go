@@ -37,6 +37,12 @@ func (h *History) Run(profiles []config.KubeSchedulerProfile, prepare func(*Worl
 		return w
 	}
 	w.Replicas(h.replicas)
+	if h.themes[others] {
+		w.Second()
+	}
+	if h.themes[foreign] {
+		w.Foreign()
+	}
 	for _, s := range h.steps {
 		_ = pause(w.ctx, s.after)
 		w.note("> %s", s.text)
@@ -92,13 +98,16 @@ func (w *World) isDisturbed() bool {
 
 // violations is what is not as it must be once nothing happens any more.
 func (w *World) violations() []string {
-	served := func(*v1.Pod) bool { return true }
+	served := func(pod *v1.Pod) bool { return pod.Spec.SchedulerName != foreign }
 	found, err := checker.Check(w.ctx, w.client, checker.Options{Settled: true, Served: served})
 	if err != nil {
 		return []string{"checker: " + err.Error()}
 	}
 	var all []string
 	for _, v := range found {
+		if v.Rule == checker.DeviceHeldTwice && w.contested.Load() {
+			continue
+		}
 		all = append(all, v.String())
 	}
 	return all

@@ -510,7 +510,7 @@ func (s *Server) count() int {
 	defer s.store.mutex.Unlock()
 	n := 0
 	for kind, times := range s.Kinds {
-		if !strings.Contains(kind, " leases ") && !strings.Contains(kind, "GET validatingwebhookconfigurations") && !strings.HasSuffix(kind, "GET resourceclaims ") {
+		if !strings.Contains(kind, " leases ") && !strings.HasPrefix(kind, foreign) && !strings.Contains(kind, "GET validatingwebhookconfigurations") && !strings.HasSuffix(kind, "GET resourceclaims ") {
 			n += times
 		}
 	}

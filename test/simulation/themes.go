@@ -38,6 +38,8 @@ func init() {
 		}},
 		{"extended resources", 0.4, 4, setupExtended, changeExtended},
 		{podGroups, 0.3, 8, nil, changeGang(podGroups)},
+		{foreign, 0.3, 0, nil, nil},
+		{others, 0.2, 0, nil, nil},
 		{labeledGroups, 0.3, 8, nil, changeGang(labeledGroups)},
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
@@ -16,6 +17,8 @@ import (
 	"k8s.io/kubernetes/pkg/controller/resourceclaim"
 	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 // World is a cluster: an API server in memory, controllers, nodes, and replicas of our scheduler.
@@ -34,6 +37,9 @@ type World struct {
 	began    time.Time
 	// pods has a value while the kubelets have to look at their pods.
 	pods chan struct{}
+
+	// contested is set once the foreign scheduler and ours have allocated the same.
+	contested atomic.Bool
 
 	mutex    sync.Mutex
 	told     []string
@@ -54,11 +60,24 @@ func NewWorld(seed uint64, profiles []config.KubeSchedulerProfile) *World {
 // Replicas starts schedulers.
 func (w *World) Replicas(n int) {
 	for i := range n {
-		r := &replica{world: w, name: fmt.Sprintf("scheduler-%d", i)}
+		r := &replica{world: w, name: fmt.Sprintf("scheduler-%d", i), scheduler: builder.SchedulerName, profiles: w.profiles}
 		w.replicas = append(w.replicas, r)
 		r.start()
 		w.group.Go(r.keepRunning)
 	}
+}
+
+// Second starts another scheduler of ours, with a profile of its own.
+func (w *World) Second() {
+	r := &replica{world: w, name: others + "-0", scheduler: others}
+	for i := range w.profiles {
+		profile := w.profiles[i].DeepCopy()
+		profile.SchedulerName = others
+		r.profiles = append(r.profiles, *profile)
+	}
+	w.replicas = append(w.replicas, r)
+	r.start()
+	w.group.Go(r.keepRunning)
 }
 
 // Controllers starts those of kube-controller-manager that matter.
