@@ -18,7 +18,9 @@ type step struct {
 
 // History is what happens in a world: it follows from its seed.
 type History struct {
-	seed     uint64
+	seed uint64
+	// length is how many steps were asked for.
+	length   int
 	nodes    int
 	replicas int
 	// themes are what the history is about, by name.
@@ -51,7 +53,7 @@ func (h *History) about() string {
 
 // NewHistory makes a history of that many steps.
 func NewHistory(seed uint64, steps int) *History {
-	g := &generator{random: rand.New(rand.NewPCG(seed, 2)), history: &History{seed: seed, themes: map[string]bool{}}, pools: map[string]*pool{}}
+	g := &generator{random: rand.New(rand.NewPCG(seed, 2)), history: &History{seed: seed, length: steps, themes: map[string]bool{}}, pools: map[string]*pool{}}
 	g.history.nodes = 1 + g.random.IntN(4)
 	g.history.replicas = 1 + g.random.IntN(3)
 	total := 0

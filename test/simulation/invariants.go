@@ -18,10 +18,14 @@ func (w *World) check(c *collection, e event) {
 		if e.kind != "DELETED" && isAllocated(e.now.fields) && (e.was == nil || !isAllocated(e.was.fields)) {
 			w.checkAllocation(c, e.now)
 		}
+		if e.kind == "MODIFIED" && isAllocated(e.was.fields) && !isAllocated(e.now.fields) {
+			w.note("claim %s is deallocated", e.now.text("name"))
+		}
 	case "nodes":
 		w.wakeKubelet()
 	case "pods":
 		w.wakeKubelet()
+		w.tellPod(e)
 		if e.kind == "MODIFIED" && lookup(e.was.fields, []string{"spec", "nodeName"}) == "" && lookup(e.now.fields, []string{"spec", "nodeName"}) != "" {
 			w.checkBinding(e.now)
 		}
@@ -47,6 +51,40 @@ func consumersOf(o *object) string {
 		text += " " + consumer.(map[string]any)["name"].(string)
 	}
 	return text
+}
+
+// tellPod tells what becomes of a pod.
+func (w *World) tellPod(e event) {
+	name := e.now.text("name")
+	if e.kind == "DELETED" {
+		w.note("pod %s is gone", name)
+		return
+	}
+	told := func(o *object) (reason, nominated string, ending bool) {
+		if o == nil {
+			return "", "", false
+		}
+		status, _ := o.fields["status"].(map[string]any)
+		conditions, _ := status["conditions"].([]any)
+		for _, c := range conditions {
+			if condition, ok := c.(map[string]any); ok && condition["type"] == string(v1.PodScheduled) && condition["status"] == "False" {
+				reason, _ = condition["message"].(string)
+			}
+		}
+		nominated, _ = status["nominatedNodeName"].(string)
+		return reason, nominated, o.text("deletionTimestamp") != ""
+	}
+	before, wasNominated, wasEnding := told(e.was)
+	reason, nominated, ending := told(e.now)
+	if reason != before && reason != "" {
+		w.note("pod %s cannot be scheduled: %s", name, reason)
+	}
+	if nominated != wasNominated {
+		w.note("pod %s is nominated for node %q", name, nominated)
+	}
+	if ending && !wasEnding {
+		w.note("pod %s is being deleted", name)
+	}
 }
 
 type deviceID struct{ driver, pool, device string }

@@ -7,7 +7,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/go-logr/logr"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/klog/v2"
 )
 
 func TestMain(m *testing.M) {
@@ -15,6 +17,8 @@ func TestMain(m *testing.M) {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGUSR2)
 	// One of these sleeps by a clock that began outside the bubbles.
 	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1]
+	tellPanics()
+	klog.SetLogger(logr.Discard())
 	debug.SetGCPercent(400) // Histories are short, and memory is there.
 	os.Exit(m.Run())
 }

@@ -2,60 +2,106 @@ package simulation
 
 import (
 	"flag"
+	"fmt"
 	"maps"
+	"math/rand/v2"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/go-logr/logr"
-	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 )
 
 var (
-	trace     = flag.Bool("trace", false, "tell each write")
-	seed      = flag.Uint64("seed", 1, "the first seed")
-	histories = flag.Int("histories", 20, "how many histories")
+	trace     = flag.Bool("trace", false, "tell each write, also of histories that do not fail")
+	seed      = flag.Uint64("seed", 0, "the first seed; 0 for a new one")
+	histories = flag.Int("histories", 0, "how many histories; 0 for as many as fit into the duration")
+	duration  = flag.Duration("duration", 10*time.Second, "for how long histories are begun, unless their number is given")
 	length    = flag.Int("steps", 200, "how many steps a history has")
+	shrink    = flag.Duration("shrink", 30*time.Second, "how long a history that fails is made smaller")
+	again     = flag.Int("again", 0, "how often a history that fails is lived through once more, to see how often it fails")
 )
 
+// longStory is how many lines of a story are printed; a longer one is in a file.
+const longStory = 120
+
+// TestHistories lives through random histories. Each has its seed, and new ones are taken each time: what fails is printed
+// with the command that has it again.
 func TestHistories(t *testing.T) {
 	configured, err := profiles(configurationFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	klog.SetLogger(logr.Discard())
-	start := time.Now()
-	requests := 0
-	for i := range *histories {
-		h := NewHistory(*seed+uint64(i), *length)
-		var w *World
+	first := *seed
+	if first == 0 {
+		first = uint64(rand.IntN(1_000_000_000))
+	}
+	start, requests, lived := time.Now(), 0, 0
+	for lived < *histories || *histories == 0 && (lived == 0 || time.Since(start) < *duration) {
+		h := NewHistory(first+uint64(lived), *length)
 		began := time.Now()
-		synctest.Test(t, func(*testing.T) {
-			w = h.Run(configured, func(w *World) {
-				if *trace {
-					w.server.Trace = func(r *http.Request, err error) {
-						if err != nil || r.Method != "GET" || r.URL.Query().Get("fieldSelector") != "" {
-							w.note("    %s %s %s %s: %v", r.Header.Get("User-Agent"), r.Method, r.URL.Path, r.URL.Query().Get("fieldSelector"), err)
-						}
-					}
-				}
-			})
-		})
+		w := Live(t, h, configured, traced)
+		lived++
 		requests += w.server.Requests
-		t.Logf("seed %d: %s, %d requests, %d failures", h.seed, time.Since(began), w.server.Requests, len(w.failures))
-		if *trace {
-			for _, kind := range slices.SortedFunc(maps.Keys(w.server.Kinds), func(a, b string) int { return w.server.Kinds[b] - w.server.Kinds[a] })[:min(20, len(w.server.Kinds))] {
-				t.Logf("%6d %s", w.server.Kinds[kind], kind)
-			}
+		if testing.Verbose() {
+			t.Logf("seed %d: %s, %d requests, %d failures", h.seed, time.Since(began).Round(time.Millisecond), w.server.Requests, len(w.failures))
 		}
-		if len(w.failures) > 0 || *trace {
+		if *trace {
+			tellRequests(t, w)
 			t.Logf("seed %d:\n%s", h.seed, w.Transcript())
 		}
 		if len(w.failures) > 0 {
-			t.Errorf("seed %d fails", h.seed)
+			report(t, h, w, configured)
 		}
 	}
-	t.Logf("%d histories in %s, %d requests", *histories, time.Since(start), requests)
+	t.Logf("%d histories from seed %d on in %s, %d requests", lived, first, time.Since(start).Round(time.Second), requests)
+}
+
+// report makes a failed history small, and tells it.
+func report(t *testing.T, h *History, failed *World, configured []config.KubeSchedulerProfile) {
+	t.Helper()
+	live := func(h *History) *World { return Live(t, h, configured, nil) }
+	if *again > 0 {
+		fails := 0
+		for range *again {
+			if len(live(h).failures) > 0 {
+				fails++
+			}
+		}
+		t.Logf("seed %d failed in %d of %d further attempts", h.seed, fails, *again)
+	}
+	small, w, lived := Shrink(h, failed, *shrink, live)
+	story := Story(small, w, len(h.steps), lived)
+	if lines := strings.Split(story, "\n"); len(lines) > longStory {
+		file := filepath.Join(os.TempDir(), fmt.Sprintf("simulation-seed-%d.txt", h.seed))
+		if err := os.WriteFile(file, []byte(story), 0o600); err != nil {
+			t.Error(err)
+		}
+		story = strings.Join(lines[:longStory/2], "\n") + fmt.Sprintf("\n... (all %d lines are in %s)\n", len(lines), file) +
+			strings.Join(lines[len(lines)-longStory/2:], "\n")
+	}
+	t.Errorf("%s\n%s", h.command(), story)
+}
+
+func traced(w *World) {
+	if !*trace {
+		return
+	}
+	w.server.Trace = func(r *http.Request, err error) {
+		if err != nil || r.Method != "GET" || r.URL.Query().Get("fieldSelector") != "" {
+			w.note("    %s %s %s %s: %v", r.Header.Get("User-Agent"), r.Method, r.URL.Path, r.URL.Query().Get("fieldSelector"), err)
+		}
+	}
+}
+
+func tellRequests(t *testing.T, w *World) {
+	t.Helper()
+	kinds := slices.SortedFunc(maps.Keys(w.server.Kinds), func(a, b string) int { return w.server.Kinds[b] - w.server.Kinds[a] })
+	for _, kind := range kinds[:min(20, len(kinds))] {
+		t.Logf("%6d %s", w.server.Kinds[kind], kind)
+	}
 }

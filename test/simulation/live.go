@@ -1,0 +1,65 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+)
+
+// running is the world that is being lived in.
+var running atomic.Pointer[World]
+
+// tellPanics has a panic in a goroutine of Kubernetes' libraries be a failure of the history in which it happens, instead of
+// the end of the process, which nobody could shrink.
+func tellPanics() {
+	utilruntime.ReallyCrash = false
+	utilruntime.PanicHandlers = []func(context.Context, any){func(_ context.Context, r any) {
+		if w := running.Load(); w != nil {
+			w.fail("panic: %v\n%s", r, ownFrames(string(debug.Stack())))
+		}
+	}}
+}
+
+// ownFrames are the lines of a stack that are not about the runtime and the handling of panics.
+func ownFrames(stack string) string {
+	_, after, found := strings.Cut(stack, "\npanic(")
+	if !found {
+		return stack
+	}
+	lines := strings.Split(after, "\n")
+	return strings.Join(lines[min(2, len(lines)):min(14, len(lines))], "\n")
+}
+
+// Live lives a history through in a bubble, in which time passes as fast as all are idle. A goroutine that is left is a failure.
+func Live(t *testing.T, h *History, profiles []config.KubeSchedulerProfile, prepare func(*World)) (w *World) {
+	defer running.Store(nil)
+	defer func() {
+		if left := recover(); left != nil {
+			if w = running.Load(); w == nil {
+				panic(left)
+			}
+			w.fail("goroutine left: %v", left)
+		}
+	}()
+	synctest.Test(t, func(*testing.T) {
+		w = h.Run(profiles, func(begun *World) {
+			running.Store(begun)
+			if prepare != nil {
+				prepare(begun)
+			}
+		})
+	})
+	return w
+}
+
+// command is how somebody has the history again.
+func (h *History) command() string {
+	return fmt.Sprintf("go test ./test/simulation -run TestHistories -seed %d -histories 1 -steps %d", h.seed, h.length)
+}
