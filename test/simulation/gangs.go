@@ -8,6 +8,7 @@ import (
 	schedulingapi "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/kubernetes/pkg/apis/scheduling"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
@@ -96,7 +97,9 @@ func changeGang(kind string) func(*generator) {
 }
 
 func (w *World) createPodGroup(name string, least int32, claim string) {
-	group := &schedulingapi.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}}
+	group := &schedulingapi.PodGroup{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Namespace: namespace, Finalizers: []string{scheduling.PodGroupProtectionFinalizer}, // as admission adds it
+	}}
 	group.Spec.SchedulingPolicy.Gang = &schedulingapi.GangSchedulingPolicy{MinCount: least}
 	if claim != "" {
 		group.Spec.ResourceClaims = []schedulingapi.PodGroupResourceClaim{{Name: claim, ResourceClaimName: &claim}}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/devicetainteviction"
 	"k8s.io/kubernetes/pkg/controller/resourceclaim"
+	"k8s.io/kubernetes/pkg/controller/scheduling/podgroupprotection"
 	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 
@@ -88,6 +89,11 @@ func (w *World) Controllers() error {
 	var groups schedulinginformers.PodGroupInformer
 	if utilfeature.DefaultFeatureGate.Enabled(features.GenericWorkload) {
 		groups = factory.Scheduling().V1beta1().PodGroups()
+		protection, err := podgroupprotection.NewPodGroupProtectionController(klog.Background(), groups, pods, client)
+		if err != nil {
+			return err
+		}
+		w.group.Go(func() { protection.Run(w.ctx, 1) })
 	}
 	claims, err := resourceclaim.NewController(klog.Background(), client, pods, groups, api.ResourceClaims(), api.ResourceClaimTemplates())
 	if err != nil {
