@@ -1,10 +1,8 @@
 package simulation
 
 import (
-	"fmt"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -15,8 +13,6 @@ const (
 	driver    = "gpu.example.com"
 	namespace = "default"
 )
-
-var classNames = []string{"gpu", "big"}
 
 // claimKinds are the claims that pods ask for.
 var claimKinds = []struct {
@@ -34,6 +30,9 @@ var claimKinds = []struct {
 		return builder.Claim("", builder.Request("r", "gpu"), builder.Request("s", "gpu")).Match(driver+"/board", "r", "s")
 	}},
 }
+
+// claimKind is one of those that the devices of the history are made for.
+func (g *generator) claimKind() string { return pick(g, claimKinds...).name }
 
 func claimOf(kind string) *builder.ClaimBuilder {
 	for _, k := range claimKinds {
@@ -67,18 +66,6 @@ func (w *World) cordon(name string, on bool) {
 	ignore(w.client.CoreV1().Nodes().Update(w.ctx, node, metav1.UpdateOptions{}))
 }
 
-func (w *World) createClass(name string) {
-	expression := builder.OfDriver(driver)
-	if name == "big" {
-		expression += fmt.Sprintf(` && device.attributes[%q].size == "big"`, driver)
-	}
-	ignore(w.client.ResourceV1().DeviceClasses().Create(w.ctx, builder.Class(name, expression), metav1.CreateOptions{}))
-}
-
-func (w *World) deleteClass(name string) {
-	_ = w.client.ResourceV1().DeviceClasses().Delete(w.ctx, name, metav1.DeleteOptions{})
-}
-
 func (w *World) createTemplate(kind string) {
 	template := claimOf(kind).Template()
 	template.Name = kind
@@ -95,37 +82,6 @@ func (w *World) deleteClaim(name string) {
 	_ = w.client.ResourceV1().ResourceClaims(namespace).Delete(w.ctx, name, metav1.DeleteOptions{})
 }
 
-func (w *World) createPod(name, claim, template string, priority int32, cpu string) {
-	using := builder.Uses(claim)
-	if template != "" {
-		using = builder.FromTemplate(template)
-	}
-	pod := builder.Pod(name, builder.Container("c", "cpu", cpu), builder.Using(using...), func(p *v1.Pod) {
-		p.Namespace, p.Spec.SchedulerName, p.Spec.Priority = namespace, "quartermaster", &priority
-		p.Spec.RestartPolicy, p.Status.Phase = v1.RestartPolicyNever, v1.PodPending
-	})
-	ignore(w.client.CoreV1().Pods(namespace).Create(w.ctx, pod, metav1.CreateOptions{}))
-}
-
-func (w *World) deletePod(name string) {
-	_ = w.client.CoreV1().Pods(namespace).Delete(w.ctx, name, metav1.DeleteOptions{})
-}
-
-// finishPod has a pod succeed, if it runs. One with a claim that others may have goes: while such a pod has succeeded and
-// is there, the claim controller of Kubernetes 1.37 reserves the claim for it and releases it in turn without a pause.
-func (w *World) finishPod(name string) {
-	pod, err := w.client.CoreV1().Pods(namespace).Get(w.ctx, name, metav1.GetOptions{})
-	if err != nil || pod.Spec.NodeName == "" {
-		return
-	}
-	if pod.Spec.ResourceClaims[0].ResourceClaimName != nil {
-		_ = w.client.CoreV1().Pods(namespace).Delete(w.ctx, name, *metav1.NewDeleteOptions(0))
-		return
-	}
-	pod.Status.Phase = v1.PodSucceeded
-	ignore(w.client.CoreV1().Pods(namespace).UpdateStatus(w.ctx, pod, metav1.UpdateOptions{}))
-}
-
 func (w *World) createRule(name, node, device, effect string) {
 	rule := builder.TaintRule(name, driver, node, device, "example.com/broken", resourceapi.DeviceTaintEffect(effect))
 	ignore(w.client.ResourceV1().DeviceTaintRules().Create(w.ctx, rule, metav1.CreateOptions{}))
@@ -133,31 +89,6 @@ func (w *World) createRule(name, node, device, effect string) {
 
 func (w *World) deleteRule(name string) {
 	_ = w.client.ResourceV1().DeviceTaintRules().Delete(w.ctx, name, metav1.DeleteOptions{})
-}
-
-// publish has the driver of a node publish its pool in two slices, the second one after a while.
-func (w *World) publish(node string, generation int64, devices int, gap time.Duration) {
-	var all []*builder.DeviceBuilder
-	for i := range devices {
-		all = append(all, builder.Device(fmt.Sprintf("dev-%d", i)).Attr("board", []string{"a", "b"}[i/2%2]).Attr("size", []string{"big", "small"}[i%2]))
-	}
-	for i := range 2 {
-		name := fmt.Sprintf("%s-%d", node, i)
-		part := all[:len(all)/2]
-		if i == 1 {
-			part = all[len(all)/2:]
-			if gap > 0 && pause(w.ctx, gap) != nil {
-				return
-			}
-		}
-		slice := builder.Slice(name).OfDriver(driver).InPool(node, generation, 2).OnNode(node).Devices(part...).Obj()
-		if old, err := w.client.ResourceV1().ResourceSlices().Get(w.ctx, name, metav1.GetOptions{}); err == nil {
-			slice.ResourceVersion = old.ResourceVersion
-			ignore(w.client.ResourceV1().ResourceSlices().Update(w.ctx, slice, metav1.UpdateOptions{}))
-			continue
-		}
-		ignore(w.client.ResourceV1().ResourceSlices().Create(w.ctx, slice, metav1.CreateOptions{}))
-	}
 }
 
 func (w *World) crash(replica, writes int, after bool) {

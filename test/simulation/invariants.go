@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"encoding/json"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -90,11 +91,12 @@ type deviceID struct{ driver, pool, device string }
 
 // checkAllocation: a device that is not shared has one holder.
 func (w *World) checkAllocation(c *collection, now *object) {
-	holders := map[deviceID]string{}
+	holders, byForeign := map[deviceID]string{}, map[string]bool{now.text("name"): isByForeign(now)}
 	for _, o := range c.sorted() {
 		if !isAllocated(o.fields) || o == now {
 			continue
 		}
+		byForeign[o.text("name")] = isByForeign(o)
 		for _, r := range resultsOf(o) {
 			if !isAdmin(r) && r.ShareID == nil {
 				holders[deviceID{r.Driver, r.Pool, r.Device}] = o.text("name")
@@ -104,10 +106,31 @@ func (w *World) checkAllocation(c *collection, now *object) {
 	for _, r := range resultsOf(now) {
 		id := deviceID{r.Driver, r.Pool, r.Device}
 		if holder, held := holders[id]; held && !isAdmin(r) && r.ShareID == nil {
+			if byForeign[holder] || byForeign[now.text("name")] {
+				w.contested.Store(true) // Nothing but the guard prevents that.
+				w.note("device %v is allocated to claims %s and %s, one of them by the foreign scheduler", id, holder, now.text("name"))
+				continue
+			}
+			if len(w.replicas) > 0 && w.replicas[len(w.replicas)-1].scheduler == others {
+				w.note("device %v is allocated to claims %s and %s, one of which has to yield", id, holder, now.text("name"))
+				continue // See checkHolders.
+			}
 			w.fail("device %v is allocated to claims %s and %s", id, holder, now.text("name"))
 		}
 	}
 	w.note("claim %s gets %s", now.text("name"), devicesOf(now))
+}
+
+// isByForeign reports whether the foreign scheduler has allocated a claim.
+func isByForeign(o *object) bool {
+	entries, _ := o.metadata()["managedFields"].([]any)
+	for _, e := range entries {
+		entry, _ := e.(map[string]any)
+		if entry["subresource"] == "status" && entry["manager"] == foreign {
+			return true
+		}
+	}
+	return false
 }
 
 func devicesOf(o *object) string {
@@ -130,6 +153,36 @@ func resultsOf(o *object) []resourceapi.DeviceRequestAllocationResult {
 	return claim.Status.Allocation.Devices.Results
 }
 
+// checkHolders: of several claims with the same device, one has pods on nodes. Two schedulers may both allocate it, but one of
+// them yields before it binds a pod.
+func (w *World) checkHolders(pod *v1.Pod, claim *object) {
+	held := map[deviceID]bool{}
+	for _, r := range resultsOf(claim) {
+		held[deviceID{r.Driver, r.Pool, r.Device}] = !isAdmin(r) && r.ShareID == nil
+	}
+	for _, o := range w.server.store.collections["resource.k8s.io/v1/resourceclaims"].sorted() {
+		if o == claim || !isAllocated(o.fields) || isByForeign(o) || isByForeign(claim) {
+			continue
+		}
+		for _, r := range resultsOf(o) {
+			if id := (deviceID{r.Driver, r.Pool, r.Device}); held[id] && !isAdmin(r) && r.ShareID == nil && w.hasBound(o) {
+				w.fail("pod %s is bound with device %v of claim %s, which claim %s has for pods on nodes:%s", pod.Name, id, claim.text("name"), o.text("name"), consumersOf(o))
+			}
+		}
+	}
+}
+
+// hasBound reports whether a pod for which the claim is reserved is on a node.
+func (w *World) hasBound(claim *object) bool {
+	for _, name := range strings.Fields(consumersOf(claim)) {
+		pod := w.server.store.collections["/v1/pods"].objects[types.NamespacedName{Namespace: claim.text("namespace"), Name: name}]
+		if pod != nil && lookup(pod.fields, []string{"spec", "nodeName"}) != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // checkBinding: each claim of a pod is allocated and reserved for it when it is bound.
 func (w *World) checkBinding(now *object) {
 	var pod v1.Pod
@@ -148,9 +201,13 @@ func (w *World) checkBinding(now *object) {
 		if err := json.Unmarshal(o.raw, &claim); err != nil {
 			panic(err)
 		}
+		if claim.Status.Allocation != nil {
+			w.checkHolders(&pod, o)
+		}
 		reserved := false
 		for _, consumer := range claim.Status.ReservedFor {
-			reserved = reserved || consumer.UID == pod.UID
+			group := pod.Spec.SchedulingGroup
+			reserved = reserved || consumer.UID == pod.UID || group != nil && consumer.Resource == "podgroups" && consumer.Name == *group.PodGroupName
 		}
 		if claim.Status.Allocation == nil || !reserved {
 			w.fail("pod %s is bound while its claim %s is allocated: %t, reserved for it: %t", pod.Name, name, claim.Status.Allocation != nil, reserved)

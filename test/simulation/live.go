@@ -11,7 +11,6 @@ import (
 	"time"
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 )
 
 // running is the world that is being lived in.
@@ -42,7 +41,7 @@ func ownFrames(stack string) string {
 const standstill = 5 * time.Minute
 
 // Live lives a history through in a bubble, in which time passes as fast as all are idle. A goroutine that is left is a failure.
-func Live(t *testing.T, h *History, configured config.KubeSchedulerConfiguration, prepare func(*World)) (w *World) {
+func Live(t *testing.T, h *History, prepare func(*World)) (w *World) {
 	defer running.Store(nil)
 	stuck := time.AfterFunc(standstill, func() {
 		panic(h.command() + ": virtual time stands still: somebody waits for a mutex whose holder sleeps")
@@ -57,7 +56,7 @@ func Live(t *testing.T, h *History, configured config.KubeSchedulerConfiguration
 		}
 	}()
 	synctest.Test(t, func(*testing.T) {
-		w = h.Run(configured, func(begun *World) {
+		w = h.Run(func(begun *World) {
 			running.Store(begun)
 			if prepare != nil {
 				prepare(begun)

@@ -48,8 +48,6 @@ func (s *script) pod(after time.Duration, name string, devices int64, cpu string
 
 // TestRegressions lives through histories in which something was wrong once.
 func TestRegressions(t *testing.T) {
-	configured, err := configuration()
-	require.NoError(t, err)
 	for name, history := range map[string]*script{
 		// Seed 225 of an early generator: room was kept for a preemptor that could not be tried any more.
 		"the claim of a preemptor is deleted while its victim ends": new(script).node(2).pod(10*time.Second, "victim", 1, "12", 0).
@@ -59,7 +57,7 @@ func TestRegressions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &History{seed: 1, replicas: 1, steps: history.steps}
-			w := Live(t, h, configured, nil)
+			w := Live(t, h, nil)
 			require.Empty(t, w.failures, "%s", w.Transcript())
 		})
 	}

@@ -3,6 +3,7 @@ package simulation
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -35,6 +36,9 @@ const (
 type replica struct {
 	world *World
 	name  string
+	// scheduler is the name of its profiles and of its lease.
+	scheduler  string
+	configured config.KubeSchedulerConfiguration
 	// lives counts how often it was started.
 	lives      int
 	connection *Connection
@@ -48,9 +52,12 @@ func configOf(c *Connection, agent string) *rest.Config {
 	}}
 }
 
-// configuration is what users are given.
+// rendered is the configuration that users are given.
+var rendered = sync.OnceValues(func() ([]byte, error) { return manifests.SchedulerConfig(manifests.Secondary) })
+
+// configuration is what users are given. Which plugins are there by default depends on the feature gates that are set.
 func configuration() (config.KubeSchedulerConfiguration, error) {
-	raw, err := manifests.SchedulerConfig(manifests.Secondary)
+	raw, err := rendered()
 	if err != nil {
 		return config.KubeSchedulerConfiguration{}, err
 	}
@@ -91,7 +98,7 @@ func (r *replica) run(ctx context.Context) error {
 	}
 	election := &leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{
-			LeaseMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "quartermaster"}, Client: client.CoordinationV1(),
+			LeaseMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: r.scheduler}, Client: client.CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: fmt.Sprintf("%s-%d", r.name, r.lives)},
 		},
 		LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod,
@@ -99,7 +106,7 @@ func (r *replica) run(ctx context.Context) error {
 	broadcaster := events.NewEventBroadcasterAdapterWithContext(ctx, client)
 	making := &quietContext{Context: ctx}
 	completed, sched, err := wiring.New(making, &schedulerconfig.Config{
-		ComponentConfig: r.world.configured, Client: client, KubeConfig: c, InformerFactory: scheduler.NewInformerFactory(client, 0, nil),
+		ComponentConfig: r.configured, Client: client, KubeConfig: c, InformerFactory: scheduler.NewInformerFactory(client, 0, nil),
 		EventBroadcaster: countingBroadcaster{broadcaster, &r.world.attempts}, LeaderElection: election, PodMaxInUnschedulablePodsDuration: r.world.flush,
 	}, wiring.Plugins(), func(config.KubeSchedulerProfile) {})
 	if err != nil {

@@ -39,6 +39,8 @@ var resources = []Resource{
 	{"resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate", true, false},
 	{"resource.k8s.io", "v1", "resourceslices", "ResourceSlice", false, false},
 	{"resource.k8s.io", "v1", "devicetaintrules", "DeviceTaintRule", false, true},
+	{"scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup", true, true},
+	{"scheduling.k8s.io", "v1beta1", "workloads", "Workload", true, false},
 	{"scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup", true, true},
 }
 

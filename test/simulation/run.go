@@ -6,8 +6,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"k8s.io/kubernetes/pkg/scheduler/apis/config"
-
 	"github.com/quartermaster-dra/quartermaster/test/checker"
 )
 
@@ -24,8 +22,11 @@ const (
 )
 
 // Run lives a history through, and returns its world after the end. It is to be called in a bubble.
-func (h *History) Run(configured config.KubeSchedulerConfiguration, prepare func(*World)) *World {
-	w := NewWorld(h.seed, configured)
+func (h *History) Run(prepare func(*World)) *World {
+	w := NewWorld(h.seed)
+	if err := h.configure(w); err != nil {
+		w.fail("configuration: %v", err)
+	}
 	defer w.End()
 	if prepare != nil {
 		prepare(w)
@@ -35,6 +36,12 @@ func (h *History) Run(configured config.KubeSchedulerConfiguration, prepare func
 		return w
 	}
 	w.Replicas(h.replicas)
+	if h.themes[others] {
+		w.Second()
+	}
+	if h.themes[foreign] {
+		w.Foreign()
+	}
 	for _, s := range h.steps {
 		_ = pause(w.ctx, s.after)
 		w.note("> %s", s.text)
@@ -93,13 +100,16 @@ func (w *World) isDisturbed() bool {
 
 // violations is what is not as it must be once nothing happens any more.
 func (w *World) violations() []string {
-	served := func(*v1.Pod) bool { return true }
+	served := func(pod *v1.Pod) bool { return pod.Spec.SchedulerName != foreign }
 	found, err := checker.Check(w.ctx, w.client, checker.Options{Settled: true, Served: served})
 	if err != nil {
 		return []string{"checker: " + err.Error()}
 	}
 	var all []string
 	for _, v := range found {
+		if v.Rule == checker.DeviceHeldTwice && w.contested.Load() {
+			continue
+		}
 		all = append(all, v.String())
 	}
 	return all

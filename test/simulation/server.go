@@ -324,7 +324,7 @@ func (s *Server) count() map[string]int {
 func (s *Server) since(before map[string]int) (n int, kinds []string) {
 	for kind, times := range s.count() {
 		times -= before[kind]
-		if times > 0 && !strings.Contains(kind, " leases ") && !strings.Contains(kind, " events") && !strings.Contains(kind, "GET validatingwebhookconfigurations") && !strings.HasSuffix(kind, "GET resourceclaims ") {
+		if times > 0 && !strings.Contains(kind, " leases ") && !strings.HasPrefix(kind, foreign) && !strings.Contains(kind, " events") && !strings.Contains(kind, "GET validatingwebhookconfigurations") && !strings.HasSuffix(kind, "GET resourceclaims ") {
 			n += times
 			kinds = append(kinds, fmt.Sprintf("%d %s", times, strings.TrimSpace(kind)))
 		}

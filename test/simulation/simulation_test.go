@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 )
 
 var (
@@ -33,10 +31,6 @@ const longStory = 120
 // TestHistories lives through random histories. Each has its seed: always the same few, or new ones each time with -seed 0
 // (make simulation). What fails is printed with the command that has it again.
 func TestHistories(t *testing.T) {
-	configured, err := configuration()
-	if err != nil {
-		t.Fatal(err)
-	}
 	first := *seed
 	if first == 0 {
 		first = uint64(rand.IntN(1_000_000_000))
@@ -48,7 +42,7 @@ func TestHistories(t *testing.T) {
 		}
 		h := NewHistory(first+uint64(lived), *length)
 		began := time.Now()
-		w := Live(t, h, configured, traced)
+		w := Live(t, h, traced)
 		lived++
 		requests += w.server.Requests
 		if testing.Verbose() {
@@ -59,16 +53,16 @@ func TestHistories(t *testing.T) {
 			t.Logf("seed %d:\n%s", h.seed, w.Transcript())
 		}
 		if len(w.failures) > 0 {
-			report(t, h, w, configured)
+			report(t, h, w)
 		}
 	}
 	t.Logf("%d histories from seed %d on in %s, %d requests", lived, first, time.Since(start).Round(time.Second), requests)
 }
 
 // report makes a failed history small, and tells it.
-func report(t *testing.T, h *History, failed *World, configured config.KubeSchedulerConfiguration) {
+func report(t *testing.T, h *History, failed *World) {
 	t.Helper()
-	live := func(h *History) *World { return Live(t, h, configured, nil) }
+	live := func(h *History) *World { return Live(t, h, nil) }
 	if *again > 0 {
 		fails := 0
 		for range *again {

@@ -34,6 +34,8 @@ func (o *object) text(name string) string {
 	return s
 }
 
+func (o *object) uid() types.UID { return types.UID(o.text("uid")) }
+
 func (o *object) finalizers() []any {
 	f, _ := o.metadata()["finalizers"].([]any)
 	return f

@@ -42,10 +42,8 @@ func handingOver() *History {
 
 // TestStory: a history is told so that people can read it. This one has bad weather for nobody, so it is the same each time.
 func TestStory(t *testing.T) {
-	configured, err := configuration()
-	require.NoError(t, err)
 	h := handingOver()
-	w := Live(t, h, configured, func(w *World) { w.weather = Weather{} })
+	w := Live(t, h, func(w *World) { w.weather = Weather{} })
 	require.Empty(t, w.failures)
 	w.failures = []string{"(Nothing: this is an example.)"}
 	story := Story(h, w, len(h.steps), 0)

@@ -8,12 +8,18 @@ import (
 	"sync/atomic"
 	"time"
 
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
+	schedulinginformers "k8s.io/client-go/informers/scheduling/v1beta1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/devicetainteviction"
 	"k8s.io/kubernetes/pkg/controller/resourceclaim"
+	"k8s.io/kubernetes/pkg/controller/scheduling/podgroupprotection"
+	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 // World is a cluster: an API server in memory, controllers, nodes, and replicas of our scheduler.
@@ -35,6 +41,8 @@ type World struct {
 
 	// attempts counts how often a pod could not be scheduled.
 	attempts atomic.Int64
+	// contested is set once the foreign scheduler and ours have allocated the same.
+	contested atomic.Bool
 
 	mutex    sync.Mutex
 	told     []string
@@ -42,23 +50,35 @@ type World struct {
 }
 
 // NewWorld returns a world in which everything runs but the schedulers.
-func NewWorld(seed uint64, configured config.KubeSchedulerConfiguration) *World {
+func NewWorld(seed uint64) *World {
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &World{ctx: ctx, cancel: cancel, seed: seed, server: NewServer(), configured: configured, weather: Calm, flush: time.Hour, began: time.Now(), pods: make(chan struct{}, 1)}
+	w := &World{ctx: ctx, cancel: cancel, seed: seed, server: NewServer(), weather: Calm, flush: time.Hour, began: time.Now(), pods: make(chan struct{}, 1)}
 	w.client = kubernetes.NewForConfigOrDie(configOf(w.server.Connect(seed, Weather{}), "world"))
 	w.server.store.changed = w.check
 	w.group.Go(w.kubelet)
+	w.group.Go(w.garbageCollector)
 	return w
 }
 
 // Replicas starts schedulers.
 func (w *World) Replicas(n int) {
 	for i := range n {
-		r := &replica{world: w, name: fmt.Sprintf("scheduler-%d", i)}
+		r := &replica{world: w, name: fmt.Sprintf("scheduler-%d", i), scheduler: builder.SchedulerName, configured: w.configured}
 		w.replicas = append(w.replicas, r)
 		r.start()
 		w.group.Go(r.keepRunning)
 	}
+}
+
+// Second starts another scheduler of ours, with a profile of its own.
+func (w *World) Second() {
+	r := &replica{world: w, name: others + "-0", scheduler: others, configured: *w.configured.DeepCopy()}
+	for i := range r.configured.Profiles {
+		r.configured.Profiles[i].SchedulerName = others
+	}
+	w.replicas = append(w.replicas, r)
+	r.start()
+	w.group.Go(r.keepRunning)
 }
 
 // Controllers starts those of kube-controller-manager that matter.
@@ -66,7 +86,16 @@ func (w *World) Controllers() error {
 	client := kubernetes.NewForConfigOrDie(configOf(w.server.Connect(w.seed+100, atOnce), "kube-controller-manager"))
 	factory := informers.NewSharedInformerFactory(client, 0)
 	pods, api := factory.Core().V1().Pods(), factory.Resource().V1()
-	claims, err := resourceclaim.NewController(klog.Background(), client, pods, nil, api.ResourceClaims(), api.ResourceClaimTemplates())
+	var groups schedulinginformers.PodGroupInformer
+	if utilfeature.DefaultFeatureGate.Enabled(features.GenericWorkload) {
+		groups = factory.Scheduling().V1beta1().PodGroups()
+		protection, err := podgroupprotection.NewPodGroupProtectionController(klog.Background(), groups, pods, client)
+		if err != nil {
+			return err
+		}
+		w.group.Go(func() { protection.Run(w.ctx, 1) })
+	}
+	claims, err := resourceclaim.NewController(klog.Background(), client, pods, groups, api.ResourceClaims(), api.ResourceClaimTemplates())
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,97 @@
+package simulation
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
+)
+
+var classNames = []string{"gpu", "big"}
+
+// resourceNames are those by which pods may ask for devices. The last one is that of a class that has no other name.
+var resourceNames = []string{"example.com/gpu", "example.com/card", resourceapi.ResourceDeviceClassPrefix + "gpu"}
+
+func classOf(name string) *resourceapi.DeviceClass {
+	expression := builder.OfDriver(driver)
+	if name == "big" {
+		expression += fmt.Sprintf(` && device.attributes[%q].size == "big"`, driver)
+	}
+	return builder.Class(name, expression)
+}
+
+func (w *World) createClass(name string) {
+	ignore(w.client.ResourceV1().DeviceClasses().Create(w.ctx, classOf(name), metav1.CreateOptions{}))
+}
+
+func (w *World) deleteClass(name string) {
+	_ = w.client.ResourceV1().DeviceClasses().Delete(w.ctx, name, metav1.DeleteOptions{})
+}
+
+// nameClass has pods be able to ask for the class by a resource; by none if that is empty.
+func (w *World) nameClass(name, extended string) {
+	class, err := w.client.ResourceV1().DeviceClasses().Get(w.ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return
+	}
+	class.Spec.ExtendedResourceName = &extended
+	if extended == "" {
+		class.Spec.ExtendedResourceName = nil
+	}
+	ignore(w.client.ResourceV1().DeviceClasses().Update(w.ctx, class, metav1.UpdateOptions{}))
+}
+
+// offer has a device plugin of a node offer a resource, of which pods get some without devices.
+func (w *World) offer(node, extended, amount string) {
+	offering, err := w.client.CoreV1().Nodes().Get(w.ctx, node, metav1.GetOptions{})
+	if err != nil {
+		return
+	}
+	offering.Status.Allocatable[v1.ResourceName(extended)] = resource.MustParse(amount)
+	offering.Status.Capacity = offering.Status.Allocatable
+	ignore(w.client.CoreV1().Nodes().UpdateStatus(w.ctx, offering, metav1.UpdateOptions{}))
+}
+
+func setupExtended(g *generator) {
+	g.add(0, func(w *World) { w.nameClass("gpu", resourceNames[0]) }, "class gpu stands for %s", resourceNames[0])
+	if g.one(2) {
+		other := pick(g, resourceNames[:2]...)
+		g.add(g.soon(), func(w *World) { w.nameClass("big", other) }, "class big stands for %s", other)
+	}
+}
+
+func changeExtended(g *generator) {
+	if g.one(5) {
+		node, name, amount := g.anyNode(), pick(g, resourceNames[:2]...), pick(g, "0", "1", "2")
+		g.add(g.soon(), func(w *World) { w.offer(node, name, amount) }, "a device plugin of %s offers %s of %s", node, amount, name)
+		return
+	}
+	class, name := pick(g, classNames...), pick(g, resourceNames[0], resourceNames[1], "")
+	g.add(g.soon(), func(w *World) { w.nameClass(class, name) }, "class %s stands for %q", class, name)
+}
+
+// asks has the pod ask for devices by an extended resource: in one container or in two, or also in one that ends before.
+func (g *generator) asks(p *podPlan) {
+	name, amount := pick(g, resourceNames[0], resourceNames[0], resourceNames[1], resourceNames[2]), pick(g, "1", "1", "2")
+	p.with(builder.Extended(v1.ResourceName(name), amount), "%s of %s", amount, name)
+	asking := func(containers []v1.Container) {
+		list := builder.Resources("cpu", "100m", name, "1")
+		containers[len(containers)-1].Resources = v1.ResourceRequirements{Requests: list, Limits: builder.Resources(name, "1")}
+	}
+	switch g.random.IntN(5) {
+	case 0:
+		p.with(func(pod *v1.Pod) {
+			builder.Container("d")(pod)
+			asking(pod.Spec.Containers)
+		}, "1 more in another container")
+	case 1:
+		p.with(func(pod *v1.Pod) {
+			builder.InitContainer("i")(pod)
+			asking(pod.Spec.InitContainers)
+		}, "1 in an init container")
+	}
+}

@@ -1,0 +1,168 @@
+package simulation
+
+import (
+	"context"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/dynamic-resource-allocation/cel"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+	"k8s.io/dynamic-resource-allocation/structured"
+)
+
+const (
+	// foreign is the theme of histories with another scheduler, and its name.
+	foreign = "foreign-scheduler"
+	// others is the theme of histories with a second one of ours, and the name of its profile.
+	others = "second-scheduler"
+	// glance is how old what the foreign scheduler knows may become.
+	glance = 3 * time.Second
+)
+
+// foreignScheduler takes the first devices that are free as far as it knows, by upstream's allocator, and knows nothing of us.
+type foreignScheduler struct {
+	world  *World
+	client kubernetes.Interface
+	nodes  []v1.Node
+	claims []resourceapi.ResourceClaim
+	slices []*resourceapi.ResourceSlice
+	class  foreignClasses
+}
+
+// foreignClasses implements structured.DeviceClassLister.
+type foreignClasses []*resourceapi.DeviceClass
+
+func (c foreignClasses) List() ([]*resourceapi.DeviceClass, error) { return c, nil }
+
+func (c foreignClasses) Get(name string) (*resourceapi.DeviceClass, error) {
+	for _, class := range c {
+		if class.Name == name {
+			return class, nil
+		}
+	}
+	return nil, apierrors.NewNotFound(resourceapi.Resource("deviceclasses"), name)
+}
+
+// Foreign starts the other scheduler.
+func (w *World) Foreign() {
+	f := &foreignScheduler{world: w, client: kubernetes.NewForConfigOrDie(configOf(w.server.Connect(w.seed+200, Calm), foreign))}
+	w.group.Go(func() {
+		for pause(w.ctx, glance) == nil {
+			f.look(w.ctx)
+			if pause(w.ctx, time.Second) == nil { // by now it is old
+				f.schedule(w.ctx)
+			}
+		}
+	})
+}
+
+// look lists what there is.
+func (f *foreignScheduler) look(ctx context.Context) {
+	all := metav1.ListOptions{}
+	f.nodes, f.claims, f.slices, f.class = nil, nil, nil, nil
+	if list, err := f.client.CoreV1().Nodes().List(ctx, all); err == nil {
+		f.nodes = list.Items
+	}
+	if list, err := f.client.ResourceV1().ResourceClaims(namespace).List(ctx, all); err == nil {
+		f.claims = list.Items
+	}
+	if list, err := f.client.ResourceV1().ResourceSlices().List(ctx, all); err == nil {
+		for i := range list.Items {
+			f.slices = append(f.slices, &list.Items[i])
+		}
+	}
+	if list, err := f.client.ResourceV1().DeviceClasses().List(ctx, all); err == nil {
+		for i := range list.Items {
+			f.class = append(f.class, &list.Items[i])
+		}
+	}
+}
+
+// schedule tries each of its pods once.
+func (f *foreignScheduler) schedule(ctx context.Context) {
+	pods, err := f.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return
+	}
+	for i := range pods.Items {
+		if pod := &pods.Items[i]; pod.Spec.SchedulerName == foreign && pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil {
+			f.place(ctx, pod)
+		}
+	}
+}
+
+func (f *foreignScheduler) known(name string) *resourceapi.ResourceClaim {
+	for i := range f.claims {
+		if f.claims[i].Name == name {
+			return &f.claims[i]
+		}
+	}
+	return nil
+}
+
+// place binds a pod to the first node where all of its claims can be allocated.
+func (f *foreignScheduler) place(ctx context.Context, pod *v1.Pod) {
+	var claims, open []*resourceapi.ResourceClaim
+	for name := range resourceclaim.PodClaims(pod) {
+		claim := f.known(name)
+		if claim == nil || claim.DeletionTimestamp != nil || resourceclaim.IsForPod(pod, claim, false) != nil && metav1.GetControllerOf(claim) != nil {
+			return
+		}
+		claims = append(claims, claim)
+		if claim.Status.Allocation == nil {
+			open = append(open, claim)
+		}
+	}
+	if len(claims) != len(pod.Spec.ResourceClaims) || len(open) != len(claims) {
+		return // It leaves alone what others have allocated.
+	}
+	state := structured.AllocatedState{AllocatedDevices: sets.New[structured.DeviceID](), AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](), AggregatedCapacity: structured.NewConsumedCapacityCollection()}
+	for i := range f.claims {
+		if allocation := f.claims[i].Status.Allocation; allocation != nil {
+			for _, r := range allocation.Devices.Results {
+				state.AllocatedDevices.Insert(structured.MakeDeviceID(r.Driver, r.Pool, r.Device))
+			}
+		}
+	}
+	allocator, err := structured.NewAllocator(ctx, structured.Features{PrioritizedList: true}, state, f.class, f.slices, cel.NewCache(10, cel.Features{}))
+	if err != nil {
+		return
+	}
+	for i := range f.nodes {
+		results, err := allocator.Allocate(ctx, &f.nodes[i], open)
+		if err != nil || len(results) != len(open) || f.nodes[i].Spec.Unschedulable {
+			continue
+		}
+		for i, claim := range open {
+			if !f.write(ctx, pod, claim, &results[i]) {
+				return
+			}
+		}
+		binding := &v1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: namespace, UID: pod.UID}, Target: v1.ObjectReference{Kind: "Node", Name: f.nodes[i].Name}}
+		_ = f.client.CoreV1().Pods(namespace).Bind(ctx, binding, metav1.CreateOptions{})
+		return
+	}
+}
+
+// write stores an allocation, if the claim is still as it was.
+func (f *foreignScheduler) write(ctx context.Context, pod *v1.Pod, claim *resourceapi.ResourceClaim, allocation *resourceapi.AllocationResult) bool {
+	api := f.client.ResourceV1().ResourceClaims(namespace)
+	next := claim.DeepCopy()
+	next.Finalizers = append(next.Finalizers, resourceapi.Finalizer)
+	next, err := api.Update(ctx, next, metav1.UpdateOptions{})
+	if err != nil {
+		return false
+	}
+	next.Status.Allocation = allocation
+	next.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{{Resource: "pods", Name: pod.Name, UID: pod.UID}}
+	next, err = api.UpdateStatus(ctx, next, metav1.UpdateOptions{})
+	if err == nil {
+		*claim = *next // It knows what it has done itself.
+	}
+	return err == nil
+}

@@ -1,0 +1,47 @@
+package simulation
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// collection of garbage comes this often.
+const garbagePeriod = 5 * time.Second
+
+// garbageCollector deletes claims whose owner is gone.
+func (w *World) garbageCollector() {
+	for pause(w.ctx, garbagePeriod) == nil {
+		for _, o := range w.orphans() {
+			uid := o.uid()
+			_ = w.client.ResourceV1().ResourceClaims(o.text("namespace")).Delete(w.ctx, o.text("name"), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+		}
+	}
+}
+
+// orphans are the claims that have owners, of which none is there, and that nobody has deleted.
+func (w *World) orphans() []*object {
+	s := w.server.store
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	there := map[any]bool{}
+	for _, name := range []string{"/v1/pods", "scheduling.k8s.io/v1beta1/podgroups"} {
+		if c := s.collections[name]; c != nil {
+			for _, o := range c.objects {
+				there[o.text("uid")] = true
+			}
+		}
+	}
+	var all []*object
+	for _, claim := range s.collections["resource.k8s.io/v1/resourceclaims"].sorted() {
+		owners, _ := claim.metadata()["ownerReferences"].([]any)
+		orphaned := len(owners) > 0 && claim.metadata()["deletionTimestamp"] == nil
+		for _, owner := range owners {
+			orphaned = orphaned && !there[owner.(map[string]any)["uid"]]
+		}
+		if orphaned {
+			all = append(all, claim)
+		}
+	}
+	return all
+}

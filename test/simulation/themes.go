@@ -1,0 +1,132 @@
+package simulation
+
+import (
+	"fmt"
+	"time"
+)
+
+// theme is a kind of thing that happens in some histories. One with few themes has much of each.
+type theme struct {
+	name string
+	// chance is in how many of the histories it is, weight how often it comes then.
+	chance float64
+	weight int
+	// setup adds what has to be there before.
+	setup func(*generator)
+	next  func(*generator)
+}
+
+// themes has all. Those of a history follow from its seed, so a new one comes last.
+var themes []theme
+
+func init() {
+	themes = []theme{
+		{"nodes", 1, 3, setupNodes, restartNode},
+		{"pods", 1, 40, setupClasses, (*generator).pod},
+		{"deletions", 0.9, 15, nil, deletePod},
+		{"ends", 0.9, 10, nil, endPod},
+		{"claims", 0.8, 8, nil, changeClaim},
+		{"publishing", 0.8, 6, nil, func(g *generator) { g.publish(g.anyNode(), g.soon()) }},
+		{"taints", 0.6, 5, nil, (*generator).taint},
+		{"cordons", 0.5, 4, nil, cordonNode},
+		{"classes", 0.5, 3, nil, changeClass},
+		{"crashes", 0.6, 4, nil, (*generator).crash},
+		{"storms", 0.6, 3, nil, (*generator).storm},
+		{"pauses", 0.6, 3, nil, pauseReplica},
+		{"calm", 0.7, 2, nil, func(g *generator) {
+			g.add(time.Duration(20+g.random.IntN(100))*time.Second, func(*World) {}, "nothing")
+		}},
+		{"extended resources", 0.4, 4, setupExtended, changeExtended},
+		{podGroups, 0.3, 8, nil, changeGang(podGroups)},
+		{foreign, 0.3, 0, nil, nil},
+		{others, 0.2, 0, nil, nil},
+		{labeledGroups, 0.3, 8, nil, changeGang(labeledGroups)},
+	}
+}
+
+func setupNodes(g *generator) {
+	for i := range g.history.nodes {
+		node := fmt.Sprintf("node-%d", i)
+		g.add(0, func(w *World) { w.createNode(node) }, "create node %s", node)
+		g.publish(node, 0)
+	}
+}
+
+func setupClasses(g *generator) {
+	for _, class := range classNames {
+		g.add(0, func(w *World) { w.createClass(class) }, "create class %s", class)
+	}
+	for _, kind := range claimKinds {
+		g.add(0, func(w *World) { w.createTemplate(kind.name) }, "create template %s", kind.name)
+	}
+}
+
+func restartNode(g *generator) {
+	node := g.anyNode()
+	g.add(g.soon(), func(w *World) { w.deleteNode(node) }, "delete node %s", node)
+	g.later(g.soon(), func(w *World) { w.createNode(node) }, "create node %s", node)
+}
+
+func deletePod(g *generator) {
+	name := g.anyPod()
+	g.add(g.soon(), func(w *World) { w.deletePod(name) }, "delete pod %s", name)
+}
+
+func endPod(g *generator) {
+	name := g.anyPod()
+	g.add(g.soon(), func(w *World) { w.finishPod(name) }, "pod %s succeeds", name)
+}
+
+// changeClaim deletes a claim that pods may use, or makes one anew that may be another one.
+func changeClaim(g *generator) {
+	name, kind := g.anyClaim(), g.claimKind()
+	if g.one(2) {
+		g.add(g.soon(), func(w *World) { w.deleteClaim(name) }, "delete claim %s", name)
+		return
+	}
+	g.add(g.soon(), func(w *World) { w.createClaim(name, kind) }, "create claim %s again, kind %s", name, kind)
+}
+
+func cordonNode(g *generator) {
+	node, on := g.anyNode(), g.one(2)
+	g.add(g.soon(), func(w *World) { w.cordon(node, on) }, "cordon %s: %t", node, on)
+}
+
+func changeClass(g *generator) {
+	class := pick(g, classNames...)
+	g.add(g.soon(), func(w *World) { w.deleteClass(class) }, "delete class %s", class)
+	g.later(g.soon(), func(w *World) { w.createClass(class) }, "create class %s", class)
+}
+
+func (g *generator) taint() {
+	name, node, device := fmt.Sprintf("rule-%d", g.rules), g.anyNode(), fmt.Sprintf("dev-%d", g.random.IntN(4))
+	g.rules++
+	effect := pick(g, "NoSchedule", "NoExecute")
+	g.add(g.soon(), func(w *World) { w.createRule(name, node, device, effect) }, "taint device %s of %s with %s by %s", device, node, effect, name)
+	g.later(g.soon(), func(w *World) { w.deleteRule(name) }, "delete %s", name)
+}
+
+func (g *generator) crash() {
+	replica, writes, after := g.random.IntN(g.history.replicas), 1+g.random.IntN(12), g.one(2)
+	g.add(g.soon(), func(w *World) { w.crash(replica, writes, after) }, "replica %d ends at its write %d, after the server has stored it: %t", replica, writes, after)
+}
+
+func pauseReplica(g *generator) {
+	replica, d := g.random.IntN(g.history.replicas), time.Duration(g.random.IntN(40))*time.Second
+	g.add(g.soon(), func(w *World) { w.pauseReplica(replica, d) }, "replica %d is cut off for %s", replica, d)
+}
+
+func (g *generator) storm() {
+	w := Weather{Latency: time.Duration(g.random.IntN(3000)) * time.Millisecond, Lag: time.Duration(g.random.IntN(8000)) * time.Millisecond}
+	if g.one(2) {
+		w.Refused = g.random.Float64() * 0.3
+	}
+	if g.one(2) {
+		w.Lost = g.random.Float64() * 0.3
+	}
+	if g.one(2) {
+		w.Cut = g.random.Float64() * 0.1
+	}
+	lasts := time.Duration(1+g.random.IntN(60)) * time.Second
+	g.add(g.soon(), func(world *World) { world.storm(w, lasts) }, "for %s: latency to %s, lag to %s, %.0f%% refused, %.0f%% answers lost, %.0f%% watches cut", lasts, w.Latency, w.Lag, 100*w.Refused, 100*w.Lost, 100*w.Cut)
+}
