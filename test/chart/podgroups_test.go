@@ -92,7 +92,7 @@ func TestPodGroupsOfOthers(t *testing.T) {
 	c.requireNothing(t, h, before)
 
 	h.mustInstall(values{"podGroups": values{"enabled": true, "crd": "none"}})
-	requireStopped(t, c.run(t, releaseNamespace, "quartermaster"))
+	c.lead(t, releaseNamespace, "quartermaster")
 	h.uninstall()
 	require.True(t, there())
 	require.Equal(t, others.GetResourceVersion(), of().GetResourceVersion())

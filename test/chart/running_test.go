@@ -127,6 +127,15 @@ func (c *controlPlane) requireLease(t *testing.T, namespace, name string) {
 	}, patience, poll, "nobody holds Lease %s/%s", namespace, name)
 }
 
+// lead runs the program of a Deployment until it holds its Lease, and ends it. The Lease stays: a process is ready before it has that.
+func (c *controlPlane) lead(t *testing.T, namespace, name string) {
+	t.Helper()
+	process := c.run(t, namespace, name)
+	c.requireLease(t, namespace, name)
+	requireStopped(t, process)
+	require.True(t, c.exists(t, leases, namespace, name))
+}
+
 // quickly are flags by which a guard does not wait for the 15 seconds of a Lease before it decides for the first time.
 func quickly(prefix string) []any {
 	return []any{prefix + "leader-elect-lease-duration=3s", prefix + "leader-elect-renew-deadline=2s", prefix + "leader-elect-retry-period=500ms"}

@@ -97,8 +97,7 @@ func TestModeChanges(t *testing.T) {
 	h := c.helm(t, releaseName, releaseNamespace)
 	h.mustInstall(values{})
 	first := c.content(t)
-	requireStopped(t, c.run(t, releaseNamespace, "quartermaster"))
-	require.True(t, c.exists(t, leases, releaseNamespace, "quartermaster"))
+	c.lead(t, releaseNamespace, "quartermaster")
 
 	h.mustUpgrade(values{"mode": "replace-default"})
 	require.False(t, c.exists(t, leases, releaseNamespace, "quartermaster"))
@@ -108,8 +107,7 @@ func TestModeChanges(t *testing.T) {
 
 	h.rollback(1)
 	require.Equal(t, first, c.content(t))
-	requireStopped(t, c.run(t, releaseNamespace, "quartermaster"))
-	require.True(t, c.exists(t, leases, releaseNamespace, "quartermaster"))
+	c.lead(t, releaseNamespace, "quartermaster")
 	h.mustUpgrade(values{"mode": "none", "guard": values{"enabled": true}})
 	require.False(t, c.exists(t, leases, releaseNamespace, "quartermaster"))
 	h.uninstall()
