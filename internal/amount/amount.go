@@ -44,8 +44,7 @@ func Countable(q resource.Quantity) bool {
 	return scale >= -mostDigits && scale <= mostDigits
 }
 
-// Bounded returns a quantity that is safe to calculate with: the given one, or the nearest value within the
-// limit of an Amount.
+// Bounded returns a quantity that is safe to calculate with: the given one, or the nearest Amount in its place.
 func Bounded(q resource.Quantity) resource.Quantity {
 	if Countable(q) {
 		return q

@@ -58,23 +58,21 @@ func compareMagnitudes(a, b *inf.Dec) int {
 	return x.Cmp(y)
 }
 
-// Sum returns a + b. It replaces a quantity that is not countable by the limit of an Amount, see Bounded.
+// Sum returns a + b. It bounds quantities that are not countable, see Bounded.
 func Sum(a, b resource.Quantity) resource.Quantity {
 	sum := Bounded(a).DeepCopy()
 	sum.Add(Bounded(b))
 	return sum
 }
 
-// Difference returns a - b. It replaces a quantity that is not countable by the limit of an Amount, see
-// Bounded.
+// Difference returns a - b. It bounds quantities that are not countable, see Bounded.
 func Difference(a, b resource.Quantity) resource.Quantity {
 	difference := Bounded(a).DeepCopy()
 	difference.Sub(Bounded(b))
 	return difference
 }
 
-// Float returns the approximate number of units. It replaces a quantity that is not countable by the limit of
-// an Amount.
+// Float returns the approximate number of units. It bounds a quantity that is not countable, see Bounded.
 func Float(q resource.Quantity) float64 {
 	bounded := Bounded(q)
 	return bounded.AsApproximateFloat64()
@@ -142,8 +140,8 @@ func IsEndless(text string) bool {
 const mostFast = 18
 
 // TakesLong reports whether parsing a text may take long. It is true for all that IsEndless reports, except
-// for a few digits with a positive exponent, for example 1e999999999. API servers accept those, so a request
-// that contains one must be readable.
+// for a few digits with a positive exponent, for example 1e999999999. API servers accept those, so an
+// admission webhook must be able to read them.
 func TakesLong(text string) bool {
 	if !IsEndless(text) {
 		return false

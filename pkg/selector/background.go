@@ -291,9 +291,9 @@ func (w *Work) listeners(now time.Time) []func() {
 	return list
 }
 
-// Notify registers a function that is called once: when all work is done, or earlier when part of it is done.
-// It reports false, without registering, if all is done already. leave unregisters the function; work without
-// listeners is dropped eventually.
+// Notify registers a function that is called once: when all work is done, or earlier when part of it is done
+// or the work is dropped. It reports false, without registering, if all is done already. leave unregisters
+// the function; work without listeners is dropped eventually.
 func (w *Work) Notify(tell func()) (leave func(), ok bool) {
 	w.background.mutex.Lock()
 	defer w.background.mutex.Unlock()
