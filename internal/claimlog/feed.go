@@ -157,8 +157,8 @@ func (o *Order) noteArrival(a *allocation, arrived time.Time) {
 	}
 }
 
-// newConflicts returns the conflicts of allocations that arrived together with other claims on the
-// same device, if OnConflict is set. Of two that arrived together, the first one is Other.
+// newConflicts returns the conflicts over devices of allocations that arrived together, if
+// OnConflict is set. If two of them conflict with each other, the first one is Other.
 func (o *Order) newConflicts(arrived ...*allocation) []Conflict {
 	if o.onConflict == nil {
 		return nil
