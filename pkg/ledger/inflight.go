@@ -26,7 +26,7 @@ func (l *Ledger) AddInFlight(ref ClaimRef, user types.UID, allocation *resourcea
 	return l.add(ref, user, allocation, judgement{pools: l.Pools})
 }
 
-// judgement says how to judge an allocation that is put in flight.
+// judgement sets the rules for an allocation that is put in flight.
 type judgement struct {
 	// pools looks up the pools to judge counters and capacities by; nil skips that check.
 	pools Pools

@@ -12,7 +12,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// Ledger is the single record of which claims hold which devices. It is a View of the present.
+// Ledger is the single record of the claims that hold devices. It is a View of the present.
 //
 // Claims reach it in two ways: as the API server has them (Refresh, Observe), and as this scheduler
 // intends them (AddInFlight). A claim counts once: as committed if the server is known to have its
