@@ -90,8 +90,8 @@ func fail(w http.ResponseWriter, code int, err error) {
 	metrics.failed(code)
 	klog.V(4).InfoS("Not answering a request to the guard", "code", code, "reason", err)
 	if code == http.StatusServiceUnavailable || code == http.StatusUnauthorized {
-		// The API server would come again on this connection, also if the Service leads to another
-		// guard by now, which decides, or if it has got a certificate.
+		// Otherwise the API server would reuse this connection, even if the Service leads to another guard by now
+		// that decides, or if the API server has got a certificate.
 		w.Header().Set("Connection", "close")
 	}
 	http.Error(w, err.Error(), code)
