@@ -175,8 +175,8 @@ func said(pod *v1.Pod) string {
 	return ""
 }
 
-// victims returns the pods with lower priority on the nearest nodes, even if the pod's preemptionPolicy forbids
-// preemption.
+// victims returns the pods with lower priority that would have to end to make room on the nearest nodes, even if the
+// pod's preemptionPolicy forbids preemption.
 func victims(ctx context.Context, s *whatif.Snapshot, pod *v1.Pod, e *whatif.Explanation) ([]victimsOutput, error) {
 	preempts := pod.DeepCopy()
 	preempts.Spec.PreemptionPolicy = nil

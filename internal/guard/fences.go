@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// fences holds the running fences of sweeps: at most fencers, and one for each claim. A slow fence does not delay the
-// others. The zero value is empty.
+// fences holds the running fences of sweeps: at most fencers, and at most one for each claim. A slow fence does not
+// delay the others. The zero value is empty.
 type fences struct {
 	once   sync.Once
 	slots  *semaphore.Weighted

@@ -11,7 +11,7 @@ import (
 // milliseconds. But if another webhook refuses the write, or if the client of the guard is not an API server, this
 // can repeat endlessly. So the approvals of each namespace may block devices only for a share of the time.
 const (
-	// unstoredShare is the time that earns back one unit of blocked time.
+	// unstoredShare is the time, as a multiple of the blocked time, that earns it back.
 	unstoredShare = 10
 	// unstoredAtOnce is the blocked time that a namespace may use after a long time without any.
 	unstoredAtOnce = 5 * time.Second

@@ -30,7 +30,7 @@ const (
 var (
 	// errTooLarge refuses a request before it is read.
 	errTooLarge = fmt.Errorf("the request is larger than %d bytes, which no claim can be", maxBody)
-	// errTooMany ends a request that arrives too slowly.
+	// errTooMany ends the oldest incomplete request when too many arrive.
 	errTooMany = errors.New("too many requests came after this one, and it was not there completely")
 )
 
