@@ -12,14 +12,12 @@ import (
 )
 
 // fillingPercent is the growth of the heap between two collections while informers fill (GOGC). All allocations of
-// that time add up to three times
-// what stays, so the heap does not get much larger than with 200. The value limits the heap for a server that sends
-// everything repeatedly.
+// that time add up to three times what stays, so the heap does not get much larger than with 200. The value limits
+// the heap for a server that sends everything repeatedly.
 const fillingPercent = 400
 
 // collectLess reduces garbage collection until filled returns: while informers fill, most of the allocated memory
-// stays, and each collection
-// scans all of it. Explicit settings of GOGC or GOMEMLIMIT take precedence.
+// stays, and each collection scans all of it. Explicit settings of GOGC or GOMEMLIMIT take precedence.
 func collectLess(filled func()) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return

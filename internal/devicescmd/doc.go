@@ -1,4 +1,3 @@
 // Package devicescmd has the commands of kubectl devices, one file each, and their common parts: where objects are
-// read
-// from, how results are printed, and exit statuses. The analysis is in pkg/whatif and internal/devicefacts.
+// read from, how results are printed, and exit statuses. The analysis is in pkg/whatif and internal/devicefacts.
 package devicescmd

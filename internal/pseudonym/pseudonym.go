@@ -1,6 +1,5 @@
 // Package pseudonym replaces names in Kubernetes objects by pseudonyms, so that users can show the objects to others.
-// It
-// replaces every text that is not known to be harmless, so a new field of the API reveals nothing.
+// It replaces every text that is not known to be harmless, so a new field of the API reveals nothing.
 package pseudonym
 
 import (

@@ -1,9 +1,7 @@
 // Package marks tells a Quartermaster scheduler for each of its allocations whether a guard was asked: for writes of
-// the
-// scheduler's field manager, the guard adds a warning to the API server's answer. Without the warning, the API server
-// has
-// let the write pass without a guard (failurePolicy Ignore), and the scheduler knows at once that no guard is in
-// place.
+// the scheduler's field manager, the guard adds a warning to the API server's answer. Without the warning, the API
+// server has let the write pass without a guard (failurePolicy Ignore), and the scheduler knows at once that no guard
+// is in place.
 package marks
 
 import (

@@ -16,9 +16,8 @@ type Cache struct {
 	factory informers.SharedInformerFactory
 }
 
-// NewCache starts informers and returns when they are filled. They run until
-// ctx ends. The recorder, if not nil, sees every pod, claim
-// and event.
+// NewCache starts informers and returns when they are filled. They run until ctx ends. The recorder, if not nil, sees
+// every pod, claim and event.
 func NewCache(ctx context.Context, client kubernetes.Interface, recorder *Recorder) (*Cache, error) {
 	factory := informers.NewSharedInformerFactory(client, 0)
 	pods := factory.Core().V1().Pods().Informer()

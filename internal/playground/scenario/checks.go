@@ -74,7 +74,7 @@ func FromRequest(name string) Check {
 	})
 }
 
-// ByRequest wants every pod to have so many devices for each request.
+// ByRequest wants every pod to have the given number of devices for each request.
 func ByRequest(want map[string]int) Check {
 	return func(g *AppPods) error {
 		return g.each(func(m Member) error {

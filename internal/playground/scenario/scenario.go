@@ -112,8 +112,8 @@ func Expect(expectations ...Expectation) Step {
 	}
 }
 
-// Deleted records that the pods of an app are meant to be gone from here on;
-// what was expected of them before still counts, but is not checked again.
+// Deleted records that the pods of an app should be gone from here on; earlier expectations about them still count,
+// but are not checked again.
 func Deleted(app string) Step {
 	return Step{
 		Does: "forget the pods of " + app,

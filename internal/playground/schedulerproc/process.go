@@ -22,8 +22,7 @@ type Options struct {
 	Binary string
 	// Kubeconfig is the path of the file with the scheduler's identity.
 	Kubeconfig string
-	// Config is a KubeSchedulerConfiguration as YAML. Its
-	// clientConnection.kubeconfig is replaced by Kubeconfig.
+	// Config is a KubeSchedulerConfiguration as YAML. Its clientConnection.kubeconfig is replaced by Kubeconfig.
 	Config []byte
 	// LeaderElection overrides the configuration's leaderElect. A scheduler that is killed and started again should
 	// not use it: its successor would have to wait until the lease of the dead process expires.
