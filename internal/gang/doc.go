@@ -11,6 +11,6 @@
 // a thousand pods on thousands of nodes take one look at each node. Otherwise pods are placed one after the other,
 // with backtracking.
 //
-// The package has no side effects, and knows nothing of devices, claims and kube-scheduler. The Judge
-// decides what makes a pod fit.
+// The package has no side effects, and knows nothing of devices, claims and kube-scheduler. The Judge decides what
+// makes a pod fit.
 package gang

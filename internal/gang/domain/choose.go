@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// Room is the number of pods of a gang that a domain can take, without other pods of the gang in
-// it.
+// Room is the number of pods of a gang that a domain can take, without other pods of the gang in it.
 type Room struct {
 	Name string
 	Pods int
@@ -47,8 +46,7 @@ func firstWith(rooms []Room, candidates []int, pods int) int {
 	return first
 }
 
-// fill returns the domains to fill. Candidates must be sorted by ascending room; fill changes the
-// slice.
+// fill returns the domains to fill. Candidates must be sorted by ascending room; fill changes the slice.
 func fill(rooms []Room, candidates []int, pods int) (chosen []int) {
 	for left := pods; left > 0 && len(candidates) > 0; {
 		next := firstWith(rooms, candidates, left)

@@ -87,7 +87,7 @@ type carried struct {
 	opened  bool
 }
 
-// Begin stores the plan of a gang, of which need seats must be taken. The gang must have no other plan.
+// Begin stores the plan of a gang; at least need of its seats must be taken. The gang must have no other plan.
 func (r *Roster) Begin(gang string, need int, seats []*Seat) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
