@@ -10,8 +10,7 @@ const (
 	No Answer = iota
 	// Yes means that the pod fits.
 	Yes
-	// Unknown means that the Judge could not tell. It counts as No, but a search without a result has given up
-	// then.
+	// Unknown means that the Judge could not tell. It counts as No, but a search without a result has given up then.
 	Unknown
 )
 

@@ -15,8 +15,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/util"
 )
 
-// A Teller describes what a victim gives up: "claim x with devices a, b". It returns "" for a victim
-// without devices.
+// A Teller describes what a victim gives up: "claim x with devices a, b". It returns "" for a victim without devices.
 type Teller func(victim *v1.Pod) string
 
 // eviction evicts the victims of preemption.
@@ -65,8 +64,7 @@ func (e *eviction) evict(ctx context.Context, target preemption.Candidate, preem
 	return false, nil
 }
 
-// turnBack ends the attempt of a pod that waits to be bound. It returns false if the pod does not
-// wait.
+// turnBack ends the attempt of a pod that waits to be bound. It returns false if the pod does not wait.
 func (e *eviction) turnBack(victim *v1.Pod, plugin string) bool {
 	if waiting := e.handle.GetWaitingPod(victim.UID); waiting != nil {
 		return waiting.Preempt(plugin, "preempted")

@@ -60,8 +60,7 @@ func (v *gangVictim) unit() *evict.Unit {
 	return unit
 }
 
-// victimsBelow returns the victims of lower priority, in no order. It leaves out the gang's own
-// pods.
+// victimsBelow returns the victims of lower priority, in no order. It leaves out the gang's own pods.
 func (p *Preemption) victimsBelow(ctx context.Context, gang string, priority int32) (victims []*gangVictim, err error) {
 	nodes, err := p.handle.MutableSnapshotSharedLister().NodeInfos().List()
 	if err != nil {

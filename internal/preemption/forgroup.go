@@ -31,8 +31,7 @@ func (p *Preemption) PreemptForGroup(ctx context.Context, state fwk.PodGroupCycl
 	return p.PodGroupPostFilter(ctx, state, info, schedule)
 }
 
-// neededFrom returns the pods that gangs need, of all gangs with a pod of the given or a higher
-// priority.
+// neededFrom returns the pods that gangs need, of all gangs with a pod of the given or a higher priority.
 func (p *Preemption) neededFrom(priority int32) (needed []fwk.PodInfo, err error) {
 	nodes, err := p.handle.MutableSnapshotSharedLister().NodeInfos().List()
 	if err != nil {

@@ -28,8 +28,7 @@ type GroupRun[Member any] struct {
 	plans map[types.UID][]ledger.Use
 }
 
-// NewGroupRun returns a GroupRun. It must be called before kube-scheduler takes anything out of the
-// snapshot.
+// NewGroupRun returns a GroupRun. It must be called before kube-scheduler takes anything out of the snapshot.
 func NewGroupRun[Member any](handle fwk.Handle, holders *Holders) (*GroupRun[Member], error) {
 	r := &GroupRun[Member]{
 		handle: handle, holders: holders, members: make(map[types.UID]Member), worlds: make(map[types.UID]*World), plans: make(map[types.UID][]ledger.Use),
@@ -104,8 +103,7 @@ func (r *GroupRun[Member]) Allocation(claim types.UID) *resourceapi.AllocationRe
 	return nil
 }
 
-// Victims returns the pods that are still gone for a member: kube-scheduler puts back all pods that need not
-// go.
+// Victims returns the pods that are still gone for a member: kube-scheduler puts back all pods that need not go.
 func (r *GroupRun[Member]) Victims(member types.UID) []*v1.Pod {
 	return slices.Collect(maps.Values(r.worlds[member].gone))
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// kept caches the usage of pools in which devices are kept for nominated pods. Most attempts see the same
-// nominations.
+// kept caches the usage of pools in which devices are kept for nominated pods. Most attempts see the same nominations.
 type kept struct {
 	pools sync.Map // inventory.PoolID to *keptPool
 	any   atomic.Bool

@@ -24,8 +24,7 @@ type Nomination struct {
 	Priority int32
 	// Node is status.nominatedNodeName.
 	Node string
-	// Plan holds the planned allocations of the pod's claims. Pods of lower priority must not take
-	// these devices.
+	// Plan holds the planned allocations of the pod's claims. Pods of lower priority must not take these devices.
 	Plan []ledger.Use
 	// Victims are the pods that have to go for it, and Awaited the claims that become free then.
 	Victims []*v1.Pod
@@ -47,8 +46,7 @@ type Nominations struct {
 // A nominee is a pod that any scheduler has nominated for a node.
 type nominee struct {
 	pod *v1.Pod
-	// since is the time when Unplanned first saw it, and planned the time of the last try to make a
-	// plan.
+	// since is the time when Unplanned first saw it, and planned the time of the last try to make a plan.
 	since, planned time.Time
 }
 
@@ -64,8 +62,7 @@ func NewNominations() *Nominations {
 	return &Nominations{byPod: make(map[types.UID]*Nomination), nominees: make(map[types.UID]*nominee)}
 }
 
-// Set replaces the nomination of a pod. It returns the devices of the previous plan, which others may use
-// again.
+// Set replaces the nomination of a pod. It returns the devices of the previous plan, which others may use again.
 func (n *Nominations) Set(nomination *Nomination) ledger.Freed {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()

@@ -23,8 +23,7 @@ import (
 
 // Devices finds the pods that hold devices which another pod needs.
 type Devices interface {
-	// Elsewhere returns the pods of lower priority on other nodes that hold devices which this node can reach as
-	// well.
+	// Elsewhere returns the pods of lower priority on other nodes that hold devices which this node can reach as well.
 	Elsewhere(cs fwk.CycleState, preemptor *v1.Pod, node *v1.Node) []*v1.Pod
 	// Fits reports whether a node has the devices for a pod once the given pods are gone.
 	Fits(ctx context.Context, cs fwk.CycleState, node *v1.Node, gone map[types.UID]*v1.Pod) bool
@@ -43,8 +42,7 @@ type Preemption struct {
 	devices Devices
 	// gangs finds the pods that are evicted together.
 	gangs Gangs
-	// Enabled reports whether the profile preempts at all, that is, enables the plugin
-	// DefaultPreemption.
+	// Enabled reports whether the profile preempts at all, that is, enables the plugin DefaultPreemption.
 	Enabled func() bool
 	// profile returns the profile's plugin DefaultPreemption, which has the profile's arguments. It
 	// returns nil if the profile has none, or if the handle does not list plugins.
@@ -58,8 +56,7 @@ const (
 	minCandidateNodesAbsolute   = 100
 )
 
-// New returns a Preemption for the plugin of the given name. tell describes in events what victims
-// give up.
+// New returns a Preemption for the plugin of the given name. tell describes in events what victims give up.
 func New(ctx context.Context, plugin string, handle fwk.Handle, features feature.Features, devices Devices, gangs Gangs, tell Teller) (*Preemption, error) {
 	args := &config.DefaultPreemptionArgs{
 		MinCandidateNodesPercentage: minCandidateNodesPercentage,
@@ -184,8 +181,7 @@ func violations(victims []*v1.Pod, pdbs []*policy.PodDisruptionBudget) int {
 	return len(violating)
 }
 
-// Preempt implements PostFilter. It also returns the victims on the node that the pod is nominated
-// for.
+// Preempt implements PostFilter. It also returns the victims on the node that the pod is nominated for.
 func (p *Preemption) Preempt(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, statuses fwk.NodeToStatusReader) (*fwk.PostFilterResult, []*v1.Pod, *fwk.Status) {
 	attempt := p.newAttempt()
 	result, status := p.PostFilter(context.WithValue(ctx, attemptKey{}, attempt), cs, pod, statuses)

@@ -53,8 +53,7 @@ func (p *heldPool) isOf(usage *ledger.PoolUsage) bool {
 	return usage != nil && p.usage.Value() == usage
 }
 
-// without returns the usage of the pool without these claims. usage must be the one that was
-// analyzed.
+// without returns the usage of the pool without these claims. usage must be the one that was analyzed.
 func (p *heldPool) without(pool *inventory.NodePool, usage *ledger.PoolUsage) *ledger.PoolUsage {
 	p.once.Do(func() {
 		all := func(types.UID) bool { return true }

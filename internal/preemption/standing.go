@@ -106,8 +106,7 @@ func (s *Standing) heldBelow(pool *inventory.NodePool) *heldPool {
 	return held
 }
 
-// heldUsage does the same as heldBelow, and also returns the pool's usage: the cache has only a
-// weak pointer to it.
+// heldUsage does the same as heldBelow, and also returns the pool's usage: the cache has only a weak pointer to it.
 func (s *Standing) heldUsage(pool *inventory.NodePool) (*heldPool, *ledger.PoolUsage) {
 	held, usage := s.holders.heldPool(pool), ledger.Of(s.usage, pool)
 	if held == nil || held.highest >= s.priority || !held.isOf(usage) ||
@@ -251,8 +250,7 @@ func (s *Standing) Ending() (claims []ledger.ClaimRef) {
 	return claims
 }
 
-// Elsewhere returns the pods of lower priority that hold devices of some pools, except pods on the given
-// node.
+// Elsewhere returns the pods of lower priority that hold devices of some pools, except pods on the given node.
 func (s *Standing) Elsewhere(pools []*inventory.NodePool, node string) []*v1.Pod {
 	var pods []*v1.Pod
 	seen := make(map[types.UID]bool)

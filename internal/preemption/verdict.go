@@ -33,8 +33,7 @@ type verdict struct {
 	reason string
 }
 
-// size returns the bytes that a verdict takes. It does not count the held pools, which all verdicts
-// share.
+// size returns the bytes that a verdict takes. It does not count the held pools, which all verdicts share.
 func (v *verdict) size() int {
 	return int(unsafe.Sizeof(*v)) + len(v.reason) + len(v.pools)*int(unsafe.Sizeof(v.pools[0])+unsafe.Sizeof(v.held[0]))
 }
@@ -49,8 +48,7 @@ func (v *verdict) isAbout(site allocator.Site) bool {
 const (
 	// verdictsPerNode limits the questions cached for a node.
 	verdictsPerNode = 4
-	// verdictBytes limits the size of all verdicts: users choose the lengths of the names that
-	// reasons quote.
+	// verdictBytes limits the size of all verdicts: users choose the lengths of the names that reasons quote.
 	verdictBytes = 16 << 20
 )
 
@@ -110,8 +108,7 @@ func (s *Standing) stillHeld(v *verdict, site allocator.Site) bool {
 	return true
 }
 
-// isOf reports whether the usage of at least one pool is the same in the ledger as at the time of
-// the verdict.
+// isOf reports whether the usage of at least one pool is the same in the ledger as at the time of the verdict.
 func (v *verdict) isOf(claims *ledger.Ledger) bool {
 	for i := range v.pools {
 		if pool := v.pools[i].Value(); pool != nil && v.held[i] != nil && v.held[i].isOf(ledger.Of(claims, pool)) {
@@ -160,8 +157,7 @@ func (s *Standing) remember(site allocator.Site, reason string) {
 	s.holders.remembered.add(site.Node.Name, v)
 }
 
-// add caches a verdict about a node as its latest one. If the size limit is exceeded, it clears the
-// cache.
+// add caches a verdict about a node as its latest one. If the size limit is exceeded, it clears the cache.
 func (r *remembered) add(node string, v *verdict) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()

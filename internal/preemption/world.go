@@ -12,8 +12,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// worldKey is the key in the cycle state under which a dry run of preemption keeps the removed
-// pods.
+// worldKey is the key in the cycle state under which a dry run of preemption keeps the removed pods.
 const worldKey fwk.StateKey = "Quartermaster.WhatIf"
 
 // A World is the cluster without some pods. Filter uses it to find out whether a pod would fit. Unlike the attempt's
@@ -25,8 +24,7 @@ type World struct {
 	// dry run for a group, nodes are filtered concurrently.
 	usage ledger.View
 	mutex sync.Mutex
-	// others returns the reservations of the other members of the pod's group; it is nil if the pod is
-	// tried alone.
+	// others returns the reservations of the other members of the pod's group; it is nil if the pod is tried alone.
 	others func() []ledger.Use
 }
 

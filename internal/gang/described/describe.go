@@ -62,8 +62,7 @@ func (d *Describer) Describe(pod *v1.Pod) (planning.Member, error) {
 	return m, err
 }
 
-// add adds a pod's claims to m: as open ones if they need devices, and to usable if they limit the
-// nodes.
+// add adds a pod's claims to m: as open ones if they need devices, and to usable if they limit the nodes.
 func (d *Describer) add(m *planning.Member, usable *usableOn, claims []*resourceapi.ResourceClaim) error {
 	for _, claim := range claims {
 		checked, err := d.Check(m.Pod.Pod, claim)

@@ -13,9 +13,8 @@ type Room struct {
 
 // Choose returns the domains to use for a number of pods, as indices into rooms.
 //
-// If the pods must share one domain, these are the domains to try, one after the other until the gang
-// fits: all with room for the pods, those with the least room first, so that larger gaps stay whole
-// for larger gangs.
+// If the pods must share one domain, these are the domains to try, one after the other until the gang fits: all with
+// room for the pods, those with the least room first, so that larger gaps stay whole for larger gangs.
 //
 // Otherwise these are the domains to fill one after the other: as few as possible. While no single
 // domain has room for the remaining pods, the largest is next; then the smallest that suffices. If all

@@ -86,8 +86,7 @@ func newColumn(name string, pool *inventory.NodePool) *column {
 }
 
 // namesOf returns the domains of a device by an attribute: one, or one for each value of a list
-// (DRAListTypeAttributes). There are none if the device lacks the attribute, or if the type of its value
-// is unknown.
+// (DRAListTypeAttributes). There are none if the device lacks the attribute, or if the type of its value is unknown.
 func namesOf(name *attribute.Name, device *inventory.Device) (names []string) {
 	found := name.Lookup(device)
 	if found == nil {
@@ -106,9 +105,8 @@ func namesOf(name *attribute.Name, device *inventory.Device) (names []string) {
 // otherType matches texts that look like an int, a bool or a semantic version, and quoted texts.
 var otherType = regexp.MustCompile(`^(-?[0-9]+|true|false|[0-9]+\.[0-9]+\.[0-9]+([-+].*)?|".*)$`)
 
-// nameOfText returns the domain name of a string value. Values of different types are different
-// domains, as matchAttribute treats them as different. So a string that looks like a value of another
-// type is quoted.
+// nameOfText returns the domain name of a string value. Values of different types are different domains, as
+// matchAttribute treats them as different. So a string that looks like a value of another type is quoted.
 func nameOfText(text string) string {
 	if otherType.MatchString(text) {
 		return strconv.Quote(text)

@@ -14,8 +14,7 @@ import (
 
 // A Domain is a subset of the nodes given to Split.
 type Domain struct {
-	// Name is the value of the label or of the attribute. A string is quoted if it looks like a value
-	// of another type.
+	// Name is the value of the label or of the attribute. A string is quoted if it looks like a value of another type.
 	Name string
 	// Nodes are indices into the nodes, ascending and distinct. There is at least one.
 	Nodes []int
@@ -71,10 +70,9 @@ func eachDomain(attribute string, pool *inventory.NodePool, do func(name string)
 	}
 }
 
-// Blocked returns the devices of a node that a gang in a domain must not get: those that have the
-// attribute, but not with the domain's value. Devices without the attribute are not blocked. pools
-// are the pools of the node. The result lists device names by pool, in the order of the pool; it is
-// nil if there are none, and always for labels.
+// Blocked returns the devices of a node that a gang in a domain must not get: those that have the attribute, but not
+// with the domain's value. Devices without the attribute are not blocked. pools are the pools of the node. The result
+// lists device names by pool, in the order of the pool; it is nil if there are none, and always for labels.
 func Blocked(key Key, domain string, pools []*inventory.NodePool) map[inventory.PoolID][]string {
 	var blocked map[inventory.PoolID][]string
 	for _, pool := range pools {
@@ -92,8 +90,7 @@ func Blocked(key Key, domain string, pools []*inventory.NodePool) map[inventory.
 	return blocked
 }
 
-// Within returns the node's pools without the devices that are Blocked. If nothing is blocked, it
-// returns pools itself.
+// Within returns the node's pools without the devices that are Blocked. If nothing is blocked, it returns pools itself.
 func Within(key Key, domain string, pools []*inventory.NodePool) []*inventory.NodePool {
 	result, own := pools, false
 	for i, pool := range pools {
@@ -112,8 +109,7 @@ func Within(key Key, domain string, pools []*inventory.NodePool) []*inventory.No
 	return result
 }
 
-// outside returns the positions of the devices in a pool that the node reaches and that are Blocked; nil for
-// labels.
+// outside returns the positions of the devices in a pool that the node reaches and that are Blocked; nil for labels.
 func outside(key Key, domain string, pool *inventory.NodePool) bitset.Set {
 	if key.Attribute == "" || pool.State != inventory.Complete {
 		return nil
@@ -127,8 +123,7 @@ func outside(key Key, domain string, pool *inventory.NodePool) bitset.Set {
 	return others
 }
 
-// Names returns the domains of a device, none for labels. It caches nothing, so use it for few
-// devices only.
+// Names returns the domains of a device, none for labels. It caches nothing, so use it for few devices only.
 func Names(key Key, device *inventory.Device) []string {
 	if key.Attribute == "" {
 		return nil

@@ -24,8 +24,7 @@ const (
 	attributePrefix = "attribute="
 )
 
-// A Key names the label or attribute that defines domains. At most one field is set; the zero Key
-// defines none.
+// A Key names the label or attribute that defines domains. At most one field is set; the zero Key defines none.
 type Key struct {
 	// Label is the key of a node label.
 	Label string

@@ -28,16 +28,14 @@ type Framework interface {
 type Others struct {
 	ctx context.Context
 	run Framework
-	// nodes are the nodes of the snapshot. changed holds those with pods of the gang, with these
-	// pods added.
+	// nodes are the nodes of the snapshot. changed holds those with pods of the gang, with these pods added.
 	nodes   []fwk.NodeInfo
 	changed map[int]fwk.NodeInfo
 	classes []*class
 	// repelling is set if any class has required anti-affinity.
 	repelling bool
 	added     []added
-	// refused holds the last reason why a node refused a class, by class and then by position of
-	// the node.
+	// refused holds the last reason why a node refused a class, by class and then by position of the node.
 	refused []map[int]string
 }
 

@@ -36,8 +36,7 @@ type constraint struct {
 	// self is 1 if the pod matches its own selector, else 0.
 	self int
 	pods map[string]int
-	// domains is the number of domains by their number of pods, and lowest the smallest number of pods in
-	// any domain.
+	// domains is the number of domains by their number of pods, and lowest the smallest number of pods in any domain.
 	domains map[int]int
 	lowest  int
 }
@@ -80,8 +79,7 @@ func newSpread(pod *v1.Pod, state fwk.CycleState, nodes []fwk.NodeInfo) (*spread
 	return s, nil
 }
 
-// selectorOf returns the selector of a constraint. The API server may have added the labels of MatchLabelKeys
-// already.
+// selectorOf returns the selector of a constraint. The API server may have added the labels of MatchLabelKeys already.
 func selectorOf(c *v1.TopologySpreadConstraint, pod *v1.Pod) (labels.Selector, error) {
 	selector, err := metav1.LabelSelectorAsSelector(c.LabelSelector)
 	if err != nil {

@@ -17,8 +17,7 @@ type area struct {
 	nodes []int
 	// running is set if all pods of the gang that have a node are in the domain.
 	running bool
-	// blocked returns the devices of a node that must not be taken, nil for none. It may be nil
-	// itself.
+	// blocked returns the devices of a node that must not be taken, nil for none. It may be nil itself.
 	blocked func(*v1.Node) *ledger.Use
 	// room is the number of pods like the gang's that fit, and most an upper bound for the gang's pods that any search
 	// can place.

@@ -43,8 +43,7 @@ func DevicesOf(claims []*resourceapi.ResourceClaim, classes []string) (devices i
 	return devices
 }
 
-// classOf returns the device class of a claim's request, or of one of its alternatives
-// ("request/alternative").
+// classOf returns the device class of a claim's request, or of one of its alternatives ("request/alternative").
 func classOf(claim *resourceapi.ResourceClaim, request string) string {
 	name, alternative, _ := strings.Cut(request, "/")
 	for i := range claim.Spec.Devices.Requests {

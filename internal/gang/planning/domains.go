@@ -14,8 +14,7 @@ import (
 // inNoDomain is the reason if no node was asked.
 const inNoDomain = "node(s) in no such domain or not in that of pods of the group that have a node"
 
-// tryDomains looks for a plan within one domain, or, if that is only preferred, in as few domains as
-// possible.
+// tryDomains looks for a plan within one domain, or, if that is only preferred, in as few domains as possible.
 func (a *attempt) tryDomains() error {
 	areas := a.areas()
 	if a.gang.Wish.Required {
@@ -63,8 +62,7 @@ func (a *attempt) pools(node *v1.Node) []*inventory.NodePool {
 	return a.classes[0].view.Site(node).Pools
 }
 
-// running returns the domains that contain all nodes of the gang's running pods, nil if there are no such
-// nodes.
+// running returns the domains that contain all nodes of the gang's running pods, nil if there are no such nodes.
 func (a *attempt) running() (common sets.Set[string]) {
 	on := sets.New(a.gang.On...)
 	for _, node := range a.nodes {

@@ -22,8 +22,7 @@ type Gang struct {
 	// Pods are the waiting pods; at least Need of them have to be placed.
 	Pods []*v1.Pod
 	Need int
-	// Wish is the domain that the nodes must or should share, and On holds the nodes of the gang's running
-	// pods.
+	// Wish is the domain that the nodes must or should share, and On holds the nodes of the gang's running pods.
 	Wish domain.Wish
 	On   []string
 	// AnyOrder is set if the order in which the pods will take their seats is not known. If that order matters to any
@@ -46,8 +45,7 @@ type View struct {
 	Tied bool
 	// Has holds the nodes that have devices for the pod, or might have; nil if that is not known.
 	Has sets.Set[string]
-	// Value returns the cost of the devices on a node, and whether it is known. It is nil if no
-	// cost is known.
+	// Value returns the cost of the devices on a node, and whether it is known. It is nil if no cost is known.
 	Value func(node string) (allocator.Value, bool)
 }
 
@@ -70,8 +68,7 @@ type Planner struct {
 type Outcome struct {
 	// Plan is nil if the gang does not fit, or if that is unknown.
 	Plan *trial.Plan
-	// GaveUp is set if the answer is unknown. Pending is the evaluation to wait for, if that is the
-	// reason.
+	// GaveUp is set if the answer is unknown. Pending is the evaluation to wait for, if that is the reason.
 	GaveUp  bool
 	Pending error
 	// Pods is the number of pods to place, Need the minimum, and Fit the most that fit at once.
@@ -95,8 +92,7 @@ type Left struct {
 	Refusals  map[string]int
 }
 
-// Plan plans a gang. The error says why the gang cannot be scheduled at all for now, or what went
-// wrong.
+// Plan plans a gang. The error says why the gang cannot be scheduled at all for now, or what went wrong.
 //
 // If all pods can have the first alternatives of their requests (KEP-4816), they get them.
 func (p *Planner) Plan(ctx context.Context, g Gang) (*Outcome, error) {

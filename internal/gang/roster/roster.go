@@ -15,8 +15,7 @@ type Seat struct {
 	Gang string
 	Pod  *v1.Pod
 	Node string
-	// Claims are the pod's claims that had no allocation, and Allocations their planned
-	// allocations, by UID.
+	// Claims are the pod's claims that had no allocation, and Allocations their planned allocations, by UID.
 	Claims      []*resourceapi.ResourceClaim
 	Allocations map[types.UID]*resourceapi.AllocationResult
 	// Made is the last of the claims if it does not exist yet: the claim for the pod's extended resources (KEP-5004).
@@ -162,8 +161,7 @@ func (r *Roster) Awaits(pod types.UID) (pods []*v1.Pod) {
 	return pods
 }
 
-// Try counts an attempt that begins with a seat, and returns the number of attempts; 0 if the seat has
-// ended.
+// Try counts an attempt that begins with a seat, and returns the number of attempts; 0 if the seat has ended.
 func (r *Roster) Try(seat *Seat) int {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -341,8 +339,7 @@ func (r *Roster) Abandon(gang string) []*Seat {
 	return r.giveUp(c, nil)
 }
 
-// giveUp ends all seats of a gang that is not settled, and appends them to ended. The caller must
-// hold the mutex.
+// giveUp ends all seats of a gang that is not settled, and appends them to ended. The caller must hold the mutex.
 func (r *Roster) giveUp(c *carried, ended []*Seat) []*Seat {
 	for uid := range c.seats {
 		ended = append(ended, r.remove(c, uid))

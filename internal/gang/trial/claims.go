@@ -75,8 +75,7 @@ func isUsableOn(allocation *resourceapi.AllocationResult, node *v1.Node) bool {
 	return err == nil && nodes.Match(node)
 }
 
-// commonPools returns the pools of a node, with only those devices that can be used on the other nodes as
-// well.
+// commonPools returns the pools of a node, with only those devices that can be used on the other nodes as well.
 func (t *Trial) commonPools(pools []*inventory.NodePool, others []int) (common []*inventory.NodePool) {
 	var views [][]*inventory.NodePool
 	for _, node := range others {

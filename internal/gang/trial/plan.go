@@ -24,8 +24,7 @@ type Seat struct {
 	Pod   *v1.Pod
 	Node  string
 	Class int
-	// Claims are the open claims of the pod. Made is the one among them that does not exist yet, nil if all
-	// exist.
+	// Claims are the open claims of the pod. Made is the one among them that does not exist yet, nil if all exist.
 	Claims []*resourceapi.ResourceClaim
 	Made   *resourceapi.ResourceClaim
 }

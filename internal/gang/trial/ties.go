@@ -44,8 +44,7 @@ func (t *Trial) rearrange(s *step, changed []int) gang.Answer {
 	return gang.Unknown
 }
 
-// rivals returns the changed units, the units whose devices may be in their way, those in the way of
-// these, and so on.
+// rivals returns the changed units, the units whose devices may be in their way, those in the way of these, and so on.
 func (t *Trial) rivals(changed []int) []int {
 	group := slices.Clone(changed)
 	reached := make(map[inventory.PoolID]bool)

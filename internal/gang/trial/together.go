@@ -34,8 +34,7 @@ func (t *Trial) isTooMuch(group []int, beside []*unit) bool {
 	return !outcome.Fits() && !outcome.GaveUp
 }
 
-// joined returns a site that reaches the devices of all the nodes. It returns false if there is no
-// such site.
+// joined returns a site that reaches the devices of all the nodes. It returns false if there is no such site.
 func (t *Trial) joined(nodes []int) (allocator.Site, bool) {
 	site := t.Site(t.Nodes[nodes[0]])
 	site.Pools = nil

@@ -103,8 +103,7 @@ type Trial struct {
 	effort int
 	// last caches the view that besides made last.
 	last plannedView
-	// pending is the reason for an Unknown answer; nil if there was none, or if the search only
-	// takes too long.
+	// pending is the reason for an Unknown answer; nil if there was none, or if the search only takes too long.
 	pending error
 }
 

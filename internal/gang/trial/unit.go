@@ -20,8 +20,7 @@ type unit struct {
 	claims []*resourceapi.ResourceClaim
 	// nodes are the nodes where the claims are used.
 	nodes []int
-	// key identifies the claims by the classes of their pods. It is valid only if no claim is
-	// shared.
+	// key identifies the claims by the classes of their pods. It is valid only if no claim is shared.
 	key string
 	// modesty is the number of alternatives that were removed from the front of each request.
 	modesty int
@@ -45,8 +44,7 @@ func (u *unit) with(results []resourceapi.AllocationResult) *unit {
 	return &next
 }
 
-// addDevices plans devices for a pod on a node, together with the devices of the pods already
-// there.
+// addDevices plans devices for a pod on a node, together with the devices of the pods already there.
 func (t *Trial) addDevices(s *step) gang.Answer {
 	changed := t.addClaims(s)
 	for _, number := range changed {
