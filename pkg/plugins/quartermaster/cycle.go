@@ -44,8 +44,8 @@ type cycle struct {
 	claims []*podClaim
 	// task allocates the claims without an allocation; nil if there are none.
 	task *allocator.Task
-	// extended is nil unless a device class stands for resources that the pod requests. If it is set, the task depends
-	// on the node, and is set from Reserve on.
+	// extended is nil unless a device class stands for resources that the pod requests. If extended is set, the task
+	// depends on the node, and is nil before Reserve.
 	extended *extendedresource.Demand
 	// leftOver is the claim for the extended resources that an earlier attempt has left, or that is in flight for the
 	// pod's gang; nil if there is none. It is also in claims.
@@ -70,7 +70,7 @@ type cycle struct {
 	// takes is the pod's use of its node besides devices.
 	takes noderoom.Room
 
-	// place is the domain in which the pod's group is tried.
+	// place is the part of the cluster in which the pod's group is tried.
 	place placed.Place
 
 	// failed is the number of times that devices failed to get ready for the pod, nil if none has failed.
