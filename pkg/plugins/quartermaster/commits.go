@@ -5,7 +5,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 )
 
-// newRunner makes what commits the claims of pods.
+// newRunner returns the Runner that commits the claims of pods.
 func (pl *Quartermaster) newRunner() *commitrunner.Runner {
 	return &commitrunner.Runner{
 		State:        pl.state.State,
@@ -13,7 +13,7 @@ func (pl *Quartermaster) newRunner() *commitrunner.Runner {
 		Known:        pl.claims,
 		Contest:      pl.contest,
 		Takeover:     pl.takeover,
-		Groups:       pl.groups, // No claim is of a group if there are none.
+		Groups:       pl.groups, // If it is nil, no claim belongs to a group.
 		Maker:        extendedresource.Maker{Writer: pl.writer},
 		Signals:      pl.scoring,
 		AwaitDevices: pl.awaitDevices,

@@ -11,8 +11,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 )
 
-// TestConflictOverADeviceThatIsNotKnownYet: another instance knows more of the pool than this one,
-// and was first. Nobody can say here what its device draws, so the pod waits for that.
+// TestConflictOverADeviceThatIsNotKnownYet: another instance knows more of the pool than this one, and was first. It is
+// unknown here what its device draws from counters, so the pod waits.
 func TestConflictOverADeviceThatIsNotKnownYet(t *testing.T) {
 	t.Parallel()
 	counters, devices := partitions()
@@ -45,8 +45,8 @@ func TestConflictOverADeviceThatIsNotKnownYet(t *testing.T) {
 	}
 }
 
-// TestPoolThatWasNeverComplete: after a restart in the middle of an update of the pool, nobody
-// knows what the claims of before draw. A pod that would join one of them does not pass.
+// TestPoolThatWasNeverComplete: after a restart in the middle of an update of the pool, it is unknown what existing
+// claims draw from counters. A pod that would join one of them does not pass.
 func TestPoolThatWasNeverComplete(t *testing.T) {
 	t.Parallel()
 	counters, devices := partitions()

@@ -28,7 +28,7 @@ func busyWorld(pods int) []runtime.Object {
 	return objects
 }
 
-// busy has others wait all the time, as far as is known, and of the namespace be known that its pods find no node.
+// busy makes other pods appear to wait all the time, and records that the namespace's pods find no node.
 func (f *fixture) busy() {
 	f.pl.state.turns = gate.NewTurns(gate.Queue{
 		Active: func() int { return 100 }, Leads: func() bool { return f.pl.state.Leads() == nil },
@@ -41,8 +41,8 @@ func (f *fixture) busy() {
 	f.forget()
 }
 
-// TestPodsTakeTurns: pods of a namespace that find no node are held while others wait, and activated one after the other. Pods of gangs
-// and those with scheduling gates are not.
+// TestPodsTakeTurns: pods of a namespace that find no node are held while others wait, and activated one after the
+// other. Pods of gangs and those with scheduling gates are not held.
 func TestPodsTakeTurns(t *testing.T) {
 	t.Parallel()
 	const pods = 40
@@ -72,7 +72,7 @@ func TestPodsTakeTurns(t *testing.T) {
 	})
 }
 
-// TestStandbyHoldsNoPods: nobody tries them there.
+// TestStandbyHoldsNoPods: a standby tries no pods.
 func TestStandbyHoldsNoPods(t *testing.T) {
 	t.Parallel()
 	const pods = 40
