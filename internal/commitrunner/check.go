@@ -23,8 +23,9 @@ const (
 	judgeInterval = 50 * time.Millisecond
 )
 
-// start says which claims that were allocated before this attempt are known to have lost to one of ours. What the watch has not
-// delivered, or what cannot be judged yet, is up to the check.
+// start says which claims that were allocated before this attempt are known to have lost, and yield at once: to one of ours, or to
+// any while a pod that is bound uses the claim, so that nothing comes free. What the watch has not delivered, or what cannot be
+// judged yet, is up to the check.
 func (r *run) start(ctx context.Context) commit.Event {
 	ctx, cancel := context.WithTimeout(ctx, seeTimeout)
 	defer cancel()
@@ -36,7 +37,7 @@ func (r *run) start(ctx context.Context) commit.Event {
 		return commit.Event{Kind: commit.Started}
 	}
 	for _, lost := range r.losing(false) {
-		if lost.toOurs() && slices.Contains(known, lost.Claim) {
+		if slices.Contains(known, lost.Claim) && (lost.toOurs() || r.Known.InUse(lost.Object)) {
 			r.lost = append(r.lost, lost)
 		}
 	}
