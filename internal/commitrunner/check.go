@@ -98,9 +98,13 @@ func (r *run) judge(ctx context.Context) error {
 	}
 }
 
-// undecided returns why one of the claims cannot be judged.
+// undecided returns why one of the claims cannot be judged. One that a pod on a node uses was judged before that was bound, and a
+// check that was passed stays passed; if another scheduler has bound it, nothing would come free.
 func (r *run) undecided() error {
 	for _, claim := range r.claims {
+		if r.Known.InUse(claim.Object) {
+			continue
+		}
 		if err := r.State.Order.Undecided(claim.Object.UID); err != nil {
 			return err
 		}
