@@ -10,6 +10,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
@@ -80,6 +81,41 @@ func (s *script) foreign(after time.Duration, name, device string) *script {
 	})
 }
 
+// gang creates a PodGroup of scheduler-plugins with as many pods as it needs, each with a claim for one device.
+func (s *script) gang(after time.Duration, name string, pods int32, priority int32) *script {
+	return s.add(after, fmt.Sprintf("PodGroup %s of %d pods with priority %d", name, pods, priority), func(w *World) {
+		w.createTemplate("one")
+		w.createLabeledGroup(name, pods)
+		for i := range pods {
+			p := &podPlan{name: fmt.Sprintf("%s-%d", name, i)}
+			p.with(func(pod *v1.Pod) { pod.Labels = map[string]string{v1alpha1.PodGroupLabel: name} }, "of group %s", name)
+			p.with(func(pod *v1.Pod) { pod.Spec.Priority = &priority }, "priority %d", priority)
+			p.with(builder.Using(builder.FromTemplate("one")...), "template one")
+			p.create(w)
+		}
+	})
+}
+
+// weather has the schedulers' connections be so from then on.
+func (s *script) weather(after time.Duration, weather Weather) *script {
+	return s.add(after, fmt.Sprintf("weather %+v", weather), func(w *World) {
+		for _, r := range w.replicas {
+			r.connection.Set(weather)
+		}
+	})
+}
+
+// runs has the history fail if a pod is not on a node by then.
+func (s *script) runs(after time.Duration, name string) *script {
+	return s.add(after, "pod "+name+" is to run by now", func(w *World) {
+		pod, err := w.client.CoreV1().Pods(namespace).Get(w.ctx, name, metav1.GetOptions{})
+		w.must(err)
+		if pod.Spec.NodeName == "" {
+			w.fail("pod %s does not run", name)
+		}
+	})
+}
+
 // must has the history fail with the error, if there is one.
 func (w *World) must(err error) {
 	if err != nil {
@@ -101,6 +137,10 @@ func TestRegressions(t *testing.T) {
 		"a pod joins a claim that has lost until the other one ends": new(script).node(2).foreign(10*time.Second, "first", "dev-0").
 			foreign(time.Second, "second", "dev-0").joins(10*time.Second, "joins", "second", 0).
 			add(time.Minute, "delete pod first", func(w *World) { w.deletePod("first") }),
+		// Seed 30039 of an early generator: a gang waited without end for the end of pods that nobody had evicted.
+		"the server refuses to evict a pod for a gang": new(script).node(2).pod(10*time.Second, "victim", 2, "1", 0).
+			weather(10*time.Second, Weather{Refused: 1}).gang(0, "gang", 2, 100).weather(5*time.Second, Calm).
+			runs(2*time.Minute, "gang-0"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &History{seed: long, replicas: 1, steps: history.steps}
