@@ -136,12 +136,12 @@ func (p *Preemption) Without(ctx context.Context, gone []*evict.Unit, do func(no
 	return err
 }
 
-// EvictFor evicts victims for the pods of a gang, and nominates these pods for their nodes. It returns at once, and
-// calls done when the requests are through.
-func (p *Preemption) EvictFor(pods []*v1.Pod, nodes map[types.UID]string, victims []*v1.Pod, done func()) {
+// EvictFor evicts victims for the pods of a gang, and nominates these pods for their nodes. It returns at once. When the
+// requests are through, it calls done with those victims that do not end: the API server did not delete them, or their binding
+// was turned back, so that the scheduler tries them again.
+func (p *Preemption) EvictFor(pods []*v1.Pod, nodes map[types.UID]string, victims []*v1.Pod, done func(stay []*v1.Pod)) {
 	preemptor := &gangPreemptor{Pod: pods[0], pods: pods}
 	go func() {
-		defer done()
 		ctx := context.Background()
 		logger := klog.FromContext(ctx)
 		p.handle.Parallelizer().Until(ctx, len(pods), func(i int) {
@@ -151,14 +151,24 @@ func (p *Preemption) EvictFor(pods []*v1.Pod, nodes map[types.UID]string, victim
 				logger.V(2).Info("Cannot nominate a pod of a group for the node where others are evicted for it", "pod", klog.KObj(pods[i]), "err", err)
 			}
 		}, p.Evaluator.PluginName)
+		stays := make([]bool, len(victims))
 		p.handle.Parallelizer().Until(ctx, len(victims), func(i int) {
 			if victims[i].DeletionTimestamp != nil {
 				return
 			}
-			if _, err := p.Executor.PreemptPod(ctx, nodeOf{victims[i]}, preemptor, victims[i], p.Evaluator.PluginName); err != nil {
+			unbound, err := p.Executor.PreemptPod(ctx, nodeOf{victims[i]}, preemptor, victims[i], p.Evaluator.PluginName)
+			if err != nil {
 				logger.Error(err, "Cannot evict a pod for a group; the next attempt to schedule the group tries again", "victim", klog.KObj(victims[i]))
 			}
+			stays[i] = unbound || err != nil
 		}, p.Evaluator.PluginName)
+		var stay []*v1.Pod
+		for i, victim := range victims {
+			if stays[i] {
+				stay = append(stay, victim)
+			}
+		}
+		done(stay)
 	}()
 }
 

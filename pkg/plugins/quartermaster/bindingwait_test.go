@@ -297,6 +297,7 @@ func TestBindingIsPreempted(t *testing.T) {
 		f.settle()
 		require.False(t, f.pl.commits.IsReleasing("uid-pod-p"))
 		require.Nil(t, f.claim("c").Status.Allocation, "the devices are for whoever comes first")
+		time.Sleep(time.Second) // By then it is in the queue.
 		require.Contains(t, f.activator.names(), "default/p", "it can be tried again now")
 	})
 }

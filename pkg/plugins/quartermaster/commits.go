@@ -1,6 +1,8 @@
 package quartermaster
 
 import (
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 )
@@ -18,7 +20,14 @@ func (pl *Quartermaster) newRunner() *commitrunner.Runner {
 		Signals:      pl.scoring,
 		AwaitDevices: pl.awaitDevices,
 		IsNeeded:     pl.isNeeded,
-		Activate:     pl.handle.Activate,
+		TryAgain:     pl.tryAgain,
 		Stopping:     pl.stopping,
+	}
+}
+
+// tryAgain has a pod tried again whose attempt was undone a moment ago.
+func (pl *Quartermaster) tryAgain(pod types.UID) {
+	if entry := pl.waiting.Get(pod); entry != nil {
+		pl.waker.TryAgain(entry)
 	}
 }

@@ -87,7 +87,7 @@ func (pl *Quartermaster) evictForGang(ctx context.Context, gang string, plan *ga
 		}
 	}
 	klog.FromContext(ctx).V(2).Info("Evicting pods for a group", "podGroup", gang, "pods", len(pods), "victims", len(victims))
-	pl.preemption.EvictFor(pods, nodes, victims, func() { pl.state.gangs.Stir(gang) })
+	pl.preemption.EvictFor(pods, nodes, victims, func(stay []*v1.Pod) { pl.state.gangs.Evicted(gang, stay) })
 	return nodes
 }
 

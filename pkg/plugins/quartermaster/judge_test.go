@@ -69,3 +69,21 @@ func TestPoolThatWasNeverComplete(t *testing.T) {
 		require.Empty(t, result.text(), "c was first")
 	})
 }
+
+// TestJoinAPodOnANode: a claim that a pod on a node uses was judged before that was bound. A pod that joins it need not wait for
+// a pool that may never be complete again.
+func TestJoinAPodOnANode(t *testing.T) {
+	t.Parallel()
+	_, devices := partitions()
+	inCluster(t, []runtime.Object{builder.Node("n1"), builder.Class("gpu"), gpus("c", 1).Obj(), gpus("conflicting", 1).Obj(),
+		newPod("p", uses("c")), boundTo(newPod("other", uses("c")), "n1"), devices}, func(t *testing.T, f *fixture) {
+		f.otherInstanceAllocates("c", "n1", "small")
+		f.changeClaim("c", reservedFor("other"))
+		f.otherInstanceAllocates("conflicting", "n1", "big")
+		f.settle()
+		begin := time.Now()
+		require.Empty(t, f.schedule(f.pod("p")).text())
+		require.Less(t, time.Since(begin), commitrunner.JudgeTimeout)
+		require.Equal(t, []string{"other", "p"}, consumerNames(f.claim("c")))
+	})
+}

@@ -30,6 +30,7 @@ func (pl *Quartermaster) Unreserve(ctx context.Context, cs fwk.CycleState, _ *v1
 	if err != nil {
 		return
 	}
+	pl.waker.Fail(c.pod)
 	c.attempt.Abort(ctx)
 	c.legacy.Unreserve(ctx)
 	if group != nil {
