@@ -68,7 +68,8 @@ func (a *attempts) since(alone int, of map[string]int) (spins []string) {
 	return spins
 }
 
-// countingBroadcaster counts the Events about pods that could not be scheduled: one for each attempt, of which client-go sends few.
+// countingBroadcaster counts the Events about pods that could not be scheduled: one for each attempt. It sends none, since nobody
+// reads them.
 type countingBroadcaster struct {
 	//nolint:staticcheck // SA1019: kube-scheduler still uses it.
 	events.EventBroadcasterAdapter
@@ -86,11 +87,10 @@ type countingRecorder struct {
 }
 
 // Eventf implements events.EventRecorder.
-func (r countingRecorder) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) {
+func (r countingRecorder) Eventf(regarding, _ runtime.Object, _, reason, _, _ string, _ ...any) {
 	if pod, ok := regarding.(*v1.Pod); ok && reason == "FailedScheduling" {
 		r.attempts.count(pod)
 	}
-	r.EventRecorderLogger.Eventf(regarding, related, kind, reason, action, note, args...)
 }
 
 // WithLogger implements events.EventRecorderLogger.
