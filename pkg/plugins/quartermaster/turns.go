@@ -52,7 +52,7 @@ func (pl *Quartermaster) awaitTurn(pod *v1.Pod) *fwk.Status {
 	if err == nil {
 		return nil
 	}
-	pl.gate.Add(pod)
+	pl.gate.AddHeld(pod)
 	return unschedulableFor(err)
 }
 

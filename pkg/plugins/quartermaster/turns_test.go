@@ -72,6 +72,34 @@ func TestPodsTakeTurns(t *testing.T) {
 	})
 }
 
+// TestHeldPodsAreTriedOnce: a pod that was tried in turn is not tried again until something happens, even if it has no claims: the
+// gate does not know how many attempts of such a pod have begun.
+func TestHeldPodsAreTriedOnce(t *testing.T) {
+	t.Parallel()
+	inCluster(t, append(busyWorld(2), newPod("plain")), func(t *testing.T, f *fixture) {
+		f.busy()
+		time.Sleep(time.Minute)
+		f.forget()
+		for _, name := range []string{"p01", "plain"} {
+			for i := range 2 {
+				pod := f.pod(name)
+				require.True(t, f.pl.PreEnqueue(f.ctx, newPod(fmt.Sprintf("before-%s-%d", name, i))).IsSuccess())
+				f.gated(name)
+				f.forget()
+				time.Sleep(10 * time.Second)
+				f.settle()
+				require.Equal(t, []string{"default/" + name}, f.names(), "it is its turn")
+				a, _ := f.begin(pod)
+				f.pl.PostFilter(f.ctx, a.state, pod, nil)
+				f.forget()
+				time.Sleep(time.Minute)
+				f.settle()
+				require.Empty(t, f.names(), "nothing has happened")
+			}
+		}
+	})
+}
+
 // TestStandbyHoldsNoPods: a standby tries no pods.
 func TestStandbyHoldsNoPods(t *testing.T) {
 	t.Parallel()
