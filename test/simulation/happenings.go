@@ -1,7 +1,10 @@
 package simulation
 
 import (
+	"strings"
 	"time"
+
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
@@ -73,6 +76,9 @@ func (g *generator) moment() {
 		g.turnAway(scheduler)
 	default:
 		happens, early, slow := pick(g, happenings...), g.one(2), g.one(3)
+		if g.has(others) && g.one(2) {
+			happens, slow = g.joins(scheduler), true
+		}
 		g.at(scheduler, kind, n, func(w *World, r *replica) func(subject, func()) bool {
 			c := r.connection
 			return func(s subject, send func()) bool {
@@ -86,12 +92,29 @@ func (g *generator) moment() {
 				}
 				if slow {
 					c.Set(Weather{Latency: 3 * time.Second, Lag: Calm.Lag})
+					c.stall("resourceclaims", d)
 					w.afterwards(d, func() { c.Set(Calm) })
 				}
 				return true
 			}
-		}, "before the server has it: %t, %s; what comes back does after %s, and requests are slow until then: %t", early, happens.text, d, slow)
+		}, "before the server has it: %t, %s; what comes back does after %s, until then requests are slow and no changes of claims are seen: %t", early, happens.text, d, slow)
 	}
+}
+
+// joins has the pod go that a write is for, and another one come for its claim at the same time, of the other scheduler.
+func (g *generator) joins(scheduler string) happening {
+	p, other := g.newPod(), others
+	if scheduler == others {
+		other = builder.SchedulerName
+	}
+	return happening{"its pod is deleted, and pod " + p.name + " comes for its claim", func(w *World, s subject, _ time.Duration) {
+		if strings.HasPrefix(s.claim, "claim-") { // Those of templates are for one pod.
+			p.with(builder.Using(builder.Uses(s.claim)...), "claim %s", s.claim)
+			p.with(func(pod *v1.Pod) { pod.Spec.SchedulerName = other }, "for %s", other)
+			p.create(w)
+		}
+		w.deletePod(s.pod)
+	}}
 }
 
 // turnAway has a class go for good for which a pod waits that was just nominated. PreFilter turns the pod away from then on,
