@@ -72,6 +72,10 @@ func (w *World) createTemplate(kind string) {
 	ignore(w.client.ResourceV1().ResourceClaimTemplates(namespace).Create(w.ctx, template, metav1.CreateOptions{}))
 }
 
+func (w *World) deleteTemplate(kind string) {
+	_ = w.client.ResourceV1().ResourceClaimTemplates(namespace).Delete(w.ctx, kind, metav1.DeleteOptions{})
+}
+
 func (w *World) createClaim(name, kind string) {
 	claim := claimOf(kind).Obj()
 	claim.Name = name
@@ -89,18 +93,6 @@ func (w *World) createRule(name, node, device, effect string) {
 
 func (w *World) deleteRule(name string) {
 	_ = w.client.ResourceV1().DeviceTaintRules().Delete(w.ctx, name, metav1.DeleteOptions{})
-}
-
-func (w *World) crash(replica, writes int, after bool) {
-	if replica >= len(w.replicas) {
-		return
-	}
-	r := w.replicas[replica]
-	cancel := r.cancel
-	r.connection.DieAtWrite(writes, after, func() {
-		w.note("%s dies", r.name)
-		cancel()
-	})
 }
 
 func (w *World) pauseReplica(replica int, d time.Duration) {

@@ -42,18 +42,20 @@ type Connection struct {
 	weather Weather
 	// paused is not nil while the process does not run: requests wait for it to be closed.
 	paused chan struct{}
+	// frozen is not nil while the process is stopped, see Freeze.
+	frozen chan struct{}
 	dead   bool
-	// writes counts down to the death of the process: before the write if after is false.
-	writes int
-	after  bool
-	die    func()
+	// moments are the writes at which something is to happen.
+	moments []*moment
+	// stalled are the resources whose watches bring nothing for a while, and until when.
+	stalled map[string]time.Time
 	// watches are those that are open.
 	watches map[*watch]struct{}
 }
 
 // Connect returns a way to the server.
 func (s *Server) Connect(seed uint64, w Weather) *Connection {
-	return &Connection{server: s, random: rand.New(rand.NewPCG(seed, 1)), weather: w, writes: -1, watches: map[*watch]struct{}{}}
+	return &Connection{server: s, random: rand.New(rand.NewPCG(seed, 1)), weather: w, stalled: map[string]time.Time{}, watches: map[*watch]struct{}{}}
 }
 
 // Set changes the weather.
@@ -61,13 +63,6 @@ func (c *Connection) Set(w Weather) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.weather = w
-}
-
-// DieAtWrite has the process end at its n-th write from now on: before that is sent, or before the answer arrives.
-func (c *Connection) DieAtWrite(n int, after bool, die func()) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	c.writes, c.after, c.die = n, after, die
 }
 
 // Close ends everything.
@@ -80,6 +75,7 @@ func (c *Connection) Close() {
 		close(c.paused)
 		c.paused = nil
 	}
+	c.thaw()
 	c.mutex.Unlock()
 	for w := range open {
 		w.Close()
@@ -122,8 +118,6 @@ type fate struct {
 	before, behind      time.Duration
 	paused              chan struct{}
 	dead, refused, lost bool
-	die                 func()
-	dieAfter            bool
 }
 
 func (c *Connection) fateOf(write bool) fate {
@@ -134,11 +128,6 @@ func (c *Connection) fateOf(write bool) fate {
 	f.refused = c.random.Float64() < c.weather.Refused
 	if write {
 		f.lost = c.random.Float64() < c.weather.Lost
-		if c.writes > 0 {
-			if c.writes--; c.writes == 0 {
-				f.die, f.dieAfter = c.die, c.after
-			}
-		}
 	}
 	return f
 }
@@ -174,7 +163,7 @@ func (c *Connection) whilePaused() chan struct{} {
 func (c *Connection) isDisturbed() bool {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	return c.paused != nil || c.weather != Calm && c.weather != (Weather{})
+	return c.paused != nil || c.frozen != nil || c.weather != Calm && c.weather != (Weather{})
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -190,14 +179,11 @@ func (c *Connection) RoundTrip(r *http.Request) (*http.Response, error) {
 	if strings.HasSuffix(r.URL.Path, "/events") || strings.Contains(r.URL.Path, "/events/") {
 		return c.tellEvent(r, body)
 	}
+	if c.whileFrozen() {
+		return nil, errBroken
+	}
 	write := r.Method != http.MethodGet
 	f := c.fateOf(write)
-	if strings.HasSuffix(r.URL.Path, "/events") || strings.Contains(r.URL.Path, "/events/") {
-		f.before, f.behind = 0, 0 // The broadcaster of events holds a mutex meanwhile, see atOnce.
-		if f.paused != nil {
-			return nil, errBroken
-		}
-	}
 	if f.paused != nil {
 		select {
 		case <-f.paused:
@@ -212,22 +198,14 @@ func (c *Connection) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := pause(r.Context(), f.before); err != nil {
 		return nil, err
 	}
-	if f.die != nil && !f.dieAfter {
-		c.Close()
-		f.die()
-		return nil, errBroken
-	}
 	if f.refused {
 		return c.refusal(r), nil
 	}
-	response := c.server.serve(c, r, body)
-	if f.die != nil {
-		response.Body.Close()
-		c.Close()
-		f.die()
+	response, arrives := c.send(r, body)
+	if response == nil {
 		return nil, errBroken
 	}
-	if f.lost {
+	if f.lost || !arrives {
 		response.Body.Close()
 		return nil, errBroken
 	}
@@ -235,6 +213,7 @@ func (c *Connection) RoundTrip(r *http.Request) (*http.Response, error) {
 		response.Body.Close()
 		return nil, err
 	}
+	c.whileFrozen()
 	response.Request = r
 	return response, nil
 }

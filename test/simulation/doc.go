@@ -3,9 +3,13 @@
 // history follows from its seed. A quarter of an hour passes in some tenths of a second, so that leases, back-offs and
 // flushes are lived through and not left out.
 //
-// While a history goes on, no device may be held twice, and no pod be bound without its claims. At the end, nothing may be
-// left over and nobody may wait who would fit (package checker); every tenth history then waits for five more minutes, in
-// which little may be asked of the server. A panic, and a goroutine that is left after the end, are failures as well.
+// Things also happen at moments: just before or just after a certain write of a scheduler, objects are deleted, the process
+// ends or is stopped, or an answer is lost (moments.go, happenings.go, stops.go).
+//
+// While a history goes on, no device may be held twice, no pod be bound without its claims, and no claim be taken from a pod
+// on a node. At the end, nothing may be left over and nobody may wait who would fit (package checker); every tenth history
+// then waits for five more minutes, in which little may be asked of the server. A panic, and a goroutine that is left after
+// the end, are failures as well.
 //
 // A history that fails is made smaller as long as it fails in the same way, and is told: its steps, and what the schedulers
 // and controllers did between them. The steps of a seed are always the same. What happens between them is not quite: goroutines

@@ -20,6 +20,8 @@ const (
 	foreign = "foreign-scheduler"
 	// others is the theme of histories with a second one of ours, and the name of its profile.
 	others = "second-scheduler"
+	// sharing is the theme of histories in which many pods use the same claims.
+	sharing = "shared claims"
 	// glance is how old what the foreign scheduler knows may become.
 	glance = 3 * time.Second
 )

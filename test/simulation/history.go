@@ -157,3 +157,8 @@ func (g *generator) anyNode() string { return fmt.Sprintf("node-%d", g.random.In
 func (g *generator) anyClaim() string {
 	return fmt.Sprintf("claim-%d", g.random.IntN(max(g.claims, 1)))
 }
+
+// lastClaim is one of the two that were made last: several pods come for it at the same time.
+func (g *generator) lastClaim() string {
+	return fmt.Sprintf("claim-%d", max(g.claims-1-g.random.IntN(2), 0))
+}

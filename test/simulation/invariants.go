@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ func (w *World) check(c *collection, e event) {
 	switch c.resource.Name {
 	case "resourceclaims":
 		w.noteConsumers(e)
+		w.checkTaken(e)
 		if e.kind != "DELETED" && isAllocated(e.now.fields) && (e.was == nil || !isAllocated(e.was.fields)) {
 			w.checkAllocation(c, e.now)
 		}
@@ -40,6 +42,39 @@ func (w *World) noteConsumers(e event) {
 	if before != after {
 		w.note("claim %s is reserved for [%s]", e.now.text("name"), after)
 	}
+}
+
+// checkTaken: no claim is taken from a pod that is on a node, is not being deleted and has not ended.
+func (w *World) checkTaken(e event) {
+	if e.was == nil || !isAllocated(e.was.fields) {
+		return
+	}
+	same := e.kind != "DELETED" && isAllocated(e.now.fields) && devicesOf(e.was) == devicesOf(e.now)
+	has := map[string]bool{}
+	if same {
+		for _, consumer := range uidsOf(e.now) {
+			has[consumer] = true
+		}
+	}
+	for _, o := range w.server.store.collections["/v1/pods"].objects {
+		phase := lookup(o.fields, []string{"status", "phase"})
+		if !slices.Contains(uidsOf(e.was), o.text("uid")) || has[o.text("uid")] || lookup(o.fields, []string{"spec", "nodeName"}) == "" ||
+			o.text("deletionTimestamp") != "" || phase == string(v1.PodSucceeded) || phase == string(v1.PodFailed) {
+			continue
+		}
+		w.fail("claim %s is taken from pod %s, which is on a node", e.now.text("name"), o.text("name"))
+	}
+}
+
+// uidsOf are those for which a claim is reserved.
+func uidsOf(o *object) (uids []string) {
+	status, _ := o.fields["status"].(map[string]any)
+	consumers, _ := status["reservedFor"].([]any)
+	for _, consumer := range consumers {
+		uid, _ := consumer.(map[string]any)["uid"].(string)
+		uids = append(uids, uid)
+	}
+	return uids
 }
 
 func consumersOf(o *object) string {

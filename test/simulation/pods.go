@@ -59,6 +59,8 @@ func (g *generator) pod() {
 	switch {
 	case g.has("extended resources") && g.one(3) && p.served():
 		g.asks(p)
+	case g.has(sharing) && g.one(2):
+		g.uses(p, g.lastClaim())
 	case g.one(5): // a claim that others may have as well
 		g.uses(p, g.anyClaim())
 	case g.one(2):

@@ -30,7 +30,7 @@ func (s *script) node(devices int) *script {
 		w.createClass("gpu")
 		var published []*builder.DeviceBuilder
 		for i := range devices {
-			published = append(published, builder.Device(fmt.Sprintf("dev-%d", i)))
+			published = append(published, builder.Device(fmt.Sprintf("dev-%d", i)).Attr("size", "big"))
 		}
 		slice := builder.Slice("node-0").OfDriver(driver).InPool("node-0", 1, 1).OnNode("node-0").Devices(published...).Obj()
 		ignore(w.client.ResourceV1().ResourceSlices().Create(w.ctx, slice, metav1.CreateOptions{}))
@@ -141,10 +141,28 @@ func TestRegressions(t *testing.T) {
 		"the server refuses to evict a pod for a gang": new(script).node(2).pod(10*time.Second, "victim", 2, "1", 0).
 			weather(10*time.Second, Weather{Refused: 1}).gang(0, "gang", 2, 100).weather(5*time.Second, Calm).
 			runs(2*time.Minute, "gang-0"),
+		// What faults/nomination-kept.patch puts back: PreFilter turns the preemptor away, because the class is gone.
+		"the class of a preemptor is deleted while its victim ends": new(script).node(2).pod(10*time.Second, "victim", 1, "12", 0).
+			pod(10*time.Second, "preemptor", 2, "12", 100).
+			add(time.Second, "delete the class, and make another one", func(w *World) {
+				w.deleteClass("gpu")
+				w.createClass("big")
+			}).
+			add(time.Minute, "pod other with 1 device of class big", func(w *World) {
+				claim := builder.Claim("other", builder.Request("r", "big")).In(namespace).Obj()
+				ignore(w.client.ResourceV1().ResourceClaims(namespace).Create(w.ctx, claim, metav1.CreateOptions{}))
+				pod := builder.Pod("other", builder.Container("c", "cpu", "1"), builder.Using(builder.Uses("other")...), func(p *v1.Pod) {
+					p.Namespace, p.Spec.SchedulerName, p.Spec.Priority, p.Status.Phase = namespace, builder.SchedulerName, new(int32), v1.PodPending
+				})
+				ignore(w.client.CoreV1().Pods(namespace).Create(w.ctx, pod, metav1.CreateOptions{}))
+			}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &History{seed: long, replicas: 1, steps: history.steps}
 			w := Live(t, h, nil)
+			if *trace {
+				t.Logf("\n%s", w.Transcript())
+			}
 			require.Empty(t, w.failures, "%s", w.Transcript())
 		})
 	}

@@ -44,6 +44,8 @@ type replica struct {
 	connection *Connection
 	cancel     context.CancelFunc
 	ended      chan struct{}
+	// leads is set while it schedules.
+	leads atomic.Bool
 }
 
 func configOf(c *Connection, agent string) *rest.Config {
@@ -130,15 +132,20 @@ func (r *replica) run(ctx context.Context) error {
 func (r *replica) lead(ctx context.Context, election *leaderelection.LeaderElectionConfig, sched *scheduler.Scheduler) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ran, started := make(chan struct{}), atomic.Bool{}
+	ran, started, connection := make(chan struct{}), atomic.Bool{}, r.connection
 	election.Callbacks = leaderelection.LeaderCallbacks{
-		OnStartedLeading: func(ctx context.Context) {
+		OnStartedLeading: func(context.Context) {
 			started.Store(true)
 			defer close(ran)
 			r.world.note("%s leads", r.name)
-			sched.Run(ctx)
+			r.leads.Store(true)
+			defer r.leads.Store(false)
+			sched.Run(ctx) // This one ends as late as that of a process that was stopped.
 		},
-		OnStoppedLeading: func() { cancel() },
+		OnStoppedLeading: func() {
+			connection.outlast(ctx)
+			cancel()
+		},
 	}
 	elector, err := leaderelection.NewLeaderElector(*election)
 	if err != nil {

@@ -44,6 +44,9 @@ func (h *History) Run(prepare func(*World)) *World {
 		w.note("> %s", s.text)
 		s.do(w)
 	}
+	for _, r := range w.replicas {
+		r.connection.Await(nil)
+	}
 	if h.seed%long == 0 {
 		w.endure()
 	} else {

@@ -39,8 +39,11 @@ func init() {
 		{"extended resources", 0.4, 4, setupExtended, changeExtended},
 		{podGroups, 0.3, 8, nil, changeGang(podGroups)},
 		{foreign, 0.3, 0, nil, nil},
-		{others, 0.2, 0, nil, nil},
+		{others, 0.3, 0, nil, nil},
 		{labeledGroups, 0.3, 8, nil, changeGang(labeledGroups)},
+		{"moments", 0.7, 8, nil, (*generator).moment},
+		{"stops", 0.5, 3, nil, stopReplica},
+		{sharing, 0.4, 0, nil, nil},
 	}
 }
 
@@ -104,11 +107,6 @@ func (g *generator) taint() {
 	effect := pick(g, "NoSchedule", "NoExecute")
 	g.add(g.soon(), func(w *World) { w.createRule(name, node, device, effect) }, "taint device %s of %s with %s by %s", device, node, effect, name)
 	g.later(g.soon(), func(w *World) { w.deleteRule(name) }, "delete %s", name)
-}
-
-func (g *generator) crash() {
-	replica, writes, after := g.random.IntN(g.history.replicas), 1+g.random.IntN(12), g.one(2)
-	g.add(g.soon(), func(w *World) { w.crash(replica, writes, after) }, "replica %d ends at its write %d, after the server has stored it: %t", replica, writes, after)
 }
 
 func pauseReplica(g *generator) {

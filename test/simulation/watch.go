@@ -69,7 +69,7 @@ func (w *watch) contentType() string {
 
 // queue has a line become readable after the lag, and after those before it.
 func (w *watch) queue(line []byte) {
-	at := time.Now().Add(w.connection.lag())
+	at := time.Now().Add(max(w.connection.lag(), w.connection.stalls(w.c.resource.Name)))
 	if n := len(w.offered); n > 0 && w.offered[n-1].at.After(at) {
 		at = w.offered[n-1].at
 	}
@@ -98,6 +98,7 @@ func (w *watch) next() ([]byte, time.Duration) {
 // Read implements io.Reader.
 func (w *watch) Read(p []byte) (int, error) {
 	for w.buffer.Len() == 0 {
+		w.connection.whileFrozen()
 		if paused := w.connection.whilePaused(); paused != nil {
 			select {
 			case <-paused:

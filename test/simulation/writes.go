@@ -37,7 +37,11 @@ func (s *Server) create(req *request) (answer, error) {
 	if r.Name == "resourceclaims" {
 		record(nil, content, managerOf(req, req.agent), "", time.Now())
 	}
-	key := types.NamespacedName{Namespace: req.key.Namespace, Name: metadata["name"].(string)}
+	name, _ := metadata["name"].(string)
+	if name == "" {
+		return answer{}, apierrors.NewBadRequest("name or generateName is required")
+	}
+	key := types.NamespacedName{Namespace: req.key.Namespace, Name: name}
 	if req.collection.objects[key] != nil {
 		return answer{}, apierrors.NewAlreadyExists(req.groupResource(), key.Name)
 	}

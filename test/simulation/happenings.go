@@ -1,0 +1,195 @@
+package simulation
+
+import (
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/builder"
+)
+
+// happening is what happens at a moment.
+type happening struct {
+	text string
+	do   func(w *World, s subject, d time.Duration)
+}
+
+// happenings may come just before or just after any write of a leader. What is deleted comes back after a while, but for pods
+// and claims.
+var happenings = []happening{
+	{"its pod is deleted", func(w *World, s subject, _ time.Duration) { w.deletePod(s.pod) }},
+	{"its claim is deleted", func(w *World, s subject, _ time.Duration) { w.deleteClaim(s.claim) }},
+	{"its claim and its pod are deleted", func(w *World, s subject, _ time.Duration) {
+		w.deleteClaim(s.claim)
+		w.deletePod(s.pod)
+	}},
+	{"its node is deleted", func(w *World, s subject, d time.Duration) {
+		w.deleteNode(s.node)
+		w.afterwards(d, func() { w.createNode(s.node) })
+	}},
+	{"its node is cordoned", func(w *World, s subject, d time.Duration) {
+		w.cordon(s.node, true)
+		w.afterwards(d, func() { w.cordon(s.node, false) })
+	}},
+	{"the slices of its node are deleted", func(w *World, s subject, d time.Duration) { w.withdraw(s.node, d) }},
+	{"the classes are deleted", func(w *World, _ subject, d time.Duration) {
+		for _, class := range classNames {
+			w.deleteClass(class)
+			w.afterwards(d, func() { w.createClass(class) })
+		}
+	}},
+	{"the templates are deleted", func(w *World, _ subject, d time.Duration) {
+		for _, kind := range claimKinds {
+			w.deleteTemplate(kind.name)
+			w.afterwards(d, func() { w.createTemplate(kind.name) })
+		}
+	}},
+	{"all pods and claims are deleted", func(w *World, _ subject, _ time.Duration) { w.deleteAll() }},
+}
+
+// afterwards has something happen after a while.
+func (w *World) afterwards(d time.Duration, do func()) {
+	w.group.Go(func() {
+		if pause(w.ctx, d) == nil {
+			do()
+		}
+	})
+}
+
+// moment has something happen at a write of a leader.
+func (g *generator) moment() {
+	kind, n := pick(g, writeKinds...), 1+g.random.IntN(4)
+	scheduler := builder.SchedulerName
+	if g.has(others) && g.one(3) {
+		scheduler = others
+	}
+	d := time.Duration(g.random.IntN(20)) * time.Second
+	switch g.random.IntN(8) {
+	case 0:
+		g.stopAt(scheduler, kind, n)
+	case 1:
+		g.endAtBinding(scheduler)
+	case 2:
+		g.loseBinding(scheduler)
+	case 3:
+		g.turnAway(scheduler)
+	default:
+		happens, early, slow := pick(g, happenings...), g.one(2), g.one(3)
+		if g.has(others) && g.one(2) {
+			happens, slow = g.joins(scheduler), true
+		}
+		g.at(scheduler, kind, n, func(w *World, r *replica) func(subject, func()) bool {
+			c := r.connection
+			return func(s subject, send func()) bool {
+				if !early {
+					send()
+				}
+				w.note("%s (pod %s, claim %s, node %s)", happens.text, s.pod, s.claim, s.node)
+				happens.do(w, s, d)
+				if early {
+					send()
+				}
+				if slow {
+					c.Set(Weather{Latency: 3 * time.Second, Lag: Calm.Lag})
+					c.stall("resourceclaims", d)
+					w.afterwards(d, func() { c.Set(Calm) })
+				}
+				return true
+			}
+		}, "before the server has it: %t, %s; what comes back does after %s, until then requests are slow and no changes of claims are seen: %t", early, happens.text, d, slow)
+	}
+}
+
+// joins has the pod go that a write is for, and another one come for its claim at the same time, of the other scheduler.
+func (g *generator) joins(scheduler string) happening {
+	p, other := g.newPod(), others
+	if scheduler == others {
+		other = builder.SchedulerName
+	}
+	return happening{"its pod is deleted, and pod " + p.name + " comes for its claim", func(w *World, s subject, _ time.Duration) {
+		if strings.HasPrefix(s.claim, "claim-") { // Those of templates are for one pod.
+			p.with(builder.Using(builder.Uses(s.claim)...), "claim %s", s.claim)
+			p.with(func(pod *v1.Pod) { pod.Spec.SchedulerName = other }, "for %s", other)
+			p.create(w)
+		}
+		w.deletePod(s.pod)
+	}}
+}
+
+// turnAway has a class go for good for which a pod waits that was just nominated. PreFilter turns the pod away from then on,
+// and others may have what was to become free for it.
+func (g *generator) turnAway(scheduler string) {
+	class := pick(g, classNames...)
+	g.at(scheduler, nominating, 1+g.random.IntN(3), func(w *World, _ *replica) func(subject, func()) bool {
+		return func(_ subject, send func()) bool {
+			send()
+			w.note("class %s is deleted", class)
+			w.deleteClass(class)
+			return true
+		}
+	}, "class %s is deleted", class)
+}
+
+// at has something happen at the n-th write of who leads at the time of the step.
+func (g *generator) at(scheduler string, kind writeKind, n int, happens func(*World, *replica) func(subject, func()) bool, format string, args ...any) {
+	args = append([]any{scheduler, kind.name, n}, args...)
+	g.add(g.soon(), func(w *World) {
+		r := w.leader(scheduler)
+		r.connection.Await(&moment{kind, n, happens(w, r)})
+	}, "when %s comes to %s %d: "+format, args...)
+}
+
+// stopAt has the process be stopped as soon as the server has a write.
+func (g *generator) stopAt(scheduler string, kind writeKind, n int) {
+	d, compacted := g.stopped(), g.one(3)
+	g.at(scheduler, kind, n, func(w *World, r *replica) func(subject, func()) bool {
+		c := r.connection
+		return func(_ subject, send func()) bool {
+			send()
+			w.note("%s is stopped", r.name)
+			w.freeze(c, d, compacted)
+			return true
+		}
+	}, "it is stopped for %s; the server forgets what changed meanwhile: %t", d, compacted)
+}
+
+// endAtBinding has a process end while a binding is on its way to a node that others must not use any more.
+func (g *generator) endAtBinding(scheduler string) {
+	late, cordoned := time.Duration(15+g.random.IntN(40))*time.Second, g.one(2)
+	g.at(scheduler, binding, 1+g.random.IntN(3), func(w *World, r *replica) func(subject, func()) bool {
+		ends := w.ending(r, onItsWay, late)
+		return func(s subject, send func()) bool {
+			if cordoned {
+				w.cordon(s.node, true)
+				w.afterwards(2*late, func() { w.cordon(s.node, false) })
+			}
+			return ends(s, send)
+		}
+	}, "it ends, and the server gets the binding %s later; the node is cordoned: %t", late, cordoned)
+}
+
+// loseBinding has the answer to a binding be lost, while the process does not see what becomes of pods.
+func (g *generator) loseBinding(scheduler string) {
+	d := time.Duration(2+g.random.IntN(20)) * time.Second
+	cordoned := g.one(2)
+	g.at(scheduler, binding, 1+g.random.IntN(3), func(w *World, r *replica) func(subject, func()) bool {
+		c := r.connection
+		return func(s subject, send func()) bool {
+			send()
+			c.stall("pods", d)
+			if cordoned {
+				w.cordon(s.node, true)
+				w.afterwards(2*d, func() { w.cordon(s.node, false) })
+			}
+			return false
+		}
+	}, "the answer is lost, and no changes of pods are seen for %s; the node is cordoned: %t", d, cordoned)
+}
+
+// crash has a replica end at a write.
+func (g *generator) crash() {
+	replica, writes := g.random.IntN(g.history.replicas), 1+g.random.IntN(12)
+	way, late := pick(g, unsent, stored, onItsWay), time.Duration(g.random.IntN(50))*time.Second
+	g.add(g.soon(), func(w *World) { w.crash(replica, writes, way, late) }, "replica %d ends at its write %d, %s (if so, %s)", replica, writes, way, late)
+}

@@ -1,0 +1,245 @@
+package simulation
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// moment is a write of a process at which something happens, once.
+type moment struct {
+	kind writeKind
+	// left counts down the writes of that kind.
+	left int
+	// happens is called in place of send, which has the server do what is written. It reports whether the answer arrives.
+	happens func(s subject, send func()) bool
+}
+
+// writeKind is a kind of write of a scheduler.
+type writeKind struct {
+	name string
+	is   func(r *http.Request, body []byte) bool
+}
+
+var (
+	anyWrite = writeKind{"write", func(*http.Request, []byte) bool { return true }}
+	// binding comes when the claims of the pod are ready for it.
+	binding    = writeKind{"binding", func(r *http.Request, _ []byte) bool { return strings.HasSuffix(r.URL.Path, "/binding") }}
+	nominating = writeKind{"nomination", func(r *http.Request, body []byte) bool {
+		return strings.Contains(string(body), `"nominatedNodeName":"`)
+	}}
+	// writeKinds are those at which something may happen.
+	writeKinds = []writeKind{
+		binding,
+		{"write to a claim", func(r *http.Request, _ []byte) bool { return strings.Contains(r.URL.Path, "/resourceclaims/") }},
+		{"write to the status of a claim", func(r *http.Request, _ []byte) bool {
+			return strings.Contains(r.URL.Path, "/resourceclaims/") && strings.HasSuffix(r.URL.Path, "/status")
+		}},
+		{"nomination", func(r *http.Request, body []byte) bool {
+			return strings.Contains(string(body), `"nominatedNodeName":"`)
+		}},
+		{"eviction", func(r *http.Request, _ []byte) bool {
+			return r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/pods/")
+		}},
+	}
+)
+
+// Await has something happen at a later write; at none, if the moment is nil, and at none that was to come.
+func (c *Connection) Await(m *moment) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if m == nil {
+		c.moments = nil
+		return
+	}
+	c.moments = append(c.moments, m)
+}
+
+// reached returns the moment that a write is, nil if it is none.
+func (c *Connection) reached(r *http.Request, body []byte) *moment {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if r.Method == http.MethodGet {
+		return nil
+	}
+	var now *moment
+	for _, m := range c.moments {
+		if m.kind.is(r, body) {
+			if m.left--; m.left <= 0 && now == nil {
+				now = m
+			}
+		}
+	}
+	c.moments = slices.DeleteFunc(c.moments, func(m *moment) bool { return m == now })
+	return now
+}
+
+// send has the server do what is asked. There is no response if it has not come to that yet, and it does not arrive if
+// something has happened to the process or on the way.
+func (c *Connection) send(r *http.Request, body []byte) (response *http.Response, arrives bool) {
+	m := c.reached(r, body)
+	if m == nil {
+		return c.server.serve(c, r, body), true
+	}
+	sent := make(chan *http.Response, 1)
+	arrives = m.happens(c.server.subjectOf(r, body), func() { sent <- c.server.serve(c, r, body) })
+	select {
+	case response = <-sent:
+	default:
+	}
+	return response, arrives
+}
+
+// subject is what a write is about: a pod, one of its claims, and the node that it is to have, as far as these are known.
+type subject struct{ pod, claim, node string }
+
+// subjectOf finds that out.
+func (s *Server) subjectOf(r *http.Request, body []byte) (about subject) {
+	s.store.mutex.Lock()
+	defer s.store.mutex.Unlock()
+	parts := strings.Split(r.URL.Path, "/")
+	for i, part := range parts[:len(parts)-1] {
+		switch part {
+		case "pods":
+			about.pod = parts[i+1]
+		case "resourceclaims":
+			about.claim = parts[i+1]
+		}
+	}
+	var written struct {
+		Target v1.ObjectReference
+		Status resourceapi.ResourceClaimStatus
+	}
+	_ = json.Unmarshal(body, &written)
+	about.node = written.Target.Name
+	if a := written.Status.Allocation; a != nil && len(a.Devices.Results) > 0 {
+		about.node = a.Devices.Results[0].Pool // Pools have the names of their nodes.
+	}
+	for _, o := range s.store.collections["/v1/pods"].sorted() {
+		var pod v1.Pod
+		if json.Unmarshal(o.raw, &pod) != nil {
+			continue
+		}
+		for _, name := range claimsOf(&pod) {
+			if about.claim == "" && pod.Name == about.pod || about.pod == "" && name == about.claim {
+				about.pod, about.claim = pod.Name, name
+			}
+		}
+		if pod.Name == about.pod && about.node == "" {
+			about.node = pod.Status.NominatedNodeName
+		}
+	}
+	return about
+}
+
+// claimsOf are the names of the claims of a pod.
+func claimsOf(pod *v1.Pod) (names []string) {
+	for i := range pod.Spec.ResourceClaims {
+		if name := pod.Spec.ResourceClaims[i].ResourceClaimName; name != nil {
+			names = append(names, *name)
+		}
+	}
+	for _, status := range pod.Status.ResourceClaimStatuses {
+		if status.ResourceClaimName != nil {
+			names = append(names, *status.ResourceClaimName)
+		}
+	}
+	return names
+}
+
+// stall has the watches of a resource bring nothing for a while.
+func (c *Connection) stall(resource string, d time.Duration) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.stalled[resource] = time.Now().Add(d)
+}
+
+// stalls is for how long the watches of a resource bring nothing.
+func (c *Connection) stalls(resource string) time.Duration {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return time.Until(c.stalled[resource])
+}
+
+// crash has a replica end at a write: before that is sent, after it is stored, or so that the server stores it later.
+func (w *World) crash(replica, writes int, way string, late time.Duration) {
+	if replica >= len(w.replicas) {
+		return
+	}
+	r := w.replicas[replica]
+	r.connection.Await(&moment{anyWrite, writes, w.ending(r, way, late)})
+}
+
+// The ways in which a process ends at a write.
+const (
+	unsent   = "before the write is sent"
+	stored   = "after the server has stored it"
+	onItsWay = "and the server gets it later"
+)
+
+// ending is how a process ends at a write.
+func (w *World) ending(r *replica, way string, late time.Duration) func(subject, func()) bool {
+	c, cancel := r.connection, r.cancel
+	return func(_ subject, send func()) bool {
+		switch way {
+		case stored:
+			send()
+		case onItsWay:
+			w.group.Go(func() {
+				if pause(w.ctx, late) == nil {
+					w.note("the last write of %s arrives", r.name)
+					send()
+				}
+			})
+		}
+		c.Close()
+		w.note("%s dies", r.name)
+		cancel()
+		return false
+	}
+}
+
+// leader is the replica that schedules, the first one if none does.
+func (w *World) leader(scheduler string) *replica {
+	i := slices.IndexFunc(w.replicas, func(r *replica) bool { return r.scheduler == scheduler && r.leads.Load() })
+	return w.replicas[max(i, 0)]
+}
+
+func (w *World) withdraw(node string, d time.Duration) {
+	api := w.client.ResourceV1().ResourceSlices()
+	list, err := api.List(w.ctx, metav1.ListOptions{})
+	if err != nil {
+		return
+	}
+	for i := range list.Items {
+		slice := &list.Items[i]
+		if slice.Spec.Pool.Name != node || api.Delete(w.ctx, slice.Name, metav1.DeleteOptions{}) != nil {
+			continue
+		}
+		w.group.Go(func() {
+			_ = pause(w.ctx, d)
+			slice.ResourceVersion = ""
+			ignore(api.Create(w.ctx, slice, metav1.CreateOptions{}))
+		})
+	}
+}
+
+// deleteAll deletes all pods and claims, as who deletes a namespace does.
+func (w *World) deleteAll() {
+	if pods, err := w.client.CoreV1().Pods(namespace).List(w.ctx, metav1.ListOptions{}); err == nil {
+		for i := range pods.Items {
+			w.deletePod(pods.Items[i].Name)
+		}
+	}
+	if claims, err := w.client.ResourceV1().ResourceClaims(namespace).List(w.ctx, metav1.ListOptions{}); err == nil {
+		for i := range claims.Items {
+			w.deleteClaim(claims.Items[i].Name)
+		}
+	}
+}
