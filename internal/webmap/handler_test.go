@@ -288,7 +288,7 @@ func TestFit(t *testing.T) {
 // follow reads server-sent events.
 func follow(t *testing.T, address string) *bufio.Scanner {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	t.Cleanup(cancel)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	require.NoError(t, err)
@@ -345,7 +345,7 @@ func TestEvents(t *testing.T) {
 	select {
 	case err := <-ended:
 		require.NoError(t, err)
-	case <-time.After(20 * time.Second):
+	case <-time.After(3 * time.Minute):
 		require.Fail(t, "the server does not end while pages are open")
 	}
 }

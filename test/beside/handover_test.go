@@ -147,7 +147,7 @@ func (b *board) startReplicas() []*schedulerproc.Process {
 // bindAtLeast waits until so many pods are bound.
 func (b *board) bindAtLeast(pods int) {
 	b.T.Helper()
-	b.Within(bindPartsWithin, fmt.Sprintf("bind %d pods", pods), func(context.Context) error {
+	b.Eventually(fmt.Sprintf("bind %d pods", pods), func(context.Context) error {
 		if bound := b.Bound(); bound < pods {
 			return fmt.Errorf("%d are bound", bound)
 		}

@@ -28,7 +28,7 @@ import (
 // pollInterval and pollTimeout bound how tests wait for the cluster.
 const (
 	pollInterval = 50 * time.Millisecond
-	pollTimeout  = time.Minute
+	pollTimeout  = 3 * time.Minute
 )
 
 // The scheduler starts with the shipped configuration and identity: all its

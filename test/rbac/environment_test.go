@@ -26,7 +26,7 @@ const (
 	// startTimeout is generous: the machine may be busy.
 	startTimeout = 3 * time.Minute
 	// patience is how long anything may take that has to happen.
-	patience     = 60 * time.Second
+	patience     = harness.Patience
 	pollInterval = 25 * time.Millisecond
 	// namespace is where all objects of the probes are.
 	namespace = "probes"

@@ -13,7 +13,7 @@ import (
 )
 
 // deadline is for processes that take milliseconds on an idle machine.
-const deadline = time.Minute
+const deadline = 3 * time.Minute
 
 func startFake(t *testing.T, opts Options) *Process {
 	t.Helper()

@@ -275,7 +275,7 @@ func TestSelectorsAreEvaluatedBeforeAnyPlacementIsTried(t *testing.T) {
 				require.False(t, known(), "it can wait until somebody needs it")
 				return
 			}
-			require.Eventually(t, known, time.Minute, time.Millisecond) // What takes too long goes on in the background.
+			require.Eventually(t, known, 3*time.Minute, time.Millisecond) // What takes too long goes on in the background.
 		})
 	}
 }
