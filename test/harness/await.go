@@ -47,7 +47,8 @@ func (s *Space) Soon(what string, condition func(context.Context) error) {
 func (s *Space) Within(limit time.Duration, what string, condition func(context.Context) error) {
 	s.T.Helper()
 	if err := Poll(context.WithoutCancel(s.T.Context()), limit, condition); err != nil {
-		require.FailNow(s.T, fmt.Sprintf("did not %s within %s: %v", what, limit, err), s.Describe())
+		s.tell()
+		require.FailNow(s.T, fmt.Sprintf("did not %s within %s: %v", what, limit, err))
 	}
 }
 

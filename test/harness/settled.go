@@ -22,7 +22,8 @@ func (s *Space) CheckSettled() {
 		return // Tests end where they fail; what they leave behind is no news.
 	}
 	if err := s.Settled(s.Patience); err != nil {
-		s.T.Errorf("%v\n%s", err, s.Describe())
+		s.T.Error(err)
+		s.tell()
 	}
 	if s.Cluster.OlderReleases {
 		return
