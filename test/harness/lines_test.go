@@ -2,6 +2,8 @@ package harness
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -86,4 +88,34 @@ func TestDescribeObjects(t *testing.T) {
 	require.Contains(t, text, "21 claims:\n  free-00 and 19 others: devices []")
 	require.Contains(t, text, "n/gpu-0")
 	require.Contains(t, text, "1 slices:\n  n: 3 devices")
+}
+
+// TestReadEnd: of a long log the end is read, from the beginning of a line on; a log that is not there is told of.
+func TestReadEnd(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "scheduler.log")
+	_, err := readEnd(path)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.NoError(t, os.WriteFile(path, []byte("one\ntwo\n"), 0o600))
+	content, err := readEnd(path)
+	require.NoError(t, err)
+	require.Equal(t, "one\ntwo\n", string(content))
+	require.NoError(t, os.WriteFile(path, []byte("one\n"+strings.Repeat("x", shownLog)+"\ntwo\n"), 0o600))
+	content, err = readEnd(path)
+	require.NoError(t, err)
+	require.Equal(t, "two\n", string(content))
+}
+
+// TestLogsOfASpace: those of all schedulers and guards of the cluster, and its own if that is elsewhere, but not the control plane's.
+func TestLogsOfASpace(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	for _, name := range []string{"scheduler-a.log", "scheduler-a.log.config.yaml", "guard-1.log", controlPlaneLog} {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), nil, 0o600))
+	}
+	s := &Space{Cluster: &Cluster{Logs: folder}, Log: filepath.Join(folder, "scheduler-a.log")}
+	want := []string{filepath.Join(folder, "guard-1.log"), filepath.Join(folder, "scheduler-a.log")}
+	require.Equal(t, want, s.logs())
+	s.Log = "/elsewhere/scheduler.log"
+	require.Equal(t, append(want, s.Log), s.logs())
 }
