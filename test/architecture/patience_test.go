@@ -42,6 +42,7 @@ func TestImpatience(t *testing.T) {
 		`require.Eventually(t, ok, 6*short, time.Millisecond)`:                                              "",
 		`require.Eventually(t, ok, unknown(), time.Millisecond)`:                                            "",
 		`select { case <-done: case <-time.After(short): t.Fatal("late") }`:                                 "x_test.go:6: gives up after 30s, sooner than after 3m0s",
+		`select { case <-done: case <-time.After(short): end(); t.Error("late") }`:                          "x_test.go:6: gives up after 30s, sooner than after 3m0s",
 		`select { case <-done: case <-time.After(short): again() }`:                                         "",
 		`assert.Never(t, ok, time.Minute, time.Second)`:                                                     "x_test.go:6: sees nothing happen if the machine is slow",
 		`require.Less(t, time.Since(start), 5*time.Minute)`:                                                 "x_test.go:6: asserts how long something took",
@@ -160,7 +161,7 @@ func (f *testFolder) faultOfCall(call *ast.CallExpr, took map[*ast.Object]bool, 
 // limitOf is when a select gives a test up.
 func (f *testFolder) limitOf(clause *ast.CommClause) (limit time.Duration, known bool) {
 	receive, ok := clause.Comm.(*ast.ExprStmt)
-	if !ok || len(clause.Body) == 0 {
+	if !ok {
 		return 0, false
 	}
 	from, ok := receive.X.(*ast.UnaryExpr)
@@ -168,12 +169,14 @@ func (f *testFolder) limitOf(clause *ast.CommClause) (limit time.Duration, known
 		return 0, false
 	}
 	fails := false
-	ast.Inspect(clause.Body[0], func(node ast.Node) bool {
-		if function, ok := node.(*ast.SelectorExpr); ok {
-			fails = fails || slices.Contains([]string{"Fatal", "Fatalf", "Fail", "FailNow", "Error", "Errorf"}, function.Sel.Name)
-		}
-		return true
-	})
+	for _, statement := range clause.Body {
+		ast.Inspect(statement, func(node ast.Node) bool {
+			if function, ok := node.(*ast.SelectorExpr); ok {
+				fails = fails || slices.Contains([]string{"Fatal", "Fatalf", "Fail", "FailNow", "Error", "Errorf"}, function.Sel.Name)
+			}
+			return true
+		})
+	}
 	limit, known = f.duration(from.X.(*ast.CallExpr).Args[0])
 	return limit, known && fails
 }
