@@ -50,6 +50,8 @@ SOAK_DURATION ?= 10m
 GUARD_REPLACEMENTS ?= 20
 GUARD_ATTACK ?= 10s
 UNIT_TIMEOUT ?= 10m
+# What `make cover` tests.
+COVER_PACKAGES ?= ./...
 INTEGRATION_TIMEOUT ?= 20m
 # How long `make simulation` goes on.
 SIMULATION ?= 10m
@@ -138,6 +140,10 @@ test-whole: build bin/kube-scheduler bin/kubectl bin/image-builder bin/registry 
 .PHONY: test-race
 test-race: ## run the tests of all packages that have goroutines with the race detector
 	@GO='$(GO)' hack/test-race -p $(TEST_PARALLEL) -timeout $(UNIT_TIMEOUT)
+
+.PHONY: cover
+cover: build bin/kube-scheduler bin/kubectl ## say how much of the code the tests of COVER_PACKAGES (all) reach, merged
+	@GO='$(GO)' hack/cover -p 2 -timeout $(INTEGRATION_TIMEOUT) $(COVER_PACKAGES)
 
 .PHONY: simulation
 simulation: ## live through new random histories in virtual time for SIMULATION (10m)

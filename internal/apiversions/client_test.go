@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-const patience = 30 * time.Second
+const patience = 3 * time.Minute
 
 // A server that has everything in v1 is used as if this package did not exist.
 func TestConnectLeavesV1Alone(t *testing.T) {

@@ -19,7 +19,7 @@ var alpha2Resources = []string{claimResource, templateResource, alpha2ClassResou
 
 func soon(t *testing.T, condition func() bool, what string) {
 	t.Helper()
-	require.Eventually(t, condition, 30*time.Second, 5*time.Millisecond, what)
+	require.Eventually(t, condition, patience, 5*time.Millisecond, what)
 }
 
 func toHubClaim(t *testing.T, class string, parameters *v1alpha2.ParametersReference) *resourceapi.ResourceClaim {

@@ -65,7 +65,7 @@ func TestEvents(t *testing.T) {
 		released := change(fmt.Sprint(11+2*i), true, 2)
 		released.Cause = claimwriter.Cause{Why: "because nobody uses it"}
 		r.Changed(t.Context(), released)
-		require.Eventually(t, func() bool { return len(list()) == 2*(i+1) }, 10*time.Second, 5*time.Millisecond)
+		require.Eventually(t, func() bool { return len(list()) == 2*(i+1) }, 3*time.Minute, 5*time.Millisecond)
 	}
 	for _, event := range list() {
 		require.Nil(t, event.Series)

@@ -22,7 +22,7 @@ import (
 
 // Limits for what has to happen at some time.
 const (
-	timeout = 30 * time.Second
+	timeout = 3 * time.Minute
 	tick    = 5 * time.Millisecond
 )
 

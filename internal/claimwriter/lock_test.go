@@ -32,7 +32,7 @@ func atOnce(t *testing.T, w *Writer, uid types.UID, calls ...func()) {
 // awaitUsers waits until so many hold the lock or wait for it.
 func awaitUsers(t *testing.T, l *ClaimLocks, uid types.UID, users int) {
 	t.Helper()
-	require.Eventually(t, func() bool { return l.usersOf(uid) == users }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return l.usersOf(uid) == users }, 3*time.Minute, time.Millisecond)
 }
 
 func (l *ClaimLocks) usersOf(uid types.UID) int {

@@ -185,7 +185,7 @@ func TestWatch(t *testing.T) {
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- root.ExecuteContext(ctx) }()
-	require.Eventually(t, func() bool { return strings.Contains(errOut.String(), "Watching 6 claims;") }, 10*time.Second, 10*time.Millisecond, "before anything happens")
+	require.Eventually(t, func() bool { return strings.Contains(errOut.String(), "Watching 6 claims;") }, 3*time.Minute, 10*time.Millisecond, "before anything happens")
 
 	api := client.ResourceV1().ResourceClaims(b.Namespace)
 	claim := b.Claim("waiting").Allocated("node-1", "gpu-1", "gpu-3")
@@ -207,7 +207,7 @@ func TestWatch(t *testing.T) {
 12:00:00  Unreserved  default/waiting  for podgroups.scheduling.k8s.io two
 12:00:00  Released    default/waiting  gpu.example.com/node-1/gpu-1, gpu.example.com/node-1/gpu-3
 `
-	require.Eventually(t, func() bool { return len(out.String()) >= len(want) }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(out.String()) >= len(want) }, 3*time.Minute, 10*time.Millisecond)
 	require.Equal(t, want, out.String())
 	cancel()
 	require.NoError(t, <-ended)

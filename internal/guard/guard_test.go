@@ -21,7 +21,7 @@ func (d *deputy) waits(ctx context.Context, r *Request) <-chan Answer {
 	answered := make(chan Answer, 1)
 	before := d.waiters()
 	go func() { answered <- d.Guard.Review(ctx, r) }()
-	require.Eventually(d.t, func() bool { return d.waiters() > before }, 10*time.Second, time.Millisecond)
+	require.Eventually(d.t, func() bool { return d.waiters() > before }, 3*time.Minute, time.Millisecond)
 	return answered
 }
 

@@ -273,7 +273,7 @@ func TestNothingIsKeptOfPoolUsage(t *testing.T) {
 	require.Eventually(t, func() bool {
 		runtime.GC()
 		return len(gone) > 0
-	}, time.Minute, time.Millisecond, "what the ledger does not have any more is not kept")
+	}, 3*time.Minute, time.Millisecond, "what the ledger does not have any more is not kept")
 	require.Nil(t, c.usual.heldPool(pool))
 	runtime.KeepAlive(c)
 }

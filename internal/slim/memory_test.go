@@ -61,7 +61,7 @@ func TestNothingIsKeptOfObjectsThatAreGone(t *testing.T) {
 	require.Eventually(t, func() bool { // Cleanups have a goroutine of their own.
 		runtime.GC()
 		return size(&c.requests)+size(&c.constraints)+size(&c.configs)+size(&c.nodeSelectors) < 10
-	}, time.Minute, 10*time.Millisecond)
+	}, 3*time.Minute, 10*time.Millisecond)
 	runtime.KeepAlive(c)
 }
 

@@ -90,7 +90,7 @@ func TestCollector(t *testing.T) {
 		require.Equal(t, ServiceName, spans.Resource.Attributes[0].Value.GetStringValue())
 		require.Equal(t, "Schedule", spans.ScopeSpans[0].Spans[0].Name)
 		require.Equal(t, Scope, spans.ScopeSpans[0].Scope.Name)
-	case <-time.After(30 * time.Second):
+	case <-time.After(3 * time.Minute):
 		t.Fatal("the collector got nothing")
 	}
 }

@@ -36,7 +36,7 @@ func followedMap(t *testing.T, client *fake.Clientset, namespace string) *Map {
 		stop()
 		require.NoError(t, <-ended)
 	})
-	require.Eventually(t, func() bool { return m.State().Version > 0 }, 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return m.State().Version > 0 }, 3*time.Minute, 10*time.Millisecond)
 	return m
 }
 
@@ -46,7 +46,7 @@ func until(t *testing.T, m *Map, states string) {
 	require.Eventually(t, func() bool {
 		all := tiles(t, m.State().Tiles)
 		return len(all) > 0 && all[0].States == states
-	}, 30*time.Second, 10*time.Millisecond, "%s", m.State().Tiles)
+	}, 3*time.Minute, 10*time.Millisecond, "%s", m.State().Tiles)
 }
 
 func TestFollow(t *testing.T) {

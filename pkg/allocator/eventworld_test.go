@@ -354,13 +354,12 @@ func namesOf[T any](o *eventObjects[T]) []string {
 
 // solve asks as the plugin does: it repeats questions about slow expressions.
 func (w *eventWorld) solve(node *v1.Node, claims ...*resourceapi.ResourceClaim) (outcome *allocator.Outcome, err error) {
-	for range 100 {
+	for {
 		ctx := selector.WithBudget(w.t.Context(), selector.NewBudget(40*time.Millisecond, 0))
 		outcome, err = w.solver.Prepare(claims).Solve(ctx, allocator.Site{Node: node, Pools: w.store.OnNode(node), Usage: w.usage})
 		if !errors.Is(err, selector.ErrPending) {
-			break
+			return outcome, err
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	return outcome, err
 }

@@ -3,7 +3,6 @@ package allocator_test
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -26,8 +25,8 @@ func inThousands() cluster {
 	return c
 }
 
-// TestThousandsOfDevicesDoNotStall: the search for a better plan compares only devices that can be alike, and
-// takes fewer steps the longer each takes. It once took 20 seconds for two devices.
+// TestThousandsOfDevicesDoNotStall: the search for a better plan compares each device with each only if they can be alike, and
+// takes fewer steps the longer each takes. It took 20 seconds for two devices, where it takes less than one.
 func TestThousandsOfDevicesDoNotStall(t *testing.T) {
 	c := inThousands()
 	site, solver := c.site(), c.solver()
@@ -39,12 +38,11 @@ func TestThousandsOfDevicesDoNotStall(t *testing.T) {
 		site.Objective = &allocator.Objective{Demand: demand}
 		for _, requests := range []int{1, 2, 32} {
 			claim := b.Claim("c", requestsNamed(requests)...)
-			start := time.Now()
 			outcome, err := solver.Prepare(objects([]*b.ClaimBuilder{claim})).Solve(t.Context(), site)
 			require.NoError(t, err)
 			require.True(t, outcome.Fits())
 			require.LessOrEqual(t, outcome.Value.Compare(outcome.FirstFit), 0)
-			require.Less(t, time.Since(start), 5*time.Second, "%d requests, demand for shares: %v", requests, demand != nil)
+			require.LessOrEqual(t, outcome.Compared*requests, 100, "%d requests, demand for shares: %v", requests, demand != nil)
 		}
 	}
 }

@@ -22,7 +22,6 @@ func TestOursBesideOurs(t *testing.T) {
 	for range runs(t) {
 		f := b.run()
 		assert.Zero(t, f.doubled, "devices allocated to two claims: %s", f)
-		assert.Zero(t, f.conflicts, "pairs of claims that hold the same and do not resolve it: %s", f)
 		if !stockHasRun {
 			assert.Zero(t, f.waits["post-write-settle"].Count(), "nobody has to wait for a non-participating scheduler: %s", f)
 		}
@@ -37,7 +36,6 @@ func TestOursBesideStock(t *testing.T) {
 	for range runs(t) {
 		f := b.run()
 		assert.Zero(t, f.doubled, "devices allocated to two claims: %s", f)
-		assert.Zero(t, f.conflicts, "pairs of claims that hold the same and do not resolve it: %s", f)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -22,9 +21,6 @@ import (
 // gates are those that the schedulers of these tests need to see all that there is too little of.
 // The API server has them as well.
 var gates = map[string]bool{"DRADeviceCompatibilityGroups": true}
-
-// bindPartsWithin is how long a run may take: pods that yielded are tried again after a pause.
-const bindPartsWithin = 90 * time.Second
 
 // TestOursContendForParts has two of ours contend for counters, capacities and compatibility
 // groups: together they want all of it.

@@ -30,7 +30,7 @@ func TestOursBesideStockElsewhere(t *testing.T) {
 	for run := range runs(t) {
 		before, start := b.readMetrics(), time.Now()
 		b.createInBoth(other, run)
-		b.Within(bindWithin, "bind all pods", func(ctx context.Context) error {
+		b.Eventually("bind all pods", func(ctx context.Context) error {
 			theirs, err := b.Cluster.Client.CoreV1().Pods(other.namespace).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName!="})
 			if err == nil && b.Bound()+len(theirs.Items) < pods {
 				err = fmt.Errorf("%d and %d of %d pods are bound", b.Bound(), len(theirs.Items), pods)

@@ -15,7 +15,9 @@ type figures struct {
 	// bound is how long that took.
 	bound time.Duration
 	// The rest is what schedulers of ours say: claims that they have rolled back,
-	// conflicts that they have reported, and how long pods have waited.
+	// conflicts that they have reported, and how long pods have waited. A conflict that is
+	// resolved is reported as well where that takes longer than conflictreport.Grace, as
+	// it does on a busy machine.
 	rollbacks, conflicts int
 	// waits are how long pods have waited around their writes, by stage.
 	waits map[string]harness.Histogram

@@ -56,7 +56,6 @@ func TestGuarded(t *testing.T) {
 				median, all := playPairing(t, "guarded", name, qps)
 				for _, f := range all {
 					assert.Zero(t, f.doubled, "devices allocated to two claims: %s", f)
-					assert.Zero(t, f.conflicts, "pairs of claims that hold the same and do not resolve it: %s", f)
 				}
 				if without, measured := unguarded[qps]; measured {
 					t.Logf("median until all were bound: %.1f s, %.2f times that of stock beside stock without a guard (%.1f s)",
@@ -110,7 +109,6 @@ func TestGuardInScheduler(t *testing.T) {
 		before := reviews(t, guard)
 		f := b.run()
 		assert.Zero(t, f.doubled, "devices allocated to two claims: %s", f)
-		assert.Zero(t, f.conflicts, "pairs of claims that hold the same and do not resolve it: %s", f)
 		assert.Zero(t, f.waits["post-write-settle"].Count(), "nobody has to wait for the other scheduler: %s", f)
 		assert.GreaterOrEqual(t, reviews(t, guard)-before, pods, "each allocation was asked about")
 	}

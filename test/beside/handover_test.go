@@ -30,11 +30,6 @@ const (
 	handoverQPS = 50
 )
 
-// shortLease has the next scheduler wait only a little for the end of a killed one's lease.
-var shortLease = []string{
-	"--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=500ms",
-}
-
 // TestHandover has manifests/replace-default take over from kube-scheduler and back while a
 // burst runs, as its kustomization.yaml says: both wait for the same lease. First those that
 // lead are stopped, there and back, then they are killed.
@@ -126,7 +121,7 @@ func newHandover(t *testing.T) *board {
 func (b *board) startStockForLease() *schedulerproc.Process {
 	b.T.Helper()
 	process := b.startUnchanged("stock", fmt.Sprintf("clientConnection: {qps: %d, burst: %d}\n", handoverQPS, handoverQPS),
-		schedulerproc.Options{ExtraArgs: shortLease})
+		schedulerproc.Options{ExtraArgs: harness.ShortLeaseFlags})
 	b.stopAtEnd(process)
 	return process
 }
@@ -137,7 +132,7 @@ func (b *board) startReplicas() []*schedulerproc.Process {
 	var replicas []*schedulerproc.Process
 	for _, name := range []string{"a", "b"} {
 		replica := b.StartScheduler(harness.SchedulerOptions{
-			Overlay: manifests.ReplaceDefault, Name: b.Name + "-" + name, LeaderElection: true, QPS: handoverQPS, ExtraArgs: shortLease,
+			Overlay: manifests.ReplaceDefault, Name: b.Name + "-" + name, LeaderElection: true, QPS: handoverQPS, ExtraArgs: harness.ShortLeaseFlags,
 		})
 		replicas = append(replicas, replica.Process)
 	}
@@ -147,7 +142,7 @@ func (b *board) startReplicas() []*schedulerproc.Process {
 // bindAtLeast waits until so many pods are bound.
 func (b *board) bindAtLeast(pods int) {
 	b.T.Helper()
-	b.Within(bindPartsWithin, fmt.Sprintf("bind %d pods", pods), func(context.Context) error {
+	b.Eventually(fmt.Sprintf("bind %d pods", pods), func(context.Context) error {
 		if bound := b.Bound(); bound < pods {
 			return fmt.Errorf("%d are bound", bound)
 		}

@@ -20,8 +20,6 @@ const (
 	nodes          = 20
 	devicesPerNode = 8
 	pods           = nodes * devicesPerNode
-	// bindWithin is how long a run may take until all pods are bound.
-	bindWithin = 60 * time.Second
 	// createAtATime is how many clients create pods.
 	createAtATime = 20
 )
@@ -58,7 +56,7 @@ func (b *board) play(created func()) figures {
 	start := time.Now()
 	b.createPods()
 	created()
-	b.Within(bindWithin, "bind all pods", func(context.Context) error {
+	b.Eventually("bind all pods", func(context.Context) error {
 		if bound := b.Bound(); bound < pods {
 			return fmt.Errorf("%d of %d pods are bound", bound, pods)
 		}
@@ -90,7 +88,7 @@ func (b *board) introduce() {
 			pod := b.Pod(fmt.Sprintf("hello-%d-%s", round, profile), builder.FromTemplate("one"))
 			pod.Spec.SchedulerName = profile
 			b.Create(pod)
-			b.Within(bindWithin, "bind the pod of "+profile, func(context.Context) error {
+			b.Eventually("bind the pod of "+profile, func(context.Context) error {
 				if bound := b.Bound(); bound < round*len(b.profiles)+i+1 {
 					return fmt.Errorf("%d pods are bound", bound)
 				}

@@ -121,7 +121,7 @@ func (b *board) stream(name, namespace string) streamed {
 		pod.Spec.SchedulerName = b.profiles[0]
 		require.NoError(b.T, b.Cluster.Objects.Create(b.T.Context(), namespace, pod))
 		created := time.Now()
-		b.Within(bindWithin, "bind an ordinary pod", func(context.Context) error {
+		b.Eventually("bind an ordinary pod", func(context.Context) error {
 			known, err := b.KnownPod(pod.Name)
 			if err == nil && known.Spec.NodeName == "" {
 				err = fmt.Errorf("it waits: %s", harness.Reason(known))

@@ -22,7 +22,7 @@ import (
 )
 
 // patience is how long something may take to come true on a busy machine.
-const patience = 2 * time.Minute
+const patience = 3 * time.Minute
 
 // poll is how often tests look.
 const poll = 50 * time.Millisecond

@@ -23,7 +23,7 @@ import (
 const (
 	// testTimeout bounds each wait of the tests. Nothing takes as long unless
 	// it is broken.
-	testTimeout = 2 * time.Minute
+	testTimeout = 3 * time.Minute
 	// offByDefault is some feature gate that Kubernetes 1.37 has off.
 	offByDefault = "DRAListTypeAttributes"
 )

@@ -31,7 +31,7 @@ const (
 	pluginBinary     = "dra-example-kubeletplugin"
 	controllerBinary = "dra-example-controller"
 	// stopTimeout is how long a process may take to end.
-	stopTimeout = 20 * time.Second
+	stopTimeout = harness.Patience
 	// longestSocket is how many bytes the path of a Unix socket may have on Linux.
 	longestSocket = 107
 )

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -19,9 +18,6 @@ import (
 const (
 	// nodes is how many there are before makeRoom adds one.
 	nodes = 4
-	// patience is longer than usual: a pod that has failed waits for ten seconds
-	// before it is tried again, and it may fail several times.
-	patience = 90 * time.Second
 )
 
 // Numbers of a burst, times scale.
@@ -41,7 +37,6 @@ const (
 func newSpace(t *testing.T, name string, nodes int) *harness.Space {
 	t.Helper()
 	s := cluster.NewSpace(t, name, "", nodes)
-	s.Patience = patience
 	for node := range nodes {
 		s.Devices(node, harness.Numbered(devicesPerNode**scale)...)
 	}

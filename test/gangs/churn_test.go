@@ -37,9 +37,8 @@ const (
 	gangsAtATime = 10
 	// longestHold is how long a gang may hold devices and not run: its claims are written, or a scheduler that was killed
 	// has left them, and the next one finds them (after takeoverPause, 3s in tests) and releases them. Where other programs
-	// have the processors that takes long: 28 s were seen, when half as many gangs ran as usual. Who keeps devices for good has
-	// them until the end, which is later.
-	longestHold = 45 * time.Second
+	// have the processors that takes long. Who keeps devices for good has them until the end.
+	longestHold = harness.Patience
 )
 
 // TestChurn: gangs of 2 to 64 come and go beside single pods, and the scheduler is killed again and again. No gang that does
@@ -48,7 +47,6 @@ func TestChurn(t *testing.T) {
 	harness.Long(t, "gangs come and go for a minute")
 	t.Parallel()
 	s := newSpace(t, "churn", true, churnNodes, churnDevices)
-	s.Patience = churnDuration(t) + 2*time.Minute // Large gangs get their turn when no more small ones come.
 	scheduler := s.StartScheduler(harness.SchedulerOptions{})
 	watch := newHolds(s)
 	ctx, stop := context.WithTimeout(t.Context(), churnDuration(t))
@@ -83,6 +81,40 @@ type tally struct {
 	gangs, pods, single int
 }
 
+// now is how many have run so far.
+func (c *tally) now() int {
+	c.Lock()
+	defer c.Unlock()
+	return c.gangs + c.single
+}
+
+// runningInTurn is Running for pods that may have to wait for others: large gangs get their turn when no more small ones come. It
+// gives up when nothing has run for the patience of the space.
+func (s *space) runningInTurn(counts *tally, pods []string) {
+	s.T.Helper()
+	for before := -1; before != counts.now(); {
+		before = counts.now()
+		if harness.Poll(context.Background(), s.Patience, func(context.Context) error { return s.allRun(pods) }) == nil {
+			return
+		}
+	}
+	s.Running(pods...) // It says who does not.
+}
+
+// allRun is nil if all pods run.
+func (s *space) allRun(pods []string) error {
+	for _, name := range pods {
+		pod, err := s.KnownPod(name)
+		if err == nil {
+			err = s.Runs(pod)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // comeAndGo has one gang after the other run for a while until the context ends, two at least.
 func (s *space) comeAndGo(ctx context.Context, i int, counts *tally) {
 	random := rand.New(rand.NewPCG(uint64(i), 21))
@@ -94,7 +126,7 @@ func (s *space) comeAndGo(ctx context.Context, i int, counts *tally) {
 		name := fmt.Sprintf("gang-%d-%d", i, round)
 		s.group(name, int32(size))
 		pods := s.members(name, 0, size)
-		s.Running(pods...)
+		s.runningInTurn(counts, pods)
 		counts.Lock()
 		counts.gangs, counts.pods = counts.gangs+1, counts.pods+size
 		counts.Unlock()
@@ -109,7 +141,7 @@ func (s *space) singles(ctx context.Context, counts *tally) {
 	for round := 0; ctx.Err() == nil; round++ {
 		name := fmt.Sprintf("single-%d", round)
 		s.ClaimAndPod(name, s.Want(1))
-		s.Running(name)
+		s.runningInTurn(counts, []string{name})
 		counts.Lock()
 		counts.single++
 		counts.Unlock()

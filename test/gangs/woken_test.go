@@ -13,17 +13,6 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
-// requireBoundWithin waits for pods to have nodes.
-func (s *space) requireBoundWithin(limit time.Duration, names ...string) {
-	s.T.Helper()
-	for _, name := range names {
-		require.Eventually(s.T, func() bool {
-			pod, err := s.KnownPod(name)
-			return err == nil && pod.Spec.NodeName != ""
-		}, limit, 100*time.Millisecond, "pod %s", name)
-	}
-}
-
 // TestTaintRuleEnds: a gang that waits because of a DeviceTaintRule is started when that is deleted.
 func TestTaintRuleEnds(t *testing.T) {
 	s := newSpace(t, "taint-rule", false, 1, 2)
@@ -35,7 +24,7 @@ func TestTaintRuleEnds(t *testing.T) {
 	s.Waiting(pods[1], "group")
 	time.Sleep(5 * time.Second) // What came with the pods is over.
 	require.NoError(t, cluster.Client.ResourceV1().DeviceTaintRules().Delete(t.Context(), rule.Name, metav1.DeleteOptions{}))
-	s.requireBoundWithin(30*time.Second, pods...)
+	s.RunningSoon(pods...)
 }
 
 // TestVolumesBoundOneAfterTheOther: a gang whose PersistentVolumeClaims are bound at different times is started after the last.
@@ -57,7 +46,7 @@ func TestVolumesBoundOneAfterTheOther(t *testing.T) {
 	s.Waiting(pods[0], "group")
 	time.Sleep(4 * time.Second) // The gang has been tried again since.
 	s.bindVolume("b")
-	s.requireBoundWithin(30*time.Second, pods...)
+	s.RunningSoon(pods...)
 }
 
 var oneGi = builder.Resources("storage", "1Gi")

@@ -23,9 +23,6 @@ const (
 	devicesPerNode = 8
 	// pods of a wave want all devices.
 	pods = nodes * devicesPerNode
-	// bindWithin is how long a wave may take: kube-scheduler waits up to ten seconds before it tries
-	// again what has failed.
-	bindWithin = 2 * time.Minute
 	// qps is how many requests a second a kube-scheduler may send.
 	qps = 200
 )
@@ -41,7 +38,6 @@ type burst struct {
 func newBurst(t *testing.T, name string) *burst {
 	t.Helper()
 	b := &burst{Space: cluster.NewSpace(t, name, "", nodes)}
-	b.Patience = bindWithin
 	for node := range nodes {
 		b.Devices(node, harness.Numbered(devicesPerNode)...)
 	}

@@ -68,7 +68,7 @@ func TestReplacedWithIgnore(t *testing.T) {
 func (g *guards) replaceAgainAndAgain(times int, held *harness.Holders) error {
 	for i := range times {
 		before, _ := held.Seen()
-		if err := harness.Poll(g.t.Context(), bindWithin, func(context.Context) error {
+		if err := harness.Poll(g.t.Context(), harness.Patience, func(context.Context) error {
 			if now, _ := held.Seen(); now < before+allocationsBetween {
 				return fmt.Errorf("%d devices were allocated since replacement %d", now-before, i)
 			}

@@ -25,9 +25,9 @@ const (
 	// and a pod that lost a device to another may have to wait for that.
 	TakeoverPatience = Patience + time.Minute
 	// WakeUpTime is how long a waiting pod may sleep after what it waits for has
-	// happened. Without an event that wakes it, it would be tried again after
-	// five minutes.
-	WakeUpTime = 2 * time.Minute
+	// happened, however patient the space is. Without an event that wakes it, it would
+	// be tried again after five minutes.
+	WakeUpTime = Patience
 )
 
 // Eventually polls until the condition returns nil, and fails the test with its
@@ -47,7 +47,8 @@ func (s *Space) Soon(what string, condition func(context.Context) error) {
 func (s *Space) Within(limit time.Duration, what string, condition func(context.Context) error) {
 	s.T.Helper()
 	if err := Poll(context.WithoutCancel(s.T.Context()), limit, condition); err != nil {
-		require.FailNow(s.T, fmt.Sprintf("did not %s within %s: %v", what, limit, err), s.Describe())
+		s.tell()
+		require.FailNow(s.T, fmt.Sprintf("did not %s within %s: %v", what, limit, err))
 	}
 }
 

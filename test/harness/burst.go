@@ -73,7 +73,7 @@ func (s *Space) runsAlone(pod *corev1.Pod, holders map[string]string) error {
 	}
 	for _, device := range s.DeviceNames(pod.Name) {
 		if other := holders[device]; other != "" {
-			require.FailNow(s.T, fmt.Sprintf("device %s was given to %s and %s", device, other, pod.Name), s.Describe())
+			require.FailNow(s.T, fmt.Sprintf("device %s was given to %s and %s", device, other, pod.Name))
 		}
 		holders[device] = pod.Name
 	}

@@ -23,6 +23,9 @@ import (
 // startTimeout is generous: the machine may be busy.
 const startTimeout = 3 * time.Minute
 
+// controlPlaneLog is the name of the log of all parts of the control plane.
+const controlPlaneLog = "controlplane.log"
+
 // Options says what cluster to start.
 type Options struct {
 	// Name is the name of the package under test. It is part of the name of the
@@ -76,7 +79,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for the logs of the tests: %w", err)
 	}
-	o.ControlPlane.LogFile = filepath.Join(dir, "controlplane.log")
+	o.ControlPlane.LogFile = filepath.Join(dir, controlPlaneLog)
 	cp, err := controlplane.Start(ctx, o.ControlPlane)
 	if err != nil {
 		return nil, err

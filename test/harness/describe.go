@@ -2,9 +2,8 @@ package harness
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -15,64 +14,123 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/checker"
 )
 
-const (
-	// describedObjects bounds how many objects of a kind a failed test shows.
-	describedObjects = 12
-	// describedLog is how many bytes at the end of a log are searched for lines
-	// about the space, and describedLines how many of these are shown.
-	describedLog   = 4 << 20
-	describedLines = 30
-)
+// describedObjects bounds how many objects of a kind a failed test shows.
+const describedObjects = 12
 
-// Describe is what there is to know about a space when its test fails. It asks
-// the API server, because the informers may be the problem.
-func (s *Space) Describe() string {
+// tell logs what there is to know about the space of a failed test, once: whatever fails afterwards has the same cause.
+func (s *Space) tell() {
+	s.T.Helper()
+	s.told.Do(func() { s.T.Log("\n" + s.describe()) })
+}
+
+// tellIfFailed is tell for the end of a test.
+func (s *Space) tellIfFailed() {
+	if s.T.Failed() {
+		s.tell()
+	}
+}
+
+// describe asks the API server, because the informers may be the problem, and reads the logs.
+func (s *Space) describe() string {
 	var b strings.Builder
 	ctx, cancel := context.WithTimeout(context.Background(), s.Patience)
 	defer cancel()
-	pods, err := s.Cluster.Client.CoreV1().Pods(s.Name).List(ctx, metav1.ListOptions{})
+	objects, err := s.ownObjects(ctx)
+	b.WriteString(objects.String())
 	if err != nil {
-		return fmt.Sprintf("(cannot describe %s: %v)", s.Name, err)
+		fmt.Fprintf(&b, "(cannot list all objects of %s: %v)\n", s.Name, err)
 	}
-	section(&b, "pods", pods.Items, describePod)
-	claims, err := s.Cluster.Client.ResourceV1().ResourceClaims(s.Name).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return fmt.Sprintf("%s(cannot describe claims: %v)", &b, err)
-	}
-	section(&b, "claims", claims.Items, describeClaim)
-	if s.Log != "" {
-		fmt.Fprintf(&b, "last lines about %s in %s:\n%s", s.Name, s.Log, linesAbout(s.Log, s.Name))
+	for _, path := range s.logs() {
+		content, err := readEnd(path)
+		if err != nil {
+			fmt.Fprintf(&b, "%v\n", err)
+		}
+		if lines := linesAbout(content, s.Name); len(lines) > 0 {
+			fmt.Fprintf(&b, "about %s in %s:\n  %s\n", s.Name, path, strings.Join(lines, "\n  "))
+		}
 	}
 	return b.String()
 }
 
-// section shows the first objects; those that are worth a look come first.
-func section[T any](b *strings.Builder, title string, objects []T, describe func(*T) (text string, dull bool)) {
+// ownObjects are those of one space.
+type ownObjects struct {
+	pods   []corev1.Pod
+	claims []resourceapi.ResourceClaim
+	slices []resourceapi.ResourceSlice
+}
+
+// ownObjects lists what it can.
+func (s *Space) ownObjects(ctx context.Context) (o ownObjects, err error) {
+	pods, podsErr := s.Cluster.Client.CoreV1().Pods(s.Name).List(ctx, metav1.ListOptions{})
+	if podsErr == nil {
+		o.pods = pods.Items
+	}
+	claims, claimsErr := s.Cluster.Client.ResourceV1().ResourceClaims(s.Name).List(ctx, metav1.ListOptions{})
+	if claimsErr == nil {
+		o.claims = claims.Items
+	}
+	all, slicesErr := s.Cluster.Client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
+	if slicesErr == nil {
+		// Not by a field selector: v1alpha2 has none for the driver.
+		o.slices = slices.DeleteFunc(all.Items, func(slice resourceapi.ResourceSlice) bool { return slice.Spec.Driver != s.Driver })
+	}
+	return o, errors.Join(podsErr, claimsErr, slicesErr)
+}
+
+func (o ownObjects) String() string {
+	var b strings.Builder
+	section(&b, "pods", o.pods, describePod)
+	section(&b, "claims", o.claims, describeClaim)
+	section(&b, "slices", o.slices, describeSlice)
+	return b.String()
+}
+
+// section shows the first objects, those that are worth a look before the dull ones. Of those about which there is the same to say,
+// it names one.
+func section[T any](b *strings.Builder, title string, objects []T, describe func(*T) (name, text string, dull bool)) {
+	type group struct {
+		first string
+		dull  bool
+		count int
+	}
+	groups := make(map[string]*group)
 	var interesting, dull []string
 	for i := range objects {
-		text, isDull := describe(&objects[i])
-		if isDull {
-			dull = append(dull, text)
-		} else {
-			interesting = append(interesting, text)
+		name, text, isDull := describe(&objects[i])
+		g := groups[text]
+		if g == nil {
+			g = &group{first: name, dull: isDull}
+			groups[text] = g
+			if isDull {
+				dull = append(dull, text)
+			} else {
+				interesting = append(interesting, text)
+			}
 		}
+		g.count++
 	}
-	lines := append(interesting, dull...)
-	fmt.Fprintf(b, "%d %s:\n", len(lines), title)
-	for _, line := range lines[:min(len(lines), describedObjects)] {
-		fmt.Fprintf(b, "  %s\n", line)
+	fmt.Fprintf(b, "%d %s:\n", len(objects), title)
+	all := append(interesting, dull...)
+	left := len(objects)
+	for _, text := range all[:min(len(all), describedObjects)] {
+		g := groups[text]
+		left -= g.count
+		if g.count > 1 {
+			g.first += fmt.Sprintf(" and %d others", g.count-1)
+		}
+		fmt.Fprintf(b, "  %s: %s\n", g.first, text)
 	}
-	if more := len(lines) - describedObjects; more > 0 {
-		fmt.Fprintf(b, "  and %d more\n", more)
+	if left > 0 {
+		fmt.Fprintf(b, "  and %d more\n", left)
 	}
 }
 
-func describePod(pod *corev1.Pod) (text string, dull bool) {
-	return fmt.Sprintf("%s: %s on node %q, nominated %q: %s", pod.Name, pod.Status.Phase, pod.Spec.NodeName,
+func describePod(pod *corev1.Pod) (name, text string, dull bool) {
+	return pod.Name, fmt.Sprintf("%s on node %q, nominated %q: %s", pod.Status.Phase, pod.Spec.NodeName,
 		pod.Status.NominatedNodeName, Reason(pod)), pod.Spec.NodeName != ""
 }
 
-func describeClaim(claim *resourceapi.ResourceClaim) (text string, dull bool) {
+func describeClaim(claim *resourceapi.ResourceClaim) (name, text string, dull bool) {
 	var devices, consumers []string
 	for _, result := range checker.Results(claim) {
 		devices = append(devices, result.Request+"="+result.Pool+"/"+result.Device)
@@ -80,32 +138,18 @@ func describeClaim(claim *resourceapi.ResourceClaim) (text string, dull bool) {
 	for _, consumer := range claim.Status.ReservedFor {
 		consumers = append(consumers, consumer.Name)
 	}
-	return fmt.Sprintf("%s: devices [%s], reserved for [%s], finalizers %v, deleted %t", claim.Name, strings.Join(devices, " "),
+	return claim.Name, fmt.Sprintf("devices [%s], reserved for [%s], finalizers %v, deleted %t", strings.Join(devices, " "),
 		strings.Join(consumers[:min(len(consumers), describedObjects)], " "), claim.Finalizers, claim.DeletionTimestamp != nil), len(devices) > 0
 }
 
-// linesAbout returns the last lines in a log file that contain the text.
-func linesAbout(path, text string) string {
-	file, err := os.Open(path)
-	if err != nil {
-		return err.Error()
-	}
-	defer file.Close()
-	if info, err := file.Stat(); err == nil && info.Size() > describedLog {
-		if _, err := file.Seek(-describedLog, io.SeekEnd); err != nil {
-			return err.Error()
+// describeSlice is about what of a slice can be had.
+func describeSlice(slice *resourceapi.ResourceSlice) (name, text string, dull bool) {
+	tainted := 0
+	for _, device := range slice.Spec.Devices {
+		if len(device.Taints) > 0 {
+			tainted++
 		}
 	}
-	content, err := io.ReadAll(file)
-	if err != nil {
-		return err.Error()
-	}
-	var lines []string
-	for _, line := range slices.Backward(strings.Split(string(content), "\n")) {
-		if strings.Contains(line, text) && len(lines) < describedLines {
-			lines = append(lines, line)
-		}
-	}
-	slices.Reverse(lines)
-	return strings.Join(lines, "\n")
+	return slice.Name, fmt.Sprintf("%d devices, %d of them with taints, in generation %d of pool %s", len(slice.Spec.Devices), tainted,
+		slice.Spec.Pool.Generation, slice.Spec.Pool.Name), tainted == 0
 }

@@ -7,11 +7,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+const shortLeaseDuration, shortRenewDeadline, shortRetryPeriod = "8s", "6s", "500ms"
+
+// ShortLeaseFlags are flags of a kube-scheduler that say what ShortLease does. A process that cannot renew its lease in time ends, so a busy
+// machine has to let it.
+var ShortLeaseFlags = []string{
+	"--leader-elect-lease-duration=" + shortLeaseDuration, "--leader-elect-renew-deadline=" + shortRenewDeadline, "--leader-elect-retry-period=" + shortRetryPeriod,
+}
+
 // ShortLease is a change of a KubeSchedulerConfiguration by which the next replica waits only a
 // little for the end of a dead one's lease.
 func ShortLease(config map[string]any) {
 	election := config["leaderElection"].(map[string]any)
-	election["leaseDuration"], election["renewDeadline"], election["retryPeriod"] = "8s", "6s", "500ms"
+	election["leaseDuration"], election["renewDeadline"], election["retryPeriod"] = shortLeaseDuration, shortRenewDeadline, shortRetryPeriod
 }
 
 // EventuallyLeads waits until a replica leads. If another one is given, it must not.

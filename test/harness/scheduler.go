@@ -168,6 +168,7 @@ func (s *Space) StartScheduler(o SchedulerOptions) *Scheduler {
 	scheduler, err := s.Cluster.StartScheduler(s.T.Context(), o)
 	require.NoError(s.T, err)
 	s.T.Cleanup(func() {
+		s.tellIfFailed() // While all is as it was.
 		s.CheckSettled() // Afterwards, nobody would place the pods.
 		require.NoError(s.T, scheduler.Err(), "the scheduler ended although nobody asked it to")
 		require.NoError(s.T, scheduler.Stop())

@@ -14,9 +14,6 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
-// lateness is by how much one informer may be behind another.
-const lateness = 10 * time.Second
-
 // CheckSettled waits until the checker has nothing to complain about in this
 // space, and checks how that state came to be. As long as one of our schedulers
 // runs for its pods, none of them may wait that would fit, see MayWait.
@@ -25,7 +22,8 @@ func (s *Space) CheckSettled() {
 		return // Tests end where they fail; what they leave behind is no news.
 	}
 	if err := s.Settled(s.Patience); err != nil {
-		s.T.Errorf("%v\n%s", err, s.Describe())
+		s.T.Error(err)
+		s.tell()
 	}
 	if s.Cluster.OlderReleases {
 		return
@@ -55,7 +53,7 @@ func (s *Space) Settled(limit time.Duration) error {
 	})
 	if err == nil {
 		// What has happened does not go away; only one of the informers may be late.
-		err = Poll(context.Background(), lateness, func(context.Context) error { return s.Cluster.history.check(s.Name) })
+		err = Poll(context.Background(), limit, func(context.Context) error { return s.Cluster.history.check(s.Name) })
 	}
 	return err
 }

@@ -43,6 +43,8 @@ type Space struct {
 	mayWait map[string]string
 	// Patience is how long anything may take that has to happen.
 	Patience time.Duration
+	// told is done once it is logged what there is to know after a failure.
+	told sync.Once
 }
 
 // NewSpace makes a space with nodes without devices, for pods with a schedulerName;
@@ -67,7 +69,10 @@ func (c *Cluster) NewBareSpace(t *testing.T, name, profile string, nodes int) *S
 	for i := range nodes {
 		s.AddNode(i, nil)
 	}
-	t.Cleanup(s.CheckSettled)
+	t.Cleanup(func() {
+		s.CheckSettled()
+		s.tellIfFailed()
+	})
 	return s
 }
 

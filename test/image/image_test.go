@@ -123,7 +123,7 @@ func start(t *testing.T, root string, config manifest) {
 
 func ready(ctx context.Context, url string) error {
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, Timeout: time.Second}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	for {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -140,7 +140,7 @@ func ready(ctx context.Context, url string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the scheduler is not ready after a minute: %w", err)
+			return fmt.Errorf("the scheduler is not ready after three minutes: %w", err)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}

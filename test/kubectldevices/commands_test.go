@@ -25,7 +25,7 @@ import (
 )
 
 // patience is how long the demo waits for anything, and how long the test does.
-const patience = 2 * time.Minute
+const patience = 3 * time.Minute
 
 // TestInDemo runs commands when the scenarios of the demo are done, and their objects still there.
 func TestInDemo(t *testing.T) {

@@ -65,7 +65,7 @@ func status(t *testing.T, url string) int {
 // dom is a page after its scripts have run for some seconds.
 func dom(t *testing.T, chromium, url string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	command := exec.CommandContext(ctx, chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
 		"--user-data-dir="+t.TempDir(), "--timeout=5000", "--dump-dom", url)

@@ -100,10 +100,10 @@ func (p *progress) reach(ctx context.Context, writes int) error {
 	}
 }
 
-// mustReach is reach for tests, which show the space if it fails.
+// mustReach is reach for tests.
 func (p *progress) mustReach(s *harness.Space, writes int) {
 	s.T.Helper()
 	if err := p.reach(s.T.Context(), writes); err != nil {
-		require.FailNow(s.T, err.Error(), s.Describe())
+		require.FailNow(s.T, err.Error())
 	}
 }

@@ -59,9 +59,9 @@ func TestRestoredFromABackup(t *testing.T) {
 		case <-time.After(restartPatience):
 			t.Fatalf("the %s goes on with what never happened", name)
 		}
-		log, err := os.ReadFile(process.LogFile())
+		says, err := process.LogLines("resourceVersions went back")
 		require.NoError(t, err)
-		require.Contains(t, string(log), "resourceVersions went back", name)
+		require.NotEmpty(t, says, name)
 	}
 	require.NoError(t, cluster.RemoveGuard(context.WithoutCancel(t.Context())))
 }

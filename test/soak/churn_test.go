@@ -29,7 +29,7 @@ const (
 	// sharers are how many pods share a claim at most.
 	sharers = 4
 	// patience is how long a pod that can run may wait for that.
-	patience = 90 * time.Second
+	patience = harness.Patience
 	// republishing is the time between two new generations of slices.
 	republishing = 200 * time.Millisecond
 )

@@ -126,7 +126,7 @@ func (c *ownCluster) requireNothingLeft(t *testing.T) {
 		claims, err := c.client.ResourceV1().ResourceClaims("").List(ctx, metav1.ListOptions{})
 		require.NoError(t, err)
 		return len(pods.Items)+len(claims.Items) == 0
-	}, time.Minute, 100*time.Millisecond, "pods or claims are left")
+	}, patience, 100*time.Millisecond, "pods or claims are left")
 }
 
 // showLogs prints the ends of all logs if the test has failed.

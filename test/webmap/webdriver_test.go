@@ -22,7 +22,7 @@ import (
 const requiredEnv = "BROWSER_REQUIRED"
 
 // patience is how long a page may take for what a test waits for.
-const patience = 30 * time.Second
+const patience = 3 * time.Minute
 
 // browser is a window, as WebDriver knows it.
 type browser struct {

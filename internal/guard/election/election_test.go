@@ -178,7 +178,7 @@ func (c *candidate) counted() (takeovers, tenures int) {
 
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	require.Eventually(t, condition, 30*time.Second, time.Millisecond, what)
+	require.Eventually(t, condition, 3*time.Minute, time.Millisecond, what)
 }
 
 func TestAnnounces(t *testing.T) {

@@ -32,6 +32,10 @@ func TestMarks(t *testing.T) {
 	_, mark := Recording(t.Context())
 	require.True(t, mark.Seen(), "nobody has looked, so it cannot be told")
 	Install()
+	t.Cleanup(func() {
+		rest.SetDefaultWarningHandlerWithContext(rest.WarningLogger{})
+		installed.Store(false)
+	})
 	asked := func(ctx context.Context, warning string) {
 		t.Helper()
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -84,7 +84,7 @@ func TestClientCAFile(t *testing.T) {
 		require.Equal(t, want, get(path, nil, nil), path)
 	}
 	replace(t, file, second)
-	require.Eventually(t, func() bool { return get("/", second, secondKey) == http.StatusMethodNotAllowed }, 2*time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return get("/", second, secondKey) == http.StatusMethodNotAllowed }, 3*time.Minute, 10*time.Millisecond)
 	require.Equal(t, http.StatusUnauthorized, get("/", first, firstKey))
 }
 

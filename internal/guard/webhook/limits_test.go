@@ -101,7 +101,7 @@ func TestTooManySlowBodies(t *testing.T) {
 				h.limits.small.mutex.Lock()
 				defer h.limits.small.mutex.Unlock()
 				return h.limits.small.byAge.Len() == n
-			}, 30*time.Second, time.Millisecond)
+			}, 3*time.Minute, time.Millisecond)
 		}
 		first := begun(t, server)
 		arriving(1)

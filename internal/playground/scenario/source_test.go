@@ -54,7 +54,7 @@ func TestSourcesAgree(t *testing.T) {
 	require.Eventually(t, func() bool {
 		rows := recorder.Rows("ns")
 		return len(rows) == 1 && strings.Join(rows[0].Lines, "") == "c/gpu -> gpu-0"
-	}, time.Minute, time.Millisecond)
+	}, 3*time.Minute, time.Millisecond)
 }
 
 // asked counts the requests for the default account of a namespace.
@@ -76,7 +76,7 @@ func TestDefaultAccounts(t *testing.T) {
 	client := fake.NewClientset(account("early"))
 	ready := make(chan error)
 	go func() { ready <- DefaultAccounts(client)(t.Context(), []string{"early", "late"}) }()
-	require.Eventually(t, func() bool { return asked(client, "late") >= 2 }, time.Minute, time.Millisecond,
+	require.Eventually(t, func() bool { return asked(client, "late") >= 2 }, 3*time.Minute, time.Millisecond,
 		"it asks again for an account that is not there")
 	_, err := client.CoreV1().ServiceAccounts("late").Create(t.Context(), account("late"), metav1.CreateOptions{})
 	require.NoError(t, err)

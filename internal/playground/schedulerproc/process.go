@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -163,6 +164,21 @@ func (p *Process) PID() int { return p.run().cmd.Process.Pid }
 
 // LogFile returns the path of the log.
 func (p *Process) LogFile() string { return p.opts.LogFile }
+
+// LogLines returns the lines of the log that contain a text.
+func (p *Process) LogLines(text string) ([]string, error) {
+	log, err := os.ReadFile(p.LogFile())
+	if err != nil {
+		return nil, err
+	}
+	var lines []string
+	for line := range strings.Lines(string(log)) {
+		if strings.Contains(line, text) {
+			lines = append(lines, line)
+		}
+	}
+	return lines, nil
+}
 
 // Address returns the host:port of the HTTPS endpoints (/readyz, /metrics) of the current run; the certificate is
 // self-signed.

@@ -13,7 +13,7 @@ import (
 )
 
 // deadline is for processes that take milliseconds on an idle machine.
-const deadline = time.Minute
+const deadline = 3 * time.Minute
 
 func startFake(t *testing.T, opts Options) *Process {
 	t.Helper()
@@ -144,4 +144,12 @@ func TestLogTail(t *testing.T) {
 	require.Equal(t, "(the log is empty)", logTail(path))
 	require.NoError(t, os.WriteFile(path, []byte("first\n"+strings.Repeat("x", logTailBytes)+"\nlast\n"), 0o600))
 	require.Equal(t, "last", logTail(path), "a line that does not fit is left out")
+
+	p := &Process{opts: Options{LogFile: path}}
+	lines, err := p.LogLines("st")
+	require.NoError(t, err)
+	require.Equal(t, []string{"first\n", "last\n"}, lines)
+	require.NoError(t, os.Remove(path))
+	_, err = p.LogLines("st")
+	require.ErrorIs(t, err, os.ErrNotExist)
 }

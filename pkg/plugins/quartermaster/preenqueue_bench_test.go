@@ -71,7 +71,7 @@ func besideInTree(tb testing.TB) (ours, theirs fwk.PreEnqueuePlugin) {
 	require.Eventually(tb, func() bool {
 		_, err := cache.Get(builder.Namespace + "/p-gpu")
 		return err == nil
-	}, time.Minute, time.Millisecond, "the scheduler's manager hears of the claims")
+	}, 3*time.Minute, time.Millisecond, "the scheduler's manager hears of the claims")
 	return own.(fwk.PreEnqueuePlugin), inTree.(fwk.PreEnqueuePlugin)
 }
 
