@@ -14,27 +14,26 @@ import (
 )
 
 const (
-	// deniedWithin is how long the watch may take to show what a guard has denied devices for. Nothing
-	// need come: what the guard had approved before may never be stored.
+	// deniedWithin limits the wait for the watch to show the claim that made a guard deny devices. It
+	// may never come: an allocation that the guard approved earlier may never be stored.
 	deniedWithin = time.Second
-	// deniedInterval is how often to look for it.
+	// deniedInterval is the interval between two looks for it.
 	deniedInterval = 5 * time.Millisecond
 )
 
-// activations are the pauses before a pod is asked to be tried again. The scheduler puts it into its
-// queue a moment after Unreserve, and does not tell when; what comes too early has no effect, and
-// neither has what comes when the pod is being tried again.
+// activations are the pauses before each attempt to activate a pod. The scheduler puts the pod into its
+// queue a moment after Unreserve, and does not report when. An activation that comes too early has no
+// effect, nor has one that comes while the pod is being tried again.
 var activations = []time.Duration{5 * time.Millisecond, 20 * time.Millisecond, 80 * time.Millisecond, 320 * time.Millisecond}
 
-// denial is a plan that a guard has denied to a claim, because another one has some of it.
+// denial is a plan that a guard has denied to a claim, because another claim holds some of its devices.
 type denial struct {
 	claim types.UID
 	plan  *resourceapi.AllocationResult
 }
 
-// afterDenial has the pod tried again, without the pause that follows errors, as soon as it is
-// known here who has a device that a guard has denied it: with that known, another one is chosen.
-// It returns at once.
+// afterDenial activates the pod, without the back-off that follows errors, as soon as this process knows
+// another claim that holds a denied device: then the next attempt chooses another device. It returns at once.
 func (a *Attempt) afterDenial(ctx context.Context) {
 	denied := a.denied
 	a.denied = nil
@@ -50,14 +49,14 @@ func (a *Attempt) afterDenial(ctx context.Context) {
 	}()
 }
 
-// afterConflict has the pod tried again, without the pause that follows errors: it has yielded to
-// a claim that is known here, so another device is chosen. It returns at once.
+// afterConflict activates the pod, without the back-off that follows errors: it has yielded to a claim
+// that this process knows, so the next attempt chooses another device. It returns at once.
 func (a *Attempt) afterConflict(ctx context.Context) {
 	a.conflict = false
 	go a.activate(context.WithoutCancel(ctx))
 }
 
-// activate has the pod tried again once it is back in the queue.
+// activate activates the pod once it is back in the queue.
 func (a *Attempt) activate(ctx context.Context) {
 	for _, pause := range activations {
 		timer := time.NewTimer(pause)
@@ -74,7 +73,7 @@ func (a *Attempt) activate(ctx context.Context) {
 	}
 }
 
-// isTaken reports whether another claim is known to hold a device of what was denied.
+// isTaken reports whether another claim is known to hold a device of the denied plan.
 func (r *Runner) isTaken(denied *denial) bool {
 	for result := range ledger.Used(denied.plan) {
 		for _, holder := range r.State.Ledger.Pool(ledger.PoolOf(result)).Device(result.Device).Holders {
