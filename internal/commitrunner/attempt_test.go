@@ -38,9 +38,9 @@ type world struct {
 	*Runner
 	client *fake.Clientset
 	pod    *v1.Pod
-	// signals are what was told of what is in flight.
+	// signals are the announcements of plans in flight.
 	signals []string
-	// needed is what is to be said of whether a bound pod needs a claim.
+	// needed is the answer to whether a bound pod needs a claim.
 	needed func() (bool, error)
 	// activated counts the pods that were tried again.
 	activated atomic.Int32
@@ -101,7 +101,7 @@ func newServer() *fake.Clientset {
 	return client
 }
 
-// manager is the scheduler's manager of claims, which knows nothing that the informer does not.
+// manager is the scheduler's claim manager, which knows no more than the informer.
 type manager struct{ fwk.ResourceClaimTracker }
 
 func (manager) Get(string, string) (*resourceapi.ResourceClaim, error) {
@@ -202,7 +202,7 @@ func TestAbort(t *testing.T) {
 	}
 }
 
-// TestReleaseInTheBackground: as long as nobody knows whether the claim is needed, it stays, and its
+// TestReleaseInTheBackground: while it is unknown whether the claim is needed, the claim stays, and its
 // pod is not tried again.
 func TestReleaseInTheBackground(t *testing.T) {
 	t.Parallel()

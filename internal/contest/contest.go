@@ -45,8 +45,8 @@ type Cluster interface {
 	ClaimToMake(pod *v1.Pod) *resourceapi.ResourceClaim
 	// Prepare returns the task of finding devices for a claim.
 	Prepare(claim *resourceapi.ResourceClaim) *allocator.Task
-	// CouldUse reports whether a task could use any device of the pools, under the best conditions. A
-	// pool without names stands for all its devices.
+	// CouldUse reports whether a task could ever use any device of the pools, even if it is in use now.
+	// A pool without names stands for all its devices.
 	CouldUse(task *allocator.Task, pools map[inventory.PoolID][]string) bool
 }
 

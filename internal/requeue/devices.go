@@ -91,8 +91,9 @@ func byPriority(a, b *Pod) int {
 	)
 }
 
-// CouldUse reports whether a task could use any of the given devices, under the best conditions. The devices
-// are listed by pool: a pool without names means all its devices, and nil means that the devices are unknown.
+// CouldUse reports whether a task could ever use any of the given devices, even if they are in use now.
+// The devices are listed by pool: a pool without names means all its devices, and nil means that the
+// devices are unknown.
 func (e *Events) CouldUse(task *allocator.Task, devices map[inventory.PoolID][]string) bool {
 	if devices == nil {
 		return true
