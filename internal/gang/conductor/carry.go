@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// grace is added to the time for which pods wait for others of their gang. The sum limits the time for the whole plan:
-	// it also detects pods that do not get as far as waiting.
+	// grace is added to the time for which pods wait for others of their gang. The sum limits the time for the whole plan,
+	// so that pods that never get as far as waiting are noticed.
 	grace = 5 * time.Second
 	// firstLook is the time after which pods that are not reserved yet are tried again for the first time. It doubles after
 	// each look, up to longestPause.

@@ -47,8 +47,8 @@ func (c *Conductor) release(group types.UID, seats []*roster.Seat) {
 	}
 }
 
-// HandOver ends the in-flight claim in the gang's name for a claim that a pod still has to create, because it is in flight
-// in the pod's own name now. The claim gets another UID when it is created, and no other pod uses it.
+// HandOver ends what is in flight in the gang's name for a claim that must still be created for a pod, because the claim is
+// in flight in the pod's own name now. The claim gets another UID when it is created, and no other pod uses it.
 func (c *Conductor) HandOver(cs fwk.CycleState, claim types.UID) {
 	c.mutex.Lock()
 	group, held := c.held[SeatIn(cs)]

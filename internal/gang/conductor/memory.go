@@ -23,8 +23,8 @@ type waiting struct {
 	// reason is the result of the last attempt, and at its time.
 	reason string
 	at     time.Time
-	// tried is set if that attempt planned the gang, or did not need to. misfit is set if there was no room. incomplete is
-	// set if too few of its pods could be scheduled.
+	// tried is set if that attempt planned the gang, or if its result was clear without a plan. misfit is set if there was
+	// no room. incomplete is set if too few of its pods could be scheduled.
 	tried, misfit, incomplete bool
 	// verdict is the result of the search for pods to evict for the gang since then.
 	verdict Verdict
