@@ -1,4 +1,4 @@
-// Package claimname says how to call a claim in what the user of a pod gets to read.
+// Package claimname names claims in messages for the users of pods.
 package claimname
 
 import (
@@ -8,11 +8,11 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Of returns "namespace/name", or for a claim that was made from a template what the pod, or
-// the group of pods, that it was made for calls it: "gpu of the pod". The user does not know
-// such a claim by its name, which is another one for each replica.
+// Of returns "namespace/name" for most claims. For a claim that was made from a template, it
+// returns the name of the claim in the pod or group of pods that it was made for: "gpu of the pod".
+// The user does not know the name of such a claim, which differs for each replica.
 func Of(claim *resourceapi.ResourceClaim) string {
-	// Anybody may write annotations; what is no name of a claim in a pod is none here.
+	// Any user may write annotations. A value that cannot be a claim's name in a pod is ignored.
 	if called := claim.Annotations[resourceapi.PodResourceClaimAnnotation]; len(validation.IsDNS1123Label(called)) == 0 {
 		switch owner := metav1.GetControllerOfNoCopy(claim); {
 		case owner == nil:

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// deniedWithin is how long the watch may take to show what a guard has denied devices for. Nothing
-	// need come: what the guard had approved before may never be stored.
+	// deniedWithin limits the wait for the watch to show the claim that made a guard deny devices. It
+	// may never come: an allocation that the guard approved earlier may never be stored.
 	deniedWithin = time.Second
-	// deniedInterval is how often to look for it.
+	// deniedInterval is the interval between two looks for it.
 	deniedInterval = 5 * time.Millisecond
 )
 
@@ -56,7 +56,7 @@ func (a *Attempt) again() {
 	}
 }
 
-// isTaken reports whether another claim is known to hold a device of what was denied.
+// isTaken reports whether another claim is known to hold a device of the denied plan.
 func (r *Runner) isTaken(denied *denial) bool {
 	for result := range ledger.Used(denied.plan) {
 		for _, holder := range r.State.Ledger.Pool(ledger.PoolOf(result)).Device(result.Device).Holders {

@@ -17,7 +17,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 )
 
-// TestDenied: what a guard has denied is tried again as soon as the watch shows who has the device.
+// TestDenied: after a guard has denied a plan, the pod is tried again as soon as the watch shows the
+// claim that has the device.
 func TestDenied(t *testing.T) {
 	t.Parallel()
 	for name, shows := range map[string]bool{"shown by the watch": true, "never shown": false} {
@@ -54,7 +55,7 @@ func TestDenied(t *testing.T) {
 	}
 }
 
-// storeOther has the server store an allocation of the device that the attempt has planned.
+// storeOther stores, on the server, another claim's allocation of the device that the attempt has planned.
 func (w *world) storeOther(t *testing.T) {
 	other := builder.Unsaved("default", builder.Claim("other").Allocated("n", "gpu-0"))
 	other.UID = "other"
@@ -62,8 +63,8 @@ func (w *world) storeOther(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestLostClaimIsNotJoined: a claim that was allocated before, and has lost by what is known, gets no reservation, and its
-// allocation goes.
+// TestLostClaimIsNotJoined: a claim that was allocated before, and is known to have lost, gets no
+// reservation, and its allocation is removed.
 func TestLostClaimIsNotJoined(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
@@ -84,7 +85,7 @@ func TestLostClaimIsNotJoined(t *testing.T) {
 			require.Empty(t, claim.Status.ReservedFor, "it joins")
 			return false, nil, nil
 		})
-		time.Sleep(time.Minute) // By then, drivers have published what they began to.
+		time.Sleep(time.Minute) // By then, drivers have published complete pools.
 		attempt := w.Begin(w.pod, &Claim{Object: claim})
 		require.ErrorIs(t, attempt.Commit(t.Context(), "n", nil), ErrConflict)
 		attempt.Abort(t.Context())

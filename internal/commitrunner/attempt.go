@@ -14,19 +14,18 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// Attempt is one attempt to bind a pod with its claims. Nil is one that has not begun, of which
-// nothing has to be undone.
+// An Attempt is one attempt to bind a pod with its claims. A nil Attempt has not begun, and has nothing to undo.
 type Attempt struct {
 	*Runner
 	pod    *v1.Pod
 	claims []*Claim
-	// state is where the protocol stands. Its claims are in the same order.
+	// state is the state of the commit protocol. Its claims are in the same order.
 	state commit.Attempt
-	// alone is set if nobody waits for the pod, and it may wait for others. place is what it has among
-	// those whose claims are being written.
+	// alone is set if no other pod waits for this one, so that it may wait for others. place is its
+	// place among the pods whose claims are being written.
 	alone bool
 	place *backpressure.Place
-	// denied is what a guard has denied, nil if nothing.
+	// denied is the plan that a guard has denied, nil if there is none.
 	denied *denial
 	// conflict is set if it has failed with ErrConflict, kept if a claim that has lost keeps its devices:
 	// there are no other ones for the pod as long as others use that.
@@ -46,7 +45,7 @@ func (r *Runner) Begin(pod *v1.Pod, claims ...*Claim) *Attempt {
 }
 
 // PutInFlight keeps the devices that are planned for one of the claims from others. The error says
-// what somebody else holds of them.
+// which of them another claim holds.
 func (a *Attempt) PutInFlight(claim *Claim, plan *resourceapi.AllocationResult) error {
 	if err := a.State.Ledger.AddInFlight(ledger.RefTo(claim.Object), a.pod.UID, plan); err != nil {
 		return err
@@ -59,8 +58,8 @@ func (a *Attempt) PutInFlight(claim *Claim, plan *resourceapi.AllocationResult) 
 // Signal tells others what was put in flight.
 func (a *Attempt) Signal(claim *Claim) { a.signalInFlight(claim) }
 
-// AwaitRoom waits for a moment if claims of many pods are being written already. It is not for pods of
-// gangs, which wait for each other.
+// AwaitRoom waits for a moment if the claims of many pods are being written already. Pods of gangs must
+// not call it, because they wait for each other.
 func (a *Attempt) AwaitRoom(ctx context.Context) {
 	a.alone = true
 	if waited := a.State.Writes.Wait(ctx); waited > 0 {
@@ -68,21 +67,21 @@ func (a *Attempt) AwaitRoom(ctx context.Context) {
 	}
 }
 
-// Enter has the pod count among those whose claims are being written, from when requests for it begin.
-// Commit does so at the latest.
+// Enter counts the pod among those whose claims are being written. It must be called before the first
+// request for the pod; otherwise Commit calls it.
 func (a *Attempt) Enter() {
 	if a != nil && a.alone && a.place == nil {
 		a.place = a.State.Writes.Enter()
 	}
 }
 
-// Commit writes allocations and reservations, then makes sure that nobody else holds the same, and
+// Commit writes allocations and reservations, checks that no other claim holds the same devices, and
 // waits until the devices are ready on the node. When it returns nil, the server has confirmed for
-// every claim that it is allocated as planned and reserved for the pod, also for claims that looked
-// like that already: what we saw may be old. Then lastWrite was called, after which nothing is written
-// but the binding.
+// every claim that it is allocated as planned and reserved for the pod. This includes claims that
+// looked like that already, because this process may have seen an old state. Before that, lastWrite was
+// called; after it nothing is written but the binding.
 //
-// If it fails, what it has done is undone by Abort. The error is ErrConflict, or says what to do.
+// If Commit fails, Abort undoes its writes. The error wraps ErrConflict, or tells the user what to do.
 func (a *Attempt) Commit(ctx context.Context, node string, lastWrite func(context.Context) error) error {
 	a.Enter()
 	if err := a.run(ctx, commit.Event{Kind: commit.Started}, node, lastWrite); err != nil {
@@ -99,10 +98,10 @@ func (a *Attempt) Bound(ctx context.Context) {
 	_ = a.run(ctx, commit.Event{Kind: commit.PodBound}, "", nil)
 }
 
-// Abort undoes what the attempt has done, in reverse order. An allocation that it has written goes as
-// well, unless others use it meanwhile: should nobody come back for it, then it would keep devices, or
-// be in conflict with a claim in use. A pod that is bound all the same keeps everything. What cannot
-// be undone at once goes on in the background, see IsReleasing.
+// Abort undoes the attempt, in reverse order. It also removes an allocation that the attempt has
+// written, unless other consumers use it meanwhile: if the pod never came back, the claim would keep
+// devices, or be in conflict with a claim in use. A pod that is bound nevertheless keeps everything. A
+// rollback that does not succeed at once continues in the background, see IsReleasing.
 func (a *Attempt) Abort(ctx context.Context) {
 	_ = a.run(ctx, commit.Event{Kind: commit.Unreserved}, "", nil)
 	switch {
@@ -114,8 +113,7 @@ func (a *Attempt) Abort(ctx context.Context) {
 	}
 }
 
-// IsLeft reports whether the next process goes on with what this one has written. Nothing is to be
-// undone.
+// IsLeft reports whether the next process continues with what this one has written. Then nothing must be undone.
 func (a *Attempt) IsLeft() bool { return a.phase() == commit.Left }
 
 func (a *Attempt) phase() commit.Phase {
@@ -125,8 +123,7 @@ func (a *Attempt) phase() commit.Phase {
 	return a.state.Phase
 }
 
-// run goes on with the attempt until there is nothing left to be done, and returns why it
-// has failed, if it has.
+// run advances the attempt until there is nothing left to do. It returns why the attempt has failed, if it has.
 func (a *Attempt) run(ctx context.Context, event commit.Event, node string, lastWrite func(context.Context) error) error {
 	if a == nil {
 		return nil

@@ -37,9 +37,9 @@ type world struct {
 	*Runner
 	client *fake.Clientset
 	pod    *v1.Pod
-	// signals are what was told of what is in flight.
+	// signals are the announcements of plans in flight.
 	signals []string
-	// needed is what is to be said of whether a bound pod needs a claim.
+	// needed is the answer to whether a bound pod needs a claim.
 	needed func() (bool, error)
 	// again counts the pods that were to be tried again.
 	again atomic.Int32
@@ -100,7 +100,7 @@ func newServer() *fake.Clientset {
 	return client
 }
 
-// manager is the scheduler's manager of claims, which knows nothing that the informer does not.
+// manager is the scheduler's claim manager, which knows no more than the informer.
 type manager struct{ fwk.ResourceClaimTracker }
 
 func (manager) Get(string, string) (*resourceapi.ResourceClaim, error) {
@@ -201,7 +201,7 @@ func TestAbort(t *testing.T) {
 	}
 }
 
-// TestReleaseInTheBackground: as long as nobody knows whether the claim is needed, it stays, and its
+// TestReleaseInTheBackground: while it is unknown whether the claim is needed, the claim stays, and its
 // pod is not tried again.
 func TestReleaseInTheBackground(t *testing.T) {
 	t.Parallel()

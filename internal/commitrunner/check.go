@@ -12,12 +12,12 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
 )
 
-// seeTimeout is how long to wait for a write of ours in the watch. It usually comes
-// within milliseconds; without a connection to the server the pod had better start over.
+// seeTimeout limits the wait for the watch to deliver a write of this process. It usually comes within
+// milliseconds; without a connection to the server, the pod should start over.
 const seeTimeout = 30 * time.Second
 
-// JudgeTimeout is how long to wait for drivers to publish what is needed to judge a claim, and
-// judgeInterval how often to look. A pool is usually complete again within a second.
+// JudgeTimeout limits the wait for drivers to publish the slices that are needed to judge a claim, and
+// judgeInterval is the interval between two looks. A pool is usually complete again within a second.
 const (
 	JudgeTimeout  = 10 * time.Second
 	judgeInterval = 50 * time.Millisecond
@@ -44,8 +44,8 @@ func (r *run) start(ctx context.Context) commit.Event {
 	return r.verdict(commit.Started)
 }
 
-// see waits until our watch has delivered the last writes of all claims: then it has
-// delivered all allocations that were written before them.
+// see waits until the watch has delivered the last writes of all claims, and thus all allocations that
+// were written before them.
 func (r *run) see(ctx context.Context) error {
 	defer observe(stageWatchCatchup, time.Now())
 	ctx, cancel := context.WithTimeout(ctx, seeTimeout)
@@ -60,8 +60,8 @@ func (r *run) see(ctx context.Context) error {
 	return nil
 }
 
-// check finds out which claims have to yield. It concerns claims that were allocated before
-// this attempt as well: whoever did that may not have come this far.
+// check determines which claims must yield. It includes claims that were allocated before this attempt:
+// the attempt that allocated them may not have got this far.
 func (r *run) check(ctx context.Context) (commit.Event, error) {
 	if err := r.judge(ctx); err != nil {
 		return then(commit.Failure, err)
@@ -72,8 +72,8 @@ func (r *run) check(ctx context.Context) (commit.Event, error) {
 	return event, nil
 }
 
-// judge waits until it can be said of all claims whether they have to yield. What cannot
-// be judged does not pass: after JudgeTimeout the attempt fails, and the pod is tried again.
+// judge waits until it is known for all claims whether they must yield. A claim that cannot be judged
+// does not pass: after JudgeTimeout the attempt fails, and the pod is tried again.
 func (r *run) judge(ctx context.Context) error {
 	undecided := r.undecided()
 	if undecided == nil {
@@ -112,8 +112,7 @@ func (r *run) undecided() error {
 	return nil
 }
 
-// lastLook ends a wait with a verdict. If no claim has to yield, all have to be allocated
-// still.
+// lastLook ends a wait with a verdict. If no claim must yield, all claims must still be allocated.
 func (r *run) lastLook(kind commit.EventKind) (commit.Event, error) {
 	if len(r.lost) == 0 {
 		return then(kind, r.stillAllocated())
@@ -121,7 +120,7 @@ func (r *run) lastLook(kind commit.EventKind) (commit.Event, error) {
 	return r.verdict(kind), nil
 }
 
-// stillAllocated fails if somebody has removed an allocation since it was written.
+// stillAllocated returns an error if an allocation was removed after it was written.
 func (r *run) stillAllocated() error {
 	for _, claim := range r.claims {
 		if !r.State.Order.Allocated(claim.Object.UID) {
@@ -132,7 +131,7 @@ func (r *run) stillAllocated() error {
 	return nil
 }
 
-// verdict is an event that says which claims have lost.
+// verdict returns an event with the claims that have lost.
 func (r *run) verdict(kind commit.EventKind) commit.Event {
 	event := commit.Event{Kind: kind}
 	for _, lost := range r.lost {
@@ -141,7 +140,7 @@ func (r *run) verdict(kind commit.EventKind) commit.Event {
 	return event
 }
 
-// lostClaim is a claim that has to yield.
+// lostClaim is a claim that must yield.
 type lostClaim struct {
 	*Claim
 	to claimlog.Conflict
@@ -149,9 +148,9 @@ type lostClaim struct {
 
 func (l lostClaim) toOurs() bool { return !l.to.Other.Foreign }
 
-// losing returns the claims that have to yield. Non-participating schedulers yield
-// to nobody, so with toForeign that is up to us even if we were first; unless a pod that
-// is bound uses the claim, because then nothing would come free.
+// losing returns the claims that must yield. Non-participating schedulers never yield. With toForeign,
+// a claim therefore yields to theirs even if it was first, unless a bound pod uses it, because then
+// yielding would free nothing.
 func (r *run) losing(toForeign bool) []lostClaim {
 	var lost []lostClaim
 	for _, claim := range r.claims {

@@ -10,43 +10,43 @@ import (
 type Claim struct {
 	// Object is the latest known state. It is shared and read-only.
 	Object *resourceapi.ResourceClaim
-	// Origin says who has made the claim.
+	// Origin is the creator of the claim.
 	Origin Origin
-	// Group is the PodGroup for which the claim gets reserved; nil stands for the pod.
+	// Group is the PodGroup that the claim is reserved for, nil if it is reserved for the pod.
 	Group *resourceapi.ResourceClaimConsumerReference
 
 	flight flight
 }
 
-// Origin says who has made a claim. What is made for a pod by its scheduler is used by nobody but that
-// pod, and goes with a failed attempt.
+// Origin is the creator of a claim. A claim that the scheduler creates for a pod is used only by that
+// pod, and is deleted with a failed attempt.
 type Origin uint8
 
 const (
-	// Given: somebody else has.
+	// Given: another client created the claim.
 	Given Origin = iota
-	// ToMake: it is only in memory, under a UID that it will not have. It may exist nevertheless, if
-	// nobody knows what became of the request to create it.
+	// ToMake: the claim exists only in memory, under a UID that the created claim will not have. It may
+	// exist nevertheless, if the result of the request to create it is unknown.
 	ToMake
-	// Made: an attempt to schedule the pod has.
+	// Made: an attempt to schedule the pod created the claim.
 	Made
 )
 
 // flight is a plan that is in flight.
 type flight struct {
-	// plan is nil if nothing is.
+	// plan is nil if nothing is in flight.
 	plan *resourceapi.AllocationResult
-	// told is the UID under which Signals knows of it, "" if it does not.
+	// told is the UID under which Signals knows the plan, "" if it does not know it.
 	told types.UID
 }
 
 // IsAllocated reports whether the claim has an allocation.
 func (c *Claim) IsAllocated() bool { return c.Object.Status.Allocation != nil }
 
-// Plan is the allocation that is in flight, nil if there is none.
+// Plan returns the allocation that is in flight, nil if there is none.
 func (c *Claim) Plan() *resourceapi.AllocationResult { return c.flight.plan }
 
-// Consumer is for whom the claim gets reserved: the pod, or the PodGroup that the claim
+// Consumer returns the consumer that the claim is reserved for: the pod, or the PodGroup that the claim
 // belongs to.
 func (c *Claim) Consumer(pod *v1.Pod) resourceapi.ResourceClaimConsumerReference {
 	if c.Group != nil {
@@ -55,7 +55,7 @@ func (c *Claim) Consumer(pod *v1.Pod) resourceapi.ResourceClaimConsumerReference
 	return resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: pod.Name, UID: pod.UID}
 }
 
-// allocation is the one that was written for the claim, or may have been.
+// allocation returns the allocation that was, or may have been, written for the claim.
 func (c *Claim) allocation() *resourceapi.AllocationResult {
 	if c.IsAllocated() {
 		return c.Object.Status.Allocation
@@ -63,22 +63,22 @@ func (c *Claim) allocation() *resourceapi.AllocationResult {
 	return c.flight.plan
 }
 
-// signalInFlight tells what the claim is about to get.
+// signalInFlight announces the claim's plan.
 func (r *Runner) signalInFlight(c *Claim) {
 	if told := r.Signals.InFlight(c.Object, c.flight.plan, c.Origin != ToMake); told != "" {
 		c.flight.told = told
 	}
 }
 
-// landed ends what is in flight for a claim because the server has it.
+// landed ends the in-flight plan of a claim, because the server has stored it.
 func (r *Runner) landed(pod *v1.Pod, c *Claim) {
 	r.State.Freed(r.State.Ledger.RemoveInFlight(c.Object.UID, pod.UID))
 	r.Signals.Written(c.flight.told, c.Object)
 	c.flight = flight{}
 }
 
-// endInFlight takes the plan out of the ledger, and wakes the pods which waited for that: no
-// API event tells them.
+// endInFlight removes the plan from the ledger, and wakes the pods that waited for its devices: no API
+// event wakes them.
 func (r *Runner) endInFlight(pod *v1.Pod, c *Claim) {
 	freed := r.State.Ledger.RemoveInFlight(c.Object.UID, pod.UID)
 	r.Signals.GivenUp(c.flight.told)

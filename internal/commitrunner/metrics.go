@@ -12,13 +12,13 @@ import (
 
 const metricsSubsystem = "quartermaster"
 
-// What a pod waits for around the writes to its claims.
+// Stages in which a pod waits around the writes to its claims.
 const (
-	stageRoom            = "room"              // for the writes to claims of pods before, if there are many
-	stagePreWriteSettle  = "pre-write-settle"  // before, for writes of non-participating schedulers
-	stageWatchCatchup    = "watch-catchup"     // afterwards, for the watch to show the write
-	stagePoolComplete    = "pool-complete"     // for drivers to publish the pools by which it is judged
-	stagePostWriteSettle = "post-write-settle" // and again for writes of non-participating schedulers
+	stageRoom            = "room"              // for the writes of earlier pods, if there are many
+	stagePreWriteSettle  = "pre-write-settle"  // before the writes, for those of non-participating schedulers
+	stageWatchCatchup    = "watch-catchup"     // after the writes, for the watch to show them
+	stagePoolComplete    = "pool-complete"     // for drivers to publish the pools that the check needs
+	stagePostWriteSettle = "post-write-settle" // after the writes, for those of non-participating schedulers
 )
 
 const (
@@ -57,14 +57,14 @@ func countRollback(conflict claimlog.Conflict) {
 	rollbacks.WithLabelValues(by).Inc()
 }
 
-// observe notes how long a stage took that began at the given time.
+// observe records the duration of a stage that began at the given time.
 func observe(stage string, begin time.Time) { observeWait(stage, time.Since(begin)) }
 
 func observeWait(stage string, duration time.Duration) {
 	waits.WithLabelValues(stage).Observe(duration.Seconds())
 }
 
-// CauseOf is why a pod waits whose claims could not be committed.
+// CauseOf returns why a pod waits if its claims could not be committed.
 func CauseOf(err error) waitcause.Cause {
 	if errors.Is(err, ErrConflict) {
 		return waitcause.Conflict

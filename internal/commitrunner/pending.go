@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// pending knows the pods of which a failed attempt is still being released in
-// the background. It counts claims: each is undone by itself.
+// pending counts, by pod, the claims of failed attempts that are still being released in the
+// background. Each claim is released independently.
 type pending struct {
 	mutex  sync.Mutex
 	claims map[types.UID]int // by UID of the pod, never 0

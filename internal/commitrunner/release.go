@@ -13,26 +13,25 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
 )
 
-// release is one claim of a failed attempt whose state says what has to be undone. It may
+// release is the release of one claim of a failed attempt. Its state determines what to undo. It may
 // outlive the attempt.
 //
-// Until it is done the pod must not be tried again: a late release would take away the
-// reservation of the new attempt.
+// The pod must not be tried again until it is done: a late release would remove the reservation of the
+// new attempt.
 type release struct {
 	*Runner
 	pod   *v1.Pod
 	state commit.Claim
-	// claim is a copy, whose is what was in flight.
+	// claim is a copy; it owns the in-flight allocation.
 	claim Claim
-	// written is the allocation that goes, if one does, and why is what for.
+	// written is the allocation to remove, if there is one, and why is the reason for removing it.
 	written *resourceapi.AllocationResult
 	why     string
 	// kept is set if the claim has its allocation still when the release is done: others use it.
 	kept bool
 }
 
-// newRelease moves the duty to undo what was done for a claim to a release, so that it is
-// done once.
+// newRelease moves the duty to undo a claim from the attempt to a release, so that it is done only once.
 func (a *Attempt) newRelease(claim *Claim, state commit.Claim) *release {
 	r := &release{Runner: a.Runner, pod: a.pod, state: state, claim: *claim, written: claim.allocation(),
 		why: "because pod " + a.pod.Name + " was not bound"}
@@ -40,12 +39,11 @@ func (a *Attempt) newRelease(claim *Claim, state commit.Claim) *release {
 	return r
 }
 
-// start carries the release out. If the server cannot be reached, that goes on in the
-// background.
+// start carries out the release. If the server cannot be reached, the release continues in the background.
 //
-// It begins there for pods that are preempted: until Unreserve returns, they still count on
-// their node. Whoever preempts them is tried again meanwhile, preempts them once more, now
-// by deletion, and may wait for an event that does not come.
+// For pods that are preempted, it begins in the background: until Unreserve returns, they still count
+// on their node. Meanwhile the preemptor is tried again, preempts them once more, now by deletion, and
+// may wait for an event that does not come.
 func (r *release) start(ctx context.Context, background bool) {
 	switch {
 	case r.state.Phase == commit.Untouched && r.state.InFlight:
@@ -56,11 +54,10 @@ func (r *release) start(ctx context.Context, background bool) {
 	}
 }
 
-// UndoInterval is the pause between attempts to release a claim when the server cannot be
-// reached.
+// UndoInterval is the pause between attempts to release a claim while the server cannot be reached.
 const UndoInterval = 5 * time.Second
 
-// later goes on in the background, at once or after a pause.
+// later continues in the background, at once or after a pause.
 func (r *release) later(ctx context.Context, atOnce bool) {
 	r.pending.begin(r.pod.UID)
 	go func() {
@@ -77,7 +74,7 @@ func (r *release) later(ctx context.Context, atOnce bool) {
 	}()
 }
 
-// tryOrTell is try, and reports whether the claim is released.
+// tryOrTell does the same as try, but logs the error. It reports whether the claim is released.
 func (r *release) tryOrTell(ctx context.Context) bool {
 	if err := r.try(ctx); err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot roll back the reservation of a claim; trying again",
@@ -90,7 +87,7 @@ func (r *release) tryOrTell(ctx context.Context) bool {
 	return true
 }
 
-// try goes through the release once. With an error, it has to be tried again.
+// try runs the release once. After an error, it must be repeated.
 func (r *release) try(ctx context.Context) error {
 	event, err := r.ask(ctx)
 	for {
@@ -113,8 +110,8 @@ func (r *release) try(ctx context.Context) error {
 	}
 }
 
-// ask finds out whether the claim is needed: by a pod that is bound, or may get bound by a
-// process that was there before.
+// ask determines whether the claim is needed: by a bound pod, or by a pod whose binding a previous
+// process may have sent.
 func (r *release) ask(ctx context.Context) (commit.ClaimEvent, error) {
 	used, err := r.IsNeeded(ctx, r.pod, &r.claim)
 	switch {
@@ -131,7 +128,7 @@ func (r *release) ask(ctx context.Context) (commit.ClaimEvent, error) {
 	}
 }
 
-// carryOut asks the server to release the claim, or for what was written.
+// carryOut asks the server to release the claim, or asks it what was written.
 func (r *release) carryOut(ctx context.Context, action commit.ActionKind) (err error) {
 	claim, consumer := r.claim.Object, r.claim.Consumer(r.pod).UID
 	ctx = claimwriter.Because(ctx, claimwriter.Cause{Pod: r.pod, Why: r.why})
@@ -145,13 +142,13 @@ func (r *release) carryOut(ctx context.Context, action commit.ActionKind) (err e
 	case commit.RollBackReservation:
 		claim, err = r.Writer.Unreserve(ctx, claim, consumer)
 	case commit.RollBackAllocation:
-		if !r.claim.IsAllocated() { // The write failed, and may have been carried out.
+		if !r.claim.IsAllocated() { // The write returned an error, but the server may have carried it out.
 			claim = claim.DeepCopy()
 			claim.Status.Allocation = r.written
 		}
 		claim, err = r.Writer.Release(ctx, claim, consumer)
 	default:
-		if r.claim.Origin == ToMake { // If the pod is bound with it, then not because of this attempt.
+		if r.claim.Origin == ToMake { // If the pod is bound with it, then by another attempt.
 			claim = nil
 		} else {
 			claim, err = r.Writer.Settle(ctx, claim)

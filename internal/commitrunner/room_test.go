@@ -14,7 +14,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/backpressure"
 )
 
-// leaveOne has so many pods inside that there is room for just one.
+// leaveOne enters so many pods that there is room for just one more.
 func (w *world) leaveOne() {
 	for range backpressure.Limit - 1 {
 		w.State.Writes.Enter()
@@ -57,7 +57,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// TestRoomAfterFailure: a pod of which nothing is written any more does not count, however far it had got.
+// TestRoomAfterFailure: a pod for which nothing is written any more does not count, however far it had got.
 func TestRoomAfterFailure(t *testing.T) {
 	t.Parallel()
 	for name, commits := range map[string]bool{"before the first write": false, "at the last one": true} {
@@ -83,7 +83,7 @@ func TestRoomAfterFailure(t *testing.T) {
 	}
 }
 
-// TestNoRoom: a pod waits for a moment, and goes on.
+// TestNoRoom: a pod waits for a moment, and continues.
 func TestNoRoom(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {

@@ -13,15 +13,15 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/spans"
 )
 
-// run goes on with an attempt from one call of the scheduler to the next. What internal/commit
-// says is to be done, it does, and tells the result. What comes next is decided there alone.
+// run advances an attempt from one call of the scheduler to the next. It carries out the actions of
+// internal/commit, which alone decides the next step, and reports their results.
 type run struct {
 	*Attempt
 	node      string
 	lastWrite func(context.Context) error
-	// lost are the claims that have to yield, and to which others.
+	// lost are the claims that must yield, each with its conflict.
 	lost []lostClaim
-	// err is why the attempt has failed.
+	// err is the reason why the attempt has failed.
 	err error
 }
 
@@ -41,8 +41,7 @@ func (r *run) run(ctx context.Context, event commit.Event) error {
 	return r.err
 }
 
-// do carries out an action. If there is an error, it says why the event is none of those
-// that were to be hoped for.
+// do carries out an action. The error explains an event other than success.
 func (r *run) do(ctx context.Context, action commit.Action) (commit.Event, error) {
 	if !takesTime(action.Kind) {
 		return r.carryOut(ctx, action)
@@ -56,7 +55,7 @@ func (r *run) do(ctx context.Context, action commit.Action) (commit.Event, error
 	return event, err
 }
 
-// takesTime reports whether an action is more than to take note of something here.
+// takesTime reports whether an action does more than record something in this process.
 func takesTime(kind commit.ActionKind) bool {
 	return kind != commit.EndInFlight && kind != commit.StayInGroup && kind != commit.TellConflict
 }
@@ -92,7 +91,7 @@ func (r *run) carryOut(ctx context.Context, action commit.Action) (commit.Event,
 	}
 }
 
-// then is an event unless there is an error.
+// then returns an event of the given kind, or a Failure if there is an error.
 func then(kind commit.EventKind, err error) (commit.Event, error) {
 	if err != nil {
 		kind = commit.Failure
@@ -100,7 +99,7 @@ func then(kind commit.EventKind, err error) (commit.Event, error) {
 	return commit.Event{Kind: kind}, err
 }
 
-// end carries out what ends the attempt's part in a claim.
+// end carries out an action that ends the attempt's part in a claim.
 func (r *run) end(ctx context.Context, action commit.Action) {
 	claim, state := r.claims[action.Claim], r.state.Claims[action.Claim]
 	switch action.Kind {
@@ -119,9 +118,9 @@ func (r *run) end(ctx context.Context, action commit.Action) {
 	}
 }
 
-// awaitDevices waits for binding conditions. That may take minutes, and usually nothing can
-// have happened meanwhile to a claim that is reserved for the pod. But there was much time for
-// non-participating schedulers.
+// awaitDevices waits for binding conditions, which may take minutes. Usually nothing can happen
+// meanwhile to a claim that is reserved for the pod. But non-participating schedulers had much time, so
+// conflicts are determined again.
 func (r *run) awaitDevices(ctx context.Context) (commit.Event, error) {
 	claims := make([]*resourceapi.ResourceClaim, len(r.claims))
 	for i, claim := range r.claims {
@@ -134,8 +133,8 @@ func (r *run) awaitDevices(ctx context.Context) (commit.Event, error) {
 	}
 	switch {
 	case err != nil && r.Stopping.Err() != nil:
-		// The next process finds the claims reserved and goes on waiting. To give them
-		// back would throw away what drivers have done so far.
+		// The next process finds the claims reserved and continues to wait. Releasing them would
+		// discard what drivers have done so far.
 		return commit.Event{Kind: commit.ProcessEnds}, err
 	case err != nil:
 		return commit.Event{Kind: commit.Failure, Broken: outcome.Broken}, err
@@ -146,24 +145,22 @@ func (r *run) awaitDevices(ctx context.Context) (commit.Event, error) {
 	return r.lastLook(commit.GotReady)
 }
 
-// mayBind is what comes last before the pod is bound.
+// mayBind is the last step before the pod is bound.
 func (r *run) mayBind(ctx context.Context) error {
 	if err := r.lastWrite(ctx); err != nil {
 		return err
 	}
-	// The binding is next, and unlike what is written to claims, the server cannot refuse it for
-	// being late.
+	// The binding is next. The server cannot refuse it for being late, unlike a write to a claim.
 	if err := r.State.Lease.Leads(); err != nil {
 		return fmt.Errorf("the pod must not be bound by this process: %w", err)
 	}
 	return nil
 }
 
-// ErrConflict is why a pod is not bound although its claims are allocated and reserved.
+// ErrConflict means that a pod is not bound because a conflicting claim was allocated first.
 var ErrConflict = errors.New("already allocated to another claim")
 
-// tellConflict counts the claims that yield, and returns why the pod has to look for other
-// devices.
+// tellConflict counts and logs the claims that yield, and returns why the pod must look for other devices.
 func (r *run) tellConflict(ctx context.Context) error {
 	for _, claim := range r.lost {
 		countRollback(claim.to)
@@ -173,7 +170,7 @@ func (r *run) tellConflict(ctx context.Context) error {
 	return fmt.Errorf("%w: %s; looking for other devices", ErrConflict, r.lost[0].to)
 }
 
-// yield releases a claim that has lost. If that does not succeed, Abort goes on until it does.
+// yield releases a claim that has lost. If that fails, Abort repeats it until it succeeds.
 func (r *run) yield(ctx context.Context, position int) error {
 	claim := r.claims[position]
 	to := r.lost[slices.IndexFunc(r.lost, func(l lostClaim) bool { return l.Claim == claim })].to
@@ -187,9 +184,8 @@ func (r *run) yield(ctx context.Context, position int) error {
 	return fmt.Errorf("%w: %s; releasing it: %w", ErrConflict, to, err)
 }
 
-// leaveGroup ends the use of a claim that is reserved for the pod's group. As long as others
-// use it, it stays as it is for them, and whoever leaves last releases what any of them has
-// written.
+// leaveGroup ends the use of a claim that is reserved for the pod's group. While other pods use the claim,
+// it stays as it is for them. The last pod to leave releases everything that any of them has written.
 func (r *run) leaveGroup(ctx context.Context, claim *Claim, state commit.Claim) {
 	state, allocation := r.Groups.Leave(claim.Object.UID, r.pod.UID, state, claim.allocation())
 	release := r.newRelease(claim, state)

@@ -16,29 +16,29 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/takeover"
 )
 
-// Runner carries out the attempts of one profile of the scheduler. It is safe for concurrent use;
-// an Attempt is not.
+// A Runner carries out the attempts of one profile of the scheduler. It is safe for concurrent use; an
+// Attempt is not.
 type Runner struct {
-	// State has what is in flight, the order of allocations, and the lease of this process.
+	// State holds the plans in flight, the order of allocations, and the lease of this process.
 	State *clusterstate.State
 	// Writer writes claims.
 	Writer *claimwriter.Writer
-	// Known has the latest known states of claims, and whether pods use them.
+	// Known holds the latest known states of claims, and knows whether pods use them.
 	Known *podclaims.Claims
-	// Contest says for how long claims settle.
+	// Contest determines how long claims settle.
 	Contest *contest.Contest
-	// Takeover says what another process has reserved.
+	// Takeover tracks the reservations of other processes.
 	Takeover *takeover.Pause
-	// Groups has the claims that are reserved for PodGroups; nil if there can be none.
+	// Groups holds the claims that are reserved for PodGroups; nil if there can be none.
 	Groups Groups
-	// Maker makes claims.
+	// Maker creates claims.
 	Maker Maker
 	// Signals is told of what is in flight.
 	Signals Signals
 	// AwaitDevices waits until the devices of allocated claims are ready on the node.
 	AwaitDevices func(ctx context.Context, pod *v1.Pod, node string, claims []*resourceapi.ResourceClaim) (Readiness, error)
-	// IsNeeded asks the server whether a pod that is bound needs the reservation under which the
-	// pod has written to the claim. It goes on when ctx gets cancelled.
+	// IsNeeded asks the server whether a bound pod needs the reservation under which the pod has
+	// written to the claim. It continues when ctx is cancelled.
 	IsNeeded func(ctx context.Context, pod *v1.Pod, claim *Claim) (bool, error)
 	// TryAgain has a pod tried again whose attempt was undone a moment ago.
 	TryAgain func(pod types.UID)
@@ -48,50 +48,50 @@ type Runner struct {
 	pending pending
 }
 
-// Readiness is how a wait for devices has ended.
+// Readiness is the result of a wait for devices.
 type Readiness struct {
-	// Claims are those of the pod in their latest state, in the same order.
+	// Claims are the pod's claims in their latest state, in the same order.
 	Claims []*resourceapi.ResourceClaim
 	// Waited is set if a device was not ready from the start.
 	Waited bool
-	// Broken are the claims whose devices do not get ready, by their positions.
+	// Broken are the positions of the claims whose devices do not get ready.
 	Broken []int
 }
 
-// Groups are the claims that are reserved for a PodGroup and that attempts of this process use. What
-// becomes of such a claim is not up to one attempt alone, see commit.Group.
+// Groups holds the claims that are reserved for a PodGroup and that attempts of this process use. One
+// attempt alone does not decide about the release of such a claim, see commit.Group.
 type Groups interface {
-	// Leave ends a pod's use because its attempt failed, and returns what the pod has to release,
-	// and which allocation goes with it. After the release, Released has to be called.
+	// Leave ends the use by a pod whose attempt failed. It returns what the pod must release, and the
+	// allocation to remove with it. Released must be called after the release.
 	Leave(claim, pod types.UID, state commit.Claim, allocation *resourceapi.AllocationResult) (commit.Claim, *resourceapi.AllocationResult)
-	// Released ends what Leave began.
+	// Released ends the release that Leave began.
 	Released(claim types.UID)
-	// Bound ends a pod's use because it is bound.
+	// Bound ends the use by a bound pod.
 	Bound(claim, pod types.UID, state commit.Claim, allocation *resourceapi.AllocationResult)
 }
 
-// Maker makes claims for pods.
+// Maker creates claims for pods.
 type Maker interface {
-	// Create creates a claim that is only in memory. It returns the claim of the pod that exists
-	// then, nil if there is none; with an error also one that is not good for the pod.
+	// Create creates a claim that exists only in memory. It returns the pod's claim that exists
+	// afterwards, nil if there is none. With an error, it may also return a claim that the pod cannot use.
 	Create(ctx context.Context, pod *v1.Pod, wanted *resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error)
-	// RemoveUncreated deletes a claim of which it is not known whether Create has created it. It
-	// returns the claim if somebody else keeps it from going, else nil.
+	// RemoveUncreated deletes a claim that Create may or may not have created. It returns the claim if
+	// another client keeps it from being deleted, otherwise nil.
 	RemoveUncreated(ctx context.Context, pod *v1.Pod, wanted *resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error)
 }
 
-// Signals tells others what is in flight.
+// Signals announces plans in flight to others.
 type Signals interface {
-	// InFlight tells what a claim is about to get; created is false for one that is only in memory.
-	// It returns the UID by which Written or GivenUp has to end that, "" if nothing was told.
+	// InFlight announces the plan of a claim; created is false for a claim that exists only in memory.
+	// It returns the UID to pass to Written or GivenUp, "" if nothing was announced.
 	InFlight(claim *resourceapi.ResourceClaim, planned *resourceapi.AllocationResult, created bool) types.UID
-	// Written tells that the claim was written, and GivenUp that nothing comes of it.
+	// Written reports that the claim was written, and GivenUp that its plan was given up.
 	Written(told types.UID, written *resourceapi.ResourceClaim)
 	GivenUp(told types.UID)
 }
 
-// Observe makes the result of a write known here before the informer does: in the
-// ledger, and to all who look at claims through the scheduler's shared manager.
+// Observe makes the result of a write known in this process before the informer does: in the ledger,
+// and to all users of the scheduler's shared claim manager.
 func (r *Runner) Observe(ctx context.Context, claim *resourceapi.ResourceClaim) {
 	r.State.Freed(r.State.Ledger.Observe(claim))
 	if err := r.Known.Tracked.AssumeClaimAfterAPICall(claim); err != nil {
@@ -100,6 +100,6 @@ func (r *Runner) Observe(ctx context.Context, claim *resourceapi.ResourceClaim) 
 	}
 }
 
-// IsReleasing reports whether what a failed attempt of a pod has written is still being released. The
-// pod must not be tried again before.
+// IsReleasing reports whether the writes of a pod's failed attempt are still being released. The pod
+// must not be tried again before that has ended.
 func (r *Runner) IsReleasing(pod types.UID) bool { return r.pending.has(pod) }

@@ -11,11 +11,11 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
 )
 
-// settlePlan waits before the pod's claims are written, as long as others are busy with
-// allocations, and fails if somebody else has been allocated the same meanwhile. What is
-// not written need not be released, which matters to others: when the first of two claims
-// lets go of a device, the default scheduler takes it for free. Without others it does not
-// look: our watch may be behind the informer from which the plan was made.
+// settlePlan waits before the pod's claims are written while other schedulers are busy with
+// allocations. It fails if a conflicting claim was allocated meanwhile. A claim that is not written
+// need not be released, which matters to others: when the first of two claims gives up a device, the
+// default scheduler considers the device free. If there is nothing to wait for, it does not check the
+// plan: the watch may be behind the informer from which the plan was made.
 func (r *run) settlePlan(ctx context.Context) error {
 	var conflict *claimlog.Conflict
 	waited, err := r.Contest.Begin(r.pod, r.allocations()...).BeforeWrite(ctx, func() bool {
@@ -33,9 +33,9 @@ func (r *run) settlePlan(ctx context.Context) error {
 	return fmt.Errorf("%w: %s; looking for other devices", ErrConflict, conflict)
 }
 
-// settle waits for late writes of others after the pod's claims were written, once: others may have
-// decided before they could know of that, which takes them the settle time at most, or as long as they
-// are busy. What has lost until then stays lost.
+// settle waits once, after the pod's claims were written, for late writes of other schedulers: they may
+// have decided before they could know of the claims. Such a write takes the settle time at most, or as
+// long as these schedulers are busy. A claim that has lost by then stays lost.
 func (r *run) settle(ctx context.Context) (commit.Event, error) {
 	if r.Contest.Settles() {
 		settling := r.Contest.Begin(r.pod, r.allocations()...)
@@ -54,7 +54,7 @@ func (r *run) settle(ctx context.Context) (commit.Event, error) {
 	return r.lastLook(commit.Settled)
 }
 
-// planLost returns why something cannot be written as planned.
+// planLost returns the conflict that prevents a claim from being written as planned, nil if there is none.
 func (r *run) planLost() *claimlog.Conflict {
 	for _, claim := range r.claims {
 		if claim.Plan() == nil {
@@ -69,7 +69,8 @@ func (r *run) planLost() *claimlog.Conflict {
 	return nil
 }
 
-// allocations are those that are planned for the pod's claims, and those that they have.
+// allocations returns the planned allocation of each of the pod's claims, or the present one if there
+// is no plan.
 func (r *run) allocations() []*resourceapi.AllocationResult {
 	allocations := make([]*resourceapi.AllocationResult, len(r.claims))
 	for i, claim := range r.claims {

@@ -15,7 +15,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// write allocates the claim as planned, if it is planned, and reserves it for the pod.
+// write allocates the claim if it has a plan, and reserves it for the pod or its group. It creates the
+// claim first if necessary.
 func (r *run) write(ctx context.Context, claim *Claim) error {
 	if claim.Origin == ToMake {
 		if err := r.make(ctx, claim); err != nil {
@@ -42,9 +43,9 @@ func (r *run) write(ctx context.Context, claim *Claim) error {
 	return nil
 }
 
-// stillPublished returns an error if a device that is planned for a claim is not published any more: its driver
-// has withdrawn it, or is gone, and its slices with it (kubernetes #141912). A pod that is bound to it would not
-// start. As long as the pool is being updated, nobody knows.
+// stillPublished returns an error if a device that is planned for a claim is no longer published: its
+// driver has withdrawn it, or is gone together with its slices (kubernetes #141912). A pod that is
+// bound to it would not start. While the pool is being updated, this is unknown, and there is no error.
 func (r *run) stillPublished(claim *Claim) error {
 	plan := claim.Plan()
 	if plan == nil {
@@ -61,7 +62,7 @@ func (r *run) stillPublished(claim *Claim) error {
 	return nil
 }
 
-// make creates a claim. From then on, what is in flight for it is so under its real UID.
+// make creates a claim. From then on, its plan is in flight under the claim's real UID.
 func (r *run) make(ctx context.Context, claim *Claim) error {
 	created, err := r.Maker.Create(ctx, r.pod, claim.Object)
 	if created != nil {
@@ -71,11 +72,10 @@ func (r *run) make(ctx context.Context, claim *Claim) error {
 	return err
 }
 
-// upToDate returns the claim as it is known now. Other pods that share it may have been
-// reserved since this one was filtered, or may have written what is planned for all of
-// them, and a write that begins there is not refused. With another allocation than the one
-// for which the node was chosen, it is not the same claim any more, and what the pod saw
-// is returned.
+// upToDate returns the latest known state of the claim. Since this pod was filtered, other pods that share
+// the claim may have been reserved, or may have written the plan that is for all of them; the server does
+// not refuse a write that is based on the latest state. If the claim has another allocation than the one for
+// which the node was chosen, it is not the same claim any more, and the state that the pod saw is returned.
 func (r *Runner) upToDate(claim *Claim) *resourceapi.ResourceClaim {
 	seen := claim.Object
 	latest := r.Known.Claim(seen.Namespace, seen.Name)
@@ -89,7 +89,7 @@ func (r *Runner) upToDate(claim *Claim) *resourceapi.ResourceClaim {
 	return latest
 }
 
-// nameOf is what people call a consumer.
+// nameOf returns a readable name of a consumer.
 func nameOf(consumer resourceapi.ResourceClaimConsumerReference) string {
 	switch consumer.Resource {
 	case "pods":
@@ -101,7 +101,7 @@ func nameOf(consumer resourceapi.ResourceClaimConsumerReference) string {
 	}
 }
 
-// explainBind adds what will happen next.
+// explainBind adds to an error what happens next.
 func explainBind(claim *Claim, err error) error {
 	if errors.Is(err, claimwriter.ErrAllocatedElsewhere) || errors.Is(err, claimwriter.ErrDeallocated) {
 		return fmt.Errorf("claim %s changed while the pod was being scheduled; trying again: %w", klog.KObj(claim.Object), err)

@@ -13,42 +13,40 @@ import (
 )
 
 const (
-	// Memory is for how long a pod counts that was bound, and one for which nobody seems to
-	// be responsible.
+	// Memory is the time for which a bound pod counts, and a pod that no scheduler seems to be responsible for.
 	Memory = time.Minute
-	// distrust is for how long a scheduler does not take part after it was seen not to,
-	// whatever is learned meanwhile: it may have been exchanged for one of ours, or somebody
-	// may have had ours allocate a claim of its pods.
+	// distrust is the time for which a scheduler does not count as taking part after it was seen not
+	// to, even if it is then seen to take part: it may have been replaced by an instance of this
+	// scheduler, or a user may have made this scheduler allocate a claim of its pods.
 	distrust = 10 * time.Minute
 )
 
-// Contender is a pod of another scheduler.
+// A Contender is a pod of another scheduler.
 type Contender struct {
 	Pod *v1.Pod
-	// Since is when it was first seen to wait.
+	// Since is the time when the pod was first seen to wait.
 	Since time.Time
-	// Heard is when its scheduler has last done something to it, or Since.
+	// Heard is the time when its scheduler last changed the pod, or Since.
 	Heard time.Time
-	// Bound is set if it does not wait any more, but did a moment ago.
+	// Bound is set if the pod was bound a moment ago, and does not wait any more.
 	Bound bool
 	// SchedulerSeen is set if its scheduler is known to run, or to have run.
 	SchedulerSeen bool
-	// Rejected is set if its scheduler has found no place for it. It tries again when
+	// Rejected is set if its scheduler has found no place for the pod. The scheduler tries again when
 	// something becomes free.
 	Rejected bool
-	// Decided is set if its scheduler has found a place: it is about to write that. If it was
-	// rejected before, that is not known: it may also wait for others to be preempted.
+	// Decided is set if its scheduler has found a place, and is about to write that. It is not set if
+	// the pod was rejected before: then the scheduler may also be waiting for victims to end.
 	Decided bool
-	// TakesPart is set if its scheduler is known to take part in the protocol: it does not
-	// contend with that.
+	// TakesPart is set if its scheduler is known to take part in the protocol, and therefore does not contend.
 	TakesPart bool
 }
 
-// Registry has the pods that wait and those that were bound within the last Memory. All
-// methods are safe for concurrent use.
+// A Registry holds the pods that wait and those that were bound within the last Memory. All methods are
+// safe for concurrent use.
 //
-// It believes nothing that users can write: what tells of a scheduler is in the status of pods, or
-// is that a pod was seen to get a node. A pod that came with one may be placed by its creator.
+// It trusts nothing that users can write. It learns about schedulers only from the status of pods, and from
+// pods that get a node while it watches: the creator of a pod may have chosen the node that the pod came with.
 type Registry struct {
 	clock clock.PassiveClock
 	needs func(*v1.Pod) bool
@@ -57,25 +55,25 @@ type Registry struct {
 	// own are the schedulerNames of this scheduler.
 	own  sets.Set[string]
 	pods map[types.UID]*entry
-	// in has the same pods by namespace; there is none without pods.
+	// in holds the same pods by namespace, without namespaces that have no pods.
 	in map[string]*namespace
-	// swept is when what does not count any more was last forgotten.
+	// swept is the time when outdated entries were last removed.
 	swept time.Time
-	// ours are pods of this scheduler that wait.
+	// ours holds this scheduler's pods that wait.
 	ours map[types.UID]*patience
-	// schedulers has what is known of others, by schedulerName.
+	// schedulers holds the other schedulers, by schedulerName.
 	schedulers map[string]*scheduler
-	// heard is when another scheduler has last done something to a pod that waited, by namespace.
+	// heard holds the time when another scheduler last changed a waiting pod, by namespace.
 	heard map[string]time.Time
-	// version counts what may have made a contender, or changed one. learned is from when what is known
-	// of a scheduler last changed, and so all its pods.
+	// version counts events that may have added or changed a contender. learned is the version when a
+	// scheduler, and thus all its pods, last changed.
 	version, learned uint64
 }
 
-// namespace are the pods of a namespace.
+// namespace holds the pods of a namespace.
 type namespace struct {
 	pods map[types.UID]*entry
-	// version is that of the Registry when one of them last changed.
+	// version is the Registry's version when a pod last changed.
 	version uint64
 }
 
@@ -84,21 +82,21 @@ type entry struct {
 	since time.Time
 	heard time.Time
 	bound time.Time // zero: it waits
-	// version is that of the Registry when this last changed.
+	// version is the Registry's version when the entry last changed.
 	version uint64
 }
 
-// scheduler is another one.
+// scheduler is another scheduler.
 type scheduler struct {
-	// seen is set once it has done something to a pod.
+	// seen is set once the scheduler has changed a pod.
 	seen bool
-	// ours is set once it was seen to take part, until it is seen not to; ignored is when that
-	// was, the last time.
+	// ours is set once the scheduler was seen to take part, until it is seen not to. ignored is the
+	// time when it was last seen not to.
 	ours    bool
 	ignored time.Time
-	// heard is when it has last done something to a pod that waited.
+	// heard is the time when the scheduler last changed a pod that waited.
 	heard time.Time
-	// version is that of the Registry when what is known of its pods last changed with it.
+	// version is the Registry's version when the scheduler, and thus all its pods, last changed.
 	version uint64
 }
 
@@ -109,15 +107,15 @@ func New(clock clock.PassiveClock, needs func(*v1.Pod) bool) *Registry {
 		ours: make(map[types.UID]*patience), heard: make(map[string]time.Time), schedulers: make(map[string]*scheduler)}
 }
 
-// Own tells a schedulerName of this scheduler.
+// Own adds a schedulerName of this scheduler.
 func (r *Registry) Own(name string) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	r.own.Insert(name)
 }
 
-// Learn tells whether a scheduler was seen to take part in the protocol. One that was seen
-// not to is not believed for some time. It reports whether that changes who contends.
+// Learn records whether a scheduler was seen to take part in the protocol. A scheduler
+// that was seen not to is distrusted for some time. Learn reports whether this changes the contenders.
 func (r *Registry) Learn(name string, takesPart bool) (changed bool) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -137,8 +135,8 @@ func (r *Registry) Learn(name string, takesPart bool) (changed bool) {
 	return s.ours != before
 }
 
-// Namespaces returns those in which contenders may be new, or have changed, since the given version of
-// the list, in no order, and its version now. Version 0 is from before all.
+// Namespaces returns the namespaces whose contenders may be new or changed since the given version of
+// the list, in no order, and the present version. Version 0 is before all changes.
 func (r *Registry) Namespaces(since uint64) (names []string, version uint64) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -151,10 +149,9 @@ func (r *Registry) Namespaces(since uint64) (names []string, version uint64) {
 	return names, r.version
 }
 
-// List returns the contenders of a namespace that are new, or have changed, since the given version of
-// the list, in no order. A pod of which no scheduler has taken notice counts for a while only: perhaps
-// there is none of that name. No more than limit pods are looked at, unless that is 0; more is set if
-// there are others.
+// List returns the contenders of a namespace that are new or changed since the given version of the list,
+// in no order. A pod that no scheduler has noticed counts only for a while: there may be no scheduler of
+// that name. List looks at no more than limit pods, unless limit is 0; more is set if there are others.
 func (r *Registry) List(name string, since uint64, limit int) (list []Contender, more bool) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -186,7 +183,7 @@ func (r *Registry) isOver(e *entry, now time.Time) bool {
 	return r.own.Has(e.pod.Spec.SchedulerName) || !e.bound.IsZero() && now.Sub(e.bound) > Memory
 }
 
-// sweep forgets, from time to time, what does not count any more.
+// sweep removes outdated entries, from time to time.
 func (r *Registry) sweep(now time.Time) {
 	if !r.swept.IsZero() && now.Sub(r.swept) <= Memory {
 		return
@@ -200,7 +197,7 @@ func (r *Registry) sweep(now time.Time) {
 		}
 		present.Insert(e.pod.Spec.SchedulerName)
 	}
-	// Anybody may think up names.
+	// Users may invent names: forget schedulers that have neither been seen nor have pods.
 	maps.DeleteFunc(r.schedulers, func(name string, s *scheduler) bool { return !s.seen && !present.Has(name) })
 }
 
@@ -215,7 +212,7 @@ func (r *Registry) put(e *entry) {
 	in.pods[e.pod.UID] = e
 }
 
-// remove takes a pod out, if it is there.
+// remove removes a pod, if it is there.
 func (r *Registry) remove(uid types.UID) {
 	e := r.pods[uid]
 	if e == nil {
@@ -228,16 +225,16 @@ func (r *Registry) remove(uid types.UID) {
 	}
 }
 
-// Heard returns when any other scheduler has last nominated a node to a pod of the namespace that
-// waited, or rejected or bound it. What is longer ago than Memory may be forgotten.
+// Heard returns the time when another scheduler last nominated a node for a waiting pod of the
+// namespace, rejected it or bound it. Times longer ago than Memory may be forgotten.
 func (r *Registry) Heard(namespace string) time.Time {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	return r.heard[namespace]
 }
 
-// ParticipantHeard reports whether another scheduler that takes part in the protocol has done any of that
-// within some time.
+// ParticipantHeard reports whether another scheduler that takes part in the protocol has done any of
+// that within the given time.
 func (r *Registry) ParticipantHeard(within time.Duration) bool {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -250,18 +247,18 @@ func (r *Registry) ParticipantHeard(within time.Duration) bool {
 	return false
 }
 
-// Add, Update and Delete take over events. initial is set for what existed at the start: of a
-// pod that was bound then, nothing is to be learned but that its scheduler has run.
+// Add handles a new pod. initial is set for pods that existed at the start: if such a pod is bound, it
+// only shows that its scheduler has run.
 func (r *Registry) Add(pod *v1.Pod, initial bool) { r.apply(pod, initial) }
 
-// Update is called for a change of a pod. One that was bound before anything was heard of it
-// does not begin to count for that.
+// Update handles a change of a pod. The change of a pod that was bound before the Registry knew it does
+// not make the pod count.
 func (r *Registry) Update(before, pod *v1.Pod) {
 	r.apply(pod, before.UID == pod.UID && before.Spec.NodeName != "")
 }
 
-// ClaimMade is called for a pod one of whose claims was made, or is not allocated any more: it
-// could not contend for that before.
+// ClaimMade is called for a pod if one of its claims was created or deallocated: the pod could not
+// contend for that claim before.
 func (r *Registry) ClaimMade(uid types.UID) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -276,8 +273,8 @@ func (r *Registry) Delete(uid types.UID) {
 	delete(r.ours, uid)
 }
 
-// apply takes over a pod. old is set if it is known from before that it was bound, should it
-// not be among the pods.
+// apply stores the state of a pod. old is set if the pod is known to have been bound earlier, in case
+// it is not in the Registry.
 func (r *Registry) apply(pod *v1.Pod, old bool) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -309,8 +306,7 @@ func (r *Registry) apply(pod *v1.Pod, old bool) {
 	case !bound:
 		r.put(&entry{pod: pod, since: now, heard: now})
 	case !old:
-		// It was bound before anything was heard of it, or whoever created it has chosen the
-		// node.
+		// The pod was bound before its first event, or its creator has chosen the node.
 		r.put(&entry{pod: pod, since: now, heard: now, bound: now})
 		r.changed(pod.UID)
 		return
@@ -321,7 +317,7 @@ func (r *Registry) apply(pod *v1.Pod, old bool) {
 	}
 }
 
-// hear remembers when another scheduler has done something to a pod of a namespace.
+// hear records that another scheduler has changed a pod of a namespace.
 func (r *Registry) hear(namespace string, now time.Time) {
 	if _, known := r.heard[namespace]; !known && len(r.heard) > len(r.pods) {
 		maps.DeleteFunc(r.heard, func(_ string, at time.Time) bool { return now.Sub(at) > Memory })
@@ -329,7 +325,7 @@ func (r *Registry) hear(namespace string, now time.Time) {
 	r.heard[namespace] = now
 }
 
-// changed makes a pod one of the next version of the list.
+// changed adds a pod to the next version of the list.
 func (r *Registry) changed(uid types.UID) {
 	r.version++
 	if e := r.pods[uid]; e != nil {
@@ -347,21 +343,21 @@ func (r *Registry) scheduler(name string) *scheduler {
 	return s
 }
 
-// note looks for traces of the scheduler on a pod, which has been bound just now or not, and reports
-// whether it found the first.
+// note looks for traces of the scheduler on a pod; bindsNow is set if the pod was bound just now. It
+// reports whether these are the scheduler's first traces.
 func (s *scheduler) note(pod *v1.Pod, bindsNow bool) bool {
 	before := s.seen
 	s.seen = s.seen || bindsNow || nominee(pod) != "" || rejected(pod)
 	return s.seen != before
 }
 
-// isPodScheduled is not true of the condition with which the API server creates pods that have
-// gates. It stays when the gates go, and no scheduler has written it.
+// isPodScheduled reports whether a scheduler has written the PodScheduled condition. The API server
+// writes one when it creates a pod with scheduling gates, and that one stays when the gates are removed.
 func isPodScheduled(condition v1.PodCondition) bool {
 	return condition.Type == v1.PodScheduled && condition.Reason != v1.PodReasonSchedulingGated
 }
 
-// over reports whether no scheduler will do anything for the pod any more.
+// over reports whether no scheduler handles the pod any more.
 func over(pod *v1.Pod) bool {
 	return pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed ||
 		pod.DeletionTimestamp != nil && pod.Spec.NodeName == ""

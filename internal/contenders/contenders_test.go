@@ -15,11 +15,11 @@ import (
 
 var start = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
-// world drives a Registry as the informer does.
+// world passes events to a Registry as the informer does.
 type world struct {
 	*Registry
 	clock *testingclock.FakePassiveClock
-	// latest are the pods as they are, by UID.
+	// latest holds the latest state of the pods, by UID.
 	latest map[types.UID]*v1.Pod
 }
 
@@ -42,13 +42,13 @@ func newWorld() *world {
 
 func (w *world) pass(d time.Duration) { w.clock.SetTime(w.clock.Now().Add(d)) }
 
-// names lists those who contend with what is set of them.
+// names lists the contenders with the fields that are set.
 func (w *world) names() []string {
 	contenders, _ := w.all(0)
 	return describe(contenders)
 }
 
-// all lists those of all namespaces.
+// all lists the contenders of all namespaces.
 func (w *world) all(since uint64) (list []Contender, version uint64) {
 	names, version := w.Namespaces(since)
 	for _, name := range names {
@@ -58,7 +58,7 @@ func (w *world) all(since uint64) (list []Contender, version uint64) {
 	return list, version
 }
 
-// describe names contenders with what is set of them.
+// describe names contenders with the fields that are set.
 func describe(contenders []Contender) []string {
 	names := []string{}
 	for _, c := range contenders {
@@ -167,7 +167,7 @@ func TestLife(t *testing.T) {
 	require.Empty(t, w.names(), "a profile was added")
 }
 
-// TestHeard: what users do to their pods tells nothing of schedulers.
+// TestHeard: changes of pods by users show nothing about schedulers.
 func TestHeard(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
@@ -188,7 +188,7 @@ func TestHeard(t *testing.T) {
 	require.Zero(t, w.Heard("elsewhere"))
 }
 
-// TestParticipantHeard: only those count that take part, and are at work.
+// TestParticipantHeard: only schedulers that take part and are at work count.
 func TestParticipantHeard(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
@@ -219,7 +219,7 @@ func TestLearn(t *testing.T) {
 	w.Learn("other", true)
 	require.Empty(t, w.names())
 	require.Len(t, first(w.all(0)), 1, "from whom more can be learned")
-	// It was exchanged for one that does not participate.
+	// A scheduler that does not take part has replaced it.
 	w.Update(pod("p", bound))
 	w.Add(pod("q"), false)
 	w.Learn("other", false)
@@ -234,8 +234,8 @@ func TestLearn(t *testing.T) {
 
 func first(list []Contender, _ uint64) []Contender { return list }
 
-// TestOldPods: pods that were bound before the start tell who had their scheduler's name then.
-// They do not contend, and get updates all the same.
+// TestOldPods: pods that were bound before the start show which scheduler had their schedulerName then.
+// They do not contend, although they are updated.
 func TestOldPods(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
@@ -252,7 +252,7 @@ func TestOldPods(t *testing.T) {
 	require.Equal(t, []string{"made bound seen bound", "p seen bound", "q seen"}, w.names())
 }
 
-// TestPlacedByUsers: a pod that came with a node tells nothing of a scheduler, whatever becomes of it.
+// TestPlacedByUsers: a pod that was created with a node shows nothing about a scheduler, whatever happens to it.
 func TestPlacedByUsers(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
@@ -271,7 +271,7 @@ func TestPlacedByUsers(t *testing.T) {
 	require.Equal(t, []string{"p seen", "q seen bound"}, w.names())
 }
 
-// TestSpare: what a pod waits for others is a small part of its time, and never long.
+// TestSpare: a pod waits for others only for a small part of its time, and never long.
 func TestSpare(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
@@ -300,7 +300,7 @@ func TestSpare(t *testing.T) {
 	require.Empty(t, w.ours)
 }
 
-// TestListSince: whoever has a version of the list need only look at what came after it.
+// TestListSince: a caller with a version of the list need only look at newer changes.
 func TestListSince(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
@@ -335,7 +335,7 @@ func TestListSince(t *testing.T) {
 	require.Empty(t, changed())
 }
 
-// TestListSome: whoever does not want to know all of them learns that there are more.
+// TestListSome: a caller with a limit learns whether there are more pods.
 func TestListSome(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
@@ -352,7 +352,7 @@ func TestListSome(t *testing.T) {
 	require.False(t, more)
 }
 
-// TestNamesAreForgotten: anybody may think up names of schedulers.
+// TestNamesAreForgotten: users may invent names of schedulers.
 func TestNamesAreForgotten(t *testing.T) {
 	t.Parallel()
 	w := newWorld()

@@ -1,7 +1,7 @@
-// Package contenders follows the pods of other schedulers that need devices. As long as
-// such a pod waits, its scheduler may be about to allocate what ours has just chosen; and
-// a scheduler that has none cannot.
+// Package contenders tracks the pods of other schedulers that need devices. While such a pod waits, its
+// scheduler may be about to allocate devices that this scheduler has just chosen. A scheduler without
+// such pods cannot.
 //
-// Whether a scheduler takes part in the commit protocol (docs/commit-protocol.md), its
-// pods do not tell. Who knows it from what that scheduler has written says so with Learn.
+// Pods do not show whether their scheduler takes part in the commit protocol (docs/commit-protocol.md).
+// Callers that learn it from the writes of that scheduler report it with Learn.
 package contenders

@@ -8,23 +8,23 @@ import (
 )
 
 const (
-	// ownForOthers is how much time of its own a pod has to have had for the time that it waits for what
-	// is written in other namespaces: less than a tenth goes to these, with what it costs to look at them.
+	// ownForOthers is the ratio of a pod's own time to the time that it may wait for writes in other
+	// namespaces: these get less than a tenth of its time, including the cost of looking at them.
 	ownForOthers = 12
-	// longestForOthers is for how long a pod waits at most for that, all attempts together.
+	// longestForOthers limits the time that a pod waits for these, in all attempts together.
 	longestForOthers = 400 * time.Millisecond
 )
 
-// patience is what a pod of this scheduler has waited.
+// patience is the waiting time of a pod of this scheduler.
 type patience struct {
 	since time.Time
-	// forOthers is how much of it was for others.
+	// forOthers is the part of it that was for other namespaces.
 	forOthers time.Duration
 }
 
-// Spare returns for how long a pod of this scheduler may (still) wait for what is written in other
-// namespaces than its own: a small part of the time that it has been known, and never for long,
-// however much there is. 0 if it is not known to wait.
+// Spare returns how long a pod of this scheduler may (still) wait for writes in other namespaces than
+// its own: a small part of the time that it has been known, at most longestForOthers. It returns 0 if
+// the pod is not known to wait.
 func (r *Registry) Spare(pod types.UID) time.Duration {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -36,7 +36,7 @@ func (r *Registry) Spare(pod types.UID) time.Duration {
 	return max(0, min(own/ownForOthers, longestForOthers)-p.forOthers)
 }
 
-// Spend tells that a pod has waited for what is written in other namespaces.
+// Spend records that a pod has waited for writes in other namespaces.
 func (r *Registry) Spend(pod types.UID, waited time.Duration) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -45,7 +45,7 @@ func (r *Registry) Spend(pod types.UID, waited time.Duration) {
 	}
 }
 
-// applyOurs takes over a pod of this scheduler.
+// applyOurs stores the state of a pod of this scheduler.
 func (r *Registry) applyOurs(pod *v1.Pod, now time.Time) {
 	switch {
 	case pod.Spec.NodeName != "" || over(pod):

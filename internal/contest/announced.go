@@ -8,14 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// announced are the claims that others have announced to allocate, by namespace, as far as somebody
-// wants to know.
+// announced holds the claims that other schedulers have announced to allocate, by namespace. It is
+// filled on demand.
 type announced struct {
 	mutex sync.Mutex
 	in    map[string]map[string]contested
 }
 
-// announcedIn returns what is announced in a namespace, by what it asks for.
+// announcedIn returns the claims that are announced in a namespace, by their key.
 func (v *view) announcedIn(c *Contest, namespace string) map[string]contested {
 	v.announced.mutex.Lock()
 	defer v.announced.mutex.Unlock()
@@ -31,27 +31,27 @@ func (v *view) announcedIn(c *Contest, namespace string) map[string]contested {
 	return byKey
 }
 
-// keys remember what claims ask for: those that were asked about since the last look at everything,
-// and those from before that until they are asked about again.
+// keys caches the keys of claims: those that were used since the last full look, and those from before
+// until they are used again.
 type keys struct {
 	mutex       sync.Mutex
 	now, before map[types.UID]string
 }
 
-// rotate is called when everything is looked at.
+// rotate is called at each full look.
 func (k *keys) rotate() {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
 	k.before, k.now = k.now, make(map[types.UID]string)
 }
 
-// of returns the same for claims of a namespace that ask for the same; "" for no claim.
+// of returns the key of a claim: equal for claims of a namespace that ask for the same, "" for no claim.
 func (k *keys) of(claim *resourceapi.ResourceClaim) string {
 	switch {
 	case claim == nil:
 		return ""
 	case claim.Name == "":
-		return keyOf(claim) // What stands for extended resources depends on classes.
+		return keyOf(claim) // Not cached: a claim for extended resources depends on classes.
 	}
 	k.mutex.Lock()
 	defer k.mutex.Unlock()

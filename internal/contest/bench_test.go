@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// BenchmarkLook is what a pod has to wait until everything is looked at, beside pods of others that
-// somebody else has in a namespace.
+// BenchmarkLook measures how long a pod waits for a full look, beside pods of other schedulers in
+// another namespace.
 func BenchmarkLook(b *testing.B) {
 	for _, pods := range []int{0, 1000, 100_000} {
 		b.Run(fmt.Sprintf("pods=%d", pods), func(b *testing.B) {

@@ -101,7 +101,7 @@ func nominated(pod *v1.Pod) { pod.Status.NominatedNodeName = "n" }
 
 func elsewhere(pod *v1.Pod) { pod.Namespace = "elsewhere" }
 
-// begin begins to settle for a pod that has waited for so long.
+// begin begins to settle for a pod that has waited for the given time.
 func (w *world) begin(waited time.Duration, allocations ...*resourceapi.AllocationResult) *Settling {
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "p"}, Spec: v1.PodSpec{SchedulerName: "ours"}}
 	w.Contenders.Own("ours")
@@ -110,14 +110,14 @@ func (w *world) begin(waited time.Duration, allocations ...*resourceapi.Allocati
 	return w.Begin(pod, allocations...)
 }
 
-// allocation is of a device of driver "gpu".
+// allocation returns an allocation of a device of driver "gpu".
 func allocation() *resourceapi.AllocationResult {
 	return &resourceapi.AllocationResult{Devices: resourceapi.DeviceAllocationResult{
 		Results: []resourceapi.DeviceRequestAllocationResult{{Driver: "gpu", Pool: "n", Device: "gpu-0"}}}}
 }
 
-// TestForHowLongToSettle: where a conflict is possible, and for as long as others are about to
-// allocate something.
+// TestForHowLongToSettle: claims settle if a conflict is possible, and while other schedulers are about
+// to allocate something.
 func TestForHowLongToSettle(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -165,7 +165,8 @@ func TestForHowLongToSettle(t *testing.T) {
 	}
 }
 
-// TestOldAllocationsDoNotSettle: whoever rests on a view from before has written by now.
+// TestOldAllocationsDoNotSettle: every write that is based on a view from before an old allocation has
+// been made by now.
 func TestOldAllocationsDoNotSettle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -178,7 +179,7 @@ func TestOldAllocationsDoNotSettle(t *testing.T) {
 	})
 }
 
-// TestEndOfAWait: it ends when it is enough, and when the attempt does.
+// TestEndOfAWait: a wait ends when enough returns true, and when the attempt ends.
 func TestEndOfAWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -196,8 +197,8 @@ func TestEndOfAWait(t *testing.T) {
 	})
 }
 
-// TestElsewhere: for what is in other namespaces, a pod waits for a small part of the time that it has
-// waited, and not for long, whatever there is.
+// TestElsewhere: for other namespaces, a pod waits for a small part of the time that it has waited, and
+// never long.
 func TestElsewhere(t *testing.T) {
 	t.Parallel()
 	const longest = 400 * time.Millisecond
@@ -252,8 +253,8 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// TestYield: whoever has to yield to a claim of the same namespace lets the settle time pass; to one of
-// another namespace, what time there is for that.
+// TestYield: a pod that must yield to a claim of the same namespace waits for the settle time; if the
+// claim is of another namespace, it waits for the time that it can spare.
 func TestYield(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -280,7 +281,7 @@ func TestYield(t *testing.T) {
 	}
 }
 
-// TestManyContestedClaims: those that are too many to look at count as if they could use any device.
+// TestManyContestedClaims: claims beyond the limit count as if they could use any device.
 func TestManyContestedClaims(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -296,7 +297,7 @@ func TestManyContestedClaims(t *testing.T) {
 	})
 }
 
-// TestDearView: what took long to look at is used for some time, with what came since.
+// TestDearView: a view that took long to make is used for some time, together with newer contenders.
 func TestDearView(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

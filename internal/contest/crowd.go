@@ -13,47 +13,48 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
-// crowd are the pods of others in a namespace. What they want is looked at when somebody wants to
-// know it, and then once. Nothing of it changes any more when it is in a view. Nil is nobody.
+// crowd holds the pods of other schedulers in a namespace. It determines what they want on demand, and
+// only once. It does not change any more when it is in a view. A nil crowd has no pods.
 type crowd struct {
 	namespace string
-	// before are those of an earlier view, which count as well; nil if there are none. since is the
-	// version of the contenders up to which they are.
+	// before holds the pods of an earlier view, which count as well; nil if there are none. since is
+	// the version of the contenders up to which they are.
 	before *crowd
 	since  uint64
-	// some are pods that came since, and more is set if there are others.
+	// some are pods that came since, and more is set if there are further ones.
 	some []contenders.Contender
 	more bool
-	// taken is when the pods were looked at, and cost that of the view.
+	// taken is the time when the pods were looked at, and cost is the cost of the view.
 	taken time.Time
 	cost  *atomic.Int64
 
 	forOwn, forOthers sync.Once
-	// byKey are by what they ask for, under "" is what could use any device; byClass by device class.
+	// byKey holds the competition by the key of the claims, under "" for claims that could use any
+	// device. byClass holds it by device class.
 	byKey   map[string]contested
 	byClass map[string]competition
 }
 
-// contested is what some claims of others, which all ask for the same, compete for.
+// contested is the competition from claims of other schedulers that ask for the same devices.
 type contested struct {
 	task *allocator.Task // nil: any device
 	competition
 }
 
-// newCrowd returns the pods of a namespace while a view is being made.
+// newCrowd returns the pods of a namespace for a view that is being made.
 func (c *Contest) newCrowd(namespace string, before *crowd, since uint64, v *view) *crowd {
 	added := &crowd{namespace: namespace, before: before, since: since, taken: v.added, cost: v.cost}
 	added.some, added.more = c.contendersIn(namespace, since, maxContested)
 	return added
 }
 
-// contendersIn lists those whose schedulers do not take part.
+// contendersIn lists the contenders whose schedulers do not take part in the protocol.
 func (c *Contest) contendersIn(namespace string, since uint64, limit int) (list []contenders.Contender, more bool) {
 	list, more = c.Contenders.List(namespace, since, limit)
 	return slices.DeleteFunc(list, func(contender contenders.Contender) bool { return contender.TakesPart }), more
 }
 
-// isActive reports whether anything is about to be allocated to any of the pods.
+// isActive reports whether a scheduler is about to allocate devices to any of the pods.
 func (w *crowd) isActive() bool {
 	return w != nil && (w.before.isActive() || slices.ContainsFunc(w.some, func(contender contenders.Contender) bool {
 		what := competitionOf(contender, w.taken)
@@ -61,7 +62,7 @@ func (w *crowd) isActive() bool {
 	}))
 }
 
-// contested returns what the pods want, for those of the same namespace.
+// contested returns the competition from the pods, as seen from their own namespace.
 func (w *crowd) contested(c *Contest) map[string]contested {
 	if w == nil {
 		return nil
@@ -86,7 +87,7 @@ func (w *crowd) contested(c *Contest) map[string]contested {
 	return w.byKey
 }
 
-// contest adds a claim to what is contested. One that is nil could use any device.
+// contest adds a claim to the competition. A nil claim could use any device.
 func (c *Contest) contest(byKey map[string]contested, claim *resourceapi.ResourceClaim, what competition) {
 	key := c.keys.of(claim)
 	entry, found := byKey[key]
@@ -97,15 +98,15 @@ func (c *Contest) contest(byKey map[string]contested, claim *resourceapi.Resourc
 	if !found && key != "" {
 		entry.task = c.Cluster.Prepare(claim)
 		if entry.task.Err() != nil {
-			entry.task = nil // The other scheduler may know more of classes by now.
+			entry.task = nil // The other scheduler may know newer classes by now.
 		}
 	}
 	entry.add(what)
 	byKey[key] = entry
 }
 
-// classes returns the classes of which the pods want devices, for those of other namespaces. Where
-// there are too many pods, or the classes are not all, those that are not looked at are under "".
+// classes returns the competition from the pods by device class, as seen from other namespaces. Pods that are
+// not looked at are under "", because there are too many pods or classes, and so are claims without requests.
 func (w *crowd) classes(c *Contest) map[string]competition {
 	if w == nil {
 		return nil
@@ -153,10 +154,10 @@ func (w *crowd) want(class string, what competition) {
 	w.byClass[class] = all
 }
 
-// spent adds what it took to look since then to what the view has cost.
+// spent adds the time since began to the cost of the view.
 func (w *crowd) spent(began time.Time) { w.cost.Add(int64(time.Since(began))) }
 
-// anyOf is a claim that is content with any device of a class.
+// anyOf returns a claim for any device of a class.
 func anyOf(class string) *resourceapi.ResourceClaim {
 	return &resourceapi.ResourceClaim{Spec: resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: []resourceapi.DeviceRequest{{
 		Name:    "any",
@@ -164,9 +165,8 @@ func anyOf(class string) *resourceapi.ResourceClaim {
 	}}}}}
 }
 
-// claimsOf returns the claims of a pod for which devices are to be found, or were found a
-// moment ago if it is bound. A pod whose claims do not exist yet has none: no scheduler
-// tries it before.
+// claimsOf returns the claims of a pod that need devices, or got them a moment ago if the pod is bound.
+// A pod whose claims do not exist yet has none: no scheduler tries it before.
 func (c *Contest) claimsOf(contender contenders.Contender) []*resourceapi.ResourceClaim {
 	claims, err := c.Cluster.ClaimsOf(contender.Pod)
 	if err != nil {
@@ -174,13 +174,13 @@ func (c *Contest) claimsOf(contender contenders.Contender) []*resourceapi.Resour
 	}
 	var open []*resourceapi.ResourceClaim
 	for _, claim := range claims {
-		// The informer may know before our watch does. What counts is who will be found there.
+		// The informer may be ahead of the watch. The watch counts: it shows which scheduler allocated.
 		if _, allocated := c.Order.AllocatedBy(claim.UID); contender.Bound || !allocated {
 			open = append(open, claim)
 		}
 	}
 	if claim := c.Cluster.ClaimToMake(contender.Pod); claim != nil {
-		open = append(open, claim) // The scheduler makes it when it has decided.
+		open = append(open, claim) // The scheduler creates it once it has decided.
 	}
 	return open
 }

@@ -11,9 +11,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 )
 
-// Follow has a registry told about the pods of other schedulers and what happens to their claims.
-// podsUsing returns the known pods that use a claim. Nothing is known for sure before the
-// registrations have synced.
+// Follow informs a registry about the pods of other schedulers and changes of their claims. podsUsing returns
+// the known pods that use a claim. The registry may be incomplete until the registrations have synced.
 func Follow(registry *contenders.Registry, pods, claims cache.SharedIndexInformer,
 	podsUsing func(namespace, claim string) ([]*v1.Pod, error)) ([]cache.ResourceEventHandlerRegistration, error) {
 	ofPods, err := followPods(registry, pods)
@@ -27,7 +26,7 @@ func Follow(registry *contenders.Registry, pods, claims cache.SharedIndexInforme
 	return []cache.ResourceEventHandlerRegistration{ofPods, ofClaims}, nil
 }
 
-// followPods tells about pods.
+// followPods informs the registry about pods.
 func followPods(registry *contenders.Registry, pods cache.SharedIndexInformer) (cache.ResourceEventHandlerRegistration, error) {
 	return pods.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {
@@ -52,7 +51,8 @@ func followPods(registry *contenders.Registry, pods cache.SharedIndexInformer) (
 	})
 }
 
-// followClaims tells of claims that come to be allocated, after the pods that use them perhaps.
+// followClaims informs the registry about claims that now need devices. A claim's event may come after
+// those of the pods that use it.
 func followClaims(registry *contenders.Registry, claims cache.SharedIndexInformer,
 	podsUsing func(namespace, claim string) ([]*v1.Pod, error)) (cache.ResourceEventHandlerRegistration, error) {
 	opened := func(before, after any) {

@@ -5,9 +5,9 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 )
 
-// learn finds out from a pod whether its scheduler takes part in the protocol: by who has
-// allocated a claim that was reserved for this pod alone in the same write. Only schedulers may write
-// that, and only the pod's own does. It reports whether that changes who contends.
+// learn determines from a pod whether its scheduler takes part in the protocol, by the author of an
+// allocation that was written together with a reservation for this pod alone. Only schedulers may write
+// that, and only the pod's own scheduler does. It reports whether this changes the contenders.
 func (c *Contest) learn(pod *v1.Pod) (changed bool) {
 	for name := range resourceclaim.PodClaims(pod) {
 		claim := c.Cluster.Claim(pod.Namespace, name)

@@ -12,43 +12,41 @@ import (
 )
 
 const (
-	// foreignWindow is how long after the last allocation by another scheduler conflicts may
-	// still be settled.
+	// foreignWindow is the time after the last allocation by another scheduler during which conflicts
+	// may still be settled.
 	foreignWindow = time.Minute
-	// allocationAge is from when on an allocation is old: whoever was to write something that
-	// rests on a view from before has done so.
+	// allocationAge is the age from which an allocation is old: every write that is based on a view
+	// from before has been made.
 	allocationAge = time.Minute
-	// delayFactor is how much longer claims settle if other schedulers are behind with
-	// their writes, in times that a write takes them. The default scheduler writes three
-	// times for an allocation: the pod's nominated node, the finalizer, the allocation.
-	// One more is a margin.
+	// delayFactor extends settling if other schedulers are late with their writes, as a multiple of the
+	// time that a write takes them. The default scheduler writes three times for an allocation: the
+	// pod's nominated node, the finalizer, the allocation. One more is a margin.
 	delayFactor = 4
-	// MaxSettleTimes bounds how long claims settle, in settle times.
+	// MaxSettleTimes limits settling, in settle times.
 	MaxSettleTimes = 20
-	// SettleSteps is how often in a settle time to look again.
+	// SettleSteps is the number of looks per settle time.
 	SettleSteps = 25
-	// unseenTimes is for how many settle times after an allocation by somebody else in a
-	// pool another one is to be expected there, whatever pods are to be seen.
+	// unseenTimes is the time, in settle times, for which a further allocation is expected in a pool
+	// after one by another scheduler, even if no pods are seen.
 	unseenTimes = 2
 )
 
-// Settling is one wait for what non-participating schedulers write. Without a bound but MaxSettleTimes,
-// a pod waits only for what they have to do with its own namespace. What is in other namespaces it
-// waits for as well, but only for the time that it can spare (contenders.Registry.Spare): who may
-// write there shall not hold it up.
+// A Settling is one wait for writes of non-participating schedulers. A pod waits for those in its own
+// namespace without a limit but MaxSettleTimes. It waits for those in other namespaces only for the
+// time that it can spare (contenders.Registry.Spare): users who may write there must not delay it.
 type Settling struct {
 	contest *Contest
 	pod     *v1.Pod
 	begin   time.Time
-	// pools are those in which the pod's claims have devices, as CouldUse takes them.
+	// pools are the pools in which the pod's claims have new devices, as for CouldUse.
 	pools map[inventory.PoolID][]string
-	// contested is whether a conflict with a claim of the same namespace was possible at the beginning,
-	// or there is one, and elsewhere, the same with one of another namespace for which there is time to wait.
+	// contested is set if a conflict with a claim of the same namespace was possible at the beginning,
+	// or exists. elsewhere is the same for other namespaces, if there is time to wait for them.
 	contested, elsewhere bool
 }
 
-// Begin begins to settle for allocations that a pod's claims have, or shall have: it looks whether
-// they can be in conflict with what others are about to allocate. Those that are nil do not count.
+// Begin starts to settle for the present or planned allocations of a pod's claims: it determines whether
+// they can be in conflict with what other schedulers are about to allocate. It ignores nil allocations.
 func (c *Contest) Begin(pod *v1.Pod, allocations ...*resourceapi.AllocationResult) *Settling {
 	s := &Settling{contest: c, pod: pod, begin: time.Now(), pools: newDevices(allocations)}
 	if len(s.pools) == 0 || !c.Settles() {
@@ -64,8 +62,8 @@ func (c *Contest) Begin(pod *v1.Pod, allocations ...*resourceapi.AllocationResul
 	return s
 }
 
-// newDevices returns the pools of the devices that are only planned, or were allocated not long
-// ago, as CouldUse takes them: others may not know of these yet.
+// newDevices returns the pools of the devices that are only planned, or were allocated recently, as for
+// CouldUse: other schedulers may not know of these yet.
 func newDevices(allocations []*resourceapi.AllocationResult) map[inventory.PoolID][]string {
 	pools := make(map[inventory.PoolID][]string)
 	for _, allocation := range allocations {
@@ -83,7 +81,7 @@ func newDevices(allocations []*resourceapi.AllocationResult) map[inventory.PoolI
 // Settles reports whether claims settle at all.
 func (c *Contest) Settles() bool { return c.SettleTime() > 0 }
 
-// Yield tells that the pod has to yield to a claim of a namespace.
+// Yield records that the pod must yield to a claim of a namespace.
 func (s *Settling) Yield(to string) {
 	if to == s.pod.Namespace {
 		s.contested = true
@@ -92,12 +90,12 @@ func (s *Settling) Yield(to string) {
 	}
 }
 
-// Contested reports whether a conflict was possible when the wait began, or there is one.
+// Contested reports whether a conflict was possible when the wait began, or exists.
 func (s *Settling) Contested() bool { return s.contested || s.elsewhere }
 
-// unseen reports whether others are allocating devices of the pools, for claims of the pod's namespace
-// or elsewhere, although there was perhaps nothing to see before that: our watch of pods is late, or
-// they allocate claims that no pod waits for.
+// unseen reports whether other schedulers are allocating devices of the pools, for claims of the pod's
+// namespace or elsewhere, although no pods may have been seen: the watch of pods may be late, or they
+// allocate claims that no pod waits for.
 func (s *Settling) unseen() (there, elsewhere bool) {
 	lately := func(at time.Time) bool { return time.Since(at) <= unseenTimes*s.contest.SettleTime() }
 	for pool := range s.pools {
@@ -107,10 +105,10 @@ func (s *Settling) unseen() (there, elsewhere bool) {
 	return there, elsewhere
 }
 
-// active reports whether others are about to allocate something in the pod's namespace that was to be
-// seen when the wait began. If they are known to have decided, that is so until it is allocated. If
-// they get on with what they have, until they have been silent for as long as it may take them;
-// and if nothing was to be seen of them yet, for the settle time.
+// active reports whether other schedulers are about to allocate something in the pod's namespace that
+// was known when the wait began. If they are known to have decided, they are active until they have
+// allocated it. If they are at work, they are active until they have been silent for as long as it may
+// take them. If nothing of them was seen yet, they are active for the settle time.
 func (s *Settling) active() bool {
 	c, waited := s.contest, time.Since(s.begin)
 	if !c.Settles() || len(s.pools) == 0 || waited >= c.maxSettling() {
@@ -128,17 +126,17 @@ func (s *Settling) active() bool {
 	}
 }
 
-// begun reports whether something was there when the wait began.
+// begun reports whether something existed already when the wait began.
 func (s *Settling) begun(since time.Time) bool { return !since.IsZero() && !since.After(s.begin) }
 
-// activeElsewhere reports whether others are known to have decided about claims of other namespaces
-// that were to be seen when the wait began, or get on with them.
+// activeElsewhere reports whether other schedulers are at work on claims of other namespaces that were
+// known when the wait began, or are known to have decided about them.
 func (s *Settling) activeElsewhere() bool {
 	_, others := s.contest.competitionElsewhere(s.pod.Namespace, s.pools, pollAge)
 	return s.begun(others.decided) || s.begun(others.active)
 }
 
-// spare is for how long the pod can wait for other namespaces. What is less than a step is not worth it.
+// spare returns how long the pod can wait for other namespaces. Less than a step counts as 0.
 func (s *Settling) spare() time.Duration {
 	if spare := s.contest.Contenders.Spare(s.pod.UID); spare >= s.contest.step() {
 		return spare
@@ -146,9 +144,9 @@ func (s *Settling) spare() time.Duration {
 	return 0
 }
 
-// BeforeWrite waits as long as others are active. It ends before that when it is enough, which it
-// asks from time to time. It returns how long that took, which is 0 if there was nothing to wait
-// for. Of the time that is there for other namespaces, half is left for AfterWrite.
+// BeforeWrite waits as long as other schedulers are active, but not after enough returns true, which it
+// calls from time to time. It returns the duration of the wait, 0 if there was nothing to wait for. It
+// leaves half of the time for other namespaces to AfterWrite.
 func (s *Settling) BeforeWrite(ctx context.Context, enough func() bool) (time.Duration, error) {
 	left := s.spare() / 2
 	elsewhere := func(waited time.Duration) time.Duration {
@@ -160,8 +158,8 @@ func (s *Settling) BeforeWrite(ctx context.Context, enough func() bool) (time.Du
 	return s.wait(ctx, s.active, elsewhere, enough)
 }
 
-// AfterWrite waits for a settle time, and as long as others are active. Others may have decided
-// before they could know of what was written. From time to time it calls look.
+// AfterWrite waits for a settle time, and as long as other schedulers are active: they may have decided
+// before they could know of the writes. It calls look from time to time.
 func (s *Settling) AfterWrite(ctx context.Context, look func()) (time.Duration, error) {
 	own := func() bool {
 		return s.contested && (time.Since(s.begin) < s.contest.SettleTime() || s.active())
@@ -176,8 +174,8 @@ func (s *Settling) AfterWrite(ctx context.Context, look func()) (time.Duration, 
 	return s.wait(ctx, own, elsewhere, func() bool { look(); return false })
 }
 
-// wait waits as long as own says, then for what elsewhere says that is left, given how long the pod
-// has waited already, and until it is enough. What comes on top of own is on account of others.
+// wait waits while own returns true, and then for the remaining time that elsewhere returns for the time waited
+// so far. It ends early if enough returns true. Time beyond own counts as time spent on other namespaces.
 func (s *Settling) wait(ctx context.Context, own func() bool, elsewhere func(time.Duration) time.Duration, enough func() bool) (time.Duration, error) {
 	waited := func() time.Duration { return time.Since(s.begin) }
 	for waits := false; ; waits = true {
@@ -208,23 +206,22 @@ func (s *Settling) wait(ctx context.Context, own func() bool, elsewhere func(tim
 	}
 }
 
-// step is after what time to look again.
+// step returns the time between two looks.
 func (c *Contest) step() time.Duration { return c.SettleTime() / SettleSteps }
 
-// settlingTime is for how long claims of a namespace have to settle. The settle time is enough if the
-// writes of others arrive soon after they were decided. If others are behind with their
-// writes, those are late as well that are not to be seen yet.
+// settlingTime returns how long claims of a namespace must settle. The settle time is enough if other
+// schedulers write soon after they decide. If they are late with their writes, writes that cannot be
+// seen yet are late as well.
 func (c *Contest) settlingTime(namespace string) time.Duration {
 	return min(c.SettleTime()+delayFactor*c.Order.ForeignDelay(namespace), c.maxSettling())
 }
 
-// maxSettling is for how long claims settle at most, before they are written and again after
-// that.
+// maxSettling limits settling before claims are written, and again after that.
 func (c *Contest) maxSettling() time.Duration {
 	return MaxSettleTimes * c.SettleTime()
 }
 
-// StillSettling is for how long conflicts that have arisen just now may go on to be settled.
+// StillSettling returns how long conflicts that have just arisen may continue to be settled.
 func (c *Contest) StillSettling() time.Duration {
 	switch {
 	case !c.Settles():

@@ -7,42 +7,40 @@ import (
 )
 
 const (
-	// pollAge is how old a view of the contest may be for those who wait; whoever has just
-	// begun wants a new one. If views take longer than cheapView to make, what an earlier one
-	// has seen is used for viewShare times as long, at most for a settle time, and only what
-	// came since is looked at.
+	// pollAge is the maximum age of a view for pods that wait; a pod that has just begun needs a new
+	// view. If a full look takes longer than cheapView, its view is used for viewShare times as long,
+	// at most for a settle time, and only newer contenders are looked at.
 	pollAge   = 10 * time.Millisecond
 	cheapView = time.Millisecond
 	viewShare = 10
-	// maxContested is how many different claims of others in a namespace are looked at. If there are
-	// more, they count as such that could use any device. It is also how many pods of a namespace are
-	// looked at for the sake of others, in no order: to learn whether their schedulers take part, of which
-	// one is enough.
+	// maxContested limits the number of different claims of other schedulers in a namespace that are
+	// looked at. Further claims count as if they could use any device. It also limits the number of
+	// pods of a namespace that are looked at for other namespaces, in no order, and to learn whether
+	// their schedulers take part: one pod is enough for that.
 	maxContested = 100
 )
 
 // view is the contest at some moment. It does not change any more.
 type view struct {
-	// taken is when everything was looked at; added is when what came since was, at the same time at
-	// the earliest.
+	// taken is the time when everything was looked at. added is the time when newer contenders were
+	// added, at taken or later.
 	taken, added time.Time
-	// cost is what it took to look at everything, as far as somebody wanted to know.
+	// cost is the time in nanoseconds that it took to look at everything that was asked for so far.
 	cost *atomic.Int64
-	// version is that of the contenders which are in the view.
+	// version is the version of the contenders in the view.
 	version uint64
-	// crowds are the pods of others by their namespaces.
+	// crowds holds the pods of other schedulers, by namespace.
 	crowds    map[string]*crowd
 	announced *announced
 }
 
-// Look has everything looked at that has changed, as whoever settles does himself. What pods tell of
-// their schedulers is learned by that.
+// Look looks at everything that has changed, as Begin does. It thereby learns from pods whether their
+// schedulers take part.
 func (c *Contest) Look() { c.view(0) }
 
-// view returns how things are, or were no longer ago than maxAge. It may also have what was so a
-// settle time ago at most, but it lacks nothing that there is (but for classes that have changed):
-// whoever misses a contender hands out a device twice, and whoever sees one that is gone waits for
-// nothing.
+// view returns a view that is at most maxAge old. It may contain contenders that are gone for up to a
+// settle time, but it lacks none (except because of changed classes): a missing contender can make two
+// claims get the same device, while one that is gone only makes a pod wait for nothing.
 func (c *Contest) view(maxAge time.Duration) *view {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -55,7 +53,7 @@ func (c *Contest) view(maxAge time.Duration) *view {
 	return c.latest
 }
 
-// lasts returns for how long a view is good enough if what came since is added.
+// lasts returns how long a view can be used if newer contenders are added.
 func (v *view) lasts(longest time.Duration) time.Duration {
 	cost := time.Duration(v.cost.Load())
 	if cost <= cheapView {
@@ -64,7 +62,7 @@ func (v *view) lasts(longest time.Duration) time.Duration {
 	return min(viewShare*cost, longest)
 }
 
-// look looks at everything. It needs the mutex.
+// look looks at everything. The caller must hold the mutex.
 func (c *Contest) look() *view {
 	c.keys.rotate()
 	v := &view{taken: time.Now(), cost: &atomic.Int64{}, crowds: make(map[string]*crowd)}
@@ -77,7 +75,7 @@ func (c *Contest) look() *view {
 	return v
 }
 
-// lookAgain adds what came since. It needs the mutex.
+// lookAgain adds newer contenders to a view. The caller must hold the mutex.
 func (c *Contest) lookAgain(at *view) *view {
 	v := *at
 	v.crowds = maps.Clone(at.crowds)
@@ -85,7 +83,7 @@ func (c *Contest) lookAgain(at *view) *view {
 	return &v
 }
 
-// fill adds the contenders that are not in a view.
+// fill adds the contenders that are not in a view yet.
 func (c *Contest) fill(v *view) {
 	v.added, v.announced = time.Now(), &announced{in: make(map[string]map[string]contested)}
 	since, changed := v.version, false

@@ -17,15 +17,13 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 )
 
-// FollowClaims wakes the pods that may be helped by what happens to the claims that they
-// use. It does so by itself and not through the scheduling queue, for the reason given at
-// Pods. Pods that wait for the devices of other claims are woken by what the ledger says, see
-// WakeForDevices.
+// FollowClaims wakes the pods that a change of a claim that they use may help. It wakes them directly
+// and not through the scheduling queue, for the reason given at Pods. Pods that wait for the devices of
+// other claims are woken by changes of the ledger, see WakeForDevices.
 //
-// A pod that is woken finds the event in the state: the informers' stores are up to date
-// before any handler hears of an event, and the ledger gets refreshed here first. Of the
-// two events that complete a new claim, its creation and its name in the status of the
-// pod, the later one finds both.
+// A pod that is woken finds the event in the state: the informers' stores are up to date before any
+// handler sees an event, and the ledger is refreshed here first. Two events complete a new claim: its
+// creation, and its name in the status of the pod. The later one finds both.
 func (e *Events) FollowClaims(ctx context.Context, informer cache.SharedIndexInformer) error {
 	happened := func(before, after any) {
 		if err := e.ClaimHappened(ctx, before, after); err != nil {
@@ -48,13 +46,13 @@ func (e *Events) FollowClaims(ctx context.Context, informer cache.SharedIndexInf
 	return nil
 }
 
-// ClaimHappened wakes whom the event may help: before and after are what an informer tells, nil
-// if there was no such claim.
+// ClaimHappened wakes the pods that the event may help. before and after come from an informer, nil if
+// the claim did not exist.
 func (e *Events) ClaimHappened(ctx context.Context, before, after any) error {
 	return e.happened(ctx, newClaimEvent(before, after))
 }
 
-// happened wakes whom the event may help.
+// happened wakes the pods that the event may help.
 func (e *Events) happened(ctx context.Context, event claimEvent) error {
 	if event.replaces() {
 		return errors.Join(e.happened(ctx, claimEvent{before: event.before}), e.happened(ctx, claimEvent{after: event.after}))
@@ -74,8 +72,8 @@ func (e *Events) happened(ctx context.Context, event claimEvent) error {
 	return nil
 }
 
-// wakeUsers wakes the pods that use the claim. Those that have never been tried are
-// handed to the scheduling queue: if they wait for other claims as well, it keeps them.
+// wakeUsers wakes the pods that use the claim. Pods that were never tried go to the scheduling queue,
+// which keeps them if they wait for other claims as well.
 func (e *Events) wakeUsers(ctx context.Context, claim *resourceapi.ResourceClaim, atOnce bool) error {
 	wake := e.Waker.Wake
 	if atOnce {
@@ -102,9 +100,9 @@ func (e *Events) wakeUsers(ctx context.Context, claim *resourceapi.ResourceClaim
 	return nil
 }
 
-// wakeOwner wakes the pod that waits for the end of a claim that an earlier attempt made
-// for its extended resources. The claim of a failed attempt ends as well, and that pod has
-// to wait as long as after other failures.
+// wakeOwner wakes the pod that waits for the deletion of a claim that an earlier attempt made for its
+// extended resources. The claim of a failed attempt is deleted as well, but its pod must wait as long
+// as after other failures.
 func (e *Events) wakeOwner(claim *resourceapi.ResourceClaim) {
 	owner := e.State.MadeForPod(claim)
 	if owner == "" {
@@ -125,10 +123,10 @@ func (e *Events) ClaimMatters(before, after *resourceapi.ResourceClaim) bool {
 	return e.matters(claimEvent{before: before, after: after})
 }
 
-// matters reports whether pods that use the claim may be helped. Metadata does not
-// matter but for who owns the claim, nor does the end of the claim: they wait for a new one then. Nor do consumers
-// that come, nor those that go as long as there is room for more and others stay: pods
-// that yield, each of which reserves the claim in vain, would keep each other busy.
+// matters reports whether the event may help pods that use the claim. Metadata does not matter, except
+// for the owner. The deletion does not matter: the pods then wait for a new claim. New consumers do not
+// matter. Consumers that leave do not matter while there is room for more and others stay: pods that
+// yield would keep each other busy, because each of them reserves the claim in vain.
 func (e *Events) matters(event claimEvent) bool {
 	if event.before == nil || event.after == nil {
 		return event.after != nil
@@ -141,16 +139,15 @@ func (e *Events) matters(event claimEvent) bool {
 		!apiequality.Semantic.DeepEqual(event.before.OwnerReferences, event.after.OwnerReferences) {
 		return true
 	}
-	// Who else uses the claim is asked last: a group may have a thousand pods, each of
-	// which writes to the claim without a change of its consumers.
+	// InUse is called last: a group may have a thousand pods, and each writes to the claim without
+	// changing its consumers.
 	consumers := event.before.Status.ReservedFor
 	return !slices.Equal(consumers, event.after.Status.ReservedFor) &&
 		(len(consumers) >= e.State.ConsumerLimit(event.before) || !e.State.InUse(event.after))
 }
 
-// changesAllocation reports whether the claim is new, or was allocated or deallocated.
-// That is what pods wait for that share a claim; other changes, such as new consumers,
-// are many.
+// changesAllocation reports whether the claim is new or gone, or was allocated or deallocated. Pods that
+// share a claim wait for that; other changes, for example new consumers, are frequent.
 func (e claimEvent) changesAllocation() bool {
 	return e.before == nil || e.after == nil ||
 		(e.before.Status.Allocation == nil) != (e.after.Status.Allocation == nil)
@@ -166,14 +163,14 @@ func newClaimEvent(oldObj, newObj any) claimEvent {
 	return claimEvent{before: before, after: after}
 }
 
-// replaces reports whether a claim was deleted and another one of that name created. Who
-// lists anew after a lost connection sees that as one change. Whoever waits for the new
-// claim must not be told of a change in metadata.
+// replaces reports whether a claim was deleted and another claim of that name created. A new list after
+// a lost connection shows that as one change. It must not look like a change of metadata to the pods
+// that wait for the new claim.
 func (e claimEvent) replaces() bool {
 	return e.before != nil && e.after != nil && e.before.UID != e.after.UID
 }
 
-// latest is the newer of the two states.
+// latest returns the newer of the two states.
 func (e claimEvent) latest() *resourceapi.ResourceClaim {
 	if e.after != nil {
 		return e.after

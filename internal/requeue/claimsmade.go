@@ -10,31 +10,29 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 )
 
-// ClaimsMade follows how far kube-controller-manager has got with making claims from
-// templates. It takes pods in the order in which they come, so that a pod's turn is over when
-// claims are made for later ones.
+// ClaimsMade tracks how far kube-controller-manager has got with making claims from templates. The controller
+// takes pods in the order of their creation, so a pod was processed if claims are made for later ones.
 type ClaimsMade struct {
 	pods corelisters.PodLister
-	// delay is how far the controller's order may be from that of the pods.
+	// delay limits how far the controller's order may differ from that of the pods' creation.
 	delay time.Duration
 
 	mutex sync.Mutex
-	// latest is when a claim was last seen to be made for pods of some age: by the second in
-	// which these were created.
+	// latest is the time when a claim was last made for pods of some age, by the second of the pods' creation.
 	latest map[int64]time.Time
-	// purged is when those were last removed that tell nothing any more.
+	// purged is the time when outdated entries were last removed.
 	purged time.Time
 }
 
-// NewClaimsMade makes one that looks pods up with the lister. The delay is how far the
-// controller's order may be from that of the pods' creation, and half of the time for which a
-// claim that was made says that others are to come.
+// NewClaimsMade returns a ClaimsMade that looks up pods with the lister. delay limits how far the
+// controller's order may differ from that of the pods' creation. A claim that was made indicates for
+// twice that time that others will follow.
 func NewClaimsMade(pods corelisters.PodLister, delay time.Duration) *ClaimsMade {
 	return &ClaimsMade{pods: pods, delay: delay, latest: make(map[int64]time.Time)}
 }
 
-// note is called for each new claim. Those that were not made from a pod's template tell nothing:
-// users' own, and those that schedulers make for extended resources.
+// note records a new claim. It ignores claims that were not made from a pod's template: users' own
+// claims, and those that schedulers make for extended resources.
 func (m *ClaimsMade) note(claim *resourceapi.ResourceClaim) {
 	owner := metav1.GetControllerOfNoCopy(claim)
 	if owner == nil || owner.Kind != "Pod" || claim.Annotations[resourceapi.PodResourceClaimAnnotation] == "" {
@@ -54,8 +52,8 @@ func (m *ClaimsMade) note(claim *resourceapi.ResourceClaim) {
 	m.latest[pod.CreationTimestamp.Unix()] = now
 }
 
-// ToCome reports whether claims were made lately for pods which were created before the given
-// time, or not long after it, as far as the controller's order is not exact.
+// ToCome reports whether claims were made recently for pods that were created before the given time, or
+// shortly after it, because the controller's order is not exact.
 func (m *ClaimsMade) ToCome(created time.Time) bool {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()

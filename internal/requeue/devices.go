@@ -14,25 +14,24 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// WakeForDevices wakes the pods that could use any of the devices, which are listed as
-// for CouldUse.
+// WakeForDevices wakes the pods that could use any of the devices, see CouldUse.
 func (e *Events) WakeForDevices(devices map[inventory.PoolID][]string) {
 	e.wakeInterested(devices, func(*Pod) bool { return false }, e.Waker.Wake)
 }
 
-// WakeForLanded is WakeForDevices for devices that a pod had in flight, and not for that pod.
-// All others wait for the rest of their pause. Those that do so already are passed over: a group that is given a place has each of
-// its pods, one after the other, give up what it had in flight while a place was looked for, and nothing is to be done about
-// all others of the group each time.
+// WakeForLanded does the same for devices that a pod had in flight, but does not wake that pod. All
+// others wait for the rest of their pause. Pods that do so already are passed over: when a group gets a
+// place, each of its pods in turn gives up the devices that it had in flight during the search, and
+// nothing must be done for all other pods of the group each time.
 func (e *Events) WakeForLanded(by types.UID, devices map[inventory.PoolID][]string) {
 	now := e.Waker.now()
 	passOver := func(entry *Pod) bool { return entry.isDue(now) || entry.Latest().UID == by }
 	e.wakeInterested(devices, passOver, e.Waker.WakeAfterPause)
 }
 
-// wakeInterested wakes the pods that could use any of the devices and are not to be passed over. The scheduling
-// queue would try those with the highest priority first, so these come first if not all may
-// be woken at once.
+// wakeInterested wakes the pods that could use any of the devices and are not passed over. If not all
+// of them may be woken at once, those with the highest priority come first, because the scheduling
+// queue would try them first.
 func (e *Events) wakeInterested(devices map[inventory.PoolID][]string, passOver func(*Pod) bool, wake func(*Pod)) {
 	var interested []*Pod
 	for _, entry := range e.Pods.All() {
@@ -56,7 +55,7 @@ func (e *Events) wakeInterested(devices map[inventory.PoolID][]string, passOver 
 	}
 }
 
-// WakeOthersOf wakes the pods that wait for a claim which was in flight for one of them, and
+// WakeOthersOf wakes the other pods that wait for a claim that was in flight for the failed pod, and
 // was not allocated.
 func (e *Events) WakeOthersOf(failed types.UID, claim ledger.ClaimRef) {
 	pods, err := e.State.PodsUsing(claim.Namespace, claim.Name)
@@ -71,9 +70,9 @@ func (e *Events) WakeOthersOf(failed types.UID, claim ledger.ClaimRef) {
 	}
 }
 
-// wakeForSlices is WakeForDevices for devices that were published, changed or withdrawn.
-// It also wakes the pods that other devices than they could use may have kept from a node;
-// these after their pause, because there may be many such events that do not help.
+// wakeForSlices does the same as WakeForDevices for devices that were published, changed or withdrawn.
+// It also wakes pods that may be kept from a node by devices that they could not use. These wait for
+// their pause, because many such events may not help.
 func (e *Events) wakeForSlices(devices map[inventory.PoolID][]string) {
 	e.WakeForDevices(devices)
 	for _, entry := range e.Pods.All() {
@@ -92,9 +91,9 @@ func byPriority(a, b *Pod) int {
 	)
 }
 
-// CouldUse reports whether a task could use any of the given devices, at the best of times.
-// They are listed by pool; a pool without names means all its devices, and nil that it is
-// not known which.
+// CouldUse reports whether a task could ever use any of the given devices, even if they are in use now.
+// The devices are listed by pool: a pool without names means all its devices, and nil means that the
+// devices are unknown.
 func (e *Events) CouldUse(task *allocator.Task, devices map[inventory.PoolID][]string) bool {
 	if devices == nil {
 		return true

@@ -1,6 +1,6 @@
-// Package requeue decides which pods are tried again, and when: those that wait for devices or
-// claims, after what may help them, with a pause where it need not.
+// Package requeue decides when pods that wait for devices or claims are tried again: after events that
+// may help them, at once or after a pause.
 //
-// It knows what pods wait for, and hears of claims, slices, taint rules and devices that become
-// free. It never looks for devices, and writes nothing.
+// It tracks what pods wait for, and receives events of claims, slices, taint rules and devices that
+// become free. It never looks for devices, and writes nothing.
 package requeue

@@ -10,12 +10,12 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// State is what is known of the cluster, all of it in memory. What an event is about is brought
-// up to date there before any pod is woken, so that the pod finds the event.
+// State is the known state of the cluster, all of it in memory. The object of an event is refreshed
+// there before any pod is woken, so that the pod finds the event.
 type State interface {
-	// RefreshClaim takes over what the informer's store has of the claim now.
+	// RefreshClaim takes over the present state of the claim in the informer's store.
 	RefreshClaim(claim *resourceapi.ResourceClaim)
-	// RefreshSlice and RefreshTaintRule are the same for slices and taint rules, by name.
+	// RefreshSlice and RefreshTaintRule do the same for slices and taint rules, by name.
 	RefreshSlice(name string)
 	RefreshTaintRule(name string)
 	// Pool returns a pool with all its devices, nil if there is no such pool.
@@ -24,7 +24,7 @@ type State interface {
 	PodsUsing(namespace, claim string) ([]*v1.Pod, error)
 	// InUse reports whether a pod that is bound uses the claim.
 	InUse(claim *resourceapi.ResourceClaim) bool
-	// ConsumerLimit is how many consumers the claim can have.
+	// ConsumerLimit returns the maximum number of consumers of the claim.
 	ConsumerLimit(claim *resourceapi.ResourceClaim) int
 	// MadeForPod returns the UID of the pod for whose extended resources the claim was made, ""
 	// if it is another claim.
@@ -37,6 +37,6 @@ type Events struct {
 	Waker *Waker
 	Made  *ClaimsMade
 	State State
-	// Context bounds what may be evaluated to find out whom an event helps, see NewContext.
+	// Context limits the time for evaluating which pods an event helps, see NewContext.
 	Context context.Context
 }

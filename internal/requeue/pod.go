@@ -12,23 +12,23 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// Pod is what is to be known about a pod between two attempts, and during one.
+// A Pod is the state of a pod during an attempt and between two attempts.
 //
-// No event is lost: Begin comes before the attempt looks at anything. What happens
-// later sets missed if the plugin has not rejected the pod (yet), and if it does so
-// after all, then Waker.Reject says that the pod is to be tried again.
+// No event is lost: Begin comes before the attempt looks at anything. A later event sets missed if the
+// plugin has not rejected the pod (yet). If the plugin rejects the pod after that, Waker.Reject
+// tries the pod again.
 type Pod struct {
-	// Causes are why it waits for devices, as far as its latest attempt has found out.
+	// Causes are the reasons why it waits for devices, as far as its latest attempt has determined them.
 	Causes waitcause.Causes
 
 	pod *v1.Pod
 
 	mutex    sync.Mutex
 	rejected bool      // by this plugin, in the latest attempt, on at least one node; or queued
-	counted  bool      // the rejection is among attempts
+	counted  bool      // the rejection is counted in attempts
 	missed   bool      // something happened in this attempt that may help
-	active   bool      // it was activated since, and not tried again yet, as far as is known
-	kept     bool      // it was kept out of the queue, so that activating it was in vain
+	active   bool      // it was activated since, and is not known to be tried again yet
+	kept     bool      // it was kept out of the queue, so that activating it has no effect
 	learnt   bool      // what it asks for was taken into account
 	begun    int       // attempts, this one included
 	attempts int       // how often this plugin has rejected the pod
@@ -41,16 +41,16 @@ type Pod struct {
 	missing  []*resourceapi.ResourceClaim
 	task     *allocator.Task
 	extended extendedWant
-	// anySlice is set if this attempt was kept from nodes by devices that the task might have
-	// no use for after a change; sliceChanged, if slices changed in this attempt.
+	// anySlice is set if devices kept this attempt from nodes, and a change of any slice may end that,
+	// even of slices that the task could not use. sliceChanged is set if slices changed in this attempt.
 	anySlice, sliceChanged bool
-	// everywhere is set if the next attempt is to look at all nodes.
+	// everywhere is set if the next attempt must look at all nodes.
 	everywhere bool
-	// releasing is since when each attempt found that claims are about to be deallocated.
+	// releasing is the time since when every attempt found that claims are about to be deallocated.
 	releasing time.Time
-	// timer is set while the pod is to be woken later.
+	// timer is set while a later wake-up is scheduled.
 	timer *time.Timer
-	// verdicts are what this attempt found still to be evaluated, each with what ends
+	// verdicts holds the pending evaluations that this attempt found, each with the function that ends
 	// the wait for it.
 	verdicts map[*selector.Work]func()
 }
@@ -67,22 +67,22 @@ func (p *Pod) begin(pod *v1.Pod) {
 	p.anySlice, p.sliceChanged = false, false
 }
 
-// Wants notes which claims the attempt needs devices for, if any.
+// Wants records which claims the attempt needs devices for, if any.
 func (p *Pod) Wants(missing []*resourceapi.ResourceClaim, task *allocator.Task) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.decided, p.missing, p.task = true, missing, task
 }
 
-// Wanted returns what was given to Wants in this attempt.
+// Wanted returns the arguments of Wants in this attempt.
 func (p *Pod) Wanted() ([]*resourceapi.ResourceClaim, *allocator.Task) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return p.missing, p.task
 }
 
-// AwaitsRelease notes whether the attempt has found that devices become free as soon as claims of pods that have ended
-// are deallocated, and returns for how long all attempts have found that.
+// AwaitsRelease records whether the attempt found that devices become free once claims of ended pods
+// are deallocated. It returns for how long every attempt has found that.
 func (p *Pod) AwaitsRelease(awaits bool, now time.Time) time.Duration {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -96,14 +96,14 @@ func (p *Pod) AwaitsRelease(awaits bool, now time.Time) time.Duration {
 	return now.Sub(p.releasing)
 }
 
-// LookEverywhere has the next attempt look at all nodes.
+// LookEverywhere makes the next attempt look at all nodes.
 func (p *Pod) LookEverywhere() {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.everywhere = true
 }
 
-// LooksEverywhere reports, once, whether this attempt is to look at all nodes.
+// LooksEverywhere reports whether this attempt must look at all nodes. It returns true only once.
 func (p *Pod) LooksEverywhere() (all bool) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -111,7 +111,7 @@ func (p *Pod) LooksEverywhere() (all bool) {
 	return all
 }
 
-// Learn reports, once, that what the pod asks for is to be taken into account.
+// Learn reports whether the pod's requests must be taken into account. It returns true only once.
 func (p *Pod) Learn() (first bool) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -119,8 +119,8 @@ func (p *Pod) Learn() (first bool) {
 	return first
 }
 
-// HelpedByAnySlice notes that any change of slices may help, also if the task could not use
-// what they have then. It reports, once, whether there was one in this attempt.
+// HelpedByAnySlice records that any change of slices may help, even if the task could not use the
+// changed devices. It reports, only once, whether slices changed in this attempt.
 func (p *Pod) HelpedByAnySlice() (happened bool) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -129,9 +129,8 @@ func (p *Pod) HelpedByAnySlice() (happened bool) {
 	return happened
 }
 
-// sliceHappened notes that slices changed. It reports whether any change may help the pod: a
-// request for all devices waits for each pool to be complete and for each device that
-// matches to be free.
+// sliceHappened records that slices changed. It reports whether any change may help the pod: a request
+// for all devices waits for each pool to be complete and for each device that matches to be free.
 func (p *Pod) sliceHappened() (mayHelp bool) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -139,8 +138,8 @@ func (p *Pod) sliceHappened() (mayHelp bool) {
 	return p.anySlice || wantsAll(p.missing)
 }
 
-// reject notes that the plugin has rejected the pod. It reports whether something
-// happened meanwhile that may help, so that the pod has to be tried again.
+// reject records that the plugin has rejected the pod. It returns true if something happened meanwhile
+// that may help, so that the pod must be tried again.
 func (p *Pod) reject(now time.Time) (again bool) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -154,23 +153,24 @@ func (p *Pod) reject(now time.Time) (again bool) {
 	return again
 }
 
-// Queue notes that the pod is about to be queued for another attempt, whatever became of
-// the last one. Until that begins, this plugin may be what it waits for.
+// Queue records that the pod is about to be queued for another attempt, whatever the result of the last
+// one. Until that attempt begins, the pod may be waiting for this plugin.
 func (p *Pod) Queue() {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.rejected, p.active, p.kept = true, false, false
 }
 
-// KeepOut notes that the pod was not queued after all: until Queue is called again, activating it does nothing.
+// KeepOut records that the pod was not queued after all: until Queue is called again, activating the
+// pod has no effect.
 func (p *Pod) KeepOut() {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.kept = true
 }
 
-// happened notes something that may help the pod. It reports whether the pod has to be
-// tried again: not if this plugin did not reject it.
+// happened records an event that may help the pod. It returns true if the pod must be tried again,
+// because this plugin rejected it.
 func (p *Pod) happened() (again bool) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -180,8 +180,8 @@ func (p *Pod) happened() (again bool) {
 	return p.rejected
 }
 
-// MissIfOpen notes something that may help the pod if it is not known yet what it needs.
-// A rejected pod of which that is not known does not wait for devices.
+// MissIfOpen records an event that may help the pod if it is not known yet what the pod needs. A
+// rejected pod whose needs are unknown does not wait for devices.
 func (p *Pod) MissIfOpen() {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -205,8 +205,8 @@ func (p *Pod) restLocked(now time.Time) time.Duration {
 	return pause(p.attempts) - now.Sub(p.since)
 }
 
-// after calls the function after some time unless that is due already. It does not do
-// so if an attempt begins before.
+// after calls the function after some time, unless a call is scheduled already. An attempt that begins
+// before that cancels it.
 func (p *Pod) after(d time.Duration, wake func()) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -228,37 +228,36 @@ func (p *Pod) after(d time.Duration, wake func()) {
 	p.timer = timer
 }
 
-// Latest is the pod as it was when it was last tried.
+// Latest returns the pod as it was at its latest attempt.
 func (p *Pod) Latest() *v1.Pod {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return p.pod
 }
 
-// attemptsBegun is how often the pod was tried, counting an attempt under way.
+// attemptsBegun returns the number of attempts, including one that is under way.
 func (p *Pod) attemptsBegun() int {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return p.begun
 }
 
-// activated notes that the pod was made active after so many attempts had begun.
+// activated records that the pod was activated after the given number of attempts had begun.
 func (p *Pod) activated(begun int) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.active = p.rejected && p.begun == begun && !p.kept
 }
 
-// isActive reports whether the pod was activated and not tried again yet. It usually is about
-// to be, and will find what is in the state by then; but another plugin may keep it out of
-// the queue.
-// isDue reports whether a rejected pod is in its pause, and is going to be woken.
+// isDue reports whether a rejected pod is in its pause, and its wake-up is scheduled.
 func (p *Pod) isDue(now time.Time) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return p.rejected && p.timer != nil && p.restLocked(now) > 0
 }
 
+// isActive reports whether the pod was activated and not tried again yet. It usually is about to be
+// tried, and then finds the present state; but another plugin may keep it out of the queue.
 func (p *Pod) isActive() bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -272,7 +271,7 @@ func (p *Pod) stop() {
 	p.leaveVerdicts()
 }
 
-// stopTimer needs the mutex.
+// stopTimer stops a scheduled wake-up. The caller must hold the mutex.
 func (p *Pod) stopTimer() {
 	if p.timer != nil {
 		p.timer.Stop()
@@ -280,24 +279,24 @@ func (p *Pod) stopTimer() {
 	}
 }
 
-// extendedWant is what a waiting pod wants for its extended resources.
+// extendedWant describes the needs of a waiting pod's extended resources.
 type extendedWant struct {
-	// claim is the one that would be made where devices have to back all of them.
+	// claim is the claim to make on nodes where devices must back all of them.
 	claim *resourceapi.ResourceClaim
 	// leftOver is set if an earlier attempt has left a claim that may be in the way.
 	leftOver bool
 }
 
-// WantsExtended notes what the attempt found out about the pod's extended resources: the claim
-// that would be made where devices have to back all of them, and whether an earlier attempt has
-// left a claim that may be in the way.
+// WantsExtended records what the attempt found out about the pod's extended resources: the claim to
+// make on nodes where devices must back all of them, and whether an earlier attempt has left a claim
+// that may be in the way.
 func (p *Pod) WantsExtended(claim *resourceapi.ResourceClaim, leftOver bool) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.extended = extendedWant{claim: claim, leftOver: leftOver}
 }
 
-// WantedExtended returns what was given to WantsExtended in this attempt.
+// WantedExtended returns the arguments of WantsExtended in this attempt.
 func (p *Pod) WantedExtended() (claim *resourceapi.ResourceClaim, leftOver bool) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

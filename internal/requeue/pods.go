@@ -11,27 +11,27 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
 )
 
-// Pods has the pods that this plugin was asked about and that are not bound:
-// those that it may have to wake when a claim, a slice or a taint rule changes.
+// Pods holds the pods that this plugin was asked about and that are not bound: it may have to wake them
+// when a claim, a slice or a taint rule changes.
 //
-// The scheduling queue could do that. But it asks about each event for each pod that is
-// not in its active part, for whatever reason, and of a thousand pods created at once
-// all wait while two thousand updates of claims go by.
+// The scheduling queue could do that, but it asks about each event for each pod that is not in its
+// active part, for whatever reason. If a thousand pods are created at once, all of them would wait
+// while it handles two thousand updates of claims.
 //
 // It is safe for concurrent use.
 type Pods struct {
 	mutex sync.Mutex
 	pods  map[types.UID]*Pod
-	// lacking are pods that are kept out of the queue because a claim does not exist.
+	// lacking holds pods that are kept out of the queue because a claim does not exist.
 	lacking sets.Set[types.UID]
-	// grouped are pods that were not tried because their group does not fit.
+	// grouped holds pods that were not tried because their group does not fit.
 	grouped sets.Set[types.UID]
 	// exists reports whether a pod is known to wait for a node.
 	exists func(*v1.Pod) bool
 }
 
-// FollowPods makes a registry that forgets pods which are bound or gone. It also tells
-// of all pods that are deleted, or are going to be.
+// FollowPods returns a registry that forgets pods that are bound or gone. It calls ended for all pods
+// that are deleted or about to be deleted.
 func FollowPods(pods cache.SharedIndexInformer, ended func(types.UID)) (*Pods, error) {
 	w := &Pods{
 		pods:    make(map[types.UID]*Pod),
@@ -67,7 +67,7 @@ func FollowPods(pods cache.SharedIndexInformer, ended func(types.UID)) (*Pods, e
 	return w, err
 }
 
-// Begin notes that an attempt to schedule the pod starts.
+// Begin records that an attempt to schedule the pod starts.
 func (w *Pods) Begin(pod *v1.Pod) *Pod {
 	w.mutex.Lock()
 	entry := w.pods[pod.UID]
@@ -78,15 +78,15 @@ func (w *Pods) Begin(pod *v1.Pod) *Pod {
 	w.mutex.Unlock()
 	entry.begin(pod)
 	if !w.exists(pod) {
-		w.Forget(pod.UID) // It was before we began, and so nobody else will do it.
+		w.Forget(pod.UID) // Its event came before Begin, so no handler will forget it.
 	}
 	return entry
 }
 
-// Apart returns what is to be known about a pod in an attempt that nothing comes of: no event wakes it for that.
+// Apart returns the state of a pod for a trial attempt: no event wakes the pod because of it.
 func Apart(pod *v1.Pod) *Pod { return &Pod{pod: pod} }
 
-// Forget ends what is known of a pod, which is not woken any more.
+// Forget removes a pod. It is not woken any more.
 func (w *Pods) Forget(pod types.UID) {
 	w.mutex.Lock()
 	entry := w.pods[pod]
@@ -99,13 +99,13 @@ func (w *Pods) Forget(pod types.UID) {
 	}
 }
 
-// Lacks notes whether the pod is kept out of the queue because a claim of it does not exist.
+// Lacks records whether the pod is kept out of the queue because one of its claims does not exist.
 func (w *Pods) Lacks(pod *v1.Pod, claim bool) { w.note(w.lacking, pod, claim) }
 
-// AwaitsGroup notes whether the pod is not tried because its group does not fit.
+// AwaitsGroup records whether the pod is not tried because its group does not fit.
 func (w *Pods) AwaitsGroup(pod *v1.Pod, waits bool) { w.note(w.grouped, pod, waits) }
 
-// note notes whether a pod is in one of the sets.
+// note records whether a pod is in one of the sets.
 func (w *Pods) note(set sets.Set[types.UID], pod *v1.Pod, in bool) {
 	w.mutex.Lock()
 	if in {
@@ -119,7 +119,7 @@ func (w *Pods) note(set sets.Set[types.UID], pod *v1.Pod, in bool) {
 	}
 }
 
-// Count counts the pods that wait for devices, by the cause that counts.
+// Count adds the pods that wait for devices to counts, each with only one cause.
 func (w *Pods) Count(counts *waitcause.Counts) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -140,7 +140,7 @@ func (w *Pods) Get(pod types.UID) *Pod {
 	return w.pods[pod]
 }
 
-// Begun returns how many attempts to schedule a pod have begun.
+// Begun returns the number of attempts to schedule a pod that have begun.
 func (w *Pods) Begun(pod types.UID) int {
 	entry := w.Get(pod)
 	if entry == nil {

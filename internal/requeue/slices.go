@@ -12,11 +12,10 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// FollowSlices wakes the pods that may be helped by what happens to slices and, if these
-// are in use, taint rules. Like FollowClaims it brings the state up to date first, and does not use the
-// scheduling queue: that tells of an event only pods which wait or are being tried. A pod
-// that is about to be tried could still find a state without the event, if our own
-// handler has not had its turn, and would be put to sleep.
+// FollowSlices wakes the pods that a change of slices may help and, if these are in use, of taint rules.
+// Like FollowClaims, it refreshes the state first, and does not use the scheduling queue: the queue
+// reports an event only to pods that wait or are being tried. A pod that is about to be tried could
+// still find a state without the event, if this handler has not run yet, and would be put to sleep.
 func (e *Events) FollowSlices(informers resourceinformers.Interface, withRules bool) error {
 	_, err := informers.ResourceSlices().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { e.SliceHappened(nil, obj) },
@@ -36,7 +35,7 @@ func (e *Events) FollowSlices(informers resourceinformers.Interface, withRules b
 	return nil
 }
 
-// SliceHappened wakes pods if more than metadata changed. The end of a slice can make a
+// SliceHappened wakes pods if more than the slice's metadata changed. The end of a slice can make a
 // pool complete or valid.
 func (e *Events) SliceHappened(oldObj, newObj any) {
 	before, after := informer.Versions[resourceapi.ResourceSlice](oldObj, newObj)
@@ -55,7 +54,7 @@ func (e *Events) SliceHappened(oldObj, newObj any) {
 	}
 }
 
-// RuleHappened wakes the pods that the change or end of a taint rule may help.
+// RuleHappened wakes the pods that the change or deletion of a taint rule may help.
 func (e *Events) RuleHappened(oldObj, newObj any) {
 	before, after := informer.Versions[resourceapi.DeviceTaintRule](oldObj, newObj)
 	for _, rule := range []*resourceapi.DeviceTaintRule{before, after} {
@@ -68,7 +67,7 @@ func (e *Events) RuleHappened(oldObj, newObj any) {
 	}
 }
 
-// devicesOfRule returns the devices that a rule may apply to, as CouldUse takes them.
+// devicesOfRule returns the devices that a rule may apply to, as for CouldUse.
 func devicesOfRule(rule *resourceapi.DeviceTaintRule) map[inventory.PoolID][]string {
 	if rule == nil || rule.Spec.DeviceSelector == nil {
 		return nil

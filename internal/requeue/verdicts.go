@@ -8,21 +8,21 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// Whoever may create claims chooses expressions, and a single one can take minutes on
-// the devices of a cluster. What the handling of events may wait for that is bounded,
-// because nothing else goes on meanwhile: the scheduling queue is locked, no pod is woken.
-// Events may come one right after the other.
+// Any user who may create claims chooses expressions, and evaluating a single one on the devices of a
+// cluster can take minutes. These constants limit how long the handling of events waits for that,
+// because nothing else happens meanwhile: the scheduling queue is locked, and no pod is woken. Events
+// may come one right after the other.
 const (
 	eventBudget       = 40 * time.Millisecond
 	eventBudgetPeriod = 400 * time.Millisecond
 )
 
-// NewContext returns what Events.Context is, for all events of a profile.
+// NewContext returns a Context for Events, for all events of a profile.
 func NewContext() context.Context {
 	return selector.WithBudget(context.Background(), selector.NewBudget(eventBudget, eventBudgetPeriod))
 }
 
-// AwaitVerdict has the pod tried again when what the error says is pending is known.
+// AwaitVerdict tries the pod again once the evaluation is done that the error reports as pending.
 func (w *Waker) AwaitVerdict(p *Pod, err error) {
 	var pending *selector.Pending
 	if !errors.As(err, &pending) {
@@ -34,8 +34,8 @@ func (w *Waker) AwaitVerdict(p *Pod, err error) {
 	}
 }
 
-// await has the function called when the work is done, or part of it, unless another
-// attempt begins before. It reports false if it is done already.
+// await calls wake when the work, or part of it, is done, unless another attempt begins before. It
+// returns false if the work is done already.
 func (p *Pod) await(work *selector.Work, wake func()) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -53,7 +53,7 @@ func (p *Pod) await(work *selector.Work, wake func()) bool {
 	return true
 }
 
-// leaveVerdicts needs the mutex.
+// leaveVerdicts ends the waits for all pending evaluations. The caller must hold the mutex.
 func (p *Pod) leaveVerdicts() {
 	for _, leave := range p.verdicts {
 		leave()
@@ -61,7 +61,7 @@ func (p *Pod) leaveVerdicts() {
 	p.verdicts = nil
 }
 
-// Pending returns how many evaluations have the pod tried again when they are done.
+// Pending returns the number of evaluations whose end wakes the pod.
 func (p *Pod) Pending() int {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

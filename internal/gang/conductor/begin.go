@@ -16,32 +16,33 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/roster"
 )
 
-// Plan is what a gang is to get.
+// A Plan is the result of planning a gang.
 type Plan struct {
 	Seats []*roster.Seat
 	// Reason says why there are no seats.
 	Reason string
-	// Again is set if the answer may be another one the next time although nothing happens.
+	// Again is set if the next attempt may have another result although nothing has changed.
 	Again bool
 }
 
-// Planner plans a gang: at least so many of the waiting pods are to get a seat. The error is why the gang cannot be
+// A Planner plans a gang: at least need of the waiting pods must get a seat. The error says why the gang cannot be
 // scheduled for the moment.
 type Planner func(ctx context.Context, group *Group, members *Members, need int) (*Plan, error)
 
-// longestMemory is for how long the answer about a gang is not asked for again, although nothing that is known changed.
+// longestMemory is the time after which an attempt plans a gang again although no known event may have helped the gang.
 const longestMemory = 10 * time.Second
 
-// lookAgain is how long after a PodGroup was not found it is looked for again, although nobody tells of it: so that the
+// lookAgain is the time after which a gang whose PodGroup was not found is tried again without any event, so that the
 // reason stays right.
 const lookAgain = 10 * time.Second
 
-// mostTries is how many attempts may begin with a seat and end before the pod is reserved, without anybody saying that it
-// does not suit the pod: errors.
+// mostTries limits the attempts that begin with a seat and end before the pod is reserved, although no plugin rejects the
+// seat: attempts that end in errors.
 const mostTries = 3
 
-// Begin is the beginning of an attempt to schedule a pod, and notes the pod's seat in its state. There is none if the pod
-// can go where it fits without others: it is in no gang, or enough of its gang have nodes. The error is why it has to wait.
+// Begin starts an attempt to schedule a pod, and stores the pod's seat in the cycle state. It returns no seat if the pod
+// can go to any node that fits, regardless of others: the pod is in no gang, or enough pods of its gang have nodes. The
+// error says why the pod must wait.
 func (c *Conductor) Begin(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo, plan Planner) (*roster.Seat, error) {
 	key := coscheduling.KeyOf(pod)
 	if key == "" {
@@ -65,7 +66,7 @@ func (c *Conductor) Begin(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, n
 	return seat, nil
 }
 
-// plan plans the gang of a pod that has no seat, unless it is known that this is in vain.
+// plan plans the gang of a pod without a seat, unless a plan is known to be useless for the moment.
 func (c *Conductor) plan(ctx context.Context, key string, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo, plan Planner) (*roster.Seat, error) {
 	if c.misses(key) {
 		return nil, errCarried(key)

@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// grace is how much longer than pods wait for others of their gang the whole plan may take: pods that do not get as far
-	// as waiting are noticed by that.
+	// grace is added to the time for which pods wait for others of their gang. The sum limits the time for the whole plan,
+	// so that pods that never get as far as waiting are noticed.
 	grace = 5 * time.Second
-	// firstLook is after what time pods that are not reserved yet are tried again, for the first time. After that it doubles
-	// up to longestPause.
+	// firstLook is the time after which pods that are not reserved yet are tried again for the first time. It doubles after
+	// each look, up to longestPause.
 	firstLook = time.Second
 )
 
-// start has the pods of a planned gang take their seats, of which one is being tried already.
+// start begins to carry out the plan of a gang: its pods take their seats. The attempt for the pod trying is under way already.
 func (c *Conductor) start(group *Group, need int, seats []*roster.Seat, trying *v1.Pod) {
 	c.begun(group.Name)
 	c.roster.Begin(group.Name, need, seats)
@@ -29,7 +29,7 @@ func (c *Conductor) start(group *Group, need int, seats []*roster.Seat, trying *
 	for _, seat := range seats {
 		known := informer.Object[v1.Pod](c.pods, seat.Pod.Namespace+"/"+seat.Pod.Name)
 		if known == nil || known.UID != seat.Pod.UID || known.Spec.NodeName != "" {
-			c.fail(seat) // That was while it was planned, and no event will tell of it again.
+			c.fail(seat) // This happened during the planning, and no other event will report it.
 			continue
 		}
 		if seat.Pod.UID != trying.UID && len(seat.After) == 0 {
@@ -40,7 +40,8 @@ func (c *Conductor) start(group *Group, need int, seats []*roster.Seat, trying *
 	c.lookAfter(seats, time.Now().Add(c.timeout(group)+grace), firstLook)
 }
 
-// lookAfter sees to it that a plan is carried out, after some time, and gives it up when it is due.
+// lookAfter checks after a pause whether the seats' pods are reserved. It retries those that are not, and gives up their
+// seats when the plan is due.
 func (c *Conductor) lookAfter(seats []*roster.Seat, due time.Time, pause time.Duration) {
 	time.AfterFunc(min(pause, time.Until(due)), func() {
 		late := c.late(seats)
@@ -69,8 +70,8 @@ func (c *Conductor) late(seats []*roster.Seat) (late []*roster.Seat) {
 	return late
 }
 
-// push has pods tried again that have a seat and are not reserved. A pod may not have been back in the queue when it got its
-// seat, and an attempt that comes to nothing ends what it is nominated for.
+// push retries pods that have a seat and are not reserved. A pod may not have been back in the queue when it got its seat,
+// and a failed attempt ends the pod's nomination.
 func (c *Conductor) push(late []*roster.Seat) {
 	var pods []*v1.Pod
 	for _, seat := range late {
@@ -85,7 +86,7 @@ func (c *Conductor) push(late []*roster.Seat) {
 	c.activate(pods)
 }
 
-// nominate keeps what a pod needs besides devices for it, in memory.
+// nominate nominates a pod for the node of its seat, in memory only. This keeps the resources other than devices for the pod.
 func (c *Conductor) nominate(seat *roster.Seat) {
 	handle := c.handle(seat.Pod)
 	info, err := framework.NewPodInfo(seat.Pod)

@@ -18,46 +18,48 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// Handle is what is needed of kube-scheduler.
+// Handle is the part of kube-scheduler's handle that a Conductor uses.
 type Handle interface {
 	fwk.PodNominator
 	fwk.PodActivator
 	GetWaitingPod(uid types.UID) fwk.WaitingPod
 }
 
-// Conductor has the gangs of all profiles of a scheduler. It is safe for concurrent use.
+// A Conductor schedules the gangs of all profiles of a scheduler. It is safe for concurrent use.
 type Conductor struct {
-	// Lookup returns the PodGroup of that namespace and name; its error says what to do.
+	// Lookup returns the PodGroup with this namespace and name. Its error tells the user what to do.
 	Lookup func(namespace, name string) (*v1alpha1.PodGroup, error)
 	// Ready returns why a pod cannot be tried at all yet, nil if it can.
 	Ready  func(*v1.Pod) error
 	Ledger *ledger.Ledger
-	// Freed is told of devices that are not held for a gang any more.
+	// Freed is called with devices that are no longer held for a gang.
 	Freed func(ledger.Freed)
-	// Backed reports whether devices may back a resource (KEP-5004), so that the plan says whether there is enough of it; nil if
-	// that is so of none.
+	// Backed reports whether devices may back a resource (KEP-5004); the plan then determines whether there is enough of
+	// it. nil means that devices back no resource.
 	Backed func(v1.ResourceName) bool
 
 	pods   cache.Indexer
 	roster roster.Roster
 	mutex  sync.Mutex
-	// gangs are those that wait, by "namespace/name".
+	// gangs holds the gangs that wait, by "namespace/name".
 	gangs map[string]*waiting
-	// handles are those of the profiles, by the name of the scheduler, and times what these say about waiting.
+	// handles holds the handles of the profiles, by schedulerName. times holds the longest of the profiles' times.
 	handles map[string]Handle
 	times   Times
-	// rested is until when no gang that waits is planned again, see takeTurn; turns is set if somebody waits for that.
+	// rested is the time before which no gang that was planned in vain is planned again without a turn, see takeTurn. turns
+	// is the timer for the next turn, nil if no gang waits for one.
 	rested time.Time
 	turns  *time.Timer
-	// held has in whose name claims are in flight for seats. A pod may have got another one before its last one is ended.
+	// held holds, by seat, the UID of the PodGroup in whose name the seat's claims are in flight. A pod may get its next
+	// seat before its last one is ended here.
 	held map[*roster.Seat]types.UID
-	// awaited are the pods for whose end gangs wait, by gang.
+	// awaited holds the victims that gangs wait for, by gang.
 	awaited map[string][]*v1.Pod
-	// underway are attempts that got as far as Permit, by pod.
+	// underway holds the attempts that got as far as Permit, by pod.
 	underway map[types.UID]*underway
 }
 
-// New makes a conductor for the pods of an informer, which must not have been started.
+// New returns a Conductor for the pods of an informer, which must not have been started.
 func New(pods cache.SharedIndexInformer) (*Conductor, error) {
 	c := &Conductor{
 		gangs: make(map[string]*waiting), handles: make(map[string]Handle), held: make(map[*roster.Seat]types.UID),
@@ -76,15 +78,16 @@ func New(pods cache.SharedIndexInformer) (*Conductor, error) {
 	return c, nil
 }
 
-// Times are for how long gangs wait for something.
+// Times limit or delay the waiting of gangs.
 type Times struct {
-	// Permit is how long pods that are reserved wait for the others of their gang, unless the group says so itself.
+	// Permit limits how long reserved pods wait for the others of their gang, unless the PodGroup has a limit of its own.
 	Permit time.Duration
-	// Backoff is for how long a gang is not tried again after it failed; 0 means a pause that depends on how long trying takes.
+	// Backoff is the time for which a gang is not tried again after it failed; 0 means a pause that depends on how long
+	// planning takes.
 	Backoff time.Duration
 }
 
-// Serve has the pods of one more profile scheduled. Of what profiles say about waiting, the longest counts.
+// Serve adds a profile whose pods the Conductor schedules. If the times of profiles differ, the longest ones apply.
 func (c *Conductor) Serve(profile string, handle Handle, times Times) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -92,14 +95,14 @@ func (c *Conductor) Serve(profile string, handle Handle, times Times) {
 	c.times = Times{Permit: max(c.times.Permit, times.Permit), Backoff: max(c.times.Backoff, times.Backoff)}
 }
 
-// handle returns that of the profile by which a pod is scheduled, nil if it is none of ours.
+// handle returns the handle of the profile that schedules a pod, nil if this scheduler has no such profile.
 func (c *Conductor) handle(pod *v1.Pod) Handle {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	return c.handles[pod.Spec.SchedulerName]
 }
 
-// activate has pods tried again.
+// activate makes kube-scheduler try pods again.
 func (c *Conductor) activate(pods []*v1.Pod) {
 	byHandle := make(map[Handle]map[string]*v1.Pod)
 	for _, pod := range pods {

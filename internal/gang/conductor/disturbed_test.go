@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 )
 
-// TestDisturbed: whatever happens to a gang while it is scheduled, all its pods run in the end, within a time, nothing is kept
-// for it any more, and none of its pods is tried over and over.
+// TestDisturbed: whatever happens to a gang while it is scheduled, all its pods run in the end, within a limit. Then
+// nothing is kept for it any more, and none of its pods was tried over and over.
 func TestDisturbed(t *testing.T) {
 	t.Parallel()
 	failTimes := func(name string, times int32) func(*v1.Pod) error {
@@ -26,13 +26,13 @@ func TestDisturbed(t *testing.T) {
 			return nil
 		}
 	}
-	// replace deletes a pod of the gang and makes another one.
+	// replace deletes a pod of the gang and creates another one.
 	replace := func(w *world, name string) {
 		w.delete(name)
 		time.Sleep(100 * time.Millisecond)
 		w.pods("gang", 9, 1)
 	}
-	// slow has PreBind of one pod take a second.
+	// slow delays PreBind of one pod by a second.
 	slow := func(w *world) {
 		w.atPreBind = func(pod *v1.Pod) error {
 			if pod.Name == "gang-1" {
@@ -42,7 +42,7 @@ func TestDisturbed(t *testing.T) {
 		}
 	}
 	for name, test := range map[string]struct {
-		// before is done before there are pods, and after once the pods are being tried.
+		// before runs before there are pods, and after runs once the pods are being tried.
 		before, after func(w *world)
 		within        time.Duration
 		bound         int
@@ -177,7 +177,7 @@ func TestDisturbed(t *testing.T) {
 	}
 }
 
-// requireBound waits until so many pods of a group are bound: until then it is fewer than minMember, or as many.
+// requireBound waits until so many pods of a group are bound, and requires that it is exactly that number.
 func (w *world) requireBound(group string, n int, within time.Duration) {
 	w.Helper()
 	for end := time.Now().Add(within); w.bound(group) < n; time.Sleep(10 * time.Millisecond) {
@@ -189,7 +189,7 @@ func (w *world) requireBound(group string, n int, within time.Duration) {
 	}
 }
 
-// TestWaitsQuietly: a gang that cannot run for the time being is not tried over and over, and runs when it can.
+// TestWaitsQuietly: a gang that cannot run for the moment is not tried over and over, and runs when it can.
 func TestWaitsQuietly(t *testing.T) {
 	t.Parallel()
 	gated := func(pod *v1.Pod) { pod.Spec.SchedulingGates = []v1.PodSchedulingGate{{Name: "gate"}} }
@@ -241,7 +241,7 @@ func (w *world) requireBoundLater(group string, n int, within time.Duration) {
 	require.Equal(w, n, w.bound(group), "waiting: %v", w.unbound())
 }
 
-// TestTwoProfiles: pods of one group that name different schedulers wait, although both are served here, and say why.
+// TestTwoProfiles: pods of one group that name different schedulers wait, although this process serves both, and report why.
 func TestTwoProfiles(t *testing.T) {
 	inWorld(t, 4, func(w *world) {
 		w.Serve("two", w, Times{})
@@ -255,7 +255,7 @@ func TestTwoProfiles(t *testing.T) {
 	})
 }
 
-// TestTwoGangs: of two gangs that want the same one runs, then the other, and neither keeps the scheduler busy.
+// TestTwoGangs: if two gangs want the same devices, one runs, then the other, and neither keeps the scheduler busy.
 func TestTwoGangs(t *testing.T) {
 	inWorld(t, 4, func(w *world) {
 		for _, gang := range []string{"a", "b"} {
@@ -272,8 +272,8 @@ func TestTwoGangs(t *testing.T) {
 	})
 }
 
-// TestAlwaysFails: a gang of which a pod never gets further pauses longer and longer, and keeps devices from others only for a
-// part of the time.
+// TestAlwaysFails: if a pod of a gang always fails, the gang pauses longer and longer, and keeps devices from others only
+// for a part of the time.
 func TestAlwaysFails(t *testing.T) {
 	inWorld(t, 4, func(w *world) {
 		w.atFilter = func(pod *v1.Pod) error {
@@ -293,7 +293,7 @@ func TestAlwaysFails(t *testing.T) {
 	})
 }
 
-// TestNotBoundInPart: until all pods are committed none is bound, whoever fails.
+// TestNotBoundInPart: no pod is bound until all pods are committed, whichever pod fails.
 func TestNotBoundInPart(t *testing.T) {
 	inWorld(t, 4, func(w *world) {
 		w.atPreBind = func(pod *v1.Pod) error {
@@ -315,7 +315,7 @@ func TestNotBoundInPart(t *testing.T) {
 	})
 }
 
-// TestPlanIsLookedAfter: a pod that nobody brings back into the queue is found missing when the others have waited for long.
+// TestPlanIsLookedAfter: a pod that does not return to the queue is found missing after the others have waited for long.
 func TestPlanIsLookedAfter(t *testing.T) {
 	inWorld(t, 4, func(w *world) {
 		w.group("gang", 2, func(group *v1alpha1.PodGroup) { group.Spec.ScheduleTimeoutSeconds = new(int32(20)) })

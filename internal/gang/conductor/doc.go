@@ -1,16 +1,16 @@
-// Package conductor has gangs of pods scheduled by a kube-scheduler that knows single pods only: those of PodGroups of
-// scheduler-plugins (scheduling.x-k8s.io), which pods name by a label.
+// Package conductor schedules gangs of pods with a kube-scheduler that knows only single pods. A gang is a PodGroup of
+// scheduler-plugins (scheduling.x-k8s.io), which its pods name in a label.
 //
-//	begin.go     the first pod of a gang that is tried has all of them planned; the others follow the plan
-//	hold.go      what is planned is in use in the eyes of others, until the pods are bound
-//	carry.go     that pods take their seats is looked after, until they are reserved
-//	steps.go     what each pod does after that: wait for the others, fail with them
-//	underway.go  where pods are between that and the moment when the informer shows it
+//	begin.go     plans the whole gang at the first attempt for one of its pods; the others follow the plan
+//	hold.go      keeps planned devices and nodes from other pods until the gang's pods are bound
+//	carry.go     retries pods that have a seat until they are reserved
+//	steps.go     the next steps of each pod: wait for the others, or fail with them
+//	underway.go  where pods are between Permit and the moment when the informer shows the result
 //	members.go   which pods a gang has, and where they are
-//	memory.go    what is known of gangs that wait
-//	wake.go      who is tried again, and when
-//	turns.go     how much time planning in vain may take
-//	hints.go     what may help a gang in the eyes of the profile's other plugins
+//	memory.go    the state of gangs that wait
+//	wake.go      which pods are tried again, and when
+//	turns.go     limits the time spent on planning in vain
+//	hints.go     events that may help a gang according to the profile's other plugins
 //
-// How a gang is planned is up to its callers.
+// The callers provide the Planner.
 package conductor

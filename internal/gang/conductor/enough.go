@@ -21,18 +21,18 @@ func exist(group *Group, members *Members) error {
 	return nil
 }
 
-// errHeld says that too few of a gang's pods can be scheduled.
+// errHeld returns the error for a gang with too few pods that can be scheduled.
 func errHeld(group *Group, members *Members) error {
 	return fmt.Errorf("group %s: %d of its pods cannot be scheduled with this one yet and at least %d are needed (minMember): %s",
 		group.Name, len(members.Held), group.MinMember, members.HeldBy)
 }
 
-// Enough returns an error if less is free on nodes than the group wants at least (spec.minResources).
+// Enough returns an error if the nodes have less free than the group requires (spec.minResources).
 func (c *Conductor) Enough(group *Group, nodes []fwk.NodeInfo) error {
 	return enough(group, nodes, c.Backed)
 }
 
-// Wants reports whether a pod takes something that the group wants at least.
+// Wants reports whether a pod takes any of the resources that the group requires (spec.minResources).
 func (g *Group) Wants(pod *v1.Pod) bool {
 	taken := resource.PodRequests(pod, resource.PodResourcesOptions{})
 	for name := range g.MinResources {
@@ -43,8 +43,9 @@ func (g *Group) Wants(pod *v1.Pod) bool {
 	return false
 }
 
-// enough returns an error if less is free in the cluster than the group wants at least (spec.minResources), which is for
-// all of its pods: what those have that run already counts as free. Of what devices back, no node has any.
+// enough returns an error if the cluster has less free than the group requires (spec.minResources). The requirement is for
+// all pods of the group, so the resources of those that run count as free. Resources that devices back are not checked: no
+// node has any.
 func enough(group *Group, nodes []fwk.NodeInfo, backed func(v1.ResourceName) bool) error {
 	if len(group.MinResources) == 0 {
 		return nil
@@ -80,13 +81,13 @@ func without(gang string, nodes []fwk.NodeInfo) []fwk.NodeInfo {
 			if others[i] == node {
 				others[i] = node.Snapshot()
 			}
-			_ = others[i].RemovePod(klog.Background(), info.GetPod()) // It is there: the snapshot is of this moment.
+			_ = others[i].RemovePod(klog.Background(), info.GetPod()) // The pod is there: the snapshot was taken just now.
 		}
 	}
 	return others
 }
 
-// freeOf is how much of a resource is free on a node; CPU in thousandths.
+// freeOf returns the free amount of a resource on a node; CPU in thousandths.
 func freeOf(name v1.ResourceName, node fwk.NodeInfo) int64 {
 	all, used := node.GetAllocatable(), node.GetRequested()
 	switch name {

@@ -17,8 +17,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// Follow has gangs tried again when something happens that may help them: to pods, to nodes, or to any object of the other
-// informers.
+// Follow registers event handlers that retry gangs when something may help them: a change of pods, of nodes, or of any
+// object of the other informers.
 func (c *Conductor) Follow(pods, nodes cache.SharedIndexInformer, others ...cache.SharedIndexInformer) error {
 	if _, err := pods.AddEventHandler(informer.Handler(c.podChanged)); err != nil {
 		return fmt.Errorf("watch the pods of groups: %w", err)
@@ -36,7 +36,7 @@ func (c *Conductor) Follow(pods, nodes cache.SharedIndexInformer, others ...cach
 	return nil
 }
 
-// podChanged takes over what happened to a pod; before is nil if it is new, and after if it is gone.
+// podChanged handles a change of a pod; before is nil if the pod is new, after is nil if it is gone.
 func (c *Conductor) podChanged(before, after *v1.Pod) {
 	switch {
 	case before == nil:
@@ -45,10 +45,10 @@ func (c *Conductor) podChanged(before, after *v1.Pod) {
 	case after == nil:
 		c.land(before.UID)
 		c.leave(before)
-		c.StirAll() // What it had on its node is free.
+		c.StirAll() // Its resources on the node are free.
 		c.podStirs(before)
 		return
-	case before.UID != after.UID: // While nobody watched, it was deleted and made again.
+	case before.UID != after.UID: // It was deleted and created again while the watch was interrupted.
 		c.podChanged(before, nil)
 		c.podChanged(nil, after)
 		return
@@ -60,7 +60,7 @@ func (c *Conductor) podChanged(before, after *v1.Pod) {
 	if before.Spec.NodeName == "" && after.Spec.NodeName != "" {
 		c.land(after.UID)
 		if seat := c.roster.Of(after.UID); seat != nil && c.roster.IsPlanned(seat) {
-			c.fail(seat) // Somebody else has bound it.
+			c.fail(seat) // Another client has bound it.
 		}
 		c.stirOrdered()
 		c.stirWaiting(coscheduling.KeyOf(after))
@@ -74,7 +74,7 @@ func (c *Conductor) podChanged(before, after *v1.Pod) {
 	}
 }
 
-// leave has a pod without a node that is gone, or in another gang, take no seat.
+// leave gives up the seat of a pod that is gone or in another gang, unless the pod has a node.
 func (c *Conductor) leave(pod *v1.Pod) {
 	if seat := c.roster.Of(pod.UID); seat != nil && pod.Spec.NodeName == "" {
 		c.fail(seat)
@@ -88,8 +88,8 @@ func (c *Conductor) podStirs(pod *v1.Pod) {
 	}
 }
 
-// GroupChanged takes over what happened to a PodGroup. What was planned for it as it was before is given up, unless its pods
-// are about to be bound.
+// GroupChanged handles a change of a PodGroup. It gives up the plan for the previous version, unless the pods are about to
+// be bound.
 func (c *Conductor) GroupChanged(before, after *v1alpha1.PodGroup) {
 	group := after
 	if group == nil {
@@ -108,8 +108,8 @@ func (c *Conductor) GroupChanged(before, after *v1alpha1.PodGroup) {
 	}
 }
 
-// wantsTheSame reports whether two versions of a PodGroup are to be scheduled alike; how many of its pods have succeeded
-// does not count.
+// wantsTheSame reports whether two versions of a PodGroup have the same requirements. The number of pods that have
+// succeeded does not count.
 func wantsTheSame(before, after *v1alpha1.PodGroup) bool {
 	return before != nil && after != nil && before.UID == after.UID && amount.DeepEqual(before.Spec, after.Spec) &&
 		before.Annotations[domain.RequiredAnnotation] == after.Annotations[domain.RequiredAnnotation] &&
@@ -121,13 +121,13 @@ func isOver(pod *v1.Pod) bool {
 	return pod.Status.Phase == v1.PodFailed || pod.Status.Phase == v1.PodSucceeded || pod.DeletionTimestamp != nil && pod.Spec.NodeName == ""
 }
 
-// isLeaving reports whether a pod is being deleted. It still has what it has, but its gang has to do without it: whoever
-// makes pods anew does not wait for those of before to end.
+// isLeaving reports whether a pod is being deleted. It still holds its resources, but its gang must manage without it:
+// controllers that replace pods do not wait for the old ones to end.
 func isLeaving(pod *v1.Pod) bool { return pod.DeletionTimestamp != nil }
 
 func isHeld(pod *v1.Pod) bool { return len(pod.Spec.SchedulingGates) > 0 }
 
-// nodeChanged takes over what happened to a node.
+// nodeChanged handles a change of a node.
 func (c *Conductor) nodeChanged(before, after *v1.Node) {
 	if after == nil || before != nil && reflect.DeepEqual(before.Status.Allocatable, after.Status.Allocatable) &&
 		reflect.DeepEqual(before.Labels, after.Labels) && reflect.DeepEqual(before.Spec, after.Spec) {

@@ -11,22 +11,23 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
 )
 
-// Group is what a PodGroup asks for.
+// A Group holds the requirements of a PodGroup.
 type Group struct {
 	// Name is "namespace/name".
 	Name string
 	UID  types.UID
-	// MinMember is how many pods have to run at the same time, or none is scheduled. Those that have succeeded count.
+	// MinMember is the number of pods that must run at the same time; otherwise none is scheduled. Pods that have succeeded
+	// count.
 	MinMember, Succeeded int
-	// MinResources is what has to be free in the cluster for the group to be tried at all.
+	// MinResources must be free in the cluster before the group is tried at all.
 	MinResources v1.ResourceList
-	// Timeout is for how long pods that are reserved wait for the others, 0 if the group does not say.
+	// Timeout limits how long reserved pods wait for the others, 0 if the PodGroup has no limit.
 	Timeout time.Duration
-	// Wish is what the nodes of its pods are to have in common.
+	// Wish is the domain that the nodes of its pods must or should share.
 	Wish domain.Wish
 }
 
-// groupOf reads a PodGroup. The error says what is wrong with it.
+// groupOf reads a PodGroup. It returns an error if the annotations are invalid.
 func groupOf(from *v1alpha1.PodGroup) (*Group, error) {
 	wish, err := domain.Of(from.Annotations)
 	if err != nil {
@@ -37,7 +38,7 @@ func groupOf(from *v1alpha1.PodGroup) (*Group, error) {
 		MinResources: from.Spec.MinResources, Wish: wish,
 	}
 	if from.Status.Phase == v1alpha1.PodGroupFinished || from.Status.Phase == v1alpha1.PodGroupFailed {
-		g.Succeeded = 0 // Pods of another run of the same job begin anew.
+		g.Succeeded = 0 // The successes are those of an earlier run of the same job.
 	}
 	if seconds := from.Spec.ScheduleTimeoutSeconds; seconds != nil && *seconds > 0 {
 		g.Timeout = time.Duration(*seconds) * time.Second

@@ -12,7 +12,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
 )
 
-// TestGroupsThatAreOver: pods that have succeeded count for the run that they were part of, and not for the next one.
+// TestGroupsThatAreOver: pods that have succeeded count for their own run of the job, and not for the next one.
 func TestGroupsThatAreOver(t *testing.T) {
 	t.Parallel()
 	for phase, succeeded := range map[v1alpha1.PodGroupPhase]int{
@@ -24,7 +24,7 @@ func TestGroupsThatAreOver(t *testing.T) {
 	}
 }
 
-// TestGroupOf: what a PodGroup says is read, and what is wrong with it is told.
+// TestGroupOf: the fields of a PodGroup are read, and errors in it are reported.
 func TestGroupOf(t *testing.T) {
 	t.Parallel()
 	from := &v1alpha1.PodGroup{

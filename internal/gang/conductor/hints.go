@@ -11,8 +11,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
 )
 
-// Hints returns events for the plugin that rejects the pods of gangs: those which other plugins have registered. The scheduling
-// queue asks the hints of the plugin that rejected a pod only, and for a gang that is the one that asked the others.
+// Hints returns the events that other plugins have registered, for the plugin that rejects the pods of gangs. The scheduling
+// queue asks only the hints of the plugin that rejected a pod. For a gang that is always the plugin that asked the others.
 func (c *Conductor) Hints(ctx context.Context, others []fwk.EnqueueExtensions) (events []fwk.ClusterEventWithHint, err error) {
 	for _, other := range others {
 		registered, err := other.EventsToRegister(ctx)
@@ -26,8 +26,8 @@ func (c *Conductor) Hints(ctx context.Context, others []fwk.EnqueueExtensions) (
 	return events, nil
 }
 
-// hint returns a hint that stirs the gang of a pod if another hint has the pod tried again. The pod itself is left where it
-// is: one of the gang is woken for all when the gang may be planned.
+// hint returns a hint that stirs a pod's gang if the other hint would queue the pod. The pod itself stays where it is: one
+// pod is woken for the whole gang when the gang may be planned.
 func (c *Conductor) hint(other fwk.QueueingHintFn) fwk.QueueingHintFn {
 	return func(logger klog.Logger, pod *v1.Pod, before, after any) (fwk.QueueingHint, error) {
 		gang := coscheduling.KeyOf(pod)
@@ -44,7 +44,7 @@ func (c *Conductor) hint(other fwk.QueueingHintFn) fwk.QueueingHintFn {
 	}
 }
 
-// isStill reports whether a gang waits, and nothing has happened by which it may fit.
+// isStill reports whether a gang waits and no event has happened that may help it.
 func (c *Conductor) isStill(gang string) bool {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// hold puts all that is planned for a gang in flight, or nothing if somebody else has some of it by now. What pods need
-// besides devices is kept for them by nominating them, in memory.
+// hold puts all planned claims of a gang in flight, or none if any of their devices is taken by now. It keeps the other
+// resources for the pods by nominating them, in memory.
 func (c *Conductor) hold(group *Group, seats []*roster.Seat) error {
 	for i, seat := range seats {
 		for _, claim := range seat.Claims {
@@ -30,14 +30,14 @@ func (c *Conductor) hold(group *Group, seats []*roster.Seat) error {
 	return nil
 }
 
-// release ends what is in flight in the name of a group for some seats. Pods that are being bound have their claims in
-// flight in their own name as well.
+// release ends the in-flight claims of some seats in the name of their group. Claims of pods that are being bound stay in
+// flight in the pods' own names.
 func (c *Conductor) release(group types.UID, seats []*roster.Seat) {
 	var freed ledger.Freed
 	for _, seat := range seats {
 		for _, claim := range seat.Claims {
 			if c.roster.Uses(seat.Gang, claim.UID) {
-				continue // Others with a seat share it.
+				continue // Other pods with a seat share it.
 			}
 			freed = freed.And(c.Ledger.RemoveInFlight(claim.UID, group))
 		}
@@ -47,18 +47,18 @@ func (c *Conductor) release(group types.UID, seats []*roster.Seat) {
 	}
 }
 
-// HandOver ends what is in flight in the name of the gang for a claim that is to be made for a pod, because it is in flight
-// in the pod's own name now: the claim gets another UID when it is made, and no other pod uses it.
+// HandOver ends what is in flight in the gang's name for a claim that must still be created for a pod, because the claim is
+// in flight in the pod's own name now. The claim gets another UID when it is created, and no other pod uses it.
 func (c *Conductor) HandOver(cs fwk.CycleState, claim types.UID) {
 	c.mutex.Lock()
 	group, held := c.held[SeatIn(cs)]
 	c.mutex.Unlock()
 	if held {
-		c.Ledger.RemoveInFlight(claim, group) // Nothing becomes free by that.
+		c.Ledger.RemoveInFlight(claim, group) // This frees nothing: the claim stays in flight in the pod's name.
 	}
 }
 
-// end ends what is kept for a seat.
+// end releases the devices that are held for a seat.
 func (c *Conductor) end(seat *roster.Seat) {
 	c.mutex.Lock()
 	group, held := c.held[seat]

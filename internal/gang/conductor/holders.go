@@ -9,11 +9,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// mostHolders is how many other gangs are told that have what is missing.
+// mostHolders limits the number of other gangs that Holders names.
 const mostHolders = 3
 
-// Holders says which other gangs have something that a gang lacks, those with most of it first, "" if none has any. Those of other
-// namespaces are not named: its reader may not know them. The function returns how much of it a pod has.
+// Holders lists other gangs that hold something that a gang lacks, those that hold most of it first; "" if there are none.
+// It does not name gangs of other namespaces, which its reader may not know. has returns how much of it a pod holds.
 func (c *Conductor) Holders(gang string, has func(*v1.Pod) int) string {
 	type holder struct {
 		gang string

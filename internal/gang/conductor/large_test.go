@@ -9,8 +9,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// TestLarge: what a gang of many pods costs grows with their number, not with its square: how often it is asked whether a pod
-// can be tried at all, and how often pods are tried.
+// TestLarge: the cost of a gang grows with the number of its pods, not with its square. The cost is the number of calls of
+// Ready, and of attempts.
 func TestLarge(t *testing.T) {
 	const pods = 1000
 	inWorld(t, pods-1, func(w *world) {
@@ -27,7 +27,7 @@ func TestLarge(t *testing.T) {
 		require.LessOrEqual(w, w.allAttempts(), 5*pods)
 		require.Contains(w, w.reason("gang"), "999 of 1000 pods fit")
 
-		for range 60 { // Something happens all the time, and it is no use.
+		for range 60 { // Events happen all the time, and do not help.
 			w.StirAll()
 			time.Sleep(time.Second)
 		}

@@ -15,17 +15,18 @@ const gangIndex = "quartermasterPodsByGang"
 
 // Members are the pods of a gang.
 type Members struct {
-	// Assigned have a node, have not ended and are not about to.
+	// Assigned are the pods that have a node, or an attempt that got as far as Permit, and that neither have ended nor are
+	// being deleted.
 	Assigned []*v1.Pod
-	// Waiting can be scheduled together with a pod, oldest first; Held can not, for the time being. HeldBy says why the
-	// first of these cannot.
+	// Waiting are the pods that can be scheduled together with the given pod, oldest first. Held are those that cannot for
+	// the moment, and HeldBy is the reason of the first of them.
 	Waiting, Held []*v1.Pod
 	HeldBy        string
-	// without are those without a node, until they are judged.
+	// without are the pods without a node that are not judged yet.
 	without []*v1.Pod
 }
 
-// all is how many pods there are.
+// all returns the number of pods.
 func (m *Members) all() int {
 	return len(m.Assigned) + len(m.Waiting) + len(m.Held) + len(m.without)
 }
@@ -37,7 +38,7 @@ func (c *Conductor) MembersOf(pod *v1.Pod) *Members {
 	return m
 }
 
-// count tells the pods of a pod's gang that have a node from those that have none.
+// count divides the pods of a pod's gang into those with a node and those without.
 func (c *Conductor) count(pod *v1.Pod) *Members {
 	m := &Members{}
 	for _, other := range c.podsOf(coscheduling.KeyOf(pod)) {
@@ -57,11 +58,11 @@ func (c *Conductor) count(pod *v1.Pod) *Members {
 	return m
 }
 
-// judge finds out which of the pods without a node can be scheduled together with one of them. That takes longer.
+// judge determines which of the pods without a node can be scheduled together with the given pod. It takes longer than count.
 func (c *Conductor) judge(m *Members, pod *v1.Pod) {
 	isIt := func(other *v1.Pod) bool { return other.UID == pod.UID }
 	if pod.Spec.NodeName == "" && !slices.ContainsFunc(slices.Concat(m.Assigned, m.Held, m.without), isIt) {
-		m.Waiting = append(m.Waiting, pod) // The informer has it in another gang, or not any more.
+		m.Waiting = append(m.Waiting, pod) // The informer shows it in another gang, or no longer shows it.
 	}
 	for _, other := range m.without {
 		m.add(other, c.heldBy(other, pod))
@@ -85,7 +86,7 @@ func (m *Members) add(pod *v1.Pod, heldBy string) {
 	}
 }
 
-// heldBy says why a pod without a node cannot be scheduled together with another one, "" if it can.
+// heldBy returns why a pod without a node cannot be scheduled together with another one, "" if it can.
 func (c *Conductor) heldBy(pod, with *v1.Pod) string {
 	switch {
 	case len(pod.Spec.SchedulingGates) > 0:
@@ -99,7 +100,7 @@ func (c *Conductor) heldBy(pod, with *v1.Pod) string {
 	return ""
 }
 
-// podsOf returns the pods of a gang as the informer has them.
+// podsOf returns the pods of a gang that the informer shows.
 func (c *Conductor) podsOf(gang string) (pods []*v1.Pod) {
 	found, err := c.pods.ByIndex(gangIndex, gang)
 	if err != nil {

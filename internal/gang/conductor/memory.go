@@ -9,75 +9,78 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
 )
 
-// The pause of a gang after an attempt to plan it that came to nothing, and the longest for which nothing that is known to
-// happen is taken for nothing that happens. That planning in vain leaves time to others, however many gangs wait, is up
-// to Conductor.takeTurn.
+// shortestPause and longestPause bound the pause of a gang after a failed attempt to plan it. longestTrust limits how long
+// a gang is not planned again because no known event may have helped it: an event may be missing. Conductor.takeTurn
+// ensures that planning in vain leaves time for other pods, however many gangs wait.
 const (
 	shortestPause = time.Second
 	longestPause  = 10 * time.Second
 	longestTrust  = time.Minute
 )
 
-// waiting is what is known of a gang between two attempts to plan it.
+// waiting is the state of a gang between two attempts to plan it.
 type waiting struct {
-	// reason is what the last attempt came to, at that time.
+	// reason is the result of the last attempt, and at its time.
 	reason string
 	at     time.Time
-	// tried is set if that was an attempt to plan it, and misfit if there was no room. incomplete is set if not enough of its
-	// pods could be scheduled.
+	// tried is set if that attempt planned the gang, or if its result was clear without a plan. misfit is set if there was
+	// no room. incomplete is set if too few of its pods could be scheduled.
 	tried, misfit, incomplete bool
-	// verdict is what was found out since about who could be evicted for it.
+	// verdict is the result of the search for pods to evict for the gang since then.
 	verdict Verdict
-	// ordered is set if it may fit because some other pod has a node.
+	// ordered is set if the gang may fit because some other pod has a node.
 	ordered bool
-	// pause is how long after that the next attempt may be, if something has happened by which the gang may fit (stirred),
-	// and later how long after that it is even if nothing has, 0 for never. timer is set if the gang is tried again when it is due.
+	// pause is the time after at before which the gang is not tried again, even if it is stirred: an event has happened
+	// that may help it. later is the time after at when it is tried again even without events, 0 for never. timer is set
+	// while the next attempt is scheduled, and due is its time.
 	pause, later time.Duration
 	stirred      bool
 	timer        *time.Timer
 	due          time.Time
-	// took is how long the last attempt took that planned the gang in vain, 0 if that was none. A gang that took some time
-	// is planned again when it has a turn; queued is set if it waits for one.
+	// took is the time for which the last attempt planned the gang in vain, 0 if it did not plan. A gang with such a time
+	// needs a turn to be planned again: turn is set if it has one, and queued while it waits for one.
 	took         time.Duration
 	turn, queued bool
-	// calls is how often pods were woken since one of the gang was tried.
+	// calls is the number of times that pods were woken since a pod of the gang was last tried.
 	calls int
 	// missed is set if pods were rejected because others of the gang were being scheduled.
 	missed bool
-	// failures is how many plans in a row could not be carried out.
+	// failures is the number of plans in a row that could not be carried out.
 	failures int
-	// told is when all pods were woken to say why the gang waits, tellPause after what time that may happen again, and telling
-	// is set if it will.
+	// told is when all pods were last woken to report why the gang waits. tellPause is the time before that may happen
+	// again, and telling is set while it is scheduled.
 	told      time.Time
 	tellPause time.Duration
 	telling   *time.Timer
 }
 
-// refusal is why a gang is not scheduled for the moment.
+// A refusal is the reason why a gang is not scheduled for the moment.
 type refusal struct {
 	reason string
-	// tried is set if it was planned, or need not be.
+	// tried is set if the gang was planned, or if the result was clear without a plan.
 	tried bool
-	// misfit is set if there is no room for the gang: this is no error, and it is no question of steps.
+	// misfit is set if there is no room for the gang. It is not set after an error, or if the planner gave up early.
 	misfit bool
-	// incomplete is set if not enough of its pods can be scheduled.
+	// incomplete is set if too few of its pods can be scheduled.
 	incomplete bool
-	// ordered is set if one of its pods wants to be where others are.
+	// ordered is set if the place of one of its pods depends on where other pods are.
 	ordered bool
-	// took is how long it took to find out.
+	// took is the time that the attempt took.
 	took time.Duration
-	// pause is how long it is not worth another attempt, whatever happens. For those that were tried that follows from took.
+	// pause is the time before which another attempt is useless, whatever happens. If tried or incomplete is set,
+	// pauseAfter determines it instead.
 	pause time.Duration
-	// later is after which time it is worth another attempt even if nothing happens, 0 for never.
+	// later is the time after which another attempt is useful even if nothing happens; 0 stands for never, or for
+	// longestTrust if tried is set.
 	later time.Duration
 }
 
-// answer notes that a pod of a gang is tried, and reports whether something has happened by which the gang may fit. What
-// happens from now on may be missed by the attempt.
+// answer records that a pod of a gang is tried, and reports whether an event has happened that may help the gang. The
+// attempt may miss events from now on.
 func (c *Conductor) answer(gang string) (stirred bool) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	w := c.waitingFor(gang) // What happens while it is planned for the first time is to be noted as well.
+	w := c.waitingFor(gang) // Events during the first plan must be recorded, too.
 	if w.calls > 0 && w.timer != nil {
 		w.timer.Stop()
 		w.timer = nil
@@ -95,12 +98,12 @@ func (c *Conductor) misses(gang string) bool {
 	c.mutex.Lock()
 	c.waitingFor(gang).missed = true
 	c.mutex.Unlock()
-	_, carried := c.roster.Carried(gang) // Once more: whoever ends it looks at what was noted after that.
+	_, carried := c.roster.Carried(gang) // Check again: a plan that ended before missed was set did not consider it.
 	return carried
 }
 
-// known returns why a gang is not scheduled for the moment if nothing has happened since that was found out, or if that
-// was a moment ago; else "", and the gang is to be planned.
+// known returns why a gang is not scheduled for the moment, if no event may have helped it since that was determined, or if
+// that was a moment ago. Otherwise it returns "", and the gang must be planned.
 func (c *Conductor) known(gang string, stirred bool) string {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -111,7 +114,7 @@ func (c *Conductor) known(gang string, stirred bool) string {
 	since := time.Since(w.at)
 	switch {
 	case since < w.pause:
-		// Of a pod that is tried nothing is known if the gang was incomplete: it may have been the one that was missing.
+		// If the gang was incomplete, the pod that is tried may be the one that was missing.
 		w.stirred = w.stirred || stirred || w.incomplete
 	case !w.tried || stirred || since >= longestMemory:
 		if c.mayPlan(w) {
@@ -123,11 +126,12 @@ func (c *Conductor) known(gang string, stirred bool) string {
 	return w.reason
 }
 
-// refuse remembers why a gang is not scheduled, and returns the reason as an error. All other pods of it are to say so.
+// refuse stores why a gang is not scheduled, and returns the reason as an error. If it is new, all other pods of the gang
+// are tried to report it.
 func (c *Conductor) refuse(gang string, pod *v1.Pod, r refusal) error {
 	c.mutex.Lock()
 	w := c.waitingFor(gang)
-	// How many pods are held back, and why, depends on who asks.
+	// The number of held pods and the reason depend on the pod that asks.
 	isNews := w.reason != r.reason && !(w.incomplete && r.incomplete)
 	w.reason, w.tried, w.misfit, w.incomplete, w.ordered, w.at = r.reason, r.tried, r.misfit, r.incomplete, r.ordered, time.Now()
 	w.verdict = Verdict{}
@@ -146,7 +150,7 @@ func (c *Conductor) refuse(gang string, pod *v1.Pod, r refusal) error {
 	return errors.New(r.reason)
 }
 
-// pauseAfter needs the mutex.
+// pauseAfter returns the pause after a refusal. The caller must hold the mutex.
 func (c *Conductor) pauseAfter(r refusal) time.Duration {
 	pause := partForGangs * r.took
 	switch {
@@ -160,7 +164,7 @@ func (c *Conductor) pauseAfter(r refusal) time.Duration {
 	return min(max(shortestPause, pause), longestPause)
 }
 
-// waitingFor needs the mutex.
+// waitingFor returns the state of a gang, and creates it if necessary. The caller must hold the mutex.
 func (c *Conductor) waitingFor(gang string) *waiting {
 	w := c.gangs[gang]
 	if w == nil {
@@ -170,7 +174,7 @@ func (c *Conductor) waitingFor(gang string) *waiting {
 	return w
 }
 
-// retry has a gang whose plan could not be carried out planned again after a pause, which is longer each time.
+// retry schedules another plan for a gang whose plan could not be carried out. The pause before it grows with each failure.
 func (c *Conductor) retry(gang, why string) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -183,7 +187,7 @@ func (c *Conductor) retry(gang, why string) {
 	c.stir(gang, w)
 }
 
-// begun forgets why a gang waited: it is planned.
+// begun forgets why a gang waited, because it is planned now.
 func (c *Conductor) begun(gang string) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -197,7 +201,7 @@ func (c *Conductor) begun(gang string) {
 	}
 }
 
-// succeeded notes that a gang runs.
+// succeeded resets the failures of a gang that runs.
 func (c *Conductor) succeeded(gang string) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -206,7 +210,7 @@ func (c *Conductor) succeeded(gang string) {
 	}
 }
 
-// letGo forgets why a gang waited, of which enough pods run, and has each of those that waited for that try for itself.
+// letGo forgets why a gang waited, because enough of its pods run. It retries the pods that waited; each is scheduled on its own.
 func (c *Conductor) letGo(gang string, pod *v1.Pod) {
 	c.mutex.Lock()
 	w := c.gangs[gang]
@@ -220,7 +224,7 @@ func (c *Conductor) letGo(gang string, pod *v1.Pod) {
 	}
 }
 
-// drop forgets a gang. It needs the mutex.
+// drop forgets a gang. The caller must hold the mutex.
 func (c *Conductor) drop(gang string, w *waiting) {
 	for _, timer := range []*time.Timer{w.timer, w.telling} {
 		if timer != nil {
@@ -230,14 +234,14 @@ func (c *Conductor) drop(gang string, w *waiting) {
 	delete(c.gangs, gang)
 }
 
-// Verdict is what is said of those who could be evicted for a gang; the zero Verdict is none.
+// A Verdict is the result of the search for pods to evict for a gang. The zero Verdict means that there was no search.
 type Verdict struct {
 	Said string
-	// Hopeless is set if nothing is kept for the gang.
+	// Hopeless is set if nothing is kept for the gang, because no eviction helps it.
 	Hopeless bool
 }
 
-// Verdict returns what SetVerdict was given since a pod's gang was planned last: it is the same for all of its pods.
+// Verdict returns the Verdict that was set since a pod's gang was last planned. It is the same for all pods of the gang.
 func (c *Conductor) Verdict(pod *v1.Pod) Verdict {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -247,7 +251,7 @@ func (c *Conductor) Verdict(pod *v1.Pod) Verdict {
 	return Verdict{}
 }
 
-// SetVerdict notes what was found out about who could be evicted for a pod's gang.
+// SetVerdict stores the result of the search for pods to evict for a pod's gang.
 func (c *Conductor) SetVerdict(pod *v1.Pod, verdict Verdict) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -256,7 +260,7 @@ func (c *Conductor) SetVerdict(pod *v1.Pod, verdict Verdict) {
 	}
 }
 
-// Misfit reports whether there was no room for a pod's gang when that was planned last.
+// Misfit reports whether there was no room for a pod's gang when it was last planned.
 func (c *Conductor) Misfit(pod *v1.Pod) bool {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
-// TestMinResourcesOfPodsThatRun: what a group wants at least is for all of its pods, so that what they have already counts as free.
+// TestMinResourcesOfPodsThatRun: minResources is for all pods of the group, so the resources of those that run count as free.
 func TestMinResourcesOfPodsThatRun(t *testing.T) {
 	t.Parallel()
 	running := func(name, group string) *v1.Pod {
@@ -53,7 +53,8 @@ func TestMinResourcesOfPodsThatRun(t *testing.T) {
 	}
 }
 
-// TestMinResourcesThatDevicesBack: no node has any of what devices back, however many devices there are.
+// TestMinResourcesThatDevicesBack: resources that devices back are not checked, because no node has them, however many
+// devices there are.
 func TestMinResourcesThatDevicesBack(t *testing.T) {
 	t.Parallel()
 	info := framework.NewNodeInfo()

@@ -12,7 +12,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
-// queue is what the scheduling queue and its nominator do, as far as gangs depend on it.
+// queue simulates the scheduling queue and its nominator, as far as gangs depend on them.
 type queue struct {
 	mutex     sync.Mutex
 	active    []*v1.Pod
@@ -65,7 +65,7 @@ func (q *queue) pop(ctx context.Context) *v1.Pod {
 	}
 }
 
-// reject has a pod wait until it is activated, unless it was in the meantime. Its nomination ends.
+// reject makes a pod wait until it is activated, unless it was in the meantime. Its nomination ends.
 func (q *queue) reject(pod *v1.Pod) {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
@@ -81,7 +81,7 @@ func (q *queue) reject(pod *v1.Pod) {
 	}
 }
 
-// backOff has a pod tried again after a while, because of an error.
+// backOff retries a pod after a while, because of an error.
 func (q *queue) backOff(pod *v1.Pod) {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()

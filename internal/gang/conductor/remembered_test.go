@@ -47,7 +47,7 @@ func TestBoundAndNotSeen(t *testing.T) {
 	})
 }
 
-// TestUndoing: a gang is not planned as long as an attempt to schedule one of its pods is not undone.
+// TestUndoing: a gang is not planned while an attempt to schedule one of its pods is being undone.
 func TestUndoing(t *testing.T) {
 	inWorld(t, 4, func(w *world) {
 		var undone atomic.Bool
@@ -73,8 +73,8 @@ func TestUndoing(t *testing.T) {
 	})
 }
 
-// TestOnesBeyondAreWoken: pods for which there was no seat, and that were rejected as others were being scheduled, go for
-// themselves once these are.
+// TestOnesBeyondAreWoken: pods that got no seat, and were rejected while others were being scheduled, are scheduled on
+// their own after that.
 func TestOnesBeyondAreWoken(t *testing.T) {
 	inWorld(t, 4, func(w *world) {
 		w.atPreBind = func(*v1.Pod) error { time.Sleep(2 * time.Second); return nil }
@@ -88,7 +88,7 @@ func TestOnesBeyondAreWoken(t *testing.T) {
 	})
 }
 
-// TestNotInTheQueue: if the pod that is woken for all is in no queue, all others are woken.
+// TestNotInTheQueue: if the pod that is woken for the whole gang is in no queue, all other pods are woken.
 func TestNotInTheQueue(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.group("gang", 4)
@@ -109,7 +109,7 @@ func TestNotInTheQueue(t *testing.T) {
 	})
 }
 
-// TestTriesEnd: a pod that does not get beyond the beginning of its attempts gives up its seat long before the plan is due.
+// TestTriesEnd: a pod whose attempts always fail early gives up its seat long before the plan is due.
 func TestTriesEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestTriesEnd(t *testing.T) {
 	})
 }
 
-// TestNominationsLast: an attempt that comes to nothing ends what a pod is nominated for, but not for long.
+// TestNominationsLast: a failed attempt ends a pod's nomination, but not for long.
 func TestNominationsLast(t *testing.T) {
 	inWorld(t, 4, func(w *world) {
 		w.pods("gang", 0, 1, func(pod *v1.Pod) { pod.Annotations = map[string]string{"after": "gang-1"} })
@@ -181,7 +181,7 @@ func TestAboutToWait(t *testing.T) {
 	})
 }
 
-// TestSomebodyElseHasIt: nothing stays in flight of a plan of which some device is somebody else's by now.
+// TestSomebodyElseHasIt: if a planned device is taken by now, nothing of the plan stays in flight.
 func TestSomebodyElseHasIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -203,7 +203,7 @@ func TestSomebodyElseHasIt(t *testing.T) {
 	})
 }
 
-// TestMinResources: the group is planned when what it wants at least is free.
+// TestMinResources: the group is planned once its minResources are free.
 func TestMinResources(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -242,7 +242,7 @@ func TestMinResources(t *testing.T) {
 	}
 }
 
-// TestHolders: those that hold most are named, unless they are of other namespaces.
+// TestHolders: the gangs that hold most are named, unless they are of other namespaces.
 func TestHolders(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 0)
@@ -259,7 +259,7 @@ func TestHolders(t *testing.T) {
 	require.Empty(t, w.Holders("ns/d", func(*v1.Pod) int { return 0 }))
 }
 
-// TestFollow: what happens to other objects stirs gangs that wait.
+// TestFollow: events of other objects stir gangs that wait.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 0)
@@ -311,7 +311,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestGroupChanged: only what matters for scheduling ends a plan.
+// TestGroupChanged: only changes that matter for scheduling end a plan.
 func TestGroupChanged(t *testing.T) {
 	t.Parallel()
 	before := &v1alpha1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "gang", UID: "1"}, Spec: v1alpha1.PodGroupSpec{MinMember: 2, MinResources: builder.Resources("cpu", "0")}}
@@ -375,7 +375,7 @@ func TestStates(t *testing.T) {
 	require.Nil(t, SeatIn(again))
 }
 
-// TestNotReady: pods that cannot be tried are not planned, and a group that says something wrong is not either.
+// TestNotReady: pods that cannot be tried are not planned, and neither is an invalid group.
 func TestNotReady(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 4)

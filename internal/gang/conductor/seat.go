@@ -6,7 +6,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/roster"
 )
 
-// seatKey is where an attempt has the seat that it began with.
+// seatKey is the key of the seat that an attempt began with.
 const seatKey fwk.StateKey = "QuartermasterSeat"
 
 type seatState struct{ *roster.Seat }
@@ -34,10 +34,10 @@ type apart struct{}
 // Clone implements fwk.StateData.
 func (apart) Clone() fwk.StateData { return apart{} }
 
-// SetApart marks the state of an attempt as one in which only the other plugins are asked about a pod.
+// SetApart marks the state of an attempt that only asks the other plugins about a pod.
 func SetApart(cs fwk.CycleState) { cs.Write(apartKey, apart{}) }
 
-// IsApart reports whether a state is marked so.
+// IsApart reports whether SetApart has marked a state.
 func IsApart(cs fwk.CycleState) bool {
 	_, err := cs.Read(apartKey)
 	return err == nil
@@ -46,8 +46,8 @@ func IsApart(cs fwk.CycleState) bool {
 // plannedKey marks the states of attempts in which a gang was planned.
 const plannedKey fwk.StateKey = "QuartermasterPlanned"
 
-// HasPlanned reports whether an attempt has looked for room for the whole gang, other than those that were told what one of
-// them found a moment ago.
+// HasPlanned reports whether an attempt has looked for room for the whole gang. Other attempts only repeat the result of
+// one that did so a moment ago.
 func HasPlanned(cs fwk.CycleState) bool {
 	_, err := cs.Read(plannedKey)
 	return err == nil

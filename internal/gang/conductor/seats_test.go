@@ -13,8 +13,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/roster"
 )
 
-// TestSeatEndsAfterTheNextOneBegan: who gives a plan up ends its seats one by one, and the gang may have been planned again
-// meanwhile. A claim that is to be made has another UID in each plan.
+// TestSeatEndsAfterTheNextOneBegan: the seats of a plan that is given up end one by one, and the gang may have been planned
+// again meanwhile. A claim that is still to be created has another UID in each plan.
 func TestSeatEndsAfterTheNextOneBegan(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -36,7 +36,7 @@ func TestSeatEndsAfterTheNextOneBegan(t *testing.T) {
 	})
 }
 
-// TestPostponed: a pod that has to wait for others keeps its seat, however often it looks whether they are done.
+// TestPostponed: a pod that must wait for another component keeps its seat, however often it is tried.
 func TestPostponed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
-// TestNobodyTriesPods: where nobody works the scheduling queue off (a standby, a long backlog), a gang is woken now and then
-// and no more, for as long as that lasts.
+// TestNobodyTriesPods: while the scheduling queue is not worked off (a standby, a long backlog), a gang is woken only now
+// and then.
 func TestNobodyTriesPods(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestNobodyTriesPods(t *testing.T) {
 	})
 }
 
-// TestBackOff: the pause has bounds however often something failed.
+// TestBackOff: the pause is limited, for any number of failures.
 func TestBackOff(t *testing.T) {
 	t.Parallel()
 	for times, want := range map[int]time.Duration{0: time.Second, 1: 2 * time.Second, 3: 8 * time.Second, 4: longestPause, 35: longestPause, 64: longestPause, 1 << 40: longestPause} {
@@ -45,8 +45,8 @@ func TestBackOff(t *testing.T) {
 	}
 }
 
-// TestShareOfPlanning: however many gangs wait that do not fit, and whatever happens, planning them takes a tenth of the time,
-// and gangs of another namespace wait for one of the many only.
+// TestShareOfPlanning: however many gangs wait that do not fit, and whatever happens, planning them takes a tenth of the
+// time. Gangs of another namespace wait for only one of them.
 func TestShareOfPlanning(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		const took, gangs = 100 * time.Millisecond, 100
@@ -87,7 +87,7 @@ func TestShareOfPlanning(t *testing.T) {
 	})
 }
 
-// TestTurnsByNamespace: many gangs of one namespace have one turn while one of another has the next.
+// TestTurnsByNamespace: a namespace with many gangs gets one turn, and a gang of another namespace gets the next one.
 func TestTurnsByNamespace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 0)
@@ -106,8 +106,8 @@ func TestTurnsByNamespace(t *testing.T) {
 	require.Nil(t, next)
 }
 
-// TestHintsOfOthers: a gang is planned again after an event that another plugin takes for helpful, for the pods that it would
-// have tried again, and the queue leaves pods where they are.
+// TestHintsOfOthers: a gang is planned again after an event that another plugin's hint considers helpful for one of its
+// pods. The queue leaves the pods where they are.
 func TestHintsOfOthers(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		other := &extension{hint: func(pod *v1.Pod) (fwk.QueueingHint, error) {
@@ -143,7 +143,7 @@ func TestHintsOfOthers(t *testing.T) {
 	})
 }
 
-// TestNothingIsTrustedForEver: a gang is planned again even if nobody tells of what has happened.
+// TestNothingIsTrustedForEver: a gang is planned again even if no event is reported.
 func TestNothingIsTrustedForEver(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.group("gang", 2)
@@ -157,7 +157,7 @@ func TestNothingIsTrustedForEver(t *testing.T) {
 	})
 }
 
-// TestHeardWhilePlanned: what happens while a gang is planned for the first time counts.
+// TestHeardWhilePlanned: events during the first plan of a gang count.
 func TestHeardWhilePlanned(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		once := sync.OnceFunc(func() {

@@ -13,7 +13,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
 )
 
-// Permit has a pod wait until all pods of its gang are reserved; the last one lets the others go.
+// Permit makes a pod wait until all pods of its gang are reserved. The last one lets the others go.
 func (c *Conductor) Permit(cs fwk.CycleState, pod *v1.Pod, plugin string) (*fwk.Status, time.Duration) {
 	seat := SeatIn(cs)
 	c.getUnderway(cs, pod, seat)
@@ -43,7 +43,7 @@ func (c *Conductor) allow(pods []*v1.Pod, plugin string) {
 	}
 }
 
-// timeoutOf is how long a pod waits for the others of its gang.
+// timeoutOf returns how long a pod waits for the others of its gang.
 func (c *Conductor) timeoutOf(seat *roster.Seat) time.Duration {
 	if group, err := c.lookup(seat.Pod, coscheduling.NameOf(seat.Pod)); err == nil {
 		return c.timeout(group)
@@ -60,8 +60,9 @@ func (c *Conductor) timeout(group *Group) time.Duration {
 	return c.times.Permit
 }
 
-// Committed is called when all claims of a pod are written. It returns when the pod may be bound: when those of all pods
-// of its gang are. The error is why it may not. It does not take long: each of the others is either committed or fails.
+// Committed is called when all claims of a pod are written. It returns nil once the claims of all pods of its gang are
+// written, so that the pod may be bound, or an error if the pod must not be bound. It does not take long: each of the
+// others is either committed or fails.
 func (c *Conductor) Committed(ctx context.Context, cs fwk.CycleState) error {
 	seat := SeatIn(cs)
 	if seat == nil {
@@ -80,7 +81,7 @@ func (c *Conductor) Committed(ctx context.Context, cs fwk.CycleState) error {
 	return c.roster.Verdict(seat)
 }
 
-// Bound ends what is kept for a pod that is bound.
+// Bound ends everything that is kept for a pod that is bound.
 func (c *Conductor) Bound(cs fwk.CycleState) {
 	c.arrived(cs)
 	if seat := SeatIn(cs); seat != nil && c.roster.Bound(seat) {
@@ -89,28 +90,28 @@ func (c *Conductor) Bound(cs fwk.CycleState) {
 	}
 }
 
-// Postponed is called instead of Failed if a pod has to wait for something that others do for it. It keeps its seat, however
-// often that happens, for as long as the whole plan may take.
+// Postponed is called instead of Failed if a pod must wait for an answer of another component. The pod keeps its seat,
+// however often that happens, for as long as the whole plan may take.
 func (c *Conductor) Postponed(cs fwk.CycleState) {
 	if seat := SeatIn(cs); seat != nil {
 		c.roster.Untry(seat)
 	}
 }
 
-// Failed ends what is kept for a pod whose attempt came to nothing. Unless they are about to be bound, so do the attempts
-// of all others of its gang, and the gang is planned again after a pause.
+// Failed ends everything that is kept for a pod whose attempt failed. The attempts of all other pods of its gang fail as
+// well, unless the pods are about to be bound or enough of them are left, and the gang is planned again after a pause.
 func (c *Conductor) Failed(cs fwk.CycleState) {
 	undone := c.undone(cs)
 	if seat := SeatIn(cs); seat != nil {
 		c.fail(seat)
 	}
 	if undone != nil {
-		c.stirWaiting(coscheduling.KeyOf(undone)) // Others may have waited for that, or counted on this one.
+		c.stirWaiting(coscheduling.KeyOf(undone)) // Other pods may have waited for the rollback, or counted on this pod.
 	}
 }
 
-// Unfit is Failed for an attempt that found no node that suits the pod, whether it began with the pod's seat or was rejected
-// before that. It returns the seat that has ended, nil if there was none, or if others have to be reserved first.
+// Unfit does the same as Failed for an attempt that found no suitable node, whether it began with the pod's seat or was
+// rejected before that. It returns the seat that has ended, nil if there was none or if other pods must be reserved first.
 func (c *Conductor) Unfit(cs fwk.CycleState, pod *v1.Pod) *roster.Seat {
 	seat := SeatIn(cs)
 	if now := c.roster.Of(pod.UID); now != nil && len(c.roster.Awaits(pod.UID)) == 0 {
@@ -122,7 +123,7 @@ func (c *Conductor) Unfit(cs fwk.CycleState, pod *v1.Pod) *roster.Seat {
 	return seat
 }
 
-// fail is Failed for a seat that may have ended.
+// fail does the same as Failed for a seat, which may have ended before.
 func (c *Conductor) fail(failed *roster.Seat) {
 	ended, reserved := c.roster.Leave(failed)
 	if len(ended) == 0 {
@@ -132,8 +133,8 @@ func (c *Conductor) fail(failed *roster.Seat) {
 	c.allow(reserved, pluginName)
 }
 
-// giveUp ends what is kept for the seats of a gang that have ended, the attempts that began with them, and has the gang
-// planned again.
+// giveUp ends everything that is kept for the ended seats of a gang and the attempts that began with them, and schedules
+// another plan.
 func (c *Conductor) giveUp(ended []*roster.Seat, why string) {
 	gang := ended[0].Gang
 	for _, seat := range ended {
@@ -147,14 +148,14 @@ func (c *Conductor) giveUp(ended []*roster.Seat, why string) {
 	c.settled(gang, false)
 }
 
-// pluginName is in whose name pods wait.
+// pluginName is the plugin in whose name pods wait in Permit.
 const pluginName = "Quartermaster"
 
-// rejectAgain is how often the waiting of pods whose seats have ended is ended again: one that is about to wait when that
-// happens is found waiting a moment later.
+// rejectAgain is the interval at which reject repeats: a pod that is about to wait in Permit is found waiting only a moment
+// later.
 const rejectAgain = 100 * time.Millisecond
 
-// reject ends the waiting of pods whose seats have ended, until none of these attempts waits.
+// reject rejects the pods of ended seats in Permit, and repeats that until none of these attempts waits.
 func (c *Conductor) reject(ended []*roster.Seat, why string) {
 	var left []*roster.Seat
 	for _, seat := range ended {
@@ -181,7 +182,7 @@ func (c *Conductor) mayWait(seat *roster.Seat) bool {
 	return u != nil && u.seat == seat && !u.passed
 }
 
-// settled has pods tried that waited for the plan of their gang to be carried out, once it is.
+// settled retries the pods that waited for the end of their gang's plan, once the plan has ended.
 func (c *Conductor) settled(gang string, bound bool) {
 	if _, carried := c.roster.Carried(gang); carried {
 		return
@@ -192,5 +193,5 @@ func (c *Conductor) settled(gang string, bound bool) {
 	c.Stir(gang)
 }
 
-// Seat returns what is planned for a pod, nil if nothing is.
+// Seat returns the seat of a pod, nil if it has none.
 func (c *Conductor) Seat(pod types.UID) *roster.Seat { return c.roster.Of(pod) }

@@ -10,7 +10,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
 )
 
-// Together returns some pods and those that go with them: of a gang of which fewer than minMember would be left, all.
+// Together returns the given pods and those that must go with them: all pods of a gang that would have fewer than minMember left.
 func (c *Conductor) Together(pods []*v1.Pod) []*v1.Pod {
 	going := make(map[types.UID]bool)
 	gangs := sets.New[string]()
@@ -22,7 +22,7 @@ func (c *Conductor) Together(pods []*v1.Pod) []*v1.Pod {
 	}
 	for key := range gangs {
 		members, gone := c.assigned(key), 0
-		for _, member := range members { // Who is leaving anyway is none of them.
+		for _, member := range members { // Pods that are being deleted are not among them.
 			if going[member.UID] {
 				gone++
 			}
@@ -40,8 +40,8 @@ func (c *Conductor) Together(pods []*v1.Pod) []*v1.Pod {
 	return pods
 }
 
-// Beyond returns how many pods of a pod's gang could go so that the gang still runs; 0 also if it does not, or if it is not
-// known. The pod is in a gang.
+// Beyond returns how many pods of a pod's gang can go without stopping the gang; 0 if the gang does not run anyway, and all
+// pods if it has no PodGroup. The pod must be in a gang.
 func (c *Conductor) Beyond(pod *v1.Pod) int {
 	key := coscheduling.KeyOf(pod)
 	return c.beyond(c.assigned(key))
@@ -58,12 +58,12 @@ func (c *Conductor) beyond(members []*v1.Pod) int {
 	}
 	group, err := c.lookup(members[0], coscheduling.NameOf(members[0]))
 	if err != nil {
-		return len(members) // Without a PodGroup, nobody says that they need each other.
+		return len(members) // Without a PodGroup, nothing requires them to run together.
 	}
 	return max(0, len(members)+group.Succeeded-group.MinMember)
 }
 
-// Pending returns a pod's group, the pods of that, and how many more of them have to be placed.
+// Pending returns a pod's group, the pods of the group, and how many more of them must be placed.
 func (c *Conductor) Pending(pod *v1.Pod) (*Group, *Members, int, error) {
 	group, err := c.lookup(pod, coscheduling.NameOf(pod))
 	if err != nil {
@@ -73,7 +73,7 @@ func (c *Conductor) Pending(pod *v1.Pod) (*Group, *Members, int, error) {
 	return group, members, group.MinMember - len(members.Assigned) - group.Succeeded, nil
 }
 
-// Await notes for whose end a gang waits.
+// Await stores the victims that a gang waits for.
 func (c *Conductor) Await(gang string, victims []*v1.Pod) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

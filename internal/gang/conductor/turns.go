@@ -5,12 +5,13 @@ import (
 	"time"
 )
 
-// partForGangs: of the scheduler's time, one part in so many is for planning gangs again that were planned in vain.
+// partForGangs limits the time for planning gangs again that were planned in vain, to one part in partForGangs of the
+// scheduler's time.
 const partForGangs = 10
 
-// charge notes how long a gang was planned in vain. It needs the mutex.
+// charge accounts for the time that a gang was planned in vain. The caller must hold the mutex.
 func (c *Conductor) charge(w *waiting, r refusal) {
-	before := time.Duration(0) // What was taken into account when it got its turn.
+	before := time.Duration(0) // Charged when the gang got its turn.
 	if w.turn {
 		before = w.took
 	}
@@ -21,7 +22,8 @@ func (c *Conductor) charge(w *waiting, r refusal) {
 	c.rest(w.took - before)
 }
 
-// rest has the time pass that others get for so much of planning. It needs the mutex.
+// rest delays the next turn, so that other pods get their share of time for the given time of planning. The caller must
+// hold the mutex.
 func (c *Conductor) rest(took time.Duration) {
 	if now := time.Now(); c.rested.Before(now) {
 		c.rested = now
@@ -29,13 +31,13 @@ func (c *Conductor) rest(took time.Duration) {
 	c.rested = c.rested.Add(partForGangs * took)
 }
 
-// mayPlan reports whether a gang may be planned now. It needs the mutex.
+// mayPlan reports whether a gang may be planned now. The caller must hold the mutex.
 func (c *Conductor) mayPlan(w *waiting) bool {
 	return w.took == 0 || w.turn || !time.Now().Before(c.rested)
 }
 
-// takeTurn reports whether it is a gang's turn to be woken and planned. If it is not, the gang will be woken when it is. It
-// needs the mutex.
+// takeTurn reports whether a gang may be woken and planned now. Otherwise it queues the gang, which is woken when it gets a
+// turn. The caller must hold the mutex.
 func (c *Conductor) takeTurn(w *waiting) bool {
 	switch {
 	case w.took == 0 || w.turn:
@@ -49,20 +51,20 @@ func (c *Conductor) takeTurn(w *waiting) bool {
 	return false
 }
 
-// giveTurn needs the mutex.
+// giveTurn gives a gang a turn, and charges it for as much time as its last plan took. The caller must hold the mutex.
 func (c *Conductor) giveTurn(w *waiting) {
 	w.turn, w.queued = true, false
 	c.rest(w.took)
 }
 
-// awaitTurn needs the mutex.
+// awaitTurn starts the timer for the next turn. The caller must hold the mutex.
 func (c *Conductor) awaitTurn() {
 	if c.turns == nil {
 		c.turns = time.AfterFunc(max(0, time.Until(c.rested)), c.nextTurn)
 	}
 }
 
-// nextTurn wakes the gang whose turn it is.
+// nextTurn gives the next turn, and wakes the gang that gets it.
 func (c *Conductor) nextTurn() {
 	c.mutex.Lock()
 	c.turns = nil
@@ -81,8 +83,8 @@ func (c *Conductor) nextTurn() {
 	}
 }
 
-// next returns the gang whose turn is next: of those of the namespace of which none was planned for the longest time, the one
-// that was not. It needs the mutex.
+// next returns the queued gang that gets the next turn. The namespace comes first whose gangs were not planned for the
+// longest time, and in it the gang that was not planned for the longest time. The caller must hold the mutex.
 func (c *Conductor) next() (string, *waiting) {
 	lately := make(map[string]time.Time)
 	for gang, w := range c.gangs {

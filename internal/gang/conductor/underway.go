@@ -10,24 +10,24 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 )
 
-// underwayKey is where an attempt that got as far as Permit has itself.
+// underwayKey is the key under which an attempt that got as far as Permit is in its own state.
 const underwayKey fwk.StateKey = "QuartermasterUnderway"
 
-// underway is an attempt to schedule a pod of a gang that got as far as Permit and has not failed: until the informer shows
-// that the pod is bound, nothing else tells where it is.
+// underway is an attempt to schedule a pod of a gang that got as far as Permit and has not failed. Until the informer shows
+// that the pod is bound, only the attempt knows the pod's node.
 type underway struct {
-	// pod has the node on which it is.
+	// pod has its node set.
 	pod *v1.Pod
 	// seat is nil if the pod does not depend on others of its gang.
 	seat *roster.Seat
-	// passed is set when the pod does not wait in Permit any more, and bound when the API server has accepted that it is.
+	// passed is set once the pod no longer waits in Permit, and bound once the API server has accepted the binding.
 	passed, bound bool
 }
 
 // Clone implements fwk.StateData.
 func (u *underway) Clone() fwk.StateData { return u }
 
-// getUnderway notes that an attempt got as far as Permit.
+// getUnderway records that an attempt got as far as Permit.
 func (c *Conductor) getUnderway(cs fwk.CycleState, pod *v1.Pod, seat *roster.Seat) {
 	if coscheduling.KeyOf(pod) == "" {
 		return
@@ -49,7 +49,7 @@ func underwayIn(cs fwk.CycleState) *underway {
 	return u
 }
 
-// arrived notes that the pod of an attempt is bound.
+// arrived records that the pod of an attempt is bound.
 func (c *Conductor) arrived(cs fwk.CycleState) {
 	u := underwayIn(cs)
 	if u == nil {
@@ -61,7 +61,7 @@ func (c *Conductor) arrived(cs fwk.CycleState) {
 	c.forgetSeen(u.pod)
 }
 
-// pass notes that an attempt is beyond Permit.
+// pass records that an attempt is beyond Permit.
 func (c *Conductor) pass(cs fwk.CycleState) {
 	if u := underwayIn(cs); u != nil {
 		c.mutex.Lock()
@@ -70,7 +70,7 @@ func (c *Conductor) pass(cs fwk.CycleState) {
 	}
 }
 
-// undone notes that an attempt came to nothing. It returns the pod if others of the gang may have counted on it.
+// undone records that an attempt has failed. It returns the pod if others of the gang may have counted on it.
 func (c *Conductor) undone(cs fwk.CycleState) *v1.Pod {
 	u := underwayIn(cs)
 	if u == nil {
@@ -85,7 +85,7 @@ func (c *Conductor) undone(cs fwk.CycleState) *v1.Pod {
 	return u.pod
 }
 
-// forgetSeen forgets an attempt if the informer shows what it came to: its event may have come before.
+// forgetSeen forgets an attempt whose result the informer shows already: the event may have come before the attempt was recorded.
 func (c *Conductor) forgetSeen(pod *v1.Pod) {
 	known := informer.Object[v1.Pod](c.pods, pod.Namespace+"/"+pod.Name)
 	if known == nil || known.UID != pod.UID || known.Spec.NodeName != "" {
@@ -100,8 +100,8 @@ func (c *Conductor) land(pod types.UID) {
 	delete(c.underway, pod)
 }
 
-// placeOf returns a pod that has no node yet as it will be if an attempt to schedule it is successful, nil if there is none.
-// The attempt is being undone if the pod has lost its seat in the meantime.
+// placeOf returns a pod without a node as it will be if the attempt to schedule it succeeds, nil if there is no attempt.
+// undoing is set if the attempt is being undone, because the pod has lost its seat meanwhile.
 func (c *Conductor) placeOf(pod *v1.Pod) (placed *v1.Pod, undoing bool) {
 	c.mutex.Lock()
 	u := c.underway[pod.UID]

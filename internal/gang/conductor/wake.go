@@ -7,7 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// sleep has a gang tried again when its pause is over, if something happened since, or else later. It needs the mutex.
+// sleep schedules the next attempt of a gang: after its pause if it was stirred since, otherwise later. The caller must
+// hold the mutex.
 func (c *Conductor) sleep(gang string, w *waiting) {
 	switch {
 	case w.stirred:
@@ -17,7 +18,7 @@ func (c *Conductor) sleep(gang string, w *waiting) {
 	}
 }
 
-// backOff is a pause that doubles each time, up to longestPause, however often that is.
+// backOff returns a pause that doubles each time, up to longestPause, for any number of times.
 func backOff(times int) time.Duration {
 	pause := shortestPause
 	for ; times > 0 && pause < longestPause; times-- {
@@ -26,7 +27,7 @@ func backOff(times int) time.Duration {
 	return min(pause, longestPause)
 }
 
-// wakeAt has a gang tried again at some time, or earlier. It needs the mutex.
+// wakeAt retries a gang at the given time, unless that is scheduled for an earlier time. The caller must hold the mutex.
 func (c *Conductor) wakeAt(gang string, w *waiting, due time.Time) {
 	if w.timer != nil {
 		if !due.Before(w.due) {
@@ -38,8 +39,8 @@ func (c *Conductor) wakeAt(gang string, w *waiting, due time.Time) {
 	w.timer = time.AfterFunc(max(0, time.Until(due)), func() { c.wake(gang) })
 }
 
-// wake has a gang tried again. One of its pods does for all. If that is not tried, because it is not in the queue at that
-// moment or some other plugin holds it back, all of them are woken a while later.
+// wake retries a gang by activating one of its pods. If that pod is not tried, because it is not in the queue at the moment
+// or another plugin holds it back, all pods of the gang are activated a while later.
 func (c *Conductor) wake(gang string) {
 	c.mutex.Lock()
 	w := c.gangs[gang]
@@ -49,7 +50,7 @@ func (c *Conductor) wake(gang string) {
 	}
 	w.timer = nil
 	if time.Since(w.at) < w.pause {
-		c.sleep(gang, w) // It was tried since that was to be done now.
+		c.sleep(gang, w) // It was tried after this wake-up was scheduled.
 		c.mutex.Unlock()
 		return
 	}
@@ -61,7 +62,7 @@ func (c *Conductor) wake(gang string) {
 	w.stirred = true
 	c.mutex.Unlock()
 	if _, carried := c.roster.Carried(gang); carried {
-		return // Once it is not, the gang is stirred.
+		return // When the plan ends, the gang is stirred.
 	}
 	c.mutex.Lock()
 	calls := w.calls
@@ -84,10 +85,10 @@ func (c *Conductor) wake(gang string) {
 	}
 }
 
-// all has waitingPods return all of them.
+// all makes waitingPods return all pods.
 const all = 0
 
-// waitingPods returns pods of a gang that wait for a node and can be tried, except for one: at most so many, or all.
+// waitingPods returns at most so many pods of a gang, or all, that wait for a node and can be tried, without the pod except.
 func (c *Conductor) waitingPods(gang string, most int, except types.UID) (pods []*v1.Pod) {
 	for _, pod := range c.podsOf(gang) {
 		if pod.UID == except || pod.Spec.NodeName != "" || isOver(pod) || isHeld(pod) || c.handle(pod) == nil || c.roster.Of(pod.UID) != nil {
@@ -103,14 +104,14 @@ func (c *Conductor) waitingPods(gang string, most int, except types.UID) (pods [
 	return pods
 }
 
-// Stir notes that something happened by which a gang may fit, or by which its pods may be helped.
+// Stir records an event that may help a gang to fit, or may help its pods.
 func (c *Conductor) Stir(gang string) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.stir(gang, c.waitingFor(gang))
 }
 
-// stirWaiting is Stir if anything is known of the gang.
+// stirWaiting does the same as Stir for a gang that waits, and nothing for other gangs.
 func (c *Conductor) stirWaiting(gang string) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -119,7 +120,7 @@ func (c *Conductor) stirWaiting(gang string) {
 	}
 }
 
-// StirAll does that for all gangs that wait.
+// StirAll stirs all gangs that wait.
 func (c *Conductor) StirAll() {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -128,13 +129,13 @@ func (c *Conductor) StirAll() {
 	}
 }
 
-// stir needs the mutex.
+// stir does the same as Stir. The caller must hold the mutex.
 func (c *Conductor) stir(gang string, w *waiting) {
 	w.stirred = true
 	c.sleep(gang, w)
 }
 
-// stirOrdered stirs the gangs that may fit because one more pod has a node: those that want to be close to others.
+// stirOrdered stirs the gangs that may fit because another pod has a node: those with pods that must be near others.
 func (c *Conductor) stirOrdered() {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -145,8 +146,8 @@ func (c *Conductor) stirOrdered() {
 	}
 }
 
-// tell has all pods of a gang say why it waits, except for the one that found out. It needs the mutex, and returns what is to
-// be done without it.
+// tell makes all pods of a gang, except for the one that found out, report why the gang waits. The caller must hold the
+// mutex, and must call the returned function without it.
 func (c *Conductor) tell(gang string, w *waiting, except types.UID) func() {
 	if w.telling != nil {
 		return func() {}
@@ -158,7 +159,8 @@ func (c *Conductor) tell(gang string, w *waiting, except types.UID) func() {
 	return func() { c.tellNow(gang, except) }
 }
 
-// timePerTold is what it takes a scheduler to try a pod in vain and write why, and the API server, with ample room for others.
+// timePerTold is the time for a scheduler to try a pod in vain and for the API server to store why, with ample room for
+// other work.
 const timePerTold = 10 * time.Millisecond
 
 func (c *Conductor) tellNow(gang string, except types.UID) {

@@ -24,25 +24,25 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// permitTime is how long pods wait for each other in the world of the tests.
+// permitTime limits how long pods wait for each other in the tests.
 const permitTime = time.Minute
 
-// errHere is what hooks return.
+// errHere is the error of the hooks.
 var errHere = errors.New("it was to fail here")
 
-// world is a kube-scheduler that tries one pod at a time, binds in goroutines, and has one device for each pod. Time is that
-// of a bubble of testing/synctest.
+// world simulates a kube-scheduler that tries one pod at a time, binds in goroutines, and has one device for each pod. Its
+// time is that of a bubble of testing/synctest.
 type world struct {
 	*testing.T
 	*Conductor
 	store cache.Indexer
 	queue *queue
 	free  int
-	// The hooks may have an attempt fail at some point, or take its time: they are called without locks.
+	// The hooks may make an attempt fail at some point, or delay it. They are called without locks.
 	atPreFilter, atFilter, atPreBind, atBind func(pod *v1.Pod) error
 	// planning is called at the beginning of each plan, without locks.
 	planning func()
-	// lag is after what time the informer shows that a pod is bound.
+	// lag is the time after which the informer shows that a pod is bound.
 	lag time.Duration
 
 	mutex   sync.Mutex
@@ -52,7 +52,7 @@ type world struct {
 	plans   int
 }
 
-// inWorld runs a test in a world with so many devices. When it returns, nothing of gangs may be left.
+// inWorld runs a test in a world with so many devices. When it returns, nothing may be kept for any gang.
 func inWorld(t *testing.T, devices int, test func(w *world)) {
 	t.Helper()
 	t.Parallel()
@@ -95,7 +95,7 @@ func newWorld(t *testing.T, devices int) *world {
 	return w
 }
 
-// requireNothingLeft: neither devices nor nominations nor notes are kept for a gang that is not waiting.
+// requireNothingLeft: no devices, nominations or state are kept for a gang that is not waiting.
 func (w *world) requireNothingLeft() {
 	w.Helper()
 	require.Empty(w, w.queue.nominations())
@@ -110,7 +110,7 @@ func (w *world) requireNothingLeft() {
 	}
 }
 
-// unbound are the pods without a node.
+// unbound returns the pods without a node.
 func (w *world) unbound() (names []string) {
 	for _, obj := range w.store.List() {
 		if pod := obj.(*v1.Pod); pod.Spec.NodeName == "" {
@@ -195,7 +195,7 @@ func (w *world) delete(name string) {
 	w.podChanged(pod, nil)
 }
 
-// bound is how many pods of a group have a node.
+// bound returns how many pods of a group have a node.
 func (w *world) bound(group string) (n int) {
 	for _, pod := range w.podsOf("ns/" + group) {
 		if pod.Spec.NodeName != "" {
@@ -205,21 +205,21 @@ func (w *world) bound(group string) (n int) {
 	return n
 }
 
-// planned is how often a gang was planned.
+// planned returns the number of plans.
 func (w *world) planned() int {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	return w.plans
 }
 
-// has sets how many devices there are that no pod has that is bound.
+// has sets the number of devices that no bound pod has.
 func (w *world) has(devices int) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	w.free = devices
 }
 
-// reason is why a gang waits, "" if nothing is known.
+// reason returns why a gang waits, "" if no reason is known.
 func (w *world) reason(gang string) string {
 	w.Conductor.mutex.Lock()
 	defer w.Conductor.mutex.Unlock()
@@ -235,7 +235,7 @@ func (w *world) attempts(name string) int {
 	return w.tried[name]
 }
 
-// plan is a Planner: each pod gets a device as long as there are any, and enough pods have to.
+// plan is a Planner: each pod gets a device while there are any, and at least need pods must get one.
 func (w *world) plan(_ context.Context, group *Group, members *Members, need int) (*Plan, error) {
 	w.planning()
 	w.mutex.Lock()
@@ -257,7 +257,8 @@ func (w *world) plan(_ context.Context, group *Group, members *Members, need int
 	return plan, nil
 }
 
-// claimOf is a pod's claim and what it gets: there is a device for each pod, and it is counted how many may be in use.
+// claimOf returns a pod's claim and its planned allocation: there is a device for each pod, but free limits how many may be
+// in use.
 func (w *world) claimOf(pod *v1.Pod) (*resourceapi.ResourceClaim, *resourceapi.AllocationResult) {
 	return builder.Claim(pod.Name).Obj(), builder.Claim(pod.Name).Allocated("pool", "device-"+pod.Name).Status.Allocation
 }
@@ -341,7 +342,7 @@ func (w *world) afterPermit(ctx context.Context, cs fwk.CycleState, pod *v1.Pod,
 	w.queue.reject(pod)
 }
 
-// bind is PreBind and what comes after it.
+// bind simulates PreBind and the later steps.
 func (w *world) bind(ctx context.Context, cs fwk.CycleState, pod *v1.Pod) {
 	claim, _ := w.claimOf(pod)
 	err := w.atPreBind(pod)
