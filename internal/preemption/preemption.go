@@ -29,6 +29,8 @@ type Devices interface {
 	Fits(ctx context.Context, cs fwk.CycleState, node *v1.Node, gone map[types.UID]*v1.Pod) bool
 	// NotYet returns why a nominated pod has to wait for earlier evictions, "" if it need not.
 	NotYet(ctx context.Context, preemptor *v1.Pod) string
+	// Retry has the pod that is being tried tried again after its pause.
+	Retry(ctx context.Context)
 }
 
 // Preemption is upstream's default preemption for pods that need devices. Its victims may be on other nodes than
@@ -128,7 +130,25 @@ func (p *Preemption) PodEligibleToPreemptOthers(ctx context.Context, pod *v1.Pod
 			return false, reason
 		}
 	}
-	return p.DefaultPreemption.PodEligibleToPreemptOthers(ctx, pod, nominated)
+	eligible, reason := p.DefaultPreemption.PodEligibleToPreemptOthers(ctx, pod, nominated)
+	if !eligible && p.isBehind(pod.Status.NominatedNodeName) {
+		p.devices.Retry(ctx) // What would have woken the pod has happened already.
+	}
+	return eligible, reason
+}
+
+// isBehind reports whether the snapshot has a pod on a node that is gone.
+func (p *Preemption) isBehind(nodeName string) bool {
+	node, err := p.handle.MutableSnapshotSharedLister().NodeInfos().Get(nodeName)
+	if nodeName == "" || err != nil {
+		return false
+	}
+	pods := p.handle.SharedInformerFactory().Core().V1().Pods().Lister()
+	return slices.ContainsFunc(node.GetPods(), func(info fwk.PodInfo) bool {
+		pod := info.GetPod()
+		now, err := pods.Pods(pod.Namespace).Get(pod.Name)
+		return pod.DeletionTimestamp != nil && (err != nil || now.UID != pod.UID)
+	})
 }
 
 // SelectVictimsOnNode implements preemption.Interface. Upstream chooses among the pods on the node and the pods on

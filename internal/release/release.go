@@ -2,6 +2,7 @@ package release
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
+	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -31,6 +33,8 @@ type Release struct {
 	known   *podclaims.Claims
 	observe func(context.Context, *resourceapi.ResourceClaim)
 	ofGroup GroupUsage
+	// used is told of preemptors for which a claim does not become free although a pod that used it is gone.
+	used func(preemptor types.UID)
 	// queue has the UIDs of claims that are to be looked at.
 	queue workqueue.TypedRateLimitingInterface[types.UID]
 	// questions has pods of PodGroups that went.
@@ -52,6 +56,8 @@ type awaited struct {
 	// departed are the pods of which the informer has told that they have ended, or are gone and never were
 	// on a node. As a UID never comes back, the API server need not be asked about them.
 	departed sets.Set[types.UID]
+	// lost is set once a pod that used it is gone, until the claim is found in use nevertheless.
+	lost bool
 }
 
 // GroupUsage says whether a PodGroup for which a claim is reserved needs it. If not (Abandoned), no pod of the group
@@ -59,14 +65,16 @@ type awaited struct {
 type GroupUsage func(ctx context.Context, claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (state Usage, end func(), err error)
 
 // New makes a Release. observe is told of claims as the server has them after they were
-// released, and ofGroup says whether a PodGroup for which a claim is reserved needs it.
+// released, and ofGroup says whether a PodGroup for which a claim is reserved needs it. used is told of
+// preemptors that wait for a claim which others use on, although a pod that used it is gone.
 func New(writer *claimwriter.Writer, known *podclaims.Claims, observe func(context.Context, *resourceapi.ResourceClaim),
-	ofGroup GroupUsage) *Release {
+	ofGroup GroupUsage, used func(preemptor types.UID)) *Release {
 	return &Release{
 		writer:     writer,
 		known:      known,
 		observe:    observe,
 		ofGroup:    ofGroup,
+		used:       used,
 		queue:      workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstPause, longestPause)),
 		questions:  workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[question](firstPause, longestPause)),
 		claims:     make(map[types.UID]*awaited),
@@ -157,7 +165,8 @@ func (r *Release) PodChanged(pod *v1.Pod) {
 	if !awaits {
 		return
 	}
-	departed := isDone(pod) || pod.Spec.NodeName == "" && !samePod(r.known.Pod(pod.Namespace, pod.Name), pod.UID)
+	gone := !samePod(r.known.Pod(pod.Namespace, pod.Name), pod.UID)
+	departed := isDone(pod) || pod.Spec.NodeName == "" && gone
 	for _, name := range podclaims.NamesOf(pod) {
 		claim := r.known.Claim(pod.Namespace, name)
 		if claim == nil {
@@ -168,6 +177,7 @@ func (r *Release) PodChanged(pod *v1.Pod) {
 			if departed {
 				found.departed.Insert(pod.UID)
 			}
+			found.lost = found.lost || departed || gone
 			r.queue.Add(claim.UID)
 		}
 		r.mutex.Unlock()
@@ -197,6 +207,27 @@ func (r *Release) departed(claim *resourceapi.ResourceClaim) sets.Set[types.UID]
 		}
 	}
 	return found.departed.Clone()
+}
+
+// tellUsed tells preemptors that others use a claim on, if a pod that used it is gone since they were told: those have joined the
+// claim, and what the preemptors have planned comes to nothing. Consumers that are gone, or about to be, do not count.
+func (r *Release) tellUsed(claim *resourceapi.ResourceClaim) {
+	if !slices.ContainsFunc(claim.Status.ReservedFor, func(consumer resourceapi.ResourceClaimConsumerReference) bool {
+		pod := r.known.Pod(claim.Namespace, consumer.Name)
+		return podgroup.Is(consumer) || samePod(pod, consumer.UID) && !isDone(pod) && pod.DeletionTimestamp == nil
+	}) {
+		return
+	}
+	r.mutex.Lock()
+	var preemptors []types.UID
+	if found := r.claims[claim.UID]; found != nil && found.lost {
+		found.lost = false
+		preemptors = sets.List(found.preemptors)
+	}
+	r.mutex.Unlock()
+	for _, preemptor := range preemptors {
+		r.used(preemptor)
+	}
 }
 
 // ref returns which claim has that UID, if it is awaited.

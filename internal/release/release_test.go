@@ -155,6 +155,47 @@ func TestRelease(t *testing.T) {
 	}
 }
 
+// TestUsedOn: a preemptor is told if others use the claim on when a victim is gone, once for each that goes, and not if they
+// are about to go as well.
+func TestUsedOn(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		consumers []string
+		pods      []*v1.Pod
+		steps     func(w *world)
+		told      int
+	}{
+		"nobody goes": {consumers: []string{"a", "b"}, pods: []*v1.Pod{victim("a", terminating), victim("b")}, steps: func(w *world) { w.tell() }},
+		"one goes":    {consumers: []string{"a", "b"}, pods: []*v1.Pod{victim("a"), victim("b")}, steps: func(w *world) { w.remove("a") }, told: 1},
+		"one goes, and much is told of the claim": {consumers: []string{"a", "b"}, pods: []*v1.Pod{victim("a"), victim("b")}, steps: func(w *world) {
+			w.remove("a")
+			w.tell()
+			w.pass(time.Hour)
+		}, told: 1},
+		"two go, one after the other": {consumers: []string{"a", "b", "c"}, pods: []*v1.Pod{victim("a"), victim("b"), victim("c")}, steps: func(w *world) {
+			w.remove("a")
+			w.remove("b")
+		}, told: 2},
+		"the other one is about to go": {consumers: []string{"a", "b"}, pods: []*v1.Pod{victim("a"), victim("b", terminating)}, steps: func(w *world) { w.remove("a") }},
+		"the claim is told of late": {consumers: []string{"a"}, pods: []*v1.Pod{victim("a"), victim("b", unbound)}, steps: func(w *world) {
+			w.forceDelete("a")
+			require.Empty(w.t, w.used)
+			w.write(reserve("b"))
+			w.tell()
+		}, told: 1},
+		"nobody else uses it": {consumers: []string{"a"}, pods: []*v1.Pod{victim("a")}, steps: func(w *world) { w.forceDelete("a") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, held(tc.consumers...), tc.pods, func(t *testing.T, w *world) {
+				w.await("preemptor")
+				tc.steps(w)
+				require.Len(t, w.used, tc.told)
+			})
+		})
+	}
+}
+
 func terminating(pod *v1.Pod) { pod.DeletionTimestamp = ptr.To(metav1.Now()) }
 
 func unbound(pod *v1.Pod) { pod.Spec.NodeName = "" }

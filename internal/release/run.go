@@ -70,6 +70,7 @@ func (r *Release) again(ctx context.Context, uid types.UID) bool {
 		return true
 	}
 	if state != Abandoned {
+		r.tellUsed(claim)
 		return state == Unheard
 	}
 	return r.release(ctx, claim)

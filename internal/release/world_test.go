@@ -47,6 +47,8 @@ type world struct {
 	before map[string][]func() error
 	// observed are the claims that were observed, groups the PodGroups that are gone; what others do is group.
 	observed []*resourceapi.ResourceClaim
+	// used are the preemptors that were told that others use the claim on.
+	used []types.UID
 	// told is why allocations went that this scheduler has removed.
 	told   []string
 	groups []string
@@ -84,6 +86,11 @@ func inWorld(t *testing.T, claim *resourceapi.ResourceClaim, pods []*v1.Pod, tes
 					return Abandoned, func() {}, nil
 				}
 				return w.group, nil, nil
+			},
+			func(preemptor types.UID) {
+				w.mutex.Lock()
+				defer w.mutex.Unlock()
+				w.used = append(w.used, preemptor)
 			})
 		require.NoError(t, w.claimStore.Add(claim.DeepCopy()))
 		for _, pod := range pods {

@@ -156,6 +156,16 @@ func TestRegressions(t *testing.T) {
 				})
 				ignore(w.client.CoreV1().Pods(namespace).Create(w.ctx, pod, metav1.CreateOptions{}))
 			}),
+		// Seed 227 of an early generator: what was kept for the preemptor was kept until the flush of the queue.
+		"a pod joins the claim of a victim": new(script).node(2).pod(10*time.Second, "victim", 1, "1", 0).
+			pod(10*time.Second, "preemptor", 2, "1", 100).joins(500*time.Millisecond, "joins", "victim", 10).
+			runs(time.Minute, "preemptor"),
+		"a pod of higher priority joins the claim of a victim": new(script).node(2).pod(10*time.Second, "victim", 1, "1", 0).
+			pod(10*time.Second, "preemptor", 2, "1", 100).joins(500*time.Millisecond, "joins", "victim", 1000).
+			pod(time.Minute, "other", 1, "1", 0).runs(time.Minute, "other"),
+		"a pod joins the claim of a victim of a gang": new(script).node(2).pod(10*time.Second, "victim", 1, "1", 0).
+			gang(10*time.Second, "gang", 2, 100).joins(500*time.Millisecond, "joins", "victim", 10).
+			runs(time.Minute, "gang-0").runs(0, "gang-1"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &History{seed: long, replicas: 1, steps: history.steps}

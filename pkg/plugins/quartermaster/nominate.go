@@ -110,6 +110,13 @@ func (d deviceHolders) NotYet(ctx context.Context, preemptor *v1.Pod) string {
 	return ""
 }
 
+// Retry implements preemption.Devices.
+func (d deviceHolders) Retry(ctx context.Context) {
+	if c, _ := ctx.Value(cycleInContext{}).(*cycle); c != nil {
+		d.pl.waker.Retry(c.pod)
+	}
+}
+
 // followNominated ends nominations when their pods are bound or gone, and tracks priorities.
 func (s *shared) followNominated(pods cache.SharedIndexInformer) error {
 	registration, err := pods.AddEventHandler(informer.Handler(func(before, after *v1.Pod) {

@@ -5,21 +5,37 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
 	"github.com/quartermaster-dra/quartermaster/internal/release"
 )
 
 // startReleases starts the deallocation of claims that preemptors wait for.
 func (pl *Quartermaster) startReleases(ctx context.Context, pods cache.SharedIndexInformer) error {
 	groups := &release.Groups{Known: pl.claims, InUse: pl.groups, Client: pl.handle.ClientSet(), Ours: pl.state.schedules}
-	pl.release = release.New(pl.writer, pl.claims, pl.commits.Observe, groups.Usage)
+	pl.release = release.New(pl.writer, pl.claims, pl.commits.Observe, groups.Usage, pl.planAgain)
 	pl.planner = pl.newPlanner()
 	if err := pl.release.Follow(pods, pl.handle.SharedInformerFactory().Resource().V1().ResourceClaims().Informer()); err != nil {
 		return err
 	}
 	go pl.release.Run(ctx)
 	return nil
+}
+
+// planAgain has a pod tried again that waits for a claim which others use on: it evicts these as well, or gives up what is kept for
+// it.
+func (pl *Quartermaster) planAgain(preemptor types.UID) {
+	entry := pl.waiting.Get(preemptor)
+	if entry == nil {
+		return
+	}
+	if gang := coscheduling.KeyOf(entry.Latest()); gang != "" {
+		pl.state.gangs.Stir(gang)
+		return
+	}
+	pl.waker.WakeAfterPause(entry)
 }
 
 // schedules reports whether the scheduler has a profile of that name.
