@@ -49,7 +49,10 @@ func (w *World) runPods() (due time.Duration) {
 	for _, pod := range pods.sorted() {
 		key := types.NamespacedName{Namespace: pod.text("namespace"), Name: pod.text("name")}
 		node := lookup(pod.fields, []string{"spec", "nodeName"})
-		deleted, _ := time.Parse(time.RFC3339, pod.text("deletionTimestamp"))
+		var deleted time.Time
+		if at := pod.text("deletionTimestamp"); at != "" {
+			deleted, _ = time.Parse(time.RFC3339, at)
+		}
 		phase := lookup(pod.fields, []string{"status", "phase"})
 		switch {
 		case node == "":

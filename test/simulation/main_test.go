@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/scheduler/metrics"
 )
 
 func TestMain(m *testing.M) {
@@ -18,6 +19,7 @@ func TestMain(m *testing.M) {
 	// One of these sleeps by a clock that began outside the bubbles.
 	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1]
 	tellPanics()
+	metrics.Register()
 	klog.SetLogger(logr.Discard())
 	debug.SetGCPercent(1000) // Histories are short, and memory is there.
 	os.Exit(m.Run())

@@ -18,20 +18,31 @@ var (
 	trace     = flag.Bool("trace", false, "tell each write, also of histories that do not fail")
 	seed      = flag.Uint64("seed", 1, "the first seed; 0 for a new one")
 	histories = flag.Int("histories", 15, "how many histories, unless a duration is given")
-	duration  = flag.Duration("duration", 0, "for how long histories are begun")
+	duration  = flag.Duration("duration", 0, "for how long histories are begun (default $"+durationVariable+")")
 	length    = flag.Int("steps", 200, "how many steps a history has")
 	shrink    = flag.Duration("shrink", 30*time.Second, "how long a history that fails is made smaller")
 	stop      = flag.Bool("stop", false, "live through no further history after one that fails")
 	again     = flag.Int("again", 0, "how often a history that fails is lived through once more, to see how often it fails")
 )
 
+// durationVariable is the environment's variable that has new histories lived through for so long: make test and test-all, which run
+// many packages at once, have no flags for one of them.
+const durationVariable = "SIMULATION"
+
 // longStory is how many lines of a story are printed; a longer one is in a file.
 const longStory = 120
 
 // TestHistories lives through random histories. Each has its seed: always the same few, or new ones each time with -seed 0
-// (make simulation). What fails is printed with the command that has it again.
+// (make simulation) or with $SIMULATION (make test). What fails is printed with the command that has it again.
 func TestHistories(t *testing.T) {
 	first := *seed
+	if text := os.Getenv(durationVariable); text != "" && *duration == 0 {
+		lasts, err := time.ParseDuration(text)
+		if err != nil {
+			t.Fatalf("$%s is %q; it has to be a duration like 1m: %v", durationVariable, text, err)
+		}
+		*duration, first = lasts, 0
+	}
 	if first == 0 {
 		first = uint64(rand.IntN(1_000_000_000))
 	}
