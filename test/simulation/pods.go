@@ -79,6 +79,9 @@ func (g *generator) pod() {
 		kind := g.claimKind()
 		p.with(builder.Using(builder.FromTemplate(kind)...), "template %s", kind)
 	}
+	if g.has(places) && g.one(2) {
+		g.places(p)
+	}
 	g.add(g.soon(), p.create, "create pod %s", p)
 	claimed()
 }
