@@ -25,6 +25,8 @@ func (w *World) check(c *collection, e event) {
 		}
 	case "nodes":
 		w.wakeKubelet()
+	case "persistentvolumeclaims":
+		w.provision(e)
 	case "pods":
 		w.wakeKubelet()
 		w.tellPod(e)

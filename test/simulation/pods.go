@@ -82,6 +82,9 @@ func (g *generator) pod() {
 	if g.has(places) && g.one(2) {
 		g.places(p)
 	}
+	if g.has(volumes) && g.one(3) && p.served() {
+		g.keeps(p)
+	}
 	g.add(g.soon(), p.create, "create pod %s", p)
 	claimed()
 }

@@ -45,6 +45,7 @@ func init() {
 		{"stops", 0.5, 3, nil, stopReplica},
 		{sharing, 0.4, 0, nil, nil},
 		{places, 0.4, 3, setupPlaces, changePlace},
+		{volumes, 0.4, 2, setupVolumes, deleteVolume},
 	}
 }
 
